@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 import msgspec
 
-from cockpit.model.capabilities import Capabilities
+from cockpit.model.capabilities import ENGINE, Capabilities
 from cockpit.model.operations import Style
 from cockpit.protocol.operations import Operations
 
@@ -117,8 +117,8 @@ class Backend(Operations, ABC):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the cluster can do, and the reason for each operation that it lacks."""
-        return Capabilities()
+        """What the cluster can do, and the reason for each operation and ability that it lacks."""
+        return ENGINE
 
     def announce(self, look: Announced) -> bool:
         """Call `look` with every command before it runs on the cluster.
@@ -128,29 +128,18 @@ class Backend(Operations, ABC):
         del look
         return False
 
-    def identify(self, ids: RequestIds) -> bool:
+    def identify(self, ids: RequestIds) -> None:
         """Use these ids for the following changing operations, so that a repeated request takes effect only once.
 
-        Returns False when the cluster does not remember request ids.
+        Without effect where `Ability.REQUEST_IDS` is absent.
         """
         del ids
-        return False
-
-    @property
-    def takes_scripts(self) -> bool:
-        """The cluster is controlled by commands of its own (Slurm's), and `direct` runs them."""
-        return False
-
-    @property
-    def reads_this_disk(self) -> bool:
-        """Jobs of the cluster see the folders of this machine."""
-        return False
 
     async def written(self, spec: JobSpec) -> Shown | None:
-        """Return the command that would submit the job.
+        """Return the command that would submit the job; None where `Ability.SCRIPTS` is absent.
 
-        None when the cluster is cockpit's own, which starts the job as `launch.plan` describes. Raises `RequestRefused`
-        for a job that `submit` would refuse.
+        Cockpit's own engine starts the job as `launch.plan` describes. Raises `RequestRefused` for a job that `submit`
+        would refuse.
         """
         del spec
         return None
@@ -158,10 +147,11 @@ class Backend(Operations, ABC):
     async def direct(self, wanted: Directive) -> JobId | None:
         """Run a command of the cluster's own; return the id of the job that it submitted, if any.
 
-        Refused when `takes_scripts` is False.
+        Refused with the reason why the directive's ability is absent.
         """
-        del wanted
-        refuse_absent("Only a Slurm cluster does this: this one is cockpit's own.")
+        from cockpit.model.directives import ability_for
+
+        refuse_absent(self.capabilities.why_not(ability_for(wanted)))
 
     async def clusters(self) -> list[ClusterRow]:
         """Return the member clusters of a fleet or a merged view; empty for a single cluster."""

@@ -43,16 +43,8 @@ class Blocking(Backend, Generic[Wrapped]):
     def announce(self, look: Announced) -> bool:
         return self.backend.announce(look)
 
-    def identify(self, ids: RequestIds) -> bool:
-        return self.backend.identify(ids)
-
-    @property
-    def takes_scripts(self) -> bool:
-        return self.backend.takes_scripts
-
-    @property
-    def reads_this_disk(self) -> bool:
-        return self.backend.reads_this_disk
+    def identify(self, ids: RequestIds) -> None:
+        self.backend.identify(ids)
 
     async def written(self, spec: JobSpec) -> Shown | None:
         return self._run(self.backend.written(spec))

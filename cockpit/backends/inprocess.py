@@ -10,6 +10,7 @@ import msgspec
 
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, Phase
 from cockpit.backends.shell import OpenShell
+from cockpit.model.capabilities import EMBEDDED, Capabilities
 from cockpit.model.ids import JobId
 from cockpit.protocol.frames import raw
 from cockpit.protocol.operations import SHELL
@@ -40,6 +41,10 @@ class InProcessBackend(Asking, LiveBackend):
     def __init__(self, engine: Engine, actor: Actor) -> None:
         self._engine = engine
         self._asked = RequestContext(actor)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return EMBEDDED
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """Yield the job list and its changes; a subscription that falls too far behind starts again. Never ends."""

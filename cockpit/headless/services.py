@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
+from cockpit.model.capabilities import Ability
 from cockpit.present.saved import Saved, none_saved
 
 if TYPE_CHECKING:
@@ -82,13 +83,15 @@ class Call:
         """
         if not hasattr(self.args, "request_id"):
             return
-        from cockpit.model.requests import NO_REQUEST_IDS, RequestIds
+        from cockpit.model.requests import RequestIds
 
         request = self.args.request_id
         if request is None:
             backend.identify(RequestIds(os.urandom(16).hex(), required=False))
-        elif not backend.identify(RequestIds(request)):
-            self._refuse(NO_REQUEST_IDS)
+        elif none_remembered := backend.capabilities.why_not(Ability.REQUEST_IDS):
+            self._refuse(none_remembered)
+        else:
+            backend.identify(RequestIds(request))
 
     def _refuse(self, why: str) -> NoReturn:
         from cockpit.errors import RequestRefused

@@ -1,18 +1,70 @@
-"""What a cluster can do: each operation is there, or absent with the reason that a user reads."""
+"""What a cluster can do: each operation and ability is there, or absent with the reason that a user reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 
+class Ability(StrEnum):
+    """What a cluster may be able to do beside the operations of `protocol.operations`."""
+
+    SCRIPTS = "scripts"
+    """Takes batch scripts as they are, and is handed any job as a command with a script (`Backend.written`)."""
+    SIGNALS = "signals"
+    """Sends a signal to a job's processes."""
+    UPDATE = "update"
+    """Changes any field of a job by the cluster's own name for it (`scontrol update`)."""
+    TOP = "top"
+    """Moves jobs before all other jobs of their owner (`scontrol top`)."""
+    STEPS = "steps"
+    """A job has steps, each with an output of its own."""
+    QUOTA_TREE = "quota_tree"
+    """A quota tree may be in force."""
+    REQUEST_IDS = "request_ids"
+    """Remembers request ids, so that a repeated change takes effect only once."""
+    LOCAL_FILES = "local_files"
+    """Jobs see the folders of this machine."""
+
+
 class Capabilities(msgspec.Struct, frozen=True):
-    """The operations that a backend lacks."""
+    """The operations and abilities that a backend lacks."""
 
     absent: Mapping[str, str] = {}
-    """The reason why an operation is absent, by the operation's name; all others are there."""
+    """The reason why it is absent, by the operation's name or the ability; all others are there."""
 
-    def why_not(self, operation: str) -> str:
-        """Return why the operation is absent; empty: it is there."""
-        return self.absent.get(operation, "")
+    def why_not(self, wanted: str) -> str:
+        """Return why the operation or ability is absent; empty: it is there."""
+        return self.absent.get(wanted, "")
+
+    def has(self, wanted: str) -> bool:
+        return wanted not in self.absent
+
+
+NO_REQUEST_IDS: Final = (
+    "This cluster remembers no request ids, so it cannot tell a repeat from a new request; leave --request-id out. "
+    "Nothing was done."
+)
+_ONLY_SLURM = "Only a Slurm cluster does this: this one is cockpit's own."
+
+ENGINE: Final = Capabilities(
+    {
+        Ability.SCRIPTS: _ONLY_SLURM,
+        Ability.SIGNALS: _ONLY_SLURM,
+        Ability.UPDATE: _ONLY_SLURM,
+        Ability.TOP: _ONLY_SLURM,
+        Ability.STEPS: "only jobs of a Slurm cluster have steps; --replica chooses one of several",
+    }
+)
+"""The capabilities of cockpit's own engine on this machine."""
+EMBEDDED: Final = Capabilities(
+    {
+        **ENGINE.absent,
+        Ability.REQUEST_IDS: NO_REQUEST_IDS,
+        Ability.LOCAL_FILES: "This cluster is simulated: its jobs see no folder of this machine.",
+    }
+)
+"""The capabilities of an engine inside this process, over a demo or a copy of a cluster."""

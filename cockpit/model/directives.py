@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.capabilities import Ability
+
 
 class Reach(StrEnum):
     """The processes of a job that a signal is sent to."""
@@ -55,3 +57,14 @@ class MoveToTop(msgspec.Struct, frozen=True):
 
 
 Directive = SubmitScript | SendSignal | UpdateJob | MoveToTop
+_ABILITIES = {
+    SubmitScript: Ability.SCRIPTS,
+    SendSignal: Ability.SIGNALS,
+    UpdateJob: Ability.UPDATE,
+    MoveToTop: Ability.TOP,
+}
+
+
+def ability_for(wanted: Directive) -> Ability:
+    """Return the ability that a cluster needs to carry out the directive."""
+    return _ABILITIES[type(wanted)]

@@ -15,11 +15,6 @@ LONGEST_REQUEST_ID = 100
 PART = "#"
 """Separates a command's own request id from the number of a further act of the same command."""
 
-NO_REQUEST_IDS = (
-    "This cluster remembers no request ids, so it cannot tell a repeat from a new request; leave --request-id out. "
-    "Nothing was done."
-)
-
 _PATTERN = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:/@+=-]{{0,{LONGEST_REQUEST_ID - 1}}}")
 
 

@@ -1,1 +1,1 @@
-"""Pure: values to cells, rows and sentences."""
+"""Pure functions that turn values into cells, rows and sentences."""

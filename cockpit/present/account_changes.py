@@ -1,4 +1,4 @@
-"""What removing something from the accounts asks first."""
+"""Questions to confirm before something is removed from the accounts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ KEPT = "What still has jobs is not removed; usage and accounting stay."
 
 
 def question(wanted: change.AccountChange) -> tuple[str, str]:
-    """The question, and what follows from a yes. Harmless."""
+    """Return the question, and the consequences of a yes, both harmless."""
     match wanted:
         case change.RemoveAccount():
-            asked = f"Remove account {safe(wanted.name)}?"
-            return asked, f"With every account and user below it. {KEPT}"
+            sentence = f"Remove account {safe(wanted.name)}?"
+            return sentence, f"With every account and user below it. {KEPT}"
         case change.RemoveUser():
             account = f"account {safe(wanted.account)}" if wanted.account else "every account"
             where = f", partition {safe(wanted.partition)}" if wanted.partition else ""
@@ -21,7 +21,7 @@ def question(wanted: change.AccountChange) -> tuple[str, str]:
         case change.RemoveQos():
             return (
                 f"Remove QOS {safe(wanted.name)}?",
-                "Nobody can ask for it any more; one that is in use is not removed.",
+                "Jobs can no longer request it; a QOS that is in use is not removed.",
             )
         case change.RemoveCoordinators():
             users = ", ".join(map(safe, wanted.users))

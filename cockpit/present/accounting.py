@@ -1,4 +1,4 @@
-"""Sums of accounting: of ended jobs, and of what was held over time, by account, user, project or QOS."""
+"""Sums of accounting by account, user, project or QOS: of ended jobs, and of what was held over time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from cockpit.model.accounting import EndedJob, Spending, Spent
 
 HOUR_MS: Final = 3_600_000
-NOBODY: Final = "-"
-"""What has no account, project or QOS."""
+NO_NAME: Final = "-"
+"""Name under which jobs without an account, project or QOS are summed."""
 OTHERS: Final = "others"
-"""Users whose names the asker may not know."""
+"""Name under which users are summed whose names the user may not see."""
 
 
 class By(StrEnum):
-    """What sums are made of."""
+    """The field by which sums are grouped."""
 
     ACCOUNT = "account"
     USER = "user"
@@ -34,11 +34,11 @@ class By(StrEnum):
 
 
 class JobSum(NamedTuple):
-    """Of jobs that have a name in common."""
+    """Totals of the ended jobs that share one name."""
 
     name: str
     jobs: int
-    """All that have ended: what succeeded besides `failed`, `stopped` and `expired`."""
+    """Number of ended jobs, those that succeeded included; `failed`, `stopped` and `expired` count the others."""
     failed: int
     stopped: int
     expired: int
@@ -49,13 +49,13 @@ class JobSum(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What was held under one name, by stretch of time."""
+    """The CPUs and cards that jobs held under one name, one figure per interval of time."""
 
     name: str
     card_milli_ms: tuple[int, ...]
     cpu_ms: tuple[int, ...]
     share: float
-    """Of all card-hours, in percent; where nobody held a card, of all CPU-hours."""
+    """Percent of all card-hours; of all CPU-hours where no job held a card."""
 
 
 def card_hours(milli_ms: int) -> float:
@@ -63,21 +63,21 @@ def card_hours(milli_ms: int) -> float:
 
 
 def hours(milliseconds: float) -> float:
-    """Rounded to what people read."""
+    """Return milliseconds as hours, rounded to two digits."""
     return round(milliseconds / HOUR_MS, 2)
 
 
 def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
-    """The most card-hours first, then the most CPU-hours."""
+    """Return the totals by name, those with the most card-hours first, then those with the most CPU-hours."""
     groups: dict[str, list[EndedJob]] = defaultdict(list)
     for job in jobs:
-        groups[str(getattr(job.row, by)) or NOBODY].append(job)
-    found = (_sum(name, group) for name, group in groups.items())
-    return sorted(found, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
+        groups[str(getattr(job.row, by)) or NO_NAME].append(job)
+    sums = (_sum(name, group) for name, group in groups.items())
+    return sorted(sums, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
 
 
 def held_by(spending: Spending, by: By) -> list[Held]:
-    """The most card-hours first, then the most CPU-hours."""
+    """Return what was held by name, those with the most card-hours first, then those with the most CPU-hours."""
     cards = _by_stretch(spending, by, lambda each: each.card_milli_ms)
     cpus = _by_stretch(spending, by, lambda each: each.cpu_ms)
     parts = cards if any(map(any, cards.values())) else cpus
@@ -90,8 +90,8 @@ def held_by(spending: Spending, by: By) -> list[Held]:
 
 
 def days_until(now: Millis, days: int, zone: tzinfo | None) -> list[Millis]:
-    """The midnights before each of the last days, today among them, and now. A day on which clocks are set has as many
-    hours as it has."""
+    """Return the midnights at which each of the last `days` days began, today included, and then now. Midnights are
+    local, so a day on which the clocks change is shorter or longer."""
     today = datetime.fromtimestamp(now / 1000, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     starts = (today - timedelta(days=back) for back in reversed(range(days)))
     midnights = [Millis(int(each.replace(tzinfo=zone).timestamp() * 1000)) for each in starts]
@@ -99,19 +99,20 @@ def days_until(now: Millis, days: int, zone: tzinfo | None) -> list[Millis]:
 
 
 def _by_stretch(spending: Spending, by: By, figure: Callable[[Spent], int]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(lambda: [0] * len(spending.stretches))
+    totals: dict[str, list[int]] = defaultdict(lambda: [0] * len(spending.stretches))
     for place, stretch in enumerate(spending.stretches):
         for each in stretch:
-            found[_name(each, by)][place] += figure(each)
-    return found
+            totals[_name(each, by)][place] += figure(each)
+    return totals
 
 
 def _name(each: Spent, by: By) -> str:
-    unknown = OTHERS if by in {By.USER, By.PROJECT} and not each.user else NOBODY
+    unknown = OTHERS if by in {By.USER, By.PROJECT} and not each.user else NO_NAME
     return str(getattr(each, by)) or unknown
 
 
 def _sum(name: str, jobs: Sequence[EndedJob]) -> JobSum:
+    """Return the totals of these ended jobs; CPU time is None where it was measured for none of them."""
     cpu = [each.cpu_ms for each in jobs if each.cpu_ms is not None]
     ended_as = Counter(each.row.state for each in jobs)
     return JobSum(

@@ -1,4 +1,4 @@
-"""The screen for terminals that speak ASCII alone: every sign has a stand-in of the same width."""
+"""ASCII stand-ins for all signs of the screen, each as wide as its sign, for terminals that show only ASCII."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _STAND_INS = str.maketrans({sign: stand_in for stand_in, signs in _BY_STAND_IN.i
 
 @lru_cache(maxsize=4096)
 def ascii_text(text: str) -> str:
-    """As wide as before: accents are dropped, and what has no stand-in is `?` for each of its columns."""
+    """Return the text in ASCII with the same width: without accents, and `?` per column of a character without a
+    stand-in."""
     if text.isascii():
         return text
     return "".join(_ascii(cluster, columns) for cluster, columns in clusters(text.translate(_STAND_INS)))

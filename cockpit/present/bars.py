@@ -1,4 +1,4 @@
-"""Bars: a filled part in the role of what it measures, the rest as a quiet track that is seen without colours too."""
+"""Bars: a filled part in the colour role of what it measures, and a muted track that is visible without colours too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TRACK_ROLE = "free"
 
 
 def bar(part: float, columns: int, role: str) -> Line:
-    """So many columns for a part between 0 and 1. Only nothing is empty, and only the whole is full.
+    """Return a bar of `columns` cells for a part between 0 and 1; only 0 is drawn empty, and only 1 is drawn full.
 
-    Without a column there is no bar: what stands beside it took them.
+    With less than one column the result is empty, as the text beside the bar took all columns.
     """
     if columns < 1:
         return ()
@@ -26,56 +26,62 @@ def bar(part: float, columns: int, role: str) -> Line:
 
 
 def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list[int]:
-    """How many of the cells each amount gets, in proportion: the largest remainder method (Hamilton's).
+    """Return the number of cells for each amount, in proportion, by the largest remainder method (Hamilton's).
 
-    A larger amount never gets fewer cells than a smaller one. They add up to `cells`, unless all amounts are 0. Each
-    that is more than 0 gets at least `least`, where there are cells enough for that.
+    A larger amount never gets fewer cells than a smaller one. The numbers add up to `cells`, unless all amounts are 0.
+    Each amount above 0 gets at least `least` cells, where there are enough cells for that.
     """
     places = [place for place, amount in enumerate(amounts) if amount > 0]
-    given = [0] * len(amounts)
+    counts = [0] * len(amounts)
     if least * len(places) > cells:
         least = 0
+    # Amounts whose share is below `least` get exactly that. It is taken from the others, so that one of them may fall
+    # below `least` in turn: repeat until none does.
     while small := _below(amounts, places, cells, least):
         for place in small:
-            given[place] = least
+            counts[place] = least
         cells -= least * len(small)
         places = [place for place in places if place not in small]
     total = sum(amounts[place] for place in places)
     quotas = {place: amounts[place] / total * cells for place in places}
     for place, quota in quotas.items():
-        given[place] = int(quota)
+        counts[place] = int(quota)
     rest = cells - sum(map(int, quotas.values()))
+    # The cells left over by rounding down go to the largest remainders; of equal remainders the larger amount comes
+    # first, so that it never gets fewer cells.
     by_remainder = sorted(places, key=lambda place: (int(quotas[place]) - quotas[place], -amounts[place], place))
     for place in by_remainder[: max(rest, 0)]:
-        given[place] += 1
-    return given
+        counts[place] += 1
+    return counts
 
 
 def _below(amounts: Sequence[float], places: Sequence[int], cells: int, least: int) -> set[int]:
-    """Those whose share of the cells is less than the least."""
+    """Return the places of the amounts whose proportional share of the cells is below `least`."""
     total = sum(amounts[place] for place in places)
     return {place for place in places if amounts[place] * cells < least * total}
 
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
 GAP: Final = " "
-"""Where nothing is known."""
+"""Sign of a cell without a known figure."""
 
 Part = tuple[float, float | None]
-"""How long, and the figure meanwhile."""
+"""Length of an interval and the figure during it; None: not known."""
 
 
 def sparkline(parts: Sequence[Part], columns: int, most: float) -> str:
-    """The parts, one after the other, over so many columns; `most` is the full height. Only nothing is at the bottom,
-    and more than `most` is as `most`."""
+    """Return the chart of consecutive parts over `columns` cells; `most` is the full height. Only 0 is drawn at the
+    bottom, and a figure above `most` is drawn as `most`."""
     return "".join(GAP if figure is None else _level(figure, most) for figure in spread_over(parts, columns))
 
 
 def spread_over(parts: Sequence[Part], columns: int) -> Iterator[float | None]:
-    """The mean of what is known in each column's share of the time."""
+    """Yield the mean of the known figures in each column's share of the time; None: none is known there."""
     whole = sum(lasted for lasted, _ in parts)
     if whole <= 0 or columns <= 0:
         return
+    # `at` is where the part at `place` begins. A part that reaches beyond a column is not left, as the next column
+    # shares it: one walk over the parts serves all columns.
     at, place = 0.0, 0
     for column in range(columns):
         ends, amount, known = whole * (column + 1) / columns, 0.0, 0.0

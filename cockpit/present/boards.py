@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a job: which folders under which names, and what people read about it."""
+"""The folders and names under which TensorBoard shows a job, and the sentences that users read about it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def runs_of(detail: JobDetail) -> dict[str, str]:
-    """Folders by run: of a batch's task those of all tasks of the batch (`tune-0`, `tune-1` …), of any other job its
-    own."""
+    """Return the folders by the name of the run: for a task of a batch those of all its tasks (`tune-0`, `tune-1` …),
+    for any other job its own."""
     if detail.tasks:
         return {posixpath.basename(row.output): row.output for row in detail.tasks}
     return {detail.job.spec.name: detail.job.spec.output}
 
 
 def board_name(detail: JobDetail) -> str:
-    """What tells its board from all others of this user, as a folder's name: that of the whole batch."""
+    """Return the folder name of the job's board, unique among the user's boards; all tasks of a batch share one."""
     from hashlib import sha256
 
     whole, array = detail.batch or detail.job.spec, detail.job.array

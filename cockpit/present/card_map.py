@@ -1,7 +1,7 @@
 """The map of the cards: a line for each node, a cell for each card, split into its slices.
 
-A job that has whole cards side by side is one bar over all of them. What nobody holds has a shape of its own, so that
-the map reads without colours too: `·` free, `░` stranded, `╌` out of service, `✗` before a kept container's name.
+Adjacent whole cards of one job are drawn as one bar. Parts that no job holds have signs of their own, so that the map
+is readable without colours too: `·` free, `░` stranded, `╌` out of service, `✗` before the name of a held container.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.columns import NOTHING, Context
+from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
@@ -27,7 +28,7 @@ from cockpit.present.width import clusters
 
 HUES = 8
 GAP = 2
-"""Between columns; cards stand one column apart."""
+"""Terminal columns between two columns of the view; cards are one terminal column apart."""
 LEAST_CELL, MOST_CELL = 3, 24
 NODE_COLUMNS, MODEL_COLUMNS, ALLOCATED_COLUMNS, STRANDED_COLUMNS = 10, 8, 7, 8
 MODEL_NEED, STRANDED_NEED = 100, 90
@@ -35,9 +36,9 @@ BAR, BOUNDARY, EDGE = "━", "┿", "│"
 SHAPES = {CardState.FREE: "·", CardState.STRANDED: "░", CardState.OUT: "╌"}
 ROLES = {CardState.FREE: "free", CardState.STRANDED: "stranded", CardState.OUT: "drained"}
 FIGURES = frozenset({"ALLOC", "STRANDED"})
-"""Columns whose figures stand at the right edge."""
+"""Titles of the columns whose figures are aligned at the right."""
 PICKED = "picked"
-"""The role of the part under the cursor."""
+"""Colour role of the part under the cursor."""
 
 Hue = Callable[[CardRow], str]
 
@@ -46,24 +47,24 @@ INDENT = "  "
 
 
 def by_job(row: CardRow) -> str:
-    """The role in whose colour a job's cards are drawn: the same wherever it has some."""
+    """Return the colour role of a job's cards, the same on every node."""
     return f"hue{(row.job or 0) % HUES}"
 
 
 def by_user(row: CardRow) -> str:
-    """Likewise, for all jobs of one user."""
+    """Return the colour role of a user's cards, the same for all the user's jobs."""
     return f"hue{crc32(row.user.encode('utf-8', 'surrogatepass')) % HUES}"
 
 
 class Layout(NamedTuple):
-    """How wide everything is; 0: not shown."""
+    """Widths of the view's columns in terminal columns; 0: the column is not shown."""
 
     node: int
     model: int
     cell: int
-    """Of one card, without the column between two."""
+    """Width of one card, without the terminal column between two cards."""
     cards: int
-    """As many as are shown of a node."""
+    """Largest number of cards that are shown of a node."""
     allocated: int
     stranded: int
 
@@ -72,7 +73,7 @@ class Layout(NamedTuple):
         return max(self.cards * (self.cell + 1) - 1, 0)
 
     def widths(self) -> list[int]:
-        """Of the columns that are shown, in order."""
+        """Return the widths of the shown columns, in order."""
         return [each for each in (self.node, self.model, self.map_columns, self.allocated, self.stranded) if each]
 
     def titles(self) -> list[str]:
@@ -87,7 +88,7 @@ class Layout(NamedTuple):
 
 
 def laid_out(total: int, most_cards: int, longest_name: int) -> Layout:
-    """For so many terminal columns, the largest node's cards and the longest name of a node."""
+    """Return the layout for `total` terminal columns, the most cards of one node and the longest node name."""
     node = min(max(longest_name, 4), NODE_COLUMNS if total < MODEL_NEED else 2 * NODE_COLUMNS)
     model = MODEL_COLUMNS if total >= MODEL_NEED else 0
     stranded = STRANDED_COLUMNS if total >= STRANDED_NEED else 0
@@ -105,8 +106,8 @@ def cells(
     lit: Collection[tuple[int, int]] | None = None,
     picked: tuple[int, int] | None = None,
 ) -> list[Line]:
-    """One node's line, in the columns of `layout.widths()`. `lit`: the keys of the parts that a filter lets through,
-    None for all; `picked`: the key of the one under the cursor."""
+    """Return one node's line as cells for the columns of `layout.widths()`. `lit`: the keys of the parts that pass the
+    filter; None: all pass. `picked`: the key of the part under the cursor."""
     node = parts[0].node
     models = dict.fromkeys(part.card.model for part in parts)
     allocated = sum(part.milli for part in parts if part.job is not None)
@@ -122,7 +123,7 @@ def cells(
 
 
 def part_at(parts: Sequence[CardRow], layout: Layout, column: int) -> CardRow | None:
-    """The part that stands there, counted from the left edge of the map; None between and beside cards."""
+    """Return the part at a terminal column, counted from the left edge of the map; None between and beside cards."""
     cell = _cell(parts, layout)
     card, within = divmod(column, cell + 1)
     of_card = [part for part in parts if part.card.index == card]
@@ -131,7 +132,7 @@ def part_at(parts: Sequence[CardRow], layout: Layout, column: int) -> CardRow | 
 
 
 class _Look(NamedTuple):
-    """What decides the roles."""
+    """The inputs from which a part's colour role is derived."""
 
     hue: Hue
     lit: Collection[tuple[int, int]] | None
@@ -141,7 +142,7 @@ class _Look(NamedTuple):
         return PICKED if part.key == self.picked else self.plain(part)
 
     def plain(self, part: CardRow) -> str:
-        """Wherever the cursor is."""
+        """Return the part's role without the cursor."""
         if self.lit is not None and part.key not in self.lit:
             return "free"
         if part.job is None:
@@ -150,7 +151,8 @@ class _Look(NamedTuple):
 
 
 def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
-    """How wide the node's cards are: shared ones of a small node are as wide as there is room for them."""
+    """Return the width of each of the node's cards; shared cards of a node with few cards are widened to fill
+    the map."""
     if all(part.whole for part in parts):
         return layout.cell
     return max((layout.map_columns + 1) // len({part.card.index for part in parts}) - 1, layout.cell)
@@ -170,7 +172,7 @@ def _held_whole(part: CardRow) -> bool:
 
 
 def _run(part: CardRow) -> tuple[object, ...]:
-    """Equal for whole cards of one job side by side, and for the parts of one card."""
+    """Return a grouping key, equal for adjacent whole cards of one job and for the parts of one card."""
     return _holder(part) if _held_whole(part) else (part.card.index,)
 
 
@@ -179,13 +181,15 @@ def _holder(part: CardRow) -> tuple[object, ...]:
 
 
 def _bar(run: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
-    """The job's name, then a bar to the end of its last card; the edges of cards are seen where the name is over."""
+    """Yield the job's name, then a bar up to the end of its last card; the boundaries of cards are visible after the
+    name."""
+    # The boundary behind a card has its role without the cursor; behind the last card there is none.
     roles = [role for part in run for role in (*[look.role(part)] * cell, look.plain(part))][:-1]
     return _painted(_named(run[0]), BOUNDARY.join([BAR * cell] * len(run)), roles)
 
 
 def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
-    """A card in its parts, each as wide as it is large; slices of one job side by side are one."""
+    """Yield a card's parts, each as wide as its size; adjacent slices of one job are drawn as one."""
     sized = zip(parts, _shares(parts, cell), strict=True)
     segments = [list(group) for _, group in groupby(sized, key=lambda each: _holder(each[0]))]
     for segment, after in zip_longest(segments, segments[1:]):
@@ -196,12 +200,13 @@ def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
         elif after is None or after[0][0].job is None or len(roles) < LEAST_CELL:
             yield from _painted(_named(first), " " * len(roles), roles)
         else:
+            # Another job follows: an edge keeps the two names apart.
             yield from _painted(_named(first), " " * (len(roles) - 1), roles[:-1])
             yield Span(EDGE, MUTED)
 
 
 def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
-    """The name on the ground, clipped to it; each column in its role."""
+    """Yield the name drawn over the ground, clipped to it; each column has its role."""
     pieces = list(_clipped(name, len(ground)))
     pieces += [(char, 1) for char in ground[sum(columns for _, columns in pieces) :]]
     starts = accumulate((columns for _, columns in pieces), initial=0)
@@ -210,8 +215,10 @@ def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
 
 
 def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
-    """Columns of each part: by its size, at least one while there are enough, together the cell."""
+    """Return the columns of each part by its size: at least one while there are enough, and `cell` in total."""
     total = sum(part.milli for part in parts) or WHOLE_CARD
+    # Edges are rounded, not widths, so that errors do not add up. An edge leaves one column for each part before and
+    # behind it while there are enough columns.
     edges, before = [0], 0
     for number, part in enumerate(parts, 1):
         before += part.milli
@@ -225,7 +232,7 @@ def _named(part: CardRow) -> str:
 
 
 def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
-    """What of a text fits, each character with its columns."""
+    """Yield each character that fits into `columns`, with its width."""
     for cluster, size in clusters(text):
         columns -= size
         if columns < 0:
@@ -236,8 +243,8 @@ def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
 def card_answer(
     part: CardRow, row: NodeRow, job: JobRow | None, context: Context, columns: int, *, brief: bool
 ) -> Iterator[Line]:
-    """Harmless lines, two where it is to be `brief`. `row`: its node; `job`: who holds it, where the asker may see
-    that."""
+    """Yield harmless lines about a card; two lines where `brief`. `row`: the card's node; `job`: the job that holds it;
+    None where the user may not see it."""
     place = line(Span(f"{safe(part.node.name)} ", ACCENT), Span(safe(usage(part, context)), ACCENT))
     left = (*place, Span(f"  {_sentence(part, job, context)}", STRONG))
     yield spread(left, line(Span("Enter", ACCENT), Span(" its job", MUTED)) if part.job else (), columns)
@@ -266,25 +273,26 @@ def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
     milli = dict.fromkeys(CardState, 0)
     for part in parts:
         milli[part.state] += part.milli
-    given, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
-    said = [
+    allocated, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
+    spans = [
         Span(
-            f"{units.cards(given)} of {units.counted_cards(total)} allocated"
+            f"{units.cards(allocated)} of {units.counted_cards(total)} allocated"
             if words
-            else f"{units.cards(given)} alloc"
+            else f"{units.cards(allocated)} alloc"
         )
     ]
     for state in (CardState.FREE, CardState.STRANDED, *((CardState.OUT,) if words else ())):
         if milli[state]:
             role = "warning" if state is CardState.STRANDED else "text"
-            said += [Span(" · ", MUTED), Span(f"{units.cards(milli[state])} {state}", role)]
-    return tuple(said)
+            spans += [Span(" · ", MUTED), Span(f"{units.cards(milli[state])} {state}", role)]
+    return tuple(spans)
 
 
 _EMPTY = ((CardState.FREE, "free"), (CardState.STRANDED, "stranded"), (CardState.OUT, "drained"))
 
 
 def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
+    """Return the sentence about the part: its user and size, or why it is free."""
     size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
     match part.state:
         case CardState.ALLOCATED | CardState.KEPT:
@@ -306,12 +314,11 @@ def _since(job: JobRow | None, context: Context) -> str:
 
 def _job(job: JobRow, context: Context) -> Line:
     state = Span(f"{GLYPHS[job.state]} {job.state}", str(job.state))
-    if job.started_at is None:
+    elapsed = elapsed_seconds(job, context)
+    if elapsed is None:
         return line(f"{job_words(job.id)} {safe(job.name)}  ", state)
-    ran = units.duration(((job.ended_at or context.now) - job.started_at) // 1000)
-    return line(
-        f"{job_words(job.id)} {safe(job.name)}  ", state, f"  {ran} of {units.duration(job.time_limit_seconds)}"
-    )
+    ran = f"  {units.duration(elapsed)} of {units.duration(job.time_limit_seconds)}"
+    return line(f"{job_words(job.id)} {safe(job.name)}  ", state, ran)
 
 
 def _beside(row: NodeRow) -> str:

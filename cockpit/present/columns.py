@@ -74,7 +74,7 @@ class Fraction(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What facts and texts depend on besides the row: moment, time zone, user."""
+    """The moment, time zone, user and predictions on which facts and texts depend besides the row."""
 
     now: Millis
     zone: tzinfo | None = None
@@ -92,8 +92,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 class Cell(msgspec.Struct, frozen=True):
     """How the TUI draws a column.
 
-    `draw` and `fill` receive the row and the *scene*: what the cells of a view depend on besides the row, which is the
-    `Context` unless the view's module names another type.
+    `draw` and `fill` receive the row and the *scene*: the values on which the cells of a view depend besides the row.
+    It is the `Context` unless the view's module names another type.
     """
 
     width: int
@@ -101,11 +101,11 @@ class Cell(msgspec.Struct, frozen=True):
     draw: Callable[[Any, Any], Line] | None = None
     """A function that makes the cell; None: the cell is the column's text, and the scene must be a `Context`."""
     fill: Callable[[Any, Any, int], Line] | None = None
-    """A function for `draw`'s purpose that also receives the width which the column got, as bars need it."""
+    """A function like `draw` that also receives the width which the column got, as bars need it."""
     title: str = ""
     """Title in the TUI; empty: the column's."""
     right: bool | None = None
-    """Whether the cells are aligned at the right; None: as the column's kind says."""
+    """Whether the cells are aligned at the right; None: the column's kind decides."""
     role: str = ""
     """Colour role of a cell without `draw` and `fill`."""
     grows: int = 0
@@ -290,8 +290,8 @@ GAP: Final = 2
 def laid_out(columns: Sequence[Column], total: int) -> list[tuple[Column, int]]:
     """Return the columns that a table of this width shows, with their widths.
 
-    The last column gets what is left over or lacking after the others have grown. A table that has no size yet shows
-    nothing, but its titles are asked for all the same.
+    The last column is widened or narrowed by what is left over or lacking after the others have grown. For a table
+    without a size yet the result is empty, although its titles are requested.
     """
     chosen = [column for column in columns if total >= column.screen.need]
     if not chosen:
@@ -329,7 +329,8 @@ _TYPES: Final[dict[ValueKind, dict[str, Any]]] = {
 
 
 def table_schema(table: TableView, version: int) -> dict[str, Any]:
-    """The schema of `{"version": …, "rows": […]}`. Columns may come any time, none goes without a new version."""
+    """Return the JSON Schema of `{"version": …, "rows": […]}`. New columns may be added under the same version;
+    removing one needs a new version."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": table.name,
@@ -341,7 +342,7 @@ def table_schema(table: TableView, version: int) -> dict[str, Any]:
 
 
 def row_schema(table: TableView) -> dict[str, Any]:
-    """The schema of one row, every column of which is always there."""
+    """Return the schema of one row, which always has every column."""
     return {
         "type": "object",
         "properties": {column.id: column_schema(column) for column in table.columns},
@@ -350,7 +351,7 @@ def row_schema(table: TableView) -> dict[str, Any]:
 
 
 def column_schema(column: Column) -> dict[str, Any]:
-    """The schema of one column's JSON."""
+    """Return the schema of one column's JSON."""
     schema = dict(column.schema or _TYPES[column.kind])
     if column.nullable and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]

@@ -1,4 +1,4 @@
-"""A command as one would type it into a shell, with what it reads: to be looked at, and to be copied and run."""
+"""A command as a user would type it into a shell, with its input, for reading, copying and running."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cockpit.present.safe import safe, safe_lines
 
 
 def shell_text(argv: Sequence[str]) -> str:
-    """One harmless line that Bash takes apart into exactly these words."""
+    """Return a harmless line that Bash splits into exactly these words."""
     return " ".join(map(_word, argv))
 
 
 def command_lines(argv: Sequence[str], stdin: str = "") -> Iterator[str]:
-    """Harmless lines. A here document says what the command reads, unless something in it cannot be seen, or it does
-    not end with a line break."""
+    """Yield the command in harmless lines. Its input is a here document, unless the input has invisible characters or
+    does not end with a line break."""
     if not stdin:
         yield shell_text(argv)
         return
@@ -31,7 +31,8 @@ def command_lines(argv: Sequence[str], stdin: str = "") -> Iterator[str]:
 
 
 def _word(text: str) -> str:
-    """In quotes where a shell needs them; what cannot be seen by its bytes, as `$'…'` takes them."""
+    """Return the word as Bash reads it: quoted where needed, and as `$'…'` with escapes where it has invisible
+    characters."""
     if safe(text) == text:
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"

@@ -1,4 +1,4 @@
-"""Words for copies that are being made."""
+"""Words for the progress of copies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _MIB: Final = 1 << 20
 
 
 def percent(progress: Progress | None) -> str:
-    """`43%`; `–` where nothing is copied, or it is not known how much."""
+    """Return `43%`; `–` where nothing is copied or the total is unknown."""
     return f"{100 * progress.done // progress.total}%" if progress is not None and progress.total else "–"
 
 
 def copying_sentence(progress: Progress | None) -> str:
-    """`copies its files: 1.2G of 2G, 310M a second, 3 s left`."""
+    """Return the sentence about a copy in progress: `copies its files: 1.2G of 2G, 310M a second, 3 s left`."""
     if progress is None:
         return "its files are copied; it starts with the others of its replicas"
     if not progress.total:

@@ -1,4 +1,4 @@
-"""What a person is told on entering a container."""
+"""The lines that a user sees on entering a container."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
 
 KILLED: Final = 128 + 9
-"""The exit code of a shell that did not end by itself."""
+"""Exit code of a shell that was killed."""
 WAS_KILLED: Final = "The shell was killed: its job or its hold has ended, or its memory ran out."
 LAST_LINES = 3
 LABEL = "Last lines:  "
 
 
 def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> Iterator[str]:
-    """Harmless lines above the first prompt: which container this is, what of it is left, how it ended."""
+    """Yield harmless lines for above the first prompt: the container and its state, the notice, and the last lines of
+    an ended job."""
     yield " · ".join(container_words(detail, rank, context))
     if notice:
         yield notice
@@ -33,7 +34,8 @@ def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> 
 
 
 def container_words(detail: JobDetail, rank: int, context: Context) -> Iterator[str]:
-    """`4715 bert-eval`, `replica 0 on n03`, `ended 11:02 with exit 3`, `held until 15:02`."""
+    """Yield the words for a container: `4715 bert-eval`, `replica 0 on n03`, `ended 11:02 with exit 3`, `held until
+    15:02`."""
     row, attempt = detail.row, detail.job.attempt
     yield f"{job_words(row.id)} {safe(row.name)}"
     places = {each.rank: each.node for each in attempt.placement} if attempt is not None else {}

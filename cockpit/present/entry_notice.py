@@ -1,4 +1,4 @@
-"""What a person should know of a container before its first prompt."""
+"""The notice that a user sees before a container's first prompt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ PLAIN = (
 
 
 def entry_notice(*, kept: bool, remounted: bool, cards_freed: bool, plain: bool = False) -> str:
-    """What of a kept container is not as it was, and what a plain process lacks; nothing where all is as in the job."""
+    """Return what differs in a held container from the running job, and what a plain process lacks; empty: no
+    difference."""
     if not kept:
         return PLAIN if plain else ""
     gone = "its processes and /tmp are gone" if remounted else "its processes are gone"

@@ -1,9 +1,9 @@
 """The filter language: `state:failed user:ann cards>=4 wait>2h name~bert !spot "two words"`.
 
-Terms stand beside each other and all must hold. `key:value` is equality (a comma separates alternatives, `none` is a
-cell without a fact, `me` is the asker), `~` contains, `> >= < <=` compare numbers, durations, memory and moments, `!`
-before a term negates it, quotes keep spaces together. A bare word is searched in every column. Case does not matter.
-`@name` is a filter that was saved under that name.
+Terms are separated by blanks, and a row must pass all of them. `key:value` is equality (a comma separates alternatives,
+`none` is a cell without a fact, `me` is the user), `~` contains, `> >= < <=` compare numbers, durations, memory and
+moments, `!` before a term negates it, and quotes keep words with blanks together. A bare word is searched in every
+column. Case does not matter. `@name` is the filter that was saved under that name.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from cockpit.present.states import STATE_ALIASES
 
 
 class Operand(msgspec.Struct, frozen=True):
-    """The wanted number, in the unit of the column's facts."""
+    """The number to compare with, in the unit of the column's facts."""
 
     wanted: float
     of_totals: bool = False
-    """The column's facts are fractions."""
+    """Whether the column's facts are fractions, of which the total is compared."""
 
     def numbers(self, facts: list[Any]) -> list[float | None]:
-        """What is compared of each fact: of a fraction the total. None: nothing to compare."""
+        """Return the figure to compare for each fact: the total for a fraction; None: nothing to compare."""
         return [None if fact is None else fact.total for fact in facts] if self.of_totals else facts
 
 
 def read_operand(kind: ValueKind, text: str) -> Operand | str:
-    """The operand, or what this kind of column wants instead."""
+    """Return the operand, or the sentence about the operand that this kind of column needs."""
     if kind not in _READERS:
         return "a word after : or ~"
     read, wants = _READERS[kind]
@@ -51,7 +51,8 @@ def read_operand(kind: ValueKind, text: str) -> Operand | str:
 
 
 def _number(text: str) -> float | None:
-    """Not all that Python takes: 1_2 is no twelve, and nothing is larger than nan."""
+    """Return the figure that the text writes in plain digits; None for what only Python reads as one, such as `1_2` or
+    `nan`."""
     return float(text) if _FIGURE.fullmatch(text) else None
 
 
@@ -82,28 +83,28 @@ HELD: Final = "held"
 
 
 class FilterError(CockpitError):
-    """A filter that cannot be read: what, and what is near it."""
+    """A filter that cannot be parsed; the text says what is wrong, and what was probably meant."""
 
 
 class Filter:
-    """What a text asks for."""
+    """A parsed filter text: the terms that a row must pass."""
 
     def __init__(self, terms: Sequence[Mask]) -> None:
         self._terms = terms
 
     def __call__(self, row: object, context: Context) -> bool:
-        """Whether a row passes."""
+        """Return whether the row passes every term."""
         return bool(self.passing((row,), context))
 
     def passing(self, rows: Iterable[Row], context: Context) -> list[Row]:
-        """The rows that pass, in their order."""
+        """Return the rows that pass, in their order."""
         left = list(rows)
         for term in self._terms:
             left = list(compress(left, term(left, context)))
         return left
 
     def passing_jobs(self, rows: JobRows, context: Context) -> JobRows:
-        """The same without making a row of each."""
+        """Return the rows that pass, without making an object of each row."""
         for term in self._terms:
             rows = rows.where(term(rows, context))
         return rows
@@ -112,8 +113,8 @@ class Filter:
 def compile_filter(
     text: str, table: TableView, memory: SearchMemory | None = None, saved: Saved = none_saved
 ) -> Filter:
-    """The filter that the text asks for. `memory` makes bare words quick for who searches again and again; `saved` is
-    asked only where the text names a saved filter.
+    """Compile the text to a filter. `memory` speeds up repeated searches for bare words; `saved` is called only where
+    the text names a saved filter.
 
     Raises `FilterError`.
     """
@@ -132,11 +133,11 @@ def whole_word_hint(text: str, table: TableView, rows: Any, context: Context) ->
         ):
             continue
         value = term["value"].strip('"')
-        found = sum(containing(column, value)(rows, context))
-        if found and not sum(_equal(column, table, value)(rows, context)):
+        matches = sum(containing(column, value)(rows, context))
+        if matches and not sum(_equal(column, table, value)(rows, context)):
             return (
                 f"No {column.id} is {safe(value)}: {safe(term[0].strip())} wants the whole of it; "
-                f"{column.id}~{safe(term['value'])} finds it in {found}."
+                f"{column.id}~{safe(term['value'])} finds it in {matches}."
             )
     return ""
 
@@ -144,17 +145,19 @@ def whole_word_hint(text: str, table: TableView, rows: Any, context: Context) ->
 def _terms(
     text: str, table: TableView, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
 ) -> Iterator[Mask]:
-    """`inside`: the saved filters that this text belongs to."""
-    for found in _split(text):
-        if found["key"] is None and found["value"].startswith(SAVED):
-            name = found["value"].removeprefix(SAVED)
+    """Yield the mask of each term. `inside`: the names of the saved filters that contain this text."""
+    for term in _split(text):
+        if term["key"] is None and term["value"].startswith(SAVED):
+            name = term["value"].removeprefix(SAVED)
             terms = list(_terms(_saved_text(name, table, saved, inside), table, memory, saved, (*inside, name)))
-            yield negated(all_of(terms)) if found["not"] is not None else all_of(terms)
+            yield negated(all_of(terms)) if term["not"] is not None else all_of(terms)
         else:
-            yield _term(found, table, memory)
+            yield _term(term, table, memory)
 
 
 def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ...]) -> str:
+    """Return the text of a saved filter. Raises `FilterError` for an unknown name and for a filter that contains
+    itself."""
     known = saved(table.name)
     if name in inside:
         raise FilterError(f"filter: @{safe(name)} contains itself")
@@ -168,30 +171,32 @@ def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ..
 
 
 def quoted(text: str) -> str:
-    """As a value of a term, whatever is in it."""
+    """Return the text quoted, so that a filter reads it as one value whatever characters it has."""
     escaped = re.sub(r'(["\\])', r"\\\1", text)
     return f'"{escaped}"'
 
 
 def _split(text: str) -> list[re.Match[str]]:
-    found, position = [], 0
+    """Return the terms of a filter text. Raises `FilterError` for a quote that is not closed."""
+    terms, position = [], 0
     end = len(text.rstrip())
     while position < end:
         term = TERM.match(text, position)
         if term is None or term.end() == position or term["junk"]:
             raise FilterError(f"filter: a quote in {safe(text[position:].strip())} is not closed")
-        found.append(term)
+        terms.append(term)
         position = term.end()
-    return found
+    return terms
 
 
-def _term(found: re.Match[str], table: TableView, memory: SearchMemory | None) -> Mask:
-    value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), found["value"])
-    mask = anywhere(table, value, memory) if found["key"] is None else _keyed(found["key"], found["op"], value, table)
-    return negated(mask) if (found["not"] is not None) != (found["op"] == "!=") else mask
+def _term(term: re.Match[str], table: TableView, memory: SearchMemory | None) -> Mask:
+    value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), term["value"])
+    mask = anywhere(table, value, memory) if term["key"] is None else _keyed(term["key"], term["op"], value, table)
+    return negated(mask) if (term["not"] is not None) != (term["op"] == "!=") else mask
 
 
 def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:
+    """Return the mask of a term with a key. Raises `FilterError` for an unknown column or a wrong value."""
     column = table.find(key)
     if column is None:
         hint = nearest(key, table.names())
@@ -208,7 +213,7 @@ def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:
 
 
 def _check_value(column: Column, value: str) -> None:
-    """Raises `FilterError` where the column has few values and this is none of them."""
+    """Raise `FilterError` where the column has only certain values and this is not one of them."""
     known = [str(each) for each in (column.schema or {}).get("enum", ()) if each is not None]
     aliases = [*STATE_ALIASES, HELD] if column.id == "state" else []
     if known and value.casefold() not in {each.casefold() for each in (*known, *aliases)}:
@@ -221,10 +226,11 @@ def _check_value(column: Column, value: str) -> None:
 
 
 def _equal(column: Column, table: TableView, value: str) -> Mask:
+    """Return the mask of rows that equal the value: `none`, a state, a word, a task's id or a number."""
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
-    if column.id == "state" and value.casefold() == HELD and (kept := table.find("held_until")) is not None:
-        return fact_is(kept, lambda fact, _: fact is not None)
+    if column.id == "state" and value.casefold() == HELD and (held_until := table.find("held_until")) is not None:
+        return fact_is(held_until, lambda fact, _: fact is not None)
     if column.kind is ValueKind.RECORD:
         wanted = value.casefold()
         return lambda rows, context: [wanted in text.casefold().split(", ") for text in column.texts(rows, context)]
@@ -267,6 +273,6 @@ def _operand(column: Column, value: str) -> Operand:
 
 
 TASK: Final = re.compile(r"\d+_\d+", re.ASCII)
-"""How a task of an array is written, other than its number."""
+"""Pattern of an array task's id, such as `123_4`; it is not a number."""
 
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {">": gt, ">=": ge, "<": lt, "<=": le}

@@ -1,4 +1,4 @@
-"""What stands where no row does: why, and what to do first."""
+"""Lines for a view without rows: why it is empty, and what to do first."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ INDENT = "   "
 
 
 def empty_lines(capacity: str, hidden: int, keys: Mapping[str, str], *, demo: bool) -> Iterator[Line]:
-    """Of the Jobs view. `capacity`: a sentence about the cluster; `hidden`: jobs that a filter leaves out; `keys`: of
-    actions by id."""
+    """Yield the lines of an empty Jobs view. `capacity`: a sentence about the cluster; `hidden`: number of jobs that a
+    filter hides; `keys`: the first key of each action by the action's id."""
     yield line()
     if hidden:
-        yield line(Span(f"{INDENT}No job matches.", STRONG), Span(f" {_out_of_sight(hidden)}", MUTED))
+        yield line(Span(f"{INDENT}No job matches.", STRONG), Span(f" {_hidden_words(hidden)}", MUTED))
         yield line()
         yield _offers(keys, ("back", "show them all"), ("filter", "another filter"))
         return
@@ -26,7 +26,7 @@ def empty_lines(capacity: str, hidden: int, keys: Mapping[str, str], *, demo: bo
 
 
 def no_cards_lines(hidden: int, keys: Mapping[str, str]) -> Iterator[Line]:
-    """Of the Cards view. `hidden`: cards and slices that a filter leaves out."""
+    """Yield the lines of an empty Cards view. `hidden`: number of cards and slices that a filter hides."""
     yield line()
     if hidden:
         yield line(Span(f"{INDENT}No card matches.", STRONG))
@@ -47,12 +47,12 @@ def no_cards_lines(hidden: int, keys: Mapping[str, str]) -> Iterator[Line]:
     yield _offers(keys, ("nodes", "the nodes"), ("jobs", "the jobs"))
 
 
-def _out_of_sight(hidden: int) -> str:
-    return f"{units.counted(hidden, 'job')} {'is' if hidden == 1 else 'are'} out of sight."
+def _hidden_words(hidden: int) -> str:
+    return f"{units.counted(hidden, 'job')} {'is' if hidden == 1 else 'are'} hidden."
 
 
 def _offers(keys: Mapping[str, str], *offers: tuple[str, str]) -> Line:
-    """`n  submit one`; what has no key is typed as it stands."""
+    """Return a line of offers such as `n  submit one`; an action without a key is shown as the command to type."""
     shown = [Span(INDENT)]
     for action, words in offers:
         shown += [Span(keys.get(action, action), ACCENT), Span(f"  {words}       ")]

@@ -1,7 +1,8 @@
-"""One row for the tasks of an array (`4700_[0-9%2]`), or the components of a heterogeneous job (`4700+[0-2]`), with how
-many of them are in which state.
+"""Folded rows: one row for the tasks of an array (`4700_[0-9%2]`) or the components of a heterogeneous job
+(`4700+[0-2]`), with the number of them in each state.
 
-Another scheduler may list tasks that wait and are alike as one row already (`JobRow.tasks`): it counts as all of them.
+Another scheduler may already list equal queued tasks as one row (`JobRow.tasks`); such a row counts as all of its
+tasks.
 """
 
 from __future__ import annotations
@@ -19,32 +20,36 @@ from cockpit.model.jobrow import JobRow, JobRows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FIRST_OF: tuple[Callable[[JobRow], bool], ...] = (
+_SPEAKER_ORDER: tuple[Callable[[JobRow], bool], ...] = (
     lambda row: row.queued,
     lambda row: row.holds,
     lambda row: row.held_until is not None,
     lambda _: True,
 )
-"""Which task speaks for all: one that waits before one that runs before one that is kept."""
+"""Conditions, in order of precedence, on the task whose values the folded row shows: queued, holding resources, held
+container, any other."""
 
 
 class FoldedRow(JobRow, frozen=True, array_like=True, gc=False):
-    """Stands for several tasks of an array, or components of a job. Its id is the array's, or the first component's;
-    sizes are those of all that have not ended (or of all when all have), and everything else is as one of them says."""
+    """One row for several tasks of an array, or several components of a heterogeneous job. Its id is the array's, or
+    the first component's; sizes are the sums of those that have not ended (of all when all have), and all other values
+    are those of one of them."""
 
     speaker: JobId = JobId(0)
-    """The task that speaks for all."""
+    """Id of the task whose values the row shows."""
     indices: tuple[int, ...] = ()
-    """Of all tasks, in order."""
+    """Indices of all tasks, in order."""
     states: tuple[tuple[JobState, int], ...] = ()
-    """How many are in which state, in the states' own order."""
+    """Number of tasks in each state, in the states' own order."""
     gone: int = 0
-    """Further tasks, which have ended and are not listed any more."""
+    """Number of further tasks, which have ended and are no longer listed."""
 
 
 def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
-    """One row for these tasks of one array; `gone`: of how many more nothing is known but that they have ended."""
-    speaker = next(row for wanted in _FIRST_OF for row in tasks if wanted(row))
+    """Return one row for the tasks of an array or the components of a heterogeneous job. `gone`: number of further
+    tasks of which only the end is known."""
+    speaker = next(row for wanted in _SPEAKER_ORDER for row in tasks if wanted(row))
+    # Ended tasks hold nothing any more: the sizes are what the others hold or request.
     counting = [row for row in tasks if row.ended_at is None] or tasks
     counts: Counter[JobState] = Counter()
     for row in tasks:
@@ -71,25 +76,27 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
 
 
 def speaker_of(row: JobRow) -> JobId:
-    """The job whose state and start the row shows: the task that speaks for its array, or itself."""
+    """Return the id of the job whose state and start the row shows: the array's task with the shown values, or the job
+    itself."""
     return row.speaker if isinstance(row, FoldedRow) else row.id
 
 
 def folds(tasks: Sequence[JobRow], gone: int = 0) -> bool:
-    """Whether these are one row: several tasks, or what is left of a batch."""
+    """Return whether the tasks are shown as one folded row: several tasks, one row for several, or the rest of
+    a batch."""
     first = tasks[0].array
     return len(tasks) > 1 or bool(tasks[0].tasks) or (gone > 0 and first is not None and first.batch)
 
 
 def group_of(row: JobRow) -> JobId | None:
-    """The array that it is a task of, or the first component of its heterogeneous job; None: it stands alone."""
+    """Return the id of the task's array, or of the first component of its heterogeneous job; None: a single job."""
     if row.array is not None:
         return row.array.array
     return JobId(row.component[0]) if row.component is not None else None
 
 
 def expanded(row: JobRow) -> list[JobRow]:
-    """A row for each of the tasks that it stands for, or itself."""
+    """Return one row for each task that the row represents, or the row itself."""
     if row.array is None or not row.tasks:
         return [row]
     tasks = (replace(row.array, index=index) for index in row.tasks)
@@ -97,16 +104,16 @@ def expanded(row: JobRow) -> list[JobRow]:
 
 
 def standing(rows: Sequence[JobRow]) -> Sequence[JobRow]:
-    """The same, those that stand for several tasks with the sizes of all of them. They keep their ids: the array's
-    would mean its other tasks too."""
+    """Return the rows with the total sizes in each row that represents several tasks. The ids stay: the array's id
+    would include its other tasks."""
     if isinstance(rows, JobRows) or not any(row.tasks for row in rows):
         return rows
     return [replace(folded([row]), id=row.id) if row.tasks else row for row in rows]
 
 
 def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]:
-    """The same with one row for each array of which there are several tasks, where the first of them stood.
-    `all_that_live`: the rows hold every job that has not ended, so that what is missing of an array has."""
+    """Return the rows with each array that has several tasks folded into one row, at the place of its first task.
+    `all_that_live`: the rows hold every job that has not ended, so that missing tasks of an array have ended."""
     groups: dict[object, list[JobRow]] = {}
     for row in rows:
         whole = group_of(row)
@@ -116,7 +123,7 @@ def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]
 
 
 def own_ids(rows: Iterable[JobRow]) -> list[JobRow]:
-    """Of several clusters as one: each with the id that its own cluster knows it by."""
+    """Return rows of several clusters with the ids that each job has on its own cluster."""
     return [_own(row) for row in rows]
 
 
@@ -127,7 +134,8 @@ def _own(row: JobRow) -> JobRow:
 
 
 def id_text(row: JobRow) -> str:
-    """`4711`; `4700_3` for a task; `4700_[0-2,5%2]` for several, with how many may run at once."""
+    """Return the id as users read it: `4711`; `4700_3` for a task; `4700_[0-2,5%2]` for several, with the largest
+    number that may run at once."""
     mark = "_" if row.array is not None else "+"
     if (whole := group_of(row)) is None:
         return job_words(row.id)
@@ -140,12 +148,12 @@ def id_text(row: JobRow) -> str:
 
 
 def task_count(row: JobRow) -> int:
-    """How many jobs a row stands for."""
+    """Return the number of jobs that the row represents."""
     return len(row.indices) if isinstance(row, FoldedRow) else len(row.tasks) or 1
 
 
 def progress(row: JobRow) -> tuple[int, int] | None:
-    """Of several tasks how many have ended, of how many; None: it is one job."""
+    """Return the number of ended tasks and of all tasks; None: the row is a single job."""
     if not isinstance(row, FoldedRow):
         return None
     ended = sum(count for state, count in row.states if state in ENDED)
@@ -153,13 +161,13 @@ def progress(row: JobRow) -> tuple[int, int] | None:
 
 
 def _missing(tasks: Sequence[JobRow]) -> int:
-    """Of the whole array."""
+    """Return the number of the array's tasks that are not among the given ones."""
     first = tasks[0].array
     return 0 if first is None else max(0, first.count - sum(map(task_count, tasks)))
 
 
 def _indices(row: JobRow) -> tuple[int, ...]:
-    """Of the tasks that it stands for, or which component it is."""
+    """Return the indices of the tasks that the row represents, or of its component."""
     if isinstance(row, FoldedRow):
         return row.indices
     if row.array is not None:

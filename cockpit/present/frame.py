@@ -50,14 +50,14 @@ class Key(NamedTuple):
     """The id of the action that a click on it performs."""
 
 
-def top_bar(standing: TopBar, overview: Overview | None, columns: int) -> Line:
+def top_bar(contents: TopBar, overview: Overview | None, columns: int) -> Line:
     """Return the top bar: cluster, access and user at the left, the cluster's figures and their age at the right.
 
-    On narrow screens the figures have fewer words, and then there are fewer of them.
+    On narrow screens the figures first have fewer words, and then there are fewer figures.
     """
-    left = _left(standing)
-    amiss = _amiss(standing, overview)
-    alive = [line(Span(LIVE, MUTED))] if standing.fresh and not amiss else []
+    left = _left(contents)
+    amiss = _amiss(contents, overview)
+    alive = [line(Span(LIVE, MUTED))] if contents.fresh and not amiss else []
     for figures in _figures(overview):
         right = _joined([*figures, *alive, *amiss])
         if line_width(left) + line_width(right) + 2 <= columns:
@@ -65,17 +65,17 @@ def top_bar(standing: TopBar, overview: Overview | None, columns: int) -> Line:
     return fitted((*left, APART, *_joined(amiss)), columns)
 
 
-def _left(standing: TopBar) -> Line:
-    badge = [Span(f"  {standing.badge}", "demo")] if standing.badge else []
-    access = Span(f"  {standing.access}", "warning" if standing.access == "ro" else MUTED)
-    where = Span(safe(standing.cluster), STRONG)
-    return line(Span(" cockpit  ", ACCENT), where, access, Span(f" · {safe(standing.user)}", MUTED), *badge)
+def _left(contents: TopBar) -> Line:
+    badge = [Span(f"  {contents.badge}", "demo")] if contents.badge else []
+    access = Span(f"  {contents.access}", "warning" if contents.access == "ro" else MUTED)
+    where = Span(safe(contents.cluster), STRONG)
+    return line(Span(" cockpit  ", ACCENT), where, access, Span(f" · {safe(contents.user)}", MUTED), *badge)
 
 
-def _amiss(standing: TopBar, overview: Overview | None) -> list[Line]:
+def _amiss(contents: TopBar, overview: Overview | None) -> list[Line]:
     """Return the warning: the data is old; else the engine has a problem; else the machine lacks something."""
-    heard = f"heard {standing.heard}" if standing.heard else ""
-    words = " · ".join(filter(None, (safe(standing.trouble), standing.age, heard)))
+    heard = f"heard {contents.heard}" if contents.heard else ""
+    words = " · ".join(filter(None, (safe(contents.trouble), contents.age, heard)))
     if not words and overview is not None:
         words = IN_TROUBLE if overview.trouble else NO_CONTAINERS if overview.plain else ""
     return [line(Span(f"⚠ {words}", "warning"))] if words else []
@@ -97,6 +97,7 @@ def _figures(overview: Overview | None) -> Iterator[list[Line]]:
 
 
 def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
+    """Yield the number of jobs in each state, and of held jobs. `words`: whether the states are named."""
     count = overview.jobs_by_state.get
     for state in (JobState.RUNNING, JobState.QUEUED):
         number = count(state, 0)

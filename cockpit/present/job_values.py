@@ -1,4 +1,4 @@
-"""What a row of the job list says: sentences, states, times and amounts, for whoever shows one."""
+"""Values of a job row as text: sentences, states, times and amounts, for every view that shows jobs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from cockpit.present.copying import copying_sentence
 from cockpit.present.folding import FoldedRow, progress
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import REASON_TYPES, UNFORETOLD, reason_sentence
+from cockpit.present.reasons import REASON_TYPES, START_UNKNOWN, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import end_sentence, ending_sentence, failed_replica, retry_words, state_words
 from cockpit.present.workers import below_min, short_of_workers
 
 
 def why(row: JobRow, context: Context) -> str | None:
-    """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
-    said = _own_why(row, context)
+    """Return the sentence that says why the job waits, is being ended, or how it ended. None: nothing to say."""
+    sentence = _own_why(row, context)
     if row.retries is None:
-        return said
-    return f"{said}; {retry_words(row.retries)}" if said else retry_words(row.retries)
+        return sentence
+    return f"{sentence}; {retry_words(row.retries)}" if sentence else retry_words(row.retries)
 
 
 def _own_why(row: JobRow, context: Context) -> str | None:
+    """Return the sentence without the retries; None: nothing to say."""
     if row.reason is not None:
         sentence = reason_sentence(row.reason, context.now, context.zone)
         suspended = below_min(row, context.now, context.zone)
@@ -49,15 +50,15 @@ def _own_why(row: JobRow, context: Context) -> str | None:
 
 def failure_words(row: JobRow) -> str:
     """Return why the job's start is not known; empty where it is, or its reason says it already."""
-    told = row.reason.failure if isinstance(row.reason, NotEvaluated) else ""
-    return f"{UNFORETOLD}: {safe(row.failure)}" if row.failure and not told else ""
+    failure = row.reason.failure if isinstance(row.reason, NotEvaluated) else ""
+    return f"{START_UNKNOWN}: {safe(row.failure)}" if row.failure and not failure else ""
 
 
 def copied_json(progress: Progress | None) -> dict[str, int | None] | None:
     if progress is None:
         return None
-    told = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
-    return {**told, "seconds_left": progress.seconds_left}
+    figures = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
+    return {**figures, "seconds_left": progress.seconds_left}
 
 
 def state_text(row: JobRow, context: Context) -> str:
@@ -65,7 +66,7 @@ def state_text(row: JobRow, context: Context) -> str:
 
 
 def states_text(row: JobRow, context: Context) -> str:
-    """`queued`; `2 running, 7 queued` of a folded array."""
+    """Return the state, such as `queued`; for a folded array the number of tasks in each: `2 running, 7 queued`."""
     if isinstance(row, FoldedRow):
         gone = (f"{row.gone} ended",) if row.gone else ()
         return ", ".join((*(f"{count} {state}" for state, count in row.states), *gone))
@@ -77,7 +78,7 @@ _SUSPENDED: Final = JobState.SUSPENDED  # a member costs a look-up in each of a 
 
 
 def elapsed_seconds(row: JobRow, context: Context) -> int | None:
-    """How long it has run, or ran, without the time in which it stood still."""
+    """Return the seconds that the job has run, or ran, without its suspended time; None: it has not started."""
     if row.started_at is None:
         return None
     until = row.ended_at or (row.state_since if row.state is _SUSPENDED else context.now)
@@ -86,7 +87,7 @@ def elapsed_seconds(row: JobRow, context: Context) -> int | None:
 
 
 def wait_seconds(row: JobRow, context: Context) -> int:
-    """How long it has waited, or waited, from submission to start (or end, when it never started)."""
+    """Return the seconds from submission to the start, to the end of a job that never started, or to now."""
     until = row.started_at or row.ended_at or context.now
     return (until - row.submitted_at) // 1000 if until > row.submitted_at else 0
 
@@ -100,7 +101,8 @@ def is_waiting(row: JobRow) -> bool:
 
 
 is_kept: Final = attrgetter("held_until")
-"""Whether its containers are, and so its cells count down. A hundred thousand rows are asked for each word."""
+"""Whether the job's containers are held, so that its cells count down. An attribute getter, as it is called for a
+hundred thousand rows."""
 
 
 def cards(row: JobRow, _: Context) -> int | float:
@@ -108,16 +110,18 @@ def cards(row: JobRow, _: Context) -> int | float:
 
 
 def amount(field: str) -> Callable[[JobRow, Context], int]:
-    """The value of a column of `nodes`, `cpus` or `memory_mib`: what the job has, or asks for while it is queued.
+    """Return a function that returns the amount in `nodes`, `cpus` or `memory_mib`: what the job has, or requests while
+    it is queued.
 
-    An elastic job that is suspended below its minimum (`waits_until`) gave up its workers: it has nothing.
+    An elastic job that is suspended below its minimum (`waits_until`) has released its workers, so that its amounts are
+    0.
     """
     value = attrgetter(field)
     return lambda row, _: 0 if row.waits_until is not None else value(row)
 
 
 def node_spec(row: JobRow, _: Context) -> str:
-    """What it asks of each node, as one text to search in."""
+    """Return the job's request per node, as one text to search in."""
     nodes = max(row.nodes, 1)
     named = f"{safe(row.spec_name)}: " if row.spec_name else ""
     per_node = f"{named}{units.counted(row.cpus // nodes, 'CPU')}, {units.memory(row.memory_mib // nodes)}"
@@ -128,7 +132,8 @@ def node_spec(row: JobRow, _: Context) -> str:
 
 @lru_cache(maxsize=4096)
 def reason_json(reason: Reason) -> Reason | dict[str, object]:
-    """The reason with its `type`, its moments in ISO 8601; everything else is its own JSON."""
+    """Return the reason for JSON with its `type`; moments become ISO 8601, and all other reasons are encoded as they
+    are."""
     if isinstance(reason, Held):
         return {"type": "held", "by": reason.by, "since": iso(reason.since) if reason.since is not None else None}
     if isinstance(reason, WouldDelay):
@@ -137,13 +142,13 @@ def reason_json(reason: Reason) -> Reason | dict[str, object]:
 
 
 def bounds_json(bounds: tuple[int, int, int] | None) -> dict[str, int] | None:
-    """By the names of a job file."""
+    """Return the bounds of an elastic job with the names of a job file; None: not elastic."""
     return dict(zip(("min_workers", "workers", "max_workers"), bounds, strict=True)) if bounds is not None else None
 
 
 def progress_of(row: JobRow, _: Context) -> Fraction | None:
-    found = progress(row)
-    return None if found is None else Fraction(*found)
+    counts = progress(row)
+    return None if counts is None else Fraction(*counts)
 
 
 def reason_type(row: JobRow, _: Context) -> str:

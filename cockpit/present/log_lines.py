@@ -1,6 +1,5 @@
-"""A log as a terminal would show it, line by line and harmless: what follows a carriage return takes the line's place,
-as progress bars mean it, tabs become blanks, and colours (SGR) become roles.
-"""
+"""A log as a terminal would show it, line by line and harmless: text after a carriage return replaces the line, as
+progress bars need it, tabs become blanks, and colours (SGR) become roles."""
 
 from __future__ import annotations
 
@@ -13,30 +12,31 @@ TAB = 8
 
 
 def left_out_line(amount: int) -> str:
-    """Stands in a log where so many bytes are not kept."""
+    """Return the line that replaces `amount` bytes that the log's limit left out."""
     return f"… {size(amount)} left out (log_limit) …"
 
 
 def log_lines(text: str) -> list[str]:
-    """Of a whole text, without colours and without an empty last line."""
+    """Return the lines of a whole text, without colours and without an empty last line."""
     lines = text.removesuffix("\n").split("\n")
     return ["".join(span.text for span in _shown(without_colours(each), PLAIN)[0]) for each in lines] if text else []
 
 
 class LogLines:
-    """Of a log that arrives in pieces, which may end anywhere."""
+    """The lines of a log that arrives in pieces, which may end anywhere."""
 
     def __init__(self) -> None:
         from codecs import getincrementaldecoder
 
         self._decoder = getincrementaldecoder("utf-8")("backslashreplace")
         self._open = ""
-        """The last line so far, as it was written."""
+        """The last, incomplete line as it was written."""
         self._rendition = PLAIN
-        """How that line begins."""
+        """Rendition at the beginning of that line."""
 
     def feed(self, data: bytes) -> list[Line]:
-        """The lines that this makes. The first one takes the place of the one that was last; the last may go on."""
+        """Return the lines after more data. The first one replaces the last line so far; the last one may still
+        grow."""
         *ended, going_on = (self._open + self._decoder.decode(data)).split("\n")
         lines = []
         for each in ended:
@@ -46,16 +46,18 @@ class LogLines:
         return [*lines, _shown(self._open, self._rendition)[0]]
 
     def _without_what_is_replaced(self, line: str) -> str:
-        """A bar that is drawn for days on one line does not grow; its colours go on behind the carriage return."""
+        """Return the incomplete line without what a carriage return replaced, so that a progress bar does not grow for
+        days; colours before the carriage return still apply."""
         text = line.rstrip("\r")
         replaced, _, shown = text.rpartition("\r")
         if replaced:
             *_, (_, self._rendition) = pieces(replaced, self._rendition)
+        # One carriage return at the end stays: the text that follows it replaces the line.
         return shown + line[len(text) :][:1]
 
 
 def _shown(line: str, rendition: Rendition) -> tuple[Line, Rendition]:
-    """The line, and the rendition that the next one begins with."""
+    """Return the line, and the rendition at the beginning of the next line."""
     replaced, _, shown = line.rstrip("\r").rpartition("\r")
     if replaced:
         *_, (_, rendition) = pieces(replaced, rendition)

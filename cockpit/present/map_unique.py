@@ -1,6 +1,5 @@
-"""Columns repeat themselves: ten thousand jobs have few users, limits and reasons. What is made of a value is made once
-for all that are equal.
-"""
+"""Functions that compute a value once for all equal inputs: ten thousand jobs have few different users, limits and
+reasons."""
 
 from __future__ import annotations
 
@@ -10,13 +9,13 @@ from typing import Any, Final, TypeVar
 Made = TypeVar("Made")
 
 SAMPLE: Final = 256
-"""Values from which it is told whether a column repeats itself."""
+"""Number of values from which it is judged whether a column repeats its values."""
 FEW: Final = 32
-"""So many are quickly made one by one."""
+"""Number of values that are quickly computed one by one, without looking for repeated ones."""
 
 
 def hardly_repeats(values: Sequence[Any]) -> bool:
-    """Whether most values differ, or cannot be told apart by their hash."""
+    """Return whether most values differ, or cannot be compared by their hash."""
     try:
         return len(set(values[:SAMPLE])) > SAMPLE // 2
     except TypeError:
@@ -24,7 +23,7 @@ def hardly_repeats(values: Sequence[Any]) -> bool:
 
 
 def map_unique(make: Callable[[Any], Made], values: Sequence[Any]) -> list[Made]:
-    """`make` of each value; equal ones get the same. The order of calls is not the values'."""
+    """Return `make` of each value, computed once for equal values. The order of the calls is not that of the values."""
     if len(values) <= FEW or hardly_repeats(values):
         return list(map(make, values))
     try:

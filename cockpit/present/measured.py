@@ -1,4 +1,4 @@
-"""What a job's replicas really use, beside what each was given: figures, bars, and how they went over time."""
+"""The measured use of a job's replicas beside their allocations: figures, bars, and charts over time."""
 
 from __future__ import annotations
 
@@ -25,70 +25,71 @@ if TYPE_CHECKING:
 
 INDENT: Final = "  "
 LABEL, USED, GIVEN, BAR, NOTE = 13, 6, 9, 10, 21
-"""Columns of a line's parts; what is left between the bar and the note is the chart's."""
+"""Widths of a line's parts in terminal columns; the chart gets what is left between the bar and the note."""
 FEW: Final = 4
-"""So many replicas are shown one by one; of more there is a table."""
+"""Largest number of replicas that are shown one by one; more are shown as a table."""
 LEAST_CHART: Final = 8
 UNKNOWN: Final = "n/a"
 ROLE, TIGHT, NEARLY_ALL = "running", "tight", 0.9
 
 
 class Measured(NamedTuple):
-    """One replica that somebody has measured."""
+    """The measured use of one replica, and its allocation."""
 
     job: JobId
     use: ReplicaUse
     place: Allocation
     ran_ms: int
-    """From its start to now, or to its end."""
+    """Milliseconds from its start to now, or to its end."""
     runs: bool
 
     @property
     def mean_busy(self) -> float | None:
-        """CPUs that it kept busy, on average over its life."""
+        """Mean number of CPUs that the replica kept busy since its start; None: not measured."""
         return self.use.cpu_ms / self.ran_ms if self.use.cpu_ms is not None and self.ran_ms > 0 else None
 
     @property
     def busy(self) -> float | None:
-        """CPUs that it keeps busy now; of one that has ended, on average."""
+        """Number of CPUs that the replica keeps busy now; after its end the mean."""
         last = self.use.course[-1].busy_milli if self.runs and self.use.course else None
         return self.mean_busy if last is None else last / 1000
 
     @property
     def memory_mib(self) -> int | None:
-        """Now; of one that has ended, the most."""
+        """Memory in MiB that the replica uses now; after its end the most that it used."""
         return self.use.memory_mib if self.runs else self.use.peak_memory_mib
 
     @property
     def card_percent(self) -> int | None:
-        """Now; of one that has ended, on average."""
+        """Percentage of its cards that is busy now; after its end the mean."""
         return self.use.card_percent if self.runs else self.use.mean_card_percent
 
     @property
     def card_memory_mib(self) -> int | None:
-        """Now; of one that has ended, the most."""
+        """Card memory in MiB that the replica uses now; after its end the most that it used."""
         return self.use.card_memory_mib if self.runs else self.use.peak_card_memory_mib
 
 
 def measured(detail: JobDetail, now: Millis) -> list[Measured]:
-    """Of the last attempt, by rank."""
+    """Return the measured replicas of the last attempt, in order of rank."""
     attempt = detail.job.attempt
     if attempt is None:
         return []
     places = attempt.places
     replicas = {each.rank: each for each in attempt.replicas}
-    found = []
+    measurements = []
     for use in detail.use:
         replica = replicas[use.rank]
         began, ended = replica.started_at, replica.ended_at
         ran = (now if ended is None else ended) - began if began is not None else 0
         runs = ended is None and detail.row.holds
-        found.append(Measured(detail.job.id, use, places[use.rank], max(ran, 0), runs))
-    return found
+        measurements.append(Measured(detail.job.id, use, places[use.rank], max(ran, 0), runs))
+    return measurements
 
 
 def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> Iterator[Line]:
-    """Harmless lines; the figures of all replicas stand under each other. `node`: those that are known, by name."""
+    """Yield harmless lines in which the figures of all replicas are aligned. `node`: a function from a node's name to
+    the known node."""
     runs = any(each.runs for each in replicas)
     yield line(Span(f"{INDENT}{'uses, as it is measured' if runs else 'used, as it was measured'}", STRONG))
     if len(replicas) > FEW:
@@ -99,17 +100,18 @@ def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> I
 
 
 def why_cards_are_not_measured(place: Allocation, node: Nodes) -> str:
-    """A few words."""
+    """Return the words for why the cards' use is not measured."""
     if any(part.milli < WHOLE_CARD for part in place.slices):
         return "not measured: a part of a card has no figures of its own"
     held = {part.card for part in place.slices}
-    found = node(place.node)
-    if found is not None and any(card.declared for card in found.cards if card.index in held):
+    host = node(place.node)
+    if host is not None and any(card.declared for card in host.cards if card.index in held):
         return "not measured: the card is only declared"
     return "not measured"
 
 
 def _replica(each: Measured, columns: int, node: Nodes, *, alone: bool) -> Iterator[Line]:
+    """Yield the lines of one replica; the replica is named where it is not `alone`."""
     use, place = each.use, each.place
     if not alone:
         yield line(Span(f"{INDENT}replica {place.rank} on {safe(place.node)}", MUTED))
@@ -133,6 +135,7 @@ def _replica(each: Measured, columns: int, node: Nodes, *, alone: bool) -> Itera
 
 
 def _cards(each: Measured, columns: int, node: Nodes) -> Iterator[Line]:
+    """Yield the lines about the use of a replica's cards, or why it is not measured."""
     use, percent = each.use, each.card_percent
     if percent is None and use.mean_card_percent is None:
         why = why_cards_are_not_measured(each.place, node)
@@ -154,17 +157,17 @@ def _cards(each: Measured, columns: int, node: Nodes) -> Iterator[Line]:
 
 
 def _card_memory(place: Allocation, node: Nodes) -> int:
-    found = node(place.node)
-    sizes = {card.index: card.memory_mib for card in found.cards} if found is not None else {}
+    host = node(place.node)
+    sizes = {card.index: card.memory_mib for card in host.cards} if host is not None else {}
     return sum(sizes.get(part.card, 0) for part in place.slices)
 
 
 def _line(
-    label: str, used: str | None, given: str, part: float | None, note: str, chart: str, *, tight: bool = False
+    label: str, used: str | None, limit: str, part: float | None, note: str, chart: str, *, tight: bool = False
 ) -> Line:
-    """`tight`: that nearly all of it is used is no good sign."""
+    """Return a line with label, figure, bar and chart. `tight`: highlight a use of nearly all."""
     figure = f"{UNKNOWN if used is None else used:>{USED}}"
-    of = f" of {given}" if given and used is not None else ""
+    of = f" of {limit}" if limit and used is not None else ""
     role = TIGHT if tight and part is not None and part >= NEARLY_ALL else ROLE
     filled = bar(min(part, 1.0), BAR, role) if part is not None else line(" " * BAR)
     shown = (Span(f"  {chart}", role),) if chart else ()
@@ -173,7 +176,7 @@ def _line(
 
 
 def _chart(use: ReplicaUse, columns: int, figure: Callable[[Sample], float | None], most: float) -> str:
-    """At the end of the line, as wide as there is room."""
+    """Return the chart of a figure over time, as wide as the rest of the line; empty where there is no room."""
     room = columns - (2 * len(INDENT) + LABEL + USED + GIVEN + BAR + 2 + NOTE + 2 + 1)
     if room < LEAST_CHART or len(use.course) < 2:
         return ""
@@ -191,6 +194,7 @@ def _table(replicas: Sequence[Measured]) -> Iterator[Line]:
 
 
 def _row(each: Measured) -> tuple[str, ...]:
+    """Return the cells of one replica for the table."""
     use, place = each.use, each.place
     busy = UNKNOWN if each.busy is None else f"{each.busy:.1f} of {place.cpus}"
     return (

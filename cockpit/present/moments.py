@@ -9,25 +9,25 @@ from typing import Final
 from cockpit.model.ids import Millis
 
 QUARTER: Final = 15
-"""Minutes: no zone's hour begins between two quarters of another's, and a month has few of them."""
+"""Minutes of a quarter of an hour: the hours of every time zone begin at one, and a month has few enough to cache."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _SECOND: Final = [f"{second:02}." for second in range(60)]
 _MILLIS: Final = [f"{millis:03}Z" for millis in range(1000)]
-"""Written once: a list of ten thousand jobs holds thirty thousand moments."""
+"""Milliseconds as text, made once: a list of ten thousand jobs has thirty thousand moments."""
 
 
 def iso(moment: Millis) -> str:
-    """`2026-10-05T09:14:03.120Z`."""
+    """Return the moment in ISO 8601 UTC: `2026-10-05T09:14:03.120Z`."""
     seconds, millis = divmod(moment, 1000)
     minutes, second = divmod(seconds, 60)
     return _iso_minute(minutes) + _SECOND[second] + _MILLIS[millis]
 
 
 def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
-    """`09:14` on the same day as now, else `10-05 09:14`, in another year `2025-10-05 09:14`.
+    """Return the local time: `09:14` on the same day as now, else `10-05 09:14`, in another year `2025-10-05 09:14`.
 
-    `zone` None: this machine's.
+    `zone` None: this machine's time zone.
     """
     quarter, minute = divmod(moment // 60_000, QUARTER)
     before, first = _clock_of_quarter(quarter, now // 60_000 // QUARTER, zone)
@@ -35,22 +35,23 @@ def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
 
 
 def clock_of_second(moment: Millis, zone: tzinfo | None) -> str:
-    """`09:14:03`, whatever the day. `zone` None: this machine's."""
+    """Return the local time with seconds, `09:14:03`, whatever the day. `zone` None: this machine's."""
     return f"{_local(moment // 60_000, zone):%H:%M}:{moment // 1000 % 60:02}"
 
 
 def brief_clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
-    """`09:14` on the same day as now, `10-05` in the same year, else `2025`: five columns at most."""
+    """Return the local time in at most five columns: `09:14` on the same day as now, `10-05` in the same year, else
+    `2025`."""
     return _brief_clock(moment // 60_000, now // 60_000, zone)
 
 
 def day(now: Millis, zone: tzinfo | None) -> date:
-    """Today: as long as it lasts, `clock` says the same of a moment."""
+    """Return the date of now; while it is the same, `clock` returns the same text for a moment."""
     return _local(now // 60_000, zone).date()
 
 
 def parse_moment(text: str) -> Millis | None:
-    """An ISO date or date and time, in this machine's zone unless it names one."""
+    """Parse an ISO date or date and time, in this machine's zone unless the text names one."""
     try:
         return Millis(round(datetime.fromisoformat(text).astimezone().timestamp() * 1000))
     except (ValueError, OverflowError):
@@ -64,7 +65,7 @@ def _iso_minute(minutes: int) -> str:
 
 @lru_cache(maxsize=16_384)
 def _clock_of_quarter(quarter: int, now_quarter: int, zone: tzinfo | None) -> tuple[str, int]:
-    """What stands before the minute, and the quarter's first minute."""
+    """Return the text before the minute, and the minute at which the quarter of an hour begins."""
     local, today = _local(quarter * QUARTER, zone), _local(now_quarter * QUARTER, zone)
     if local.date() == today.date():
         before = f"{local:%H:}"

@@ -1,4 +1,4 @@
-"""The known word that a mistyped one most likely meant."""
+"""Look-up of the known word that a mistyped one most likely meant."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Empty when none is near."""
+    """Return the known word that is most similar to `word`; empty where none is similar."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
-    return found[0] if found else ""
+    matches = get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
+    return matches[0] if matches else ""

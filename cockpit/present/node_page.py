@@ -1,4 +1,4 @@
-"""One node as a page: what is used of it, each of its cards with who holds it, and the jobs that run there."""
+"""One node's page: its used resources, the user of each card, and the jobs that run there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ NO_JOBS: Final = "No job that you may see runs here."
 
 
 def node_lines(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context) -> list[Line]:
-    """Harmless lines. `others` knows the jobs that the asker may see."""
+    """Return the page's harmless lines. `others`: a function from a job's id to its row; None where the user may not
+    see the job."""
     head = ((Span(INDENT), *node_sentence(row)), *node_facts(row))
     return [*head, line(), *_used(row), *_cards(row), line(), *_jobs(row, others, context)]
 
@@ -51,7 +52,7 @@ def _fraction(label: str, used: int, total: int, text: str) -> Line:
 
 
 def _cards(row: NodeRow) -> Iterator[Line]:
-    """A line for each slice that is held, and for each card of which nothing is."""
+    """Yield a line for each slice in use, and for each card of which no part is in use."""
     if not row.node.cards:
         return
     yield line()
@@ -73,22 +74,22 @@ def _card(row: NodeRow, card: Card, load: str) -> Iterator[tuple[str, ...]]:
 
 
 def _slot(use: SliceUse) -> str:
-    """`1`, or `1(2)` for the second slice of the first card."""
+    """Return the card of a slice: `1`, or `1(2)` for the second slice of the first card."""
     return f"{use.card + 1}" + ("" if use.slot is None else f"({use.slot + 1})")
 
 
 def _jobs(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context) -> Iterator[Line]:
-    seen = [job for number in row.jobs if (job := others(number)) is not None]
-    if not seen:
+    visible = [job for number in row.jobs if (job := others(number)) is not None]
+    if not visible:
         yield line(Span(INDENT + NO_JOBS, MUTED))
         return
     yield line(Span(f"{INDENT}Jobs", STRONG))
-    rows = [_job(job, context) for job in seen]
+    rows = [_job(job, context) for job in visible]
     yield from small_table(("ID", "STATE", "USER", "CPUS", "MEMORY", "CARDS", "TIME", "NAME"), rows, right=(3, 4, 5, 6))
 
 
 def _job(job: JobRow, context: Context) -> tuple[str, ...]:
-    """Over all its nodes, as in the list of jobs."""
+    """Return the cells of a job with its amounts on all its nodes, as in the list of jobs."""
     elapsed = elapsed_seconds(job, context)
     ran = units.duration(elapsed) if elapsed is not None else ""
     state = f"{GLYPHS[job.state]} {job.state}"

@@ -1,4 +1,4 @@
-"""When a job starts, whose ends it waits for, and what it could ask for instead, in words."""
+"""Sentences about a predicted start: when, after which jobs, and which other requests would start sooner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import UNFORETOLD, reason_sentence
+from cockpit.present.reasons import START_UNKNOWN, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.start_words import MINUTE_MS, bound_lines, likely_words, no_bound_lines, spread_words
@@ -27,29 +27,31 @@ MOST_NAMED: Final = 3
 
 
 def prediction(outlook: Outlook, context: Context) -> str:
-    """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`, or `likely 13:50–15:40`
-    where the policy promises no latest start. Where another scheduler knows the job, it is that one's start;
-    of a job that nobody has submitted the sentence ends with `by cockpit's own plan, not Slurm's`."""
+    """Return the prediction as a sentence: `starts now`, `queued behind 3, starts about 14:20 (in 25 min), no later
+    than 16:05`, or `likely 13:50–15:40` where the policy promises no latest start. Where another scheduler knows the
+    job, it is that scheduler's start; for a job that is not submitted the sentence then ends with `by cockpit's own
+    plan, not Slurm's`."""
     if outlook.told_by and not outlook.job:
         return f"{_planned(outlook, context)}, by cockpit's own plan, not {safe(outlook.told_by)}'s"
     return _planned(outlook, context)
 
 
 def _planned(outlook: Outlook, context: Context) -> str:
-    told = outlook.told_by and outlook.job
-    if outlook.forecast.now and not told:
+    """Return the prediction by the scheduler that decides about the job."""
+    other_scheduler = outlook.told_by and outlook.job
+    if outlook.forecast.now and not other_scheduler:
         return "starts now"
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
         return NEVER
-    when = _told_start(outlook, context) if told else starts(outlook.forecast, context)
+    when = _other_schedulers_start(outlook, context) if other_scheduler else starts(outlook.forecast, context)
     if outlook.place is None:
         return when
     behind = outlook.place - 1
     return f"{f'queued behind {behind}' if behind else 'first in the queue'}, {when}"
 
 
-def _told_start(outlook: Outlook, context: Context) -> str:
-    """`starts about 14:20 (in 25 min) by Slurm's plan`: where another scheduler decides, its figure is the one."""
+def _other_schedulers_start(outlook: Outlook, context: Context) -> str:
+    """Return the start by another scheduler's plan, which decides: `starts about 14:20 (in 25 min) by Slurm's plan`."""
     by, at = safe(outlook.told_by), outlook.told_at
     if at is None:
         return f"{by} names no start"
@@ -57,7 +59,7 @@ def _told_start(outlook: Outlook, context: Context) -> str:
 
 
 def starts(forecast: Forecast, context: Context) -> str:
-    """The second half of it: the likely start, then the promised latest one or the range of likely ones."""
+    """Return the words for a forecast: the likely start, then the promised latest one or the range of likely ones."""
     if forecast.likely_at is None:
         return f"{UNKNOWN} it starts"
     about = f"starts about {likely_words(forecast, context)} ({until(forecast, context)})"
@@ -66,14 +68,15 @@ def starts(forecast: Forecast, context: Context) -> str:
 
 
 def until(forecast: Forecast, context: Context) -> str:
-    """`now`, `in 25 min`."""
+    """Return the time until the likely start: `now`, `in 25 min`."""
     if forecast.now or forecast.likely_at is None:
         return NOW if forecast.now else UNKNOWN
     return f"in {_spoken(forecast.likely_at, context)}"
 
 
 def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """The whole answer: the rule, the start, whose ends make room, who is ahead, and the what-ifs."""
+    """Yield the complete answer: the start, the reason, the jobs that are waited for, the jobs ahead, and the
+    what-ifs."""
     head = f"{job_words(outlook.job)} " if outlook.job else ""
     yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
     if outlook.explanation is not None:
@@ -81,7 +84,7 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
     yield from failure_lines(outlook)
     yield from behind_reason(outlook, context)
-    yield from told_lines(outlook, context)
+    yield from own_plan_lines(outlook, context)
     yield from after_lines(outlook, context)
     yield from moved_lines(outlook, context)
     yield from _ahead(outlook)
@@ -90,7 +93,8 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 
 def moved_lines(outlook: Outlook, context: Context, forecast: Forecast | None = None) -> Iterator[Line]:
-    """Why the latest start has moved, with what the jobs that moved it hold. `forecast`: a newer one than its own."""
+    """Yield the line that says why the latest start has moved, with the resources of the jobs that moved it.
+    `forecast`: a newer one than the outlook's."""
     return bound_lines(
         forecast or outlook.forecast,
         context,
@@ -99,17 +103,17 @@ def moved_lines(outlook: Outlook, context: Context, forecast: Forecast | None = 
 
 
 def failure_lines(outlook: Outlook) -> Iterator[Line]:
-    """The defect for which the start is not known, where the reason does not name it already."""
+    """Yield the error for which the start is not known, unless the reason contains it already."""
     reason = outlook.explanation.reason if outlook.explanation is not None else None
-    told = reason.failure if isinstance(reason, NotEvaluated) else ""
-    if outlook.failure and not told:
-        yield line(Span(f"{INDENT}{UNFORETOLD}: ", "warning"), safe(outlook.failure))
+    failure = reason.failure if isinstance(reason, NotEvaluated) else ""
+    if outlook.failure and not failure:
+        yield line(Span(f"{INDENT}{START_UNKNOWN}: ", "warning"), safe(outlook.failure))
 
 
-def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """`By cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other scheduler's
-    start; nothing where cockpit is the scheduler, or plans none, and of a job that only cockpit knows. It is no bound
-    there: other rules decide."""
+def own_plan_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
+    """Yield `by cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other
+    scheduler's start; no line where cockpit is the scheduler or plans no start, and for a job that only cockpit knows.
+    The plan is no bound there, as the other scheduler's rules decide."""
     at = outlook.forecast.likely_at
     if not outlook.told_by or not outlook.job or at is None:
         return
@@ -118,14 +122,16 @@ def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """`after 4711 (ann, 8 cards) ends about 14:12`; nothing where it waits for nobody's end."""
+    """Yield the line of jobs whose end the job waits for: `after 4711 (ann, 8 cards) ends about 14:12`; no line without
+    such jobs."""
     words = [_awaited(each, outlook, context) for each in outlook.forecast.after[-MOST_NAMED:]]
     if words:
         yield line(Span(f"{INDENT}after ", MUTED), listed_words(words))
 
 
 def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """Who is: `in use by 4711 (ann, 8 cards) and 3 more`, `job 47 stage1 is running, ends by 14:20`."""
+    """Yield the jobs and nodes behind the reason: `in use by 4711 (ann, 8 cards) and 3 more`, `job 47 stage1 is
+    running, ends by 14:20`."""
     if outlook.holders_in_all:
         named = [holding(job, outlook.holding(job)) for job in outlook.holders[:MOST_NAMED]]
         rest = outlook.holders_in_all - len(named)
@@ -140,18 +146,18 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 
 def _now(state: JobState) -> str:
-    """`is running`, `has ended: error`."""
+    """Return the words for a job's state: `is running`, `has ended: error`."""
     return f"has ended: {state}" if state in ENDED else f"is {state}"
 
 
 def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """One a line."""
+    """Yield one line for each changed request, with the start that it would have."""
     for each in outlook.what_ifs:
         yield line(Span(f"{INDENT}{what_if(each)}: ", MUTED), Span(until(each.forecast, context), STRONG))
 
 
 def what_if(each: WhatIf) -> str:
-    """`with 4 cards instead of 8`."""
+    """Return the changed request in words: `with 4 cards instead of 8`."""
     return _CHANGES[each.change](each.before, each.after)
 
 
@@ -180,7 +186,8 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
 
 
 def holding(job: JobId, known: Holding | None) -> str:
-    """`4722 (carol, 32 cards)`; of a job that the asker may not see that it is one."""
+    """Return the job with its user and resources: `4722 (carol, 32 cards)`; for a job that the user may not see only
+    that there is one."""
     if known is None:
         return f"{job_words(job)} (-)" if job else HIDDEN
     amount = units.counted(known.cpus, "CPU")
@@ -190,7 +197,7 @@ def holding(job: JobId, known: Holding | None) -> str:
 
 
 def listed_words(words: list[str]) -> str:
-    """`a, b and c`, of words that are harmless already."""
+    """Return the texts, which must be harmless, as one list: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 

@@ -1,4 +1,4 @@
-"""Small pieces of sentences: lists of things, amounts of a resource, names from outside."""
+"""Parts of sentences: lists of things, amounts of a resource, names from outside."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ RESOURCE_NAMES: Final = {
 
 
 def listed(things: Iterable[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`; the things are made harmless."""
+    """Return the things made harmless, as one list: `a`, `a and b`, `a, b and c`."""
     names = [safe(thing) for thing in things]
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def amount(resource: Resource, number: int, card_models: tuple[str, ...] = ()) -> str:
-    """`4 CPUs`, `64G of memory`, `4 A100 or H100`, `1 card`, `0.5 of a card`. Numbers in the resource's unit."""
+    """Return the amount with its unit: `4 CPUs`, `64G of memory`, `4 A100 or H100`, `1 card`, `0.5 of a card`. `number`
+    is in the resource's unit."""
     match resource:
         case Resource.CPUS:
             return units.counted(number, "CPU")
@@ -44,7 +45,7 @@ def amount(resource: Resource, number: int, card_models: tuple[str, ...] = ()) -
 
 
 def bare_amount(resource: Resource, number: int) -> str:
-    """The number alone, where the unit was just said: `3`, `12G`, `0.25`."""
+    """Return the amount without its resource, where that was just named: `3`, `12G`, `0.25`."""
     match resource:
         case Resource.MEMORY:
             return units.memory(number)

@@ -1,4 +1,4 @@
-"""A priority in words, bars and sentences: what it is made of, and how much each part adds."""
+"""A priority in words, bars and sentences: its parts, and how much each part adds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FACTOR_WORDS: Final = {
     FactorName.QOS: "QOS",
     FactorName.TRES: "resource",
 }
-"""Weighted resources go by their own names."""
+"""Words for each factor; a weighted resource has its own name instead."""
 
 INDENT: Final = "  "
 BAR_COLUMNS: Final = 20
-"""Of a whole: the largest part's, or all parts' together."""
+"""Width of a whole bar in terminal columns: that of the largest part, or that of all parts together."""
 WIDE: Final = 100
-"""Columns from which a line has bars too."""
+"""Least width of the screen, in terminal columns, at which a line has bars too."""
 GAP: Final = "   "
 
 IN_ORDER: Final = (
@@ -41,22 +41,22 @@ IN_ORDER: Final = (
 
 
 def factor_word(part: Part) -> str:
-    """`fair share`, `cpu`; harmless."""
+    """Return the harmless name of a part: `fair share`, `cpu`."""
     return safe(part.tres) if part.tres else FACTOR_WORDS[part.name]
 
 
 def counting(breakdown: Breakdown) -> list[Part]:
-    """Parts with a weight, the one that adds most first."""
+    """Return the parts that add something, the largest contribution first."""
     return sorted((part for part in breakdown.parts if part.contribution), key=lambda part: -part.contribution)
 
 
 def says_something(breakdown: Breakdown) -> bool:
-    """Not that of a held job, or in order of submission."""
+    """Return whether the breakdown shows a priority; false for a held job and under order of submission."""
     return bool(breakdown.total and (breakdown.parts or breakdown.direct))
 
 
 def total_words(breakdown: Breakdown) -> str:
-    """`17 450`, and how it came about where it was not computed."""
+    """Return the total, such as `17 450`, and its origin where it was not computed."""
     if breakdown.direct:
         return f"{units.grouped(breakdown.total)}, set by an administrator"
     if breakdown.kept:
@@ -65,8 +65,8 @@ def total_words(breakdown: Breakdown) -> str:
 
 
 def in_a_line(breakdown: Breakdown, columns: int, lead: Line = ()) -> Line:
-    """`priority 17 450   fair share ▇▇▇▇▇ 11 800   age ▇ 3 120   others 1 030`: what adds most comes first, and bars
-    where there is room for them. `lead` is said before."""
+    """Return the priority in one line, the largest contribution first, with bars where there is room for them:
+    `priority 17 450   fair share ▇▇▇▇▇ 11 800   age ▇ 3 120   others 1 030`. `lead`: the beginning of the line."""
     head = (*lead, Span(f"{GAP if lead else INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG))
     bars = BAR_COLUMNS if columns >= WIDE else 0
     shown = _within(_amounts(breakdown), columns - line_width(head), bars)
@@ -75,15 +75,15 @@ def in_a_line(breakdown: Breakdown, columns: int, lead: Line = ()) -> Line:
 
 
 def priority_lines(detail: JobDetail) -> Iterator[Line]:
-    """Of a queued job: each of its priorities with its parts. Nothing where jobs have none."""
+    """Yield a queued job's priorities with their parts; no lines where jobs have no priority."""
     for breakdown in detail.priority:
         if says_something(breakdown):
             yield from in_lines(breakdown, partition=len(detail.priority) > 1)
 
 
 def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
-    """The total; then for each part a bar beside the largest, what it adds, and of what: raw factor times weight.
-    `partition`: say which one it holds in."""
+    """Yield the total, then for each part a bar relative to the largest, the contribution, and the raw factor times the
+    weight. `partition`: whether the partition is named."""
     where = Span(f" in {safe(breakdown.partition)}" if partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
     amounts = _amounts(breakdown)
@@ -98,16 +98,16 @@ def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
 
 
 def _amounts(breakdown: Breakdown) -> list[tuple[str, float]]:
-    """What each part adds, the largest first, and what nice takes off."""
+    """Return what each part adds, the largest first, then what nice subtracts."""
     added = [(factor_word(part), part.contribution) for part in counting(breakdown)]
     return [*added, ("nice", -breakdown.nice)] if breakdown.nice else added
 
 
 def _within(amounts: list[tuple[str, float]], room: int, bars: int) -> list[tuple[str, float]]:
-    """As many as there is room for, the small ones in one sum."""
-    for kept in range(len(amounts), 0, -1):
-        rest = amounts[kept:]
-        shown = [*amounts[:kept], ("others", sum(amount for _, amount in rest))] if rest else amounts
+    """Return as many amounts as fit into `room` columns, the smaller ones summed up as `others`."""
+    for count in range(len(amounts), 0, -1):
+        rest = amounts[count:]
+        shown = [*amounts[:count], ("others", sum(amount for _, amount in rest))] if rest else amounts
         if _labels_width(shown) + (bars and bars + 2 * len(shown)) <= room:
             return shown
     return []
@@ -123,12 +123,12 @@ def _piece(word: str, amount: float, part: float, bars: int) -> Line:
 
 
 def figure(amount: float) -> str:
-    """`3 120`, `−100` with a real minus."""
+    """Return a contribution: `3 120`, `−100` with a minus sign."""
     return f"−{units.grouped(-amount)}" if round(amount) < 0 else units.grouped(amount)
 
 
 def weights_line(weights: Weights) -> str:
-    """`weights: age 10 000, fair share 20 000, cpu 50`: those that count."""
+    """Return the weights above 0: `weights: age 10 000, fair share 20 000, cpu 50`."""
     named = {
         "age": weights.age,
         "fair share": weights.fairshare,
@@ -143,11 +143,11 @@ def weights_line(weights: Weights) -> str:
 
 
 def weights_set(done: WeightsSet) -> str:
-    """What was put in force, and what the engine's next start makes of it."""
-    kept = f"; {safe(done.file)} says the same now, so they stay" if done.file else ""
-    return f"in force: {weights_line(done.weights)}{kept}" + (f"\n{safe(done.trouble)}" if done.trouble else "")
+    """Return the sentence that says which weights are in force, and whether they stay after the engine's next start."""
+    permanence = f"; {safe(done.file)} says the same now, so they stay" if done.file else ""
+    return f"in force: {weights_line(done.weights)}{permanence}" + (f"\n{safe(done.trouble)}" if done.trouble else "")
 
 
 def _raw(part: Part) -> str:
-    """A factor between 0 and 1, or what a flag leaves raw."""
+    """Return a raw factor: four digits below 1, else all its digits, as flags can raise a factor above 1."""
     return f"{part.raw:.4f}".rstrip("0").rstrip(".") if part.raw < 1 else f"{part.raw:.10g}"

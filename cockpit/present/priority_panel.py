@@ -1,4 +1,5 @@
-"""The Priority view's words: the legend, what is tried out, and the panel about the job under the cursor."""
+"""Texts of the Priority view: the legend, the weights that are tried out, and the panel about the job under the
+cursor."""
 
 from __future__ import annotations
 
@@ -19,24 +20,24 @@ from cockpit.present.width import pad
 
 INDENT: Final = "  "
 TALL: Final = 6
-"""Lines of a panel in which each factor has its own."""
+"""Least number of lines of a panel in which each factor has a line of its own."""
 _WEIGHED: Final = frozenset(SIGNS) - {FactorName.SITE}
 NAMED: Final = 3
-"""Factors that a comparison names."""
+"""Number of factors that a comparison of two jobs names."""
 
 
 # The legend
 
 
 class Detail(Enum):
-    """How much the legend says, as far as there is room for it."""
+    """Amount of text in the legend; the most detailed one that fits is shown."""
 
     WORDS = auto()
-    """Whole words, every weight."""
+    """Full words and every weight."""
     WEIGHTS = auto()
-    """Short words, every weight."""
+    """Short words and every weight."""
     CHANGES = auto()
-    """The weights that are tried out."""
+    """Only the weights that are tried out."""
     NAMES = auto()
 
 
@@ -49,7 +50,8 @@ def legend(
     *,
     letters: bool,
 ) -> Line:
-    """Each factor as it looks in the bars, with its weight and what that was before. The chosen one stands out."""
+    """Return each factor as it looks in the bars, with its weight and its former weight. The chosen factor is
+    highlighted."""
     for detail in Detail:
         parts = [_entry(name, weights, before, detail, letters=letters, chosen=name is chosen) for name in factors]
         shown = (Span(" "), *(span for part in parts for span in part))
@@ -61,6 +63,7 @@ def legend(
 def _entry(
     name: FactorName, weights: Weights, before: Weights | None, detail: Detail, *, letters: bool, chosen: bool
 ) -> Line:
+    """Return the legend's entry of one factor; weights that are tried out are shown with their former value."""
     sign, weight = SIGNS[name], units.grouped(weight_of(weights, name))
     was = units.grouped(weight_of(before, name)) if before is not None else weight
     changed = was != weight and detail is not Detail.NAMES
@@ -71,7 +74,7 @@ def _entry(
 
 
 def trial_words(rows: Iterable[PriorityRow]) -> str:
-    """`12 move up, 9 down`."""
+    """Return the number of jobs that the weights tried out move: `12 up, 9 down`."""
     places = {row.job or (row.position, row.partition): moved(row) for row in rows}
     up, down = sum(rise > 0 for rise in places.values()), sum(rise < 0 for rise in places.values())
     return f"{up} up, {down} down" if up or down else "the same order"
@@ -89,7 +92,7 @@ def priority_answer(
     tried: bool,
     offers: Line = (),
 ) -> Iterator[Line]:
-    """Harmless lines about a row of `queue`, which is in the order of the cluster."""
+    """Yield harmless lines about a row of `queue`, whose rows are in the cluster's order."""
     yield spread(_head(row, queue, tried=tried), offers, columns)
     if row.breakdown is None or row.position is None:
         return
@@ -98,16 +101,17 @@ def priority_answer(
     if lines >= TALL:
         yield from _each_factor(row.breakdown)
     elif counting:
-        said = (
+        parts = (
             f"{SIGNS[name].word} {figure(amount.contribution)} of {units.grouped(amount.weight)}"
             for name, amount in sorted(counting, key=lambda each: -each[1].contribution)
         )
-        yield line(Span(f"{INDENT}made of ", MUTED), " · ".join(said), _nice(row.breakdown))
+        yield line(Span(f"{INDENT}made of ", MUTED), " · ".join(parts), _nice(row.breakdown))
 
 
 def _head(row: PriorityRow, queue: Sequence[PriorityRow], *, tried: bool) -> Line:
+    """Return the panel's first line: the job, its place and its priority."""
     if row.breakdown is None:
-        return line(Span("Somebody else's job", ACCENT), Span("  of which only the place is told.", STRONG))
+        return line(Span("Another user's job", ACCENT), Span("  is shown with its place only.", STRONG))
     name = (Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT))
     if row.position is None:
         return (*name, Span("  is held: it is not considered until it is released.", "held"))
@@ -131,7 +135,8 @@ def _totals(row: PriorityRow) -> Line:
 
 
 def _beside(row: PriorityRow, queue: Sequence[PriorityRow]) -> Line:
-    """Who is just ahead, by how much, and by which factors; of the first, who is just behind."""
+    """Return the line about the job just ahead: the difference and the factors that cause it. For the first job: the
+    one behind."""
     ahead = _neighbour(row, queue, reversed(range(_index(row, queue))))
     if ahead is not None:
         return line(Span(f"{INDENT}behind  ", MUTED), *_gap(row, ahead))
@@ -162,14 +167,14 @@ def _gap(row: PriorityRow, other: PriorityRow) -> Line:
 
 
 def _tie(row: PriorityRow, other: PriorityRow, *, first: bool) -> str:
-    """Why somebody stands where the figures do not put it."""
+    """Return why a job is ahead of or behind another although the figures do not decide it."""
     if set(other.partition.split(BETWEEN)).isdisjoint(row.partition.split(BETWEEN)):
         return f"whose queue {safe(other.partition)} comes {'first' if first else 'later'}"
     return f"which has just as much and came {'earlier' if first else 'later'}"
 
 
 def _differences(mine: Breakdown, theirs: Breakdown) -> Iterator[Span]:
-    """The factors by which the one is ahead, the largest first; then those that the other has more of."""
+    """Yield the factors by which the first job is ahead, the largest first, then those in which the other has more."""
     if mine.direct or theirs.direct:
         yield Span(": set by an administrator")
         return
@@ -189,7 +194,7 @@ def _signed(word: str, gap: float) -> str:
 
 
 def _each_factor(breakdown: Breakdown) -> Iterator[Line]:
-    """`fair share  11 800 = 0.590 × 20 000   the less its share was used`."""
+    """Yield a line for each factor: `fair share  11 800 = 0.590 × 20 000   the less its share was used`."""
     known = amounts(breakdown).items()
     counting = [(name, amount) for name, amount in known if amount.contribution or (amount.weight and name in _WEIGHED)]
     counting.sort(key=lambda each: -each[1].contribution)
@@ -216,7 +221,7 @@ def _nice(breakdown: Breakdown) -> Span:
 
 
 def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[str, str], *, tried: bool) -> list[Line]:
-    """What stands in place of the rows; empty where rows are to be shown."""
+    """Return the lines that replace an empty list; empty where rows are shown."""
     if priorities is None:
         return [line(), line(Span("   counting …", MUTED))]
     if priorities.kind is PriorityKind.BASIC and not tried:
@@ -229,7 +234,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
             line(Span("   "), *_key(keys, "new"), "  submit one"),
         ]
     if hidden and hidden == len(priorities.rows):
-        sentence = f"{units.counted(hidden, 'row')} {'is' if hidden == 1 else 'are'} out of sight."
+        sentence = f"{units.counted(hidden, 'row')} {'is' if hidden == 1 else 'are'} hidden."
         return [
             line(),
             line(Span("   No queued job matches.", STRONG), Span(f" {sentence}", MUTED)),
@@ -240,6 +245,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
 
 
 def _in_order(keys: Mapping[str, str], queued: bool) -> list[Line]:
+    """Return the lines of the Priority view under order of submission, where jobs have no priority."""
     lines = [
         line(),
         line(Span("   This cluster serves in order of submission (priority/basic): jobs have no priority.", STRONG)),

@@ -1,4 +1,4 @@
-"""The parts of a priority as a stacked bar: each factor has its colour role, and a letter where colours do not show."""
+"""The parts of a priority as a stacked bar: each factor has a colour role, and a letter for screens without colours."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cockpit.present.bars import apportioned
 from cockpit.present.spans import Line, Span
 
 BETWEEN: Final = ", "
-"""Partitions."""
+"""Separator between the names of partitions."""
 BLOCK: Final = "▆"
 NICE: Final = "nice"
 NICE_LETTER: Final = "n"
 
 
 class Sign(NamedTuple):
-    """How a factor is told from the others."""
+    """Colour, letter and words that identify a factor in the bars and columns."""
 
     name: FactorName
     letter: str
@@ -32,9 +32,9 @@ class Sign(NamedTuple):
     title: str
     word: str
     column: str
-    """Of the table `priority`: what filters and sorting call it."""
+    """Column of the table `priority` by which filters and sorting name the factor."""
     means: str
-    """What makes it large."""
+    """Explanation of what makes the factor large."""
 
 
 SIGNS: Final[Mapping[FactorName, Sign]] = {
@@ -50,11 +50,11 @@ SIGNS: Final[Mapping[FactorName, Sign]] = {
         Sign(FactorName.SITE, "x", "site", "SITE", "site", "site", "what the site adds"),
     )
 }
-"""In the order of the bar."""
+"""The factors' signs, in the order of the bar."""
 
 
 class Amounts(NamedTuple):
-    """One factor of one job; resources are one factor together."""
+    """Amounts of one factor in one job's priority; all resources are one factor together."""
 
     raw: float
     weight: float
@@ -62,53 +62,55 @@ class Amounts(NamedTuple):
 
 
 def amounts(breakdown: Breakdown) -> dict[FactorName, Amounts]:
-    """By factor, in the order of the bar. The raw value of resources is what they add of what they could."""
-    found: dict[FactorName, Amounts] = {}
+    """Return the amounts by factor, in the order of the bar. The raw value of the resources is their contribution
+    divided by their weight."""
+    by_factor: dict[FactorName, Amounts] = {}
     for part in breakdown.parts:
-        before = found.get(part.name)
+        before = by_factor.get(part.name)
         if before is None:
-            found[part.name] = Amounts(part.raw, part.weight, part.contribution)
+            by_factor[part.name] = Amounts(part.raw, part.weight, part.contribution)
         else:
             weight, added = before.weight + part.weight, before.contribution + part.contribution
-            found[part.name] = Amounts(added / weight if weight else 0.0, weight, added)
-    return {name: found[name] for name in SIGNS if name in found}
+            by_factor[part.name] = Amounts(added / weight if weight else 0.0, weight, added)
+    return {name: by_factor[name] for name in SIGNS if name in by_factor}
 
 
 def added(breakdown: Breakdown) -> float:
-    """What the factors add, before nice is taken off."""
+    """Return the sum of what the factors and a negative nice add, before a positive nice is subtracted."""
     return sum(max(part.contribution, 0.0) for part in breakdown.parts) + max(-breakdown.nice, 0)
 
 
 def of_jobs(rows: Iterable[PriorityRow]) -> list[PriorityRow]:
-    """One row for a job that stands at one place by the same figures in all its partitions: all are its queue."""
+    """Return one row per job that has the same place and figures in all its partitions, with their names joined; other
+    jobs keep one row per partition."""
     rows = list(rows)
     if len({row.job for row in rows}) == len(rows):
         return rows
     alike: dict[tuple[JobId, object], list[str]] = {}
     for row in rows:
-        alike.setdefault(_standing(row), []).append(row.partition)
+        alike.setdefault(_place_key(row), []).append(row.partition)
     several = {job for job, count in Counter(job for job, _ in alike).items() if count > 1}
-    found: dict[object, PriorityRow] = {}
+    by_job: dict[object, PriorityRow] = {}
     for number, row in enumerate(rows):
         whole = row.job and row.job not in several
-        names = alike[_standing(row)] if whole else [row.partition]
-        found.setdefault(_standing(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
-    return list(found.values())
+        names = alike[_place_key(row)] if whole else [row.partition]
+        by_job.setdefault(_place_key(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
+    return list(by_job.values())
 
 
-def _standing(row: PriorityRow) -> tuple[JobId, object]:
+def _place_key(row: PriorityRow) -> tuple[JobId, object]:
     breakdown = replace(row.breakdown, partition="") if row.breakdown is not None else None
     return row.job, (row.position, breakdown, row.position_before, row.total_before)
 
 
 def longest(rows: Iterable[PriorityRow]) -> float:
-    """What a whole bar stands for: the most that the factors of one job add."""
+    """Return the amount that a whole bar represents: the most that the factors of one job add."""
     computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
     return max((each.total + max(each.nice, 0) for each in computed), default=0)
 
 
 def weight_of(weights: Weights, name: FactorName) -> float:
-    """Of all resources together; the site's factor has none of its own."""
+    """Return the factor's weight; for resources the sum of their weights, for the site's factor 0, as it has none."""
     match name:
         case FactorName.TRES:
             return sum(weights.tres.values())
@@ -119,25 +121,26 @@ def weight_of(weights: Weights, name: FactorName) -> float:
 
 
 def counting_factors(weights: Weights, rows: Iterable[PriorityRow]) -> tuple[FactorName, ...]:
-    """Those with a weight; the site's where it adds anything."""
+    """Return the factors with a weight, and the site's factor where it adds anything."""
     names = [name for name in SIGNS if weight_of(weights, name)]
     computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
-    site = any(_of_site(each.parts) for each in computed)
+    site = any(_has_site_factor(each.parts) for each in computed)
     return (*names, FactorName.SITE) if site else tuple(names)
 
 
-def _of_site(parts: Sequence[Part]) -> bool:
-    """It comes first in sprio's order."""
+def _has_site_factor(parts: Sequence[Part]) -> bool:
+    """Return whether the site's factor adds anything; it is the first part, as in sprio."""
     return parts[0].name is FactorName.SITE and bool(parts[0].contribution)
 
 
 def stacked(breakdown: Breakdown, whole: float, columns: int, *, letters: bool) -> Line:
-    """The parts side by side, in so many columns for `whole`; what nice takes off is hatched at the end. `letters`
-    instead of blocks, where colours are not seen."""
+    """Return the stacked bar of the parts, in which `columns` represent `whole`; what nice subtracts is hatched at the
+    end. `letters`: use letters instead of blocks, for screens without colours."""
     pieces = [(sign, max(amount, 0.0)) for sign, amount in _pieces(breakdown)]
     reached = sum(amount for _, amount in pieces)
     left = min(max(added(breakdown) - max(breakdown.nice, 0), 0.0), reached)
     filled = _column(left, whole, columns)
+    # What nice subtracts is cut from the end of the bar, so the last parts are shortened first.
     ends = [min(end, left) for end in accumulate((amount for _, amount in pieces), initial=0.0)]
     cells = apportioned([after - before for before, after in pairwise(ends)], filled)
     signs = [(letter if letters else BLOCK, role) for (letter, role), _ in pieces]
@@ -158,6 +161,6 @@ def _column(reached: float, whole: float, columns: int) -> int:
 
 
 def swatch(name: FactorName, *, letters: bool) -> Span:
-    """How the factor looks in the bar."""
+    """Return the sign of the factor as the bars show it."""
     sign = SIGNS[name]
     return Span(sign.letter if letters else BLOCK, sign.role)

@@ -1,4 +1,4 @@
-"""The table that turns a typed reason into its sentence, for the TUI, the command line and the documentation."""
+"""The table from a typed reason to its sentence, for the TUI, the command line and the documentation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
 from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
-from cockpit.present.slurm_reasons import told_clauses
+from cockpit.present.slurm_reasons import slurm_clauses
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """The name of each type of reason in JSON."""
@@ -36,7 +36,7 @@ REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args
 
 MOST_CAUSES: Final = 2
 """Largest number of different causes that a sentence about nodes out of service names; a node's page has the rest."""
-UNFORETOLD: Final = "its start is not known because of a defect in cockpit, which the engine's log records"
+START_UNKNOWN: Final = "its start is not known because of a defect in cockpit, which the engine's log records"
 FAILED: Final = "could not be judged because of a defect in cockpit, which the engine's log records"
 _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 
@@ -45,7 +45,7 @@ _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
     """Return why a queued job does not start, in words without a full stop. `zone` None: this machine's.
 
-    Ten thousand jobs wait for few reasons, whose hashes are remembered.
+    The sentences are cached: ten thousand queued jobs have few different reasons, and reasons cache their hashes.
     """
     return "; ".join(reason_clauses(reason, now, zone))
 
@@ -63,7 +63,7 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
         case NotEnoughFree() | NeverFits() | NoEligibleNode() | NoAlternative():
             return tuple(_of_room(reason, now, zone))
         case Told():
-            return told_clauses(reason)
+            return slurm_clauses(reason)
         case _:
             return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
 
@@ -75,6 +75,7 @@ def _not_evaluated(reason: NotEvaluated) -> tuple[str, ...]:
 def _of_room(
     reason: NotEnoughFree | NeverFits | NoEligibleNode | NoAlternative, now: Millis, zone: tzinfo | None
 ) -> Iterable[str]:
+    """Return the clauses of a reason about room on nodes."""
     match reason:
         case NotEnoughFree():
             return _not_enough_free(reason)
@@ -87,6 +88,7 @@ def _of_room(
 
 
 def _not_enough_free(reason: NotEnoughFree) -> list[str]:
+    """Return the clauses: the request, the nodes with room, the nearest nodes, and preemption."""
     parts = [_wish(reason)]
     if reason.nodes_wanted > 1:
         some = reason.nodes_with_room
@@ -142,6 +144,7 @@ def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> 
 
 
 def _never_fits(reason: NeverFits) -> tuple[str, ...]:
+    """Return the clauses for a request that exceeds the largest node, or the nodes that the job may use."""
     if reason.resource is None:
         big_enough = "none is" if reason.most == 0 else f"only {reason.most} {_is(reason.most)}"
         head = f"asks for {units.counted(reason.wanted, 'node')} of that size", f"{big_enough} big enough"
@@ -163,12 +166,12 @@ def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
 
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
-    asked = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
+    request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
-        return f"asks for {asked}", _out_of_service(reason)
-    if kept := tuple(_kept(reason, "such nodes")):
-        return f"asks for {asked}", *kept
-    return f"asks for {asked}", "the cluster has no such node"
+        return f"asks for {request}", _out_of_service(reason)
+    if restrictions := tuple(_kept(reason, "such nodes")):
+        return f"asks for {request}", *restrictions
+    return f"asks for {request}", "the cluster has no such node"
 
 
 def _out_of_service(reason: NoEligibleNode) -> str:
@@ -182,6 +185,7 @@ def _out_of_service(reason: NoEligibleNode) -> str:
 
 
 def _asked_of_nodes(reason: NoEligibleNode) -> str:
+    """Return the requested properties of nodes in words, such as names, pool and labels."""
     parts = []
     if reason.pins:
         parts.append(f"{'node' if len(reason.pins) == 1 else 'nodes'} {listed(reason.pins)}")

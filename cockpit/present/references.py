@@ -1,6 +1,5 @@
-"""What a user types for a job: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123+1` (component of a
-heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or its name.
-"""
+"""References to jobs as users type them: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123+1`
+(component of a heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or the job's name."""
 
 from __future__ import annotations
 
@@ -18,27 +17,27 @@ REFERENCE = re.compile(
 
 _RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})(?::(?P<step>\d{1,9}))?)?", re.ASCII)
 MOST_TASKS = 10_000
-"""That one reference may name."""
+"""Largest number of tasks that one reference may name."""
 
 
 def job_text(ref: JobRef) -> str:
-    """The job or task, as a person types it: `123`, `123_4`."""
+    """Return the job or task as users type it: `123`, `123_4`."""
     return str(ref.job) if ref.task is None else f"{ref.job}_{ref.task}"
 
 
 def parse_reference(text: str) -> JobRef | None:
-    """An id of any form, or a name with an optional replica (`train/2`); None when it can be neither."""
-    found = REFERENCE.fullmatch(text)
-    if found is None:
+    """Parse an id of any form, or a name with an optional replica (`train/2`); None when the text can be neither."""
+    match = REFERENCE.fullmatch(text)
+    if match is None:
         return _named(text)
     tasks: tuple[int, ...] = ()
-    if (task := found["task"]) and task.startswith("["):
+    if (task := match["task"]) and task.startswith("["):
         if not (tasks := _indices(task[1:-1])):
             return None
         task = None
-    rank, attempt = (int(part) if part else None for part in found.group("rank", "attempt"))
-    job = int(found["job"]) + int(found["component"] or 0)  # Slurm numbers the components of a job one by one
-    return JobRef(JobId(job), int(task) if task else None, rank, attempt, found["cluster"] or "", tasks=tasks)
+    rank, attempt = (int(part) if part else None for part in match.group("rank", "attempt"))
+    job = int(match["job"]) + int(match["component"] or 0)  # Slurm numbers the components of a job one by one
+    return JobRef(JobId(job), int(task) if task else None, rank, attempt, match["cluster"] or "", tasks=tasks)
 
 
 def _named(text: str) -> JobRef | None:
@@ -49,23 +48,24 @@ def _named(text: str) -> JobRef | None:
 
 
 def _indices(text: str) -> tuple[int, ...]:
-    """Of `0-3,7,10-20:5%2`, as Slurm writes tasks, in order; empty where it is not that, or more than `MOST_TASKS`."""
-    found: set[int] = set()
+    """Return the task indices of a list such as `0-3,7,10-20:5%2`, in Slurm's syntax, in order; empty where the text is
+    no such list or names more than `MOST_TASKS`."""
+    indices: set[int] = set()
     for part in text.partition("%")[0].split(","):
         if (matched := _RANGE.fullmatch(part)) is None:
             return ()
         first, last = int(matched["first"]), int(matched["last"] or matched["first"])
         if last - first >= MOST_TASKS:
             return ()
-        found.update(range(first, last + 1, int(matched["step"] or 1) or 1))
-    return tuple(sorted(found)) if len(found) <= MOST_TASKS else ()
+        indices.update(range(first, last + 1, int(matched["step"] or 1) or 1))
+    return tuple(sorted(indices)) if len(indices) <= MOST_TASKS else ()
 
 
 def job_cell(job: int | None) -> str:
-    """Of a table's column of jobs: `4711`, `4700_3`; a dash where nobody has it, or one who is hidden."""
+    """Return a job's id for a table's cell: `4711`, `4700_3`; a dash without a job, or where the job is hidden."""
     return job_words(job) if job else NOTHING
 
 
 def job_shown(job: int) -> str:
-    """A job that a sentence names: its id, or `-` for one that the asker may not see."""
+    """Return the id of a job in a sentence, or `-` for a job that the user may not see."""
     return job_words(job) if job else "-"

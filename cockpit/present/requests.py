@@ -1,4 +1,4 @@
-"""What became of a request, as a person reads it."""
+"""Sentences about the outcome of a request to the engine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from cockpit.present.units import counted
 
 
 def refusal_text(refusal: Refusal, now: Millis, zone: tzinfo | None = None) -> str:
-    """Lines of plain sentences; each reason behind the path of the field it is about."""
-    said = [refusal.message] if refusal.message else []
-    return "\n".join([*said, *(f"{path}: {reason_sentence(reason, now, zone)}" for path, reason in refusal.reasons)])
+    """Return the refusal in plain sentences, one a line; each reason follows the path of the field that it concerns."""
+    lines = [refusal.message] if refusal.message else []
+    return "\n".join([*lines, *(f"{path}: {reason_sentence(reason, now, zone)}" for path, reason in refusal.reasons)])
 
 
 def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis, zone: tzinfo | None = None) -> str:
-    """Sentences beside the list of its jobs, of which `shown` are in it; empty where the list says everything."""
+    """Return the sentences beside the list of the request's jobs, of which `shown` are listed; empty where the list
+    says everything."""
     if not outcome.known:
         return (
             f"No request {safe(request)} of yours has been accepted so far. Requests are remembered for a day. If the "
@@ -33,5 +34,5 @@ def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis,
         return f"{named} was refused{at}: {refusal_text(outcome.refusal, now, zone)}"
     if not outcome.jobs:
         return f"{named} was accepted{at}."
-    gone = len(outcome.jobs) - shown
-    return f"{counted(gone, 'job')} of request {safe(request)} are no longer listed." if gone > 0 else ""
+    unlisted = len(outcome.jobs) - shown
+    return f"{counted(unlisted, 'job')} of request {safe(request)} are no longer listed." if unlisted > 0 else ""

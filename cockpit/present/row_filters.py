@@ -1,6 +1,6 @@
-"""Tests of many rows at once, column by column: a hundred thousand of them in the time of a frame.
+"""Filters on many rows at once, column by column: a hundred thousand rows in the time of one frame.
 
-Cells repeat, so each distinct fact is looked at once; a column whose cells cannot hold a word is not looked at.
+Cells repeat, so each distinct fact is tested once; a column whose cells cannot contain a word is skipped.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from cockpit.present.map_unique import hardly_repeats, map_unique
 from cockpit.present.safe import safe
 
 Mask = Callable[[Sequence[Any], Context], list[bool]]
-"""Which of the rows pass."""
+"""A function that returns for each row whether it passes."""
 
 MOST_DAYS: Final = 3
-"""Digits of a duration's days, where its longest figure stands: nothing runs for 27 years."""
+"""Largest number of digits in a duration's days: no job runs for 27 years."""
 
 _FIGURES: Final = frozenset("0123456789.-–")
 _FLOAT: Final = _FIGURES | set("e+")
@@ -29,7 +29,7 @@ _ALPHABETS: Final = {
     ValueKind.MOMENT: _FIGURES | set(": "),
     ValueKind.MIB: _FIGURES | set("kmgt"),
 }
-"""Every character of a cell of this kind that its column does not put into words of its own."""
+"""All characters that cells of each kind can have in columns without words of their own."""
 
 
 def none(rows: Sequence[Any]) -> list[bool]:
@@ -41,61 +41,63 @@ def negated(mask: Mask) -> Mask:
 
 
 def any_of(masks: Iterable[Mask]) -> Mask:
-    """Rows that pass at least one."""
+    """Return the mask of rows that pass at least one of the masks."""
     first, *others = masks
     if not others:
         return first
 
     def either(rows: Sequence[Any], context: Context) -> list[bool]:
-        found = first(rows, context)
+        passing = first(rows, context)
         for mask in others:
             more = mask(rows, context)
+            # Most columns have no match for a word: skip the copy of a hundred thousand values.
             if any(more):
-                found = list(map(or_, found, more))
-        return found
+                passing = list(map(or_, passing, more))
+        return passing
 
     return either
 
 
 def all_of(masks: Iterable[Mask]) -> Mask:
-    """Rows that pass every one."""
+    """Return the mask of rows that pass all masks."""
     every = list(masks)
 
-    def map_unique(rows: Sequence[Any], context: Context) -> list[bool]:
-        found = [True] * len(rows)
+    def passes_all(rows: Sequence[Any], context: Context) -> list[bool]:
+        passing = [True] * len(rows)
         for mask in every:
-            found = list(map(and_, found, mask(rows, context)))
-        return found
+            passing = list(map(and_, passing, mask(rows, context)))
+        return passing
 
-    return map_unique
+    return passes_all
 
 
 def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
-    """Rows whose fact in this column passes."""
+    """Return the mask of rows whose fact in this column passes the test."""
     return lambda rows, context: map_unique(lambda fact: test(fact, context), column.facts(rows, context))
 
 
 def containing(column: Column, word: str) -> Mask:
-    """Rows in whose cell of this column the word stands, in whatever case."""
+    """Return the mask of rows whose cell of this column contains the word, ignoring case."""
     wanted = word.casefold()
     if not can_hold(column, wanted):
         return lambda rows, _: none(rows)
     if column.words is not None:
         return lambda rows, context: _shown(column, wanted, rows, context)
 
-    def found(rows: Sequence[Any], context: Context) -> list[bool]:
+    def contains(rows: Sequence[Any], context: Context) -> list[bool]:
         facts = column.facts(rows, context)
+        # Where most facts differ, testing each costs less than collecting the distinct ones.
         if column.kind is ValueKind.TEXT and hardly_repeats(facts):
             return _in_texts(wanted, facts)
         if column.kind is ValueKind.SECONDS and hardly_repeats(facts):
             return [wanted in fact_text(ValueKind.SECONDS, fact, context) for fact in facts]
         return map_unique(lambda fact: wanted in searched(column, fact, context), facts)
 
-    return found
+    return contains
 
 
 def can_hold(column: Column, wanted: str) -> bool:
-    """Whether cells of this column are written in such characters at all."""
+    """Return whether cells of this column can contain the text, by the characters that they are written with."""
     alphabet = _ALPHABETS.get(column.kind)
     if column.words is not None or alphabet is None:
         return True
@@ -104,38 +106,39 @@ def can_hold(column: Column, wanted: str) -> bool:
 
 
 def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
-    """For a column whose cell says more than its fact."""
+    """Return the mask for a column whose cell shows more than its fact."""
 
-    def found(row: object) -> bool:
+    def contains(row: object) -> bool:
         (text,) = column.texts((row,), context)
         return wanted in text.casefold() or (
             column.kind is ValueKind.TEXT and wanted in f"{column.fact(row, context)}".casefold()
         )
 
     if not column.words_from:
-        return list(map(found, rows))
+        return list(map(contains, rows))
     keys = _keys(rows, column.words_from)
-    passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if found(row)}
+    passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if contains(row)}
     return [key in passing for key in keys] if passing else none(rows)
 
 
 def _keys(rows: Sequence[Any], fields: Sequence[str]) -> list[Any]:
-    """One key a row: rows with equal fields have equal keys. Fields that no row has are left out."""
+    """Return one key per row: rows with equal fields have equal keys. Fields without a value in any row are
+    left out."""
     columns = [values(rows, field) for field in fields]
     first, *others = [column for column in columns if column.count(None) < len(rows)] or columns[:1]
     return list(zip(first, *others, strict=True)) if others else first
 
 
 def searched(column: Column, fact: object, context: Context) -> str:
-    """What is searched in: the cell as shown, and of a text also what was written out to be harmless."""
+    """Return the text to search in: the cell as shown, and for a text with escaped characters also the original."""
     shown = fact_text(column.kind, fact, context)
-    said = f"{shown}\n{fact}" if isinstance(fact, str) and fact != shown else shown
-    return said.casefold()
+    text = f"{shown}\n{fact}" if isinstance(fact, str) and fact != shown else shown
+    return text.casefold()
 
 
 def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
-    found = [text is not None and wanted in text.casefold() for text in texts]
+    passing = [text is not None and wanted in text.casefold() for text in texts]
     for place, text in enumerate(texts):
-        if text is not None and not found[place] and not (text.isascii() and text.isprintable()):
-            found[place] = wanted in safe(text).casefold()
-    return found
+        if text is not None and not passing[place] and not (text.isascii() and text.isprintable()):
+            passing[place] = wanted in safe(text).casefold()
+    return passing

@@ -1,4 +1,4 @@
-"""Sentences for the reasons that rules, other jobs and the clusters of a fleet give."""
+"""Sentences for reasons from rules, from other jobs and from the clusters of a fleet."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _AWAITED = {
 
 
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    """What stands in the way, then what else is to know of it."""
+    """Return the clauses of a reason: first what blocks the job, then the details."""
     match reason:
         case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
@@ -84,6 +84,7 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
 
 
 def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHead) -> tuple[str, ...]:
+    """Return the clauses of a reason about dependencies, arrays or jobs ahead."""
     match reason:
         case WaitsForJob():
             more = (f"and for {units.counted(reason.more, 'more condition')}",) if reason.more else ()
@@ -99,6 +100,7 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
 
 
 def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefused) -> tuple[str, ...]:
+    """Return the clauses of a reason about partitions, limits, associations or QOS."""
     match reason:
         case PartitionRefuses():
             return _partition_refuses(reason)
@@ -115,6 +117,7 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
 
 
 def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    """Return the clauses of a reason about a start time or a reservation."""
     match reason:
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
@@ -136,13 +139,14 @@ def _not_open(reason: InReservation, now: Millis, zone: tzinfo | None) -> str:
 
 
 def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:
+    """Return the clauses for a partition that does not accept the job."""
     where = f"partition {safe(reason.partition)}"
     match reason.rule:
         case PartitionRule.STATE:
             return (f"{where} is {safe(reason.allowed)} and starts nothing",)
         case PartitionRule.MAX_TIME:
-            allowed, asked = (units.spoken(int(text)) for text in (reason.allowed, reason.asked))
-            return f"asks for {asked}", f"{where} allows {allowed}"
+            allowed, request = (units.spoken(int(text)) for text in (reason.allowed, reason.asked))
+            return f"asks for {request}", f"{where} allows {allowed}"
         case PartitionRule.MIN_NODES | PartitionRule.MAX_NODES:
             most = "at least" if reason.rule is PartitionRule.MIN_NODES else "at most"
             return f"asks for {units.counted(int(reason.asked), 'node')}", f"{where} serves {most} {reason.allowed}"
@@ -156,23 +160,26 @@ def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:
 
 def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
     what = f"{reason.limit}={safe(reason.resource)}" if reason.resource else reason.limit
-    allowed, used, asked = (_amount(reason, each) for each in (reason.allowed, reason.used, reason.asked))
+    allowed, used, request = (_amount(reason, each) for each in (reason.allowed, reason.used, reason.asked))
     limit = f"limit {what} of {safe(reason.holder)} is {allowed}"
     if reason.never:
-        return limit, f"this job asks for {asked} and never starts"
-    return limit, f"{used} in use, {asked} asked"
+        return limit, f"this job asks for {request} and never starts"
+    return limit, f"{used} in use, {request} asked"
 
 
 def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
+    """Return the clauses of a reason about the quota tree."""
     if isinstance(reason, NoQueue):
         return "waits for a queue to release it", f"no queue of the quota tree has project {safe(reason.project)}"
     queue = f"queue {safe(reason.queue)}"
     if isinstance(reason, QuotaMaxJobs):
         return (f"{queue} lets {units.counted(reason.at_once, 'job')} run at a time",)
-    allowed, used, asked = (tres_amount(reason.resource, each) for each in (reason.allowed, reason.used, reason.asked))
+    allowed, used, request = (
+        tres_amount(reason.resource, each) for each in (reason.allowed, reason.used, reason.asked)
+    )
     if reason.never:
-        return f"{queue} may hold {allowed}", f"this job asks for {asked} and never starts"
-    return f"{queue} may hold {allowed}", f"{used} in use, {asked} asked"
+        return f"{queue} may hold {allowed}", f"this job asks for {request} and never starts"
+    return f"{queue} may hold {allowed}", f"{used} in use, {request} asked"
 
 
 def _of_giving_way(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
@@ -190,6 +197,7 @@ def _named(jobs: tuple[JobId, ...]) -> str:
 
 
 def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    """Return the clauses of a reason from the clusters of a fleet."""
     match reason:
         case ClusterShort():
             wanted = amount(reason.resource, reason.wanted, reason.card_models)
@@ -204,7 +212,7 @@ def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | N
 
 
 def tres_amount(resource: str, amount: float) -> str:
-    """`64 CPUs`, `1.5T of memory`, `4 cards`: of what quotas bound."""
+    """Return an amount of a resource that quotas limit: `64 CPUs`, `1.5T of memory`, `4 cards`."""
     if resource == "mem":
         return f"{units.memory(round(amount))} of memory"
     name = {"cpu": "CPU", "gres/gpu": "card"}.get(resource, safe(resource))
@@ -212,7 +220,7 @@ def tres_amount(resource: str, amount: float) -> str:
 
 
 def _amount(reason: LimitReached, amount: float) -> str:
-    """In the unit that people write the limit in; what is used up is minutes."""
+    """Return the amount in the unit in which the limit is written; for `GrpTRESMins` that is minutes."""
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
     number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"

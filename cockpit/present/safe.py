@@ -1,4 +1,5 @@
-"""Text from outside made harmless for a terminal: what could act on it becomes visible, everything else stays as it is.
+"""Functions that make text from outside harmless for a terminal: characters that could act on it become visible, all
+others stay unchanged.
 
 Control, C1, bidirectional, zero-width and other format characters, lone surrogates and line separators are shown as
 Python writes them in a string (`\\x1b`, `\\u202e`). Letters, CJK, emoji and combining marks are unchanged; a zero-width
@@ -18,7 +19,7 @@ HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def safe(text: str) -> str:
-    """The text, with everything that a terminal might obey or hide written out."""
+    """Return the text with every character that a terminal might obey or hide written as an escape."""
     if text.isascii():
         return text if text.isprintable() else _escaped(text)
     if text.isprintable() and INVISIBLE.search(text) is None:
@@ -27,20 +28,21 @@ def safe(text: str) -> str:
 
 
 def safe_lines(text: str) -> str:
-    """Like `safe` for text of several lines: newlines and tabs stay, and a carriage return before a newline goes."""
+    """Return a text of several lines made harmless like `safe`: newlines and tabs stay, and a carriage return before a
+    newline is removed."""
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines)
 
 
 def is_harmful(char: str) -> bool:
-    """Whether a terminal might obey this character, or draw nothing for it."""
+    """Return whether a terminal might obey this character, or draw nothing for it."""
     import unicodedata
 
     return unicodedata.category(char) in HARMFUL_CATEGORIES or INVISIBLE.match(char) is not None
 
 
 def is_emoji(char: str) -> bool:
-    """Whether a joiner beside this character makes one picture of two."""
+    """Return whether a joiner beside this character makes one picture of two."""
     return char == VARIATION_SELECTOR or "\u2190" <= char <= "\u2bff" or "\U0001f000" <= char <= "\U0001faff"
 
 
@@ -60,7 +62,8 @@ def _joins_emoji(text: str, index: int) -> bool:
 
 
 class LogText:
-    """Decodes a log that arrives in pieces: UTF-8, undecodable bytes written out, harmless, newline and tab kept."""
+    """A decoder for a log that arrives in pieces: UTF-8, undecodable bytes as escapes, harmless; newlines and tabs
+    stay."""
 
     def __init__(self) -> None:
         from codecs import getincrementaldecoder
@@ -69,13 +72,14 @@ class LogText:
         self._held_return = ""
 
     def feed(self, data: bytes) -> str:
-        """What can be shown so far."""
+        """Return the text that can be shown so far."""
         text = self._held_return + self._decoder.decode(data)
+        # A newline that makes this carriage return part of a line end may come with the next piece.
         self._held_return = "\r" if text.endswith("\r") else ""
         return safe_lines(text.removesuffix("\r"))
 
     def finish(self) -> str:
-        """What was waiting for a byte that never came."""
+        """Return the rest of the text, including an incomplete character at its end."""
         text = self._held_return + self._decoder.decode(b"", final=True)
         self._held_return = ""
         return safe_lines(text)

@@ -1,4 +1,4 @@
-"""The saved filters of a user, by table and name. Commands that filter nothing load this module alone."""
+"""Saved filters of a user, by table and name. Commands without filters load only this module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SAVED: Final = "@"
 """The character before the name of a saved filter."""
 
 Saved = Callable[[str], Mapping[str, str]]
-"""Returns the saved filters of the table with this name, by their names."""
+"""A function that returns the saved filters of the table with this name, by their names."""
 
 
 def none_saved(_: str) -> Mapping[str, str]:

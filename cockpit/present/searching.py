@@ -1,4 +1,4 @@
-"""A word looked for in every column, and what can be remembered for the next word."""
+"""Search for a word in all columns, and the cache that makes the next search fast."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cockpit.present.row_filters import Mask, any_of, can_hold, containing, sear
 from cockpit.present.safe import safe
 
 _BETWEEN: Final = "\n"
-"""Between two cells: no word that is typed has it."""
+"""Separator between two cells, which no typed word contains."""
 _ids: Final = attrgetter("id")
 
 
 class SearchMemory:
-    """One text of each row of a table, by its id: every cell that stays as it is while the row does.
+    """Cached search text of each row of a table, by the row's id: all cells that change only when the row does.
 
-    Cells that change with every moment are left out, and the dash of empty ones: plain ASCII takes half the room. What
-    is remembered holds for a day, since moments are told otherwise on the next one. Whoever holds the rows forgets
-    those that change.
+    Cells that change as time passes are left out, and so is the dash of empty cells: a text in plain ASCII takes half
+    the memory. The cache is valid for one day, as moments are written differently on the next. The caller must remove
+    the texts of rows that change.
     """
 
     def __init__(self, table: TableView) -> None:
@@ -35,14 +35,14 @@ class SearchMemory:
         self._day: tuple[date, tzinfo | None] | None = None
 
     def forget(self, row_id: object) -> None:
-        """The row has changed or gone."""
+        """Remove the text of a row that has changed or is gone."""
         self._texts.pop(row_id, None)
 
     def clear(self) -> None:
         self._texts.clear()
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
-        """Folded to one case, one a row."""
+        """Return the case-folded search text of each row."""
         today = day(context.now, context.zone), context.zone
         if self._day != today:
             self._texts.clear()
@@ -62,15 +62,17 @@ class SearchMemory:
 
 
 def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) -> Mask:
-    """Rows with the word in any of the table's columns."""
+    """Return the mask of rows with the word in any of the table's columns."""
+    # The cache has no dashes, and separators of its own, so it cannot answer for words with either.
     if memory is None or _BETWEEN in word or NOTHING in word:
         return any_of([containing(column, word) for column in table.columns])
     wanted = word.casefold()
     others = [(column.ticks, containing(column, word)) for column in memory.ticking if can_hold(column, wanted)]
 
-    def found(rows: Sequence[Any], context: Context) -> list[bool]:
+    def contains(rows: Sequence[Any], context: Context) -> list[bool]:
         passing = [wanted in text for text in memory.texts(rows, context)]
-        for ticks, holds in others:  # those cells are not remembered
+        # Cells that change as time passes are not in the cache: search those of the rows that have not passed yet.
+        for ticks, holds in others:
             ticking = list(map(ticks, rows)) if ticks is not None else []
             if any(ticking):
                 unsure = [bool(does) and not there for does, there in zip(ticking, passing, strict=True)]
@@ -78,16 +80,16 @@ def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) ->
                 passing = [there or (open_ and next(more)) for there, open_ in zip(passing, unsure, strict=True)]
         return passing
 
-    return found
+    return contains
 
 
 def _is_plain(column: Column) -> bool:
-    """Text that hardly repeats: searched as it is."""
+    """Return whether the column is a text that rarely repeats, whose cells are searched as they are."""
     return column.kind is ValueKind.TEXT and bool(column.field) and column.words is None and not column.nullable
 
 
 def _plain_cells(cells: tuple[str, ...]) -> str:
-    """The cells as they are and, where that differs, as they are shown."""
+    """Return the cells as one text, and the shown cells too where these differ."""
     text = _BETWEEN.join(cells)
     if text.isascii() and text.replace(_BETWEEN, "").isprintable():
         return text
@@ -95,6 +97,7 @@ def _plain_cells(cells: tuple[str, ...]) -> str:
 
 
 def _lasting_cells(column: Column, rows: Sequence[Any], context: Context) -> Sequence[str]:
+    """Return the column's cells for the cache; empty for cells that change as time passes and for the dash."""
     if column.ticks is not None:
         ticks = column.ticks
         return ["" if ticks(row) else _cell(column, row, context) for row in rows]

@@ -1,7 +1,7 @@
-"""Colours that a program's output asks for: "Select Graphic Rendition" (SGR, ECMA-48 8.3.117 and ISO 8613-6) as roles.
+"""Colours in a program's output: "Select Graphic Rendition" (SGR, ECMA-48 8.3.117 and ISO 8613-6) as roles.
 
-Only SGR is understood; every other escape sequence stays in the text, where `safe` writes it out. Blinking and hidden
-text are not drawn as such: nothing blinks here, and what a log says can be read.
+Only SGR is interpreted; every other escape sequence stays in the text, where `safe` makes it visible. Blinking text
+does not blink, and hidden text is shown, so that everything in a log can be read.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import Final, NamedTuple
 from cockpit.present.spans import TEXT
 
 ROLE: Final = "sgr:"
-"""Before the words of a role that stands for colours: `sgr:bold red on #202020`, which a theme reads as a style."""
+"""Prefix of a role that stands for colours: `sgr:bold red on #202020`, which a theme reads as a style."""
 _SEQUENCE: Final = re.compile(r"\x1b\[([0-9;:]*)m")
 _COLOURS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _SWITCHES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
 _OFF: Final = {21: (4,), 22: (1, 2), 23: (3,), 24: (4,), 27: (7,), 29: (9,)}
 MOST_LETTERS: Final = 128
-"""Of one sequence's parameters; what follows is not looked at."""
+"""Longest parameters of one sequence, in characters; the rest is ignored."""
 
 
 class Rendition(NamedTuple):
-    """How text is drawn from here on. Colours as a style names them; empty: the terminal's own."""
+    """Attributes and colours in which the following text is drawn. Colours have the names of a style; empty: the
+    terminal's own."""
 
     switches: frozenset[int] = frozenset()
     foreground: str = ""
@@ -31,7 +32,7 @@ class Rendition(NamedTuple):
 
     @property
     def role(self) -> str:
-        """The role of a span that is drawn so."""
+        """Role of a span in this rendition."""
         if self == PLAIN:
             return TEXT
         words = [_SWITCHES[each] for each in sorted(self.switches)]
@@ -44,21 +45,22 @@ PLAIN: Final = Rendition()
 
 
 def pieces(text: str, rendition: Rendition = PLAIN) -> Iterator[tuple[str, Rendition]]:
-    """The text without its SGR sequences, piece by piece with how each is drawn.
+    """Yield the text's pieces without SGR sequences, each with its rendition.
 
-    The last piece may be empty: its rendition is the one that goes on. `rendition` is the one before the text.
+    The last piece may be empty: its rendition applies to the text that follows. `rendition` is the rendition before the
+    text.
     """
-    done = 0
+    position = 0
     for sequence in _SEQUENCE.finditer(text):
-        if sequence.start() > done:
-            yield text[done : sequence.start()], rendition
+        if sequence.start() > position:
+            yield text[position : sequence.start()], rendition
         rendition = _changed(rendition, sequence[1])
-        done = sequence.end()
-    yield text[done:], rendition
+        position = sequence.end()
+    yield text[position:], rendition
 
 
 def without_colours(text: str) -> str:
-    """The text alone."""
+    """Return the text without its SGR sequences."""
     return _SEQUENCE.sub("", text)
 
 
@@ -70,15 +72,17 @@ def _changed(rendition: Rendition, parameters: str) -> Rendition:
 
 
 def _numbers(parameter: str) -> list[int]:
-    """Those of one parameter. Behind colons a colour has its parts (`38:2::1:2:3`), and an underline its shape."""
+    """Return the numbers of one parameter. After colons a colour has its parts (`38:2::1:2:3`), and an underline its
+    shape."""
     first, *parts = [min(int(each), 255) if each else 0 for each in parameter.split(":")]
     if first not in {38, 48}:
         return [first]
+    # Behind colons a direct colour has the number of a colour space before red, green and blue.
     return [first, parts[0], *parts[2:]] if len(parts) == 5 else [first, *parts]
 
 
 def _next(now: Rendition, numbers: list[int]) -> tuple[Rendition, list[int]]:
-    """After the first of the parameters, and those that it leaves."""
+    """Return the rendition after the first of the parameters, and the parameters that remain."""
     code, rest = numbers[0], numbers[1:]
     if code == 0:
         return PLAIN, rest
@@ -101,7 +105,8 @@ def _next(now: Rendition, numbers: list[int]) -> tuple[Rendition, list[int]]:
 
 
 def _extended(numbers: list[int]) -> tuple[str, list[int]]:
-    """`5;N`: one of 256 colours; `2;R;G;B`: any. Empty, and nothing left, where it is neither."""
+    """Return the colour and the remaining numbers: `5;N` is one of 256 colours, `2;R;G;B` any colour. Both results are
+    empty for other numbers."""
     if len(numbers) >= 2 and numbers[0] == 5:
         return f"color({numbers[1]})", numbers[2:]
     if len(numbers) >= 4 and numbers[0] == 2:

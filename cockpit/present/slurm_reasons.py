@@ -1,6 +1,5 @@
-"""Slurm's reason codes as sentences. There are more than two hundred, most of them limits named by one pattern; what no
-row knows is shown as it is.
-"""
+"""Slurm's reason codes as sentences. There are more than two hundred, most of them limits named by one pattern; an
+unknown code is shown as it is."""
 
 from __future__ import annotations
 
@@ -96,12 +95,12 @@ SENTENCES: Final[tuple[tuple[str, str], ...]] = (
     ("FedJobLock", "another cluster of the federation has it"),
     ("Federation", "another cluster of the federation has it"),
 )
-"""The first whose code a reason begins with; of equal beginnings the longer stands first. Slurm writes some codes as
-sentences, with blanks or underscores, and lists nodes behind a comma."""
+"""Sentences by the beginning of a reason's code; of codes with a common beginning the longer comes first. Slurm writes
+some codes as sentences, with blanks or underscores, and lists nodes after a comma."""
 
 
-def told_clauses(reason: Told) -> tuple[str, ...]:
-    """What stands in the way, then what it is about."""
+def slurm_clauses(reason: Told) -> tuple[str, ...]:
+    """Return the clauses of a Slurm reason: first what blocks the job, then what the reason is about."""
     code = reason.code.replace("_", " ").strip()
     more = [safe(reason.about)] if reason.about else [*_behind_the_comma(code)]
     limit = _LIMIT.fullmatch(code.replace(" ", ""))
@@ -114,7 +113,7 @@ def told_clauses(reason: Told) -> tuple[str, ...]:
 
 
 def _behind_the_comma(code: str) -> list[str]:
-    """`ReqNodeNotAvail, UnavailableNodes:n[1-3]`: which."""
+    """Return the details after the comma of a code: the nodes of `ReqNodeNotAvail, UnavailableNodes:n[1-3]`."""
     _, comma, rest = code.partition(", ")
     if not comma or code.startswith("Nodes required"):
         return []
@@ -122,29 +121,30 @@ def _behind_the_comma(code: str) -> list[str]:
     return [f"unavailable: {safe(nodes)}"] if nodes else [safe(rest.strip())]
 
 
-def _of_limit(found: re.Match[str]) -> str:
-    whose, what = _WHOSE[found["whose"]], found["what"].lower()
+def _of_limit(match: re.Match[str]) -> str:
+    whose, what = _WHOSE[match["whose"]], match["what"].lower()
     if what.startswith(("submit", "job")):
         waits = "wait and run" if what.startswith("submit") else "run at once"
-        return f"as many jobs {waits} as {whose} allows{_for_each(found)}"
+        return f"as many jobs {waits} as {whose} allows{_for_each(match)}"
     if what.startswith("wall"):
-        used_up = found["scope"] == "Grp"
+        used_up = match["scope"] == "Grp"
         return f"the time that {whose} has is used up" if used_up else f"asks for a longer time than {whose} allows"
-    return _of_resource(found, whose, _WHAT[what])
+    return _of_resource(match, whose, _WHAT[what])
 
 
-def _of_resource(found: re.Match[str], whose: str, what: str) -> str:
+def _of_resource(match: re.Match[str], whose: str, what: str) -> str:
+    """Return the sentence for a limit on a resource, by its scope in the code's name."""
     counted = what in _COUNTED
-    if found["scope"] == "Min":
+    if match["scope"] == "Min":
         return f"asks for {'fewer' if counted else 'less'} {what} than {whose} demands"
-    if found["per"] in {"Job", "Node"}:
-        over = " over its time" if found["time"] else ""
-        return f"asks for more {what}{over} than {whose} allows one {found['per'].lower()}"
-    if found["time"]:
-        gone = "promised to what runs" if "Run" in found["time"] else "used up"
+    if match["per"] in {"Job", "Node"}:
+        over = " over its time" if match["time"] else ""
+        return f"asks for more {what}{over} than {whose} allows one {match['per'].lower()}"
+    if match["time"]:
+        gone = "promised to what runs" if "Run" in match["time"] else "used up"
         return f"the {what} × time that {whose} has is {gone}"
-    return f"as {f'many {what} are' if counted else f'much {what} is'} in use as {whose} allows{_for_each(found)}"
+    return f"as {f'many {what} are' if counted else f'much {what} is'} in use as {whose} allows{_for_each(match)}"
 
 
-def _for_each(found: re.Match[str]) -> str:
-    return f" one {found['per'].lower()}" if found["per"] in {"User", "Account"} else ""
+def _for_each(match: re.Match[str]) -> str:
+    return f" one {match['per'].lower()}" if match["per"] in {"User", "Account"} else ""

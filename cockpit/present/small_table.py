@@ -1,4 +1,4 @@
-"""A few rows under their titles, each column as wide as it must be."""
+"""A table of a few rows under their titles, with columns as wide as needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ INDENT: Final = "  "
 
 
 def small_table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[Line]:
-    """The last column says what matters, and is as long as it is; `right`: columns of figures. Cells are harmless."""
+    """Yield the table's lines from harmless cells. The last column is emphasized and not padded; `right`: numbers of
+    the columns that are aligned at the right."""
     sizes = [widest([title, *(row[number] for row in rows)]) for number, title in enumerate(titles)]
     last = len(titles) - 1
 

@@ -1,4 +1,4 @@
-"""Rows in the order of named columns: `cards,-submitted_at` (minus: largest first). Cells without a fact come last."""
+"""Sorting of rows by named columns: `cards,-submitted_at` (minus: largest first). Cells without a fact come last."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _LAST: Final = b"\xff"
 
 
 def sorted_rows(rows: Sequence[Row], keys: Sequence[SortKey], context: Context) -> list[Row]:
-    """The rows in the order of the keys. Stable."""
+    """Return the rows in the order of the keys. The sort is stable."""
     return [rows[place] for place in sorted_places(rows, keys, context)]
 
 
 def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context) -> list[int]:
-    """The same as places in `rows`."""
+    """Return the places of the rows in sorted order, as indices into `rows`."""
     places = list(range(len(rows)))
+    # Each sort is stable, so sorting by the most important key last gives the order of all keys.
     for number, (column, descending) in enumerate(reversed(keys)):
         values = comparables(column, column.facts(rows, context))
         places = arranged(places, [values[place] for place in places] if number else values, descending=descending)
@@ -33,13 +34,14 @@ def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context
 
 
 def arranged(items: Sequence[Item], values: Sequence[Any], *, descending: bool) -> list[Item]:
-    """The items in the order of their values (`comparables`), one each. Stable; those without one come last."""
+    """Return the items in the order of their values (`comparables`), one value per item. The sort is stable; items
+    without a value come last."""
     often = len(set(values[:SAMPLE])) <= SAMPLE // 4
     return (_by_bucket if often else _one_by_one)(items, values, descending)
 
 
 def _by_bucket(items: Sequence[Item], values: Sequence[Any], descending: bool) -> list[Item]:
-    """Where values repeat: each is sorted once."""
+    """Return the items sorted by bucket: each distinct value is compared once, for columns with repeated values."""
     buckets: dict[Any, list[Item]] = {value: [] for value in set(values)}
     put = {value: bucket.append for value, bucket in buckets.items()}
     for value, item in zip(values, items, strict=True):
@@ -58,7 +60,7 @@ def _one_by_one(items: Sequence[Item], values: Sequence[Any], descending: bool) 
 
 
 def comparables(column: Column, facts: Sequence[Any]) -> list[Any]:
-    """What is compared for each fact of a column; None where there is nothing."""
+    """Return the value to compare for each fact of a column; None where there is no fact."""
     if column.kind in _PLAIN:
         return list(facts)
     if column.kind in FRACTIONS:
@@ -67,8 +69,8 @@ def comparables(column: Column, facts: Sequence[Any]) -> list[Any]:
 
 
 def key_parts(column: Column, facts: Sequence[Any], *, descending: bool) -> tuple[list[bool], list[Any]]:
-    """Two parts of each row's key, which compare upward in the order of `sorted_rows` whichever way that goes: whether
-    there is no fact, and what to compare."""
+    """Return two parts of each row's sort key: whether the fact is absent, and the value to compare. Ascending order of
+    the keys is the order of `sorted_rows` in both directions."""
     values = comparables(column, facts)
     absent = [value is None for value in values]
     if any(absent):
@@ -77,7 +79,8 @@ def key_parts(column: Column, facts: Sequence[Any], *, descending: bool) -> tupl
 
 
 def _mirrored(value: Any) -> Any:  # noqa: ANN401 - whatever compares
-    """What compares the other way round. UTF-8 compares as its characters do."""
+    """Return a value that compares in the opposite order. UTF-8 bytes compare in the order of their characters."""
     if isinstance(value, str):
+        # Without the last byte a text would come before the longer texts that begin with it, in this direction too.
         return value.encode("utf-8", "surrogatepass").translate(_MIRRORED) + _LAST
     return -value

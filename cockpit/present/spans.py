@@ -67,14 +67,14 @@ def wrapped(spans: Line, columns: int) -> list[Line]:
     lines: list[list[Span]] = [[]]
     left = columns
     for text, role in spans:
-        kept = ""
+        text_so_far = ""
         for cluster, size in clusters(text):
             if size > left:
-                lines[-1].append(Span(kept, role))
+                lines[-1].append(Span(text_so_far, role))
                 lines.append([])
-                kept, left = "", columns
-            kept, left = kept + cluster, left - size
-        lines[-1].append(Span(kept, role))
+                text_so_far, left = "", columns
+            text_so_far, left = text_so_far + cluster, left - size
+        lines[-1].append(Span(text_so_far, role))
     return [tuple(each) for each in lines]
 
 
@@ -84,6 +84,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
     if line_width(spans) <= columns:
         return [spans]
     begins = [width(text[: gap.end()]) for gap in _GAP.finditer(text)]
+    # An indent beyond half the width would leave too little room for the text.
     indent = max((each for each in begins if each <= columns // 2), default=0)
     rows: list[list[Span]] = [[]]
     used = 0
@@ -101,9 +102,9 @@ def hung(spans: Line, columns: int) -> list[Line]:
 
 def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
     """Wrap lines at words as far as all of them still fit into this number of rows."""
-    given = list(lines)
-    spare, shown = rows - len(given), list[Line]()
-    for each in given:
+    unwrapped = list(lines)
+    spare, shown = rows - len(unwrapped), list[Line]()
+    for each in unwrapped:
         whole = hung(each, columns)
         fits = len(whole) - 1 <= spare
         spare -= len(whole) - 1 if fits else 0
@@ -136,17 +137,18 @@ def marked(spans: Line, text: str, role: str) -> Line:
 
 def _marked(span: Span, wanted: str, role: str) -> Iterator[Span]:
     folded = span.text.casefold()
-    if not wanted or len(folded) != len(span.text):  # a letter that folds to two: places would not be the same
+    if not wanted or len(folded) != len(span.text):  # a letter folded to two: places would differ
         yield span
         return
-    done = 0
-    while (found := folded.find(wanted, done)) >= 0:
-        yield from (Span(span.text[done:found], span.role), Span(span.text[found : found + len(wanted)], role))
-        done = found + len(wanted)
-    yield Span(span.text[done:], span.role)
+    position = 0
+    while (start := folded.find(wanted, position)) >= 0:
+        yield from (Span(span.text[position:start], span.role), Span(span.text[start : start + len(wanted)], role))
+        position = start + len(wanted)
+    yield Span(span.text[position:], span.role)
 
 
 def _cut(spans: Line, columns: int) -> Line:
+    """Return the line cut or padded to exactly `columns` terminal columns."""
     kept: list[Span] = []
     left = columns
     for span in spans:

@@ -1,4 +1,5 @@
-"""What was held, day by day, as a chart of stacked columns: one colour, or letter, for each of the largest names."""
+"""A chart of the CPUs and cards held, as one stacked column per day, with a colour or letter for each of the largest
+names."""
 
 from __future__ import annotations
 
@@ -23,35 +24,35 @@ OTHERS_ROLE: Final = "unknown"
 LETTERS: Final = "abcdefgh"
 OTHERS_LETTER: Final = "z"
 AXIS: Final = 8
-"""Columns of the scale at the left."""
+"""Width of the scale at the left in terminal columns."""
 WIDEST: Final = 14
 LEAST_TOP: Final = 0.02
-"""Hours."""
+"""Least top of the scale, in hours."""
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 STEPS: Final = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-"""Times a power of ten: where a scale may end."""
+"""Values at which a scale may end, times a power of ten."""
 
 
 class Sign(NamedTuple):
-    """How a name is told from others."""
+    """Colour and letter of a name in the chart."""
 
     role: str
     letter: str
 
 
 def sign_of(place: int) -> Sign:
-    """Of the name at that place among the largest."""
+    """Return the sign of the name at that place in the order of size."""
     return Sign(HUES[place], LETTERS[place]) if place < len(HUES) else Sign(OTHERS_ROLE, OTHERS_LETTER)
 
 
 def in_cards(rows: Sequence[Held]) -> bool:
-    """Whether card-hours say something: else CPU-hours do."""
+    """Return whether any cards were held, so that the chart shows card-hours; else it shows CPU-hours."""
     return any(any(row.card_milli_ms) for row in rows)
 
 
 def amounts(row: Held, *, cards: bool) -> list[float]:
-    """Card-hours, or CPU-hours, of each stretch."""
+    """Return the card-hours, or CPU-hours, of each interval."""
     if cards:
         return [each / WHOLE_CARD / HOUR_MS for each in row.card_milli_ms]
     return [each / HOUR_MS for each in row.cpu_ms]
@@ -60,7 +61,8 @@ def amounts(row: Held, *, cards: bool) -> list[float]:
 def chart(
     rows: Sequence[Held], edges: Sequence[Millis], columns: int, lines: int, zone: tzinfo | None, *, letters: bool
 ) -> Iterator[Line]:
-    """Harmless lines, the days in the last of them; `rows`: the largest first; `letters`: colours are not seen."""
+    """Yield the chart's harmless lines, the last of them with the dates. `rows`: the largest first; `letters`: the
+    screen shows no colours."""
     cards = in_cards(rows)
     stacks = _stacks([amounts(row, cards=cards) for row in rows])
     height = lines - 1
@@ -76,7 +78,7 @@ def chart(
 
 
 def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:
-    """By stretch: the amounts of the largest names, then of all others together."""
+    """Return the stack of each interval: the amounts of the largest names, then the sum of all others."""
     if not series:
         return []
     stretches = range(len(series[0]))
@@ -85,9 +87,10 @@ def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -> Iterator[tuple[str, str]]:
-    """Its cells from the bottom up: signs and roles. Each amount has as many as its part; the topmost is as full as it
-    is."""
+    """Yield the cells of a column from the bottom up, as sign and role. Each amount gets cells in proportion; the
+    topmost cell is drawn partly filled."""
     filled = sum(stack) / top * height if top else 0.0
+    # Less than half of the lowest level (an eighth) is not worth a cell: it would be drawn as a whole level.
     cells = min(height, ceil(filled - 1 / 16))
     owners = [place for place, count in enumerate(apportioned(stack, max(cells, 0))) for _ in range(count)]
     for level in range(height):
@@ -100,14 +103,15 @@ def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -
 
 
 def _sizes(stretches: int, columns: int) -> tuple[int, int]:
-    """Of one column, and of the gap behind it."""
+    """Return the width of one column of the chart and of the gap behind it, in terminal columns."""
     room = max(1, (columns - AXIS) // stretches)
     gap = 0 if room < 2 else 1 if room < 6 else 2
     return min(room - gap, WIDEST), gap
 
 
 def _round_top(most: float) -> float:
-    """The least round figure that is no less; a scale of less than a minute says nothing."""
+    """Return the least round figure that is at least `most`; it is at least `LEAST_TOP`, as a scale of less than a
+    minute is useless."""
     if most <= 0:
         return 0.0
     most = max(most, LEAST_TOP)
@@ -116,7 +120,8 @@ def _round_top(most: float) -> float:
 
 
 def _scale(level: int, height: int, top: float) -> str:
-    """At the top and, where one is, in the middle a figure; else the line."""
+    """Return the vertical axis at a level: a figure at the top and, where the height is even, in the middle; else the
+    line."""
     middle = {height // 2 - 1: top / 2} if height % 2 == 0 else {}
     figure = (middle | {height - 1: top}).get(level)
     text = "" if figure is None or not top else _figure(figure, top)
@@ -124,12 +129,12 @@ def _scale(level: int, height: int, top: float) -> str:
 
 
 def _figure(figure: float, top: float) -> str:
-    """As many digits as the scale needs, so that no two places of it have the same."""
+    """Return a figure of the axis with so many digits that no two figures look the same."""
     return grouped(figure) if top >= 10 else f"{figure:.1f}" if top >= 1 else f"{figure:.2g}"
 
 
 def _dates(edges: Sequence[Millis], size: int, zone: tzinfo | None) -> str:
-    """Under each column its day, or under as many as there is room for."""
+    """Return the line of dates: one under each column, or under as many columns as there is room for."""
     text = ""
     for place, edge in enumerate(edges[:-1]):
         day = datetime.fromtimestamp(edge / 1000, zone)

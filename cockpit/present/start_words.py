@@ -1,4 +1,4 @@
-"""Words for a predicted start: the one table from a forecast to its sentence."""
+"""Words for a predicted start: the only table from a forecast to its sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cockpit.present.spans import MUTED, Line, Span, line
 
 MINUTE_MS: Final = 60_000
 Named = Callable[[JobId], str]
-"""A job as a sentence names it."""
+"""A function that returns the words for a job in a sentence."""
 
 WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.PRIORITIES_CHANGE: "priorities change while jobs wait",
@@ -45,14 +45,15 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
 
 
 def likely_words(forecast: Forecast, context: Context) -> str:
-    """`15:23`: the likely start, which there is. Every list, panel, page and command shows this figure."""
+    """Return the likely start, which must be known, such as `15:23`. Every list, panel, page and command shows this
+    figure."""
     assert forecast.likely_at is not None
     return clock(forecast.likely_at, context.now, context.zone)
 
 
 def spread_words(forecast: Forecast, context: Context) -> tuple[str, str] | None:
-    """How far the start may be from the likely one, as a label and moments: `no later than`, `16:05` where the policy
-    promises a latest start, else `likely`, `14:40–17:10`. None: neither is known."""
+    """Return a label and the moments between which the job starts: `no later than`, `16:05` where the policy promises a
+    latest start, else `likely`, `14:40–17:10`. None: neither is known."""
     if forecast.latest_at is not None:
         return "no later than", _rounded_up(forecast.latest_at, context)
     if forecast.likely_from is None or forecast.likely_to is None:
@@ -62,29 +63,29 @@ def spread_words(forecast: Forecast, context: Context) -> tuple[str, str] | None
 
 
 def job_named(job: JobId) -> str:
-    """`job 4722`, or `job -` for one that the asker may not see."""
+    """Return `job 4722`, or `job -` for a job that the user may not see."""
     return f"job {job_shown(job)}"
 
 
 def bound_lines(forecast: Forecast, context: Context, named: Named = job_named) -> Iterator[Line]:
-    """Why the latest start has moved, if it has; nothing else."""
+    """Yield the line that says why the latest start has moved; no line where it has not."""
     if (move := last_move(forecast)) is not None:
         yield line(Span(f"  {move_words(move, context)}: ", MUTED), *_causes(move, context, named))
 
 
 def no_bound_lines(forecast: Forecast) -> Iterator[Line]:
-    """Why no latest start is promised; nothing where one is, or no start is known."""
+    """Yield the line that says why no latest start is promised; no line where one is, or where no start is known."""
     if forecast.no_bound is not None:
         yield line(Span("  no guaranteed latest start: ", MUTED), WHY_NO_BOUND[forecast.no_bound])
 
 
 def last_move(forecast: Forecast) -> BoundMove | None:
-    """The last change of the latest start that a clock in minutes shows."""
+    """Return the last change of the latest start that is visible on a clock with minutes; None: there is none."""
     return next((each for each in reversed(forecast.moves) if _is_visible(each)), None)
 
 
 def move_words(move: BoundMove, context: Context) -> str:
-    """`latest start moved from 15:40 to 16:05 at 14:02`."""
+    """Return the words for a change: `latest start moved from 15:40 to 16:05 at 14:02`."""
     before, at = _rounded_up(move.before, context), clock(move.at, context.now, context.zone)
     if move.after is None:
         return f"latest start {before} no longer guaranteed since {at}"
@@ -92,7 +93,7 @@ def move_words(move: BoundMove, context: Context) -> str:
 
 
 def cause_words(cause: MoveCause, context: Context, named: Named = job_named) -> str:
-    """What moved it: `job 4722 came ahead of it`."""
+    """Return the words for what moved a predicted start: `job 4722 came ahead of it`."""
     return _CAUSES[type(cause)](cause, context, named)
 
 
@@ -109,15 +110,16 @@ def _minute_after(moment: Millis) -> int:
 
 
 def _rounded_up(moment: Millis, context: Context) -> str:
-    """The clock at the end of the moment's minute: a bound that is cut to 16:05 would be exceeded at 16:05:30."""
+    """Return the clock at the end of the moment's minute: a bound that is cut to 16:05 would be exceeded at
+    16:05:30."""
     return clock(Millis(_minute_after(moment) * MINUTE_MS), context.now, context.zone)
 
 
 def _ran_longer(cause: RanLonger, context: Context, named: Named) -> str:
-    said = f"{named(cause.job)} keeps its resources longer than planned"
+    sentence = f"{named(cause.job)} keeps its resources longer than planned"
     if cause.until is None or cause.until <= context.now:
-        return said
-    return f"{said}, until {_rounded_up(cause.until, context)}"
+        return sentence
+    return f"{sentence}, until {_rounded_up(cause.until, context)}"
 
 
 _CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {

@@ -1,4 +1,4 @@
-"""Words and shapes of job states, and what is said beside them."""
+"""Words and signs for job states, and the sentences beside them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STATE_ALIASES: Final = {
     "canceled": JobState.STOPPED,
     "timeout": JobState.EXPIRED,
 }
-"""Words of other schedulers that a filter accepts."""
+"""Words of other schedulers for states, which filters accept."""
 
 
 def seconds_left(until: Millis, now: Millis) -> int:
@@ -43,7 +43,7 @@ def seconds_left(until: Millis, now: Millis) -> int:
 
 
 def state_words(state: JobState, held_until: Millis | None, now: Millis, *, ending: bool = False) -> str:
-    """`running`, `error · held 3:59`, `running · ending`."""
+    """Return the state with its addition: `running`, `error · held 3:59`, `running · ending`."""
     if held_until is not None:
         return f"{state} · held {units.countdown(seconds_left(held_until, now))}"
     return f"{state} · ending" if ending else str(state)
@@ -85,7 +85,7 @@ def retry_words(retries: tuple[int, int]) -> str:
 
 
 def ending_sentence(row: JobRow, cause: EndCause) -> str:
-    """Why a job that still runs is being ended."""
+    """Return the sentence that says why a job that still runs is being ended."""
     return _ENDING[cause] + _by(row, cause)
 
 
@@ -94,12 +94,12 @@ def _by(row: JobRow, cause: EndCause) -> str:
 
 
 def ended_words(cause: EndCause) -> str:
-    """Why something has ended otherwise than by itself."""
+    """Return the sentence about a cause of the end other than the command's exit; empty for that."""
     return _ENDED.get(cause, "")
 
 
 def end_sentence(row: JobRow, cause: EndCause) -> str:
-    """How a job ended; empty when it simply succeeded."""
+    """Return the sentence about how a job ended; empty for a job that simply succeeded."""
     match cause:
         case EndCause.EXIT:
             exit_code = of_hook(row.hook) + exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
@@ -113,7 +113,8 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
 
 
 def failed_replica(row: JobRow) -> str:
-    """`replica 2 failed: exit 1`, of a job with several; empty where none has failed."""
+    """Return the replica that failed, for a job with several: `replica 2 failed: exit 1`; empty where none has
+    failed."""
     if row.failed is None:
         return ""
     rank, code = row.failed
@@ -121,7 +122,8 @@ def failed_replica(row: JobRow) -> str:
 
 
 def exit_words(code: int | None, *, oom: bool = False) -> str:
-    """`exit 3`; `exit 139, killed by SIGSEGV`; `exit 137: it used more memory than it asked for`."""
+    """Return the words for an exit code: `exit 3`; `exit 139, killed by SIGSEGV`; `exit 137: it used more memory than
+    it asked for`."""
     signal = _SIGNALS.get((code or 0) - 128)
     number = f"exit {'unknown' if code is None else code}"
     if oom:
@@ -130,12 +132,13 @@ def exit_words(code: int | None, *, oom: bool = False) -> str:
 
 
 def exit_sentence(status: ExitStatus) -> str:
-    """`exit 3`, `exit 137: it used more memory than it asked for`, or why it is unknown."""
+    """Return the words for an exit status: `exit 3`, `exit 137: it used more memory than it asked for`, or why it is
+    unknown."""
     return safe(status.lost) or of_hook(status.hook) + exit_words(status.shell_code, oom=status.oom)
 
 
 def of_hook(name: str) -> str:
-    """What stands before an exit that is not the command's."""
+    """Return the words before the exit code of a hook; empty for the job's command itself."""
     return f"{safe(name)} failed: " if name else ""
 
 
@@ -153,4 +156,4 @@ _SIGNALS: Final = {
     14: "SIGALRM",
     15: "SIGTERM",
 }
-"""Linux's numbers: a shell reports 128 + signal."""
+"""Names of Linux's signals by number: a shell reports 128 plus the signal's number."""

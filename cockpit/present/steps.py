@@ -1,4 +1,4 @@
-"""What ran within a job of another scheduler's cluster, step by step."""
+"""The steps within a job of another scheduler's cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTHING: Final = "–"
 
 
 def step_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
-    """A line for each; none of a job that has none."""
+    """Yield the table of the job's steps; no lines for a job without steps."""
     if not detail.steps:
         return
     written = any(each.output for each in detail.steps)
@@ -31,7 +31,7 @@ def step_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
 
 
 def step_cells(step: StepRow, context: Context) -> tuple[str, ...]:
-    """In the order of `TITLES`; what nobody measured is a dash."""
+    """Return the cells of a step in the order of `TITLES`; a dash where a value was not measured."""
     state = step.state if not step.exit_code else f"{step.state} ({step.exit_code})"
     until = step.ended_at or context.now
     took = units.duration(max(0, until - step.started_at) // 1000) if step.started_at is not None else NOTHING

@@ -1,8 +1,8 @@
-"""Which free cards, and parts of cards, nobody could use as things stand.
+"""Free cards, and parts of cards, that no known request can use now.
 
-What is free of a card is stranded when no request in sight could take any of it: a part too small for all of them, a
-card on a node without the CPUs or the memory beside it, too few whole cards together, a model that nobody asks for. In
-sight are the requests of the jobs that wait or run; where none of them asks for cards, nothing counts as stranded.
+The free part of a card is stranded when no known request could use it: the part is too small for all requests, the
+card's node lacks the CPUs or the memory, too few whole cards are free on the node, or no job requests its model. Known
+requests are those of queued and running jobs; where none of them requests cards, nothing counts as stranded.
 """
 
 from __future__ import annotations
@@ -18,42 +18,44 @@ from cockpit.sched.nodes.cards import accepts, can_be_whole, share_taken, sharea
 Requests = tuple[NodeSpec, ...]
 
 
-def requests_in_sight(jobs: Iterable[JobRow]) -> Requests:
-    """What live jobs ask of a node, without those that another asks less than: whatever they could use, it could."""
-    asked = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
+def known_requests(jobs: Iterable[JobRow]) -> Requests:
+    """Return the smallest requests per node of live jobs with cards. A request that asks for at least as much as
+    another is left out: whatever cards it could use, the other could too."""
+    requests = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
     least: list[NodeSpec] = []
-    for spec in sorted(asked, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
+    for spec in sorted(requests, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
         if not any(_asks_less(other, spec) for other in least):
+            # Of requests with equal sizes the one that accepts more models comes later, and replaces the others.
             least = [other for other in least if not _asks_less(spec, other)]
             least.append(spec)
     return tuple(least)
 
 
 def free_milli(row: NodeRow, card: Card) -> int:
-    """Thousandths that are not given to anybody."""
+    """Return the thousandths of the card that are not allocated."""
     uses = [use for use in row.slices if use.card == card.index]
     return 0 if any(use.slot is None for use in uses) else shareable(card) - sum(use.milli for use in uses)
 
 
 def usable_cards(row: NodeRow, requests: Requests) -> set[int]:
-    """Indices of the cards of which somebody in sight could use what is free."""
+    """Return the indices of the cards whose free part at least one of the requests could use."""
     node = row.node
     if node.state is not NodeState.UP:
         return set()
     free = {card.index: free_milli(row, card) for card in node.cards}
-    taken = {use.card for use in row.slices}
+    used_indices = {use.card for use in row.slices}
     usable: set[int] = set()
     for spec in requests:
         if node.cpus - row.used_cpus >= spec.cpus and node.memory_mib - row.used_memory_mib >= spec.memory_mib:
-            usable |= _cards_for(spec, node.cards, free, taken)
+            usable |= _cards_for(spec, node.cards, free, used_indices)
     return usable
 
 
-def _cards_for(spec: NodeSpec, cards: Iterable[Card], free: dict[int, int], taken: set[int]) -> set[int]:
+def _cards_for(spec: NodeSpec, cards: Iterable[Card], free: dict[int, int], used_indices: set[int]) -> set[int]:
     accepted = [card for card in cards if accepts(spec, card)]
     if spec.shares_a_card:
         return {card.index for card in accepted if share_taken(card, spec.card_milli) <= free[card.index]}
-    whole = {card.index for card in accepted if can_be_whole(card) and card.index not in taken}
+    whole = {card.index for card in accepted if can_be_whole(card) and card.index not in used_indices}
     return whole if len(whole) >= spec.whole_cards else set()
 
 
@@ -67,7 +69,7 @@ def _request(job: JobRow) -> NodeSpec:
 
 
 def _asks_less(one: NodeSpec, other: NodeSpec) -> bool:
-    """Or as much, of everything."""
+    """Return whether one request asks for at most as much of everything as the other."""
     models = not one.card_models or (bool(other.card_models) and set(other.card_models) <= set(one.card_models))
     return (
         one.cpus <= other.cpus and one.memory_mib <= other.memory_mib and one.card_milli <= other.card_milli and models

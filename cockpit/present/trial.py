@@ -1,4 +1,4 @@
-"""Weights that are tried out: step by step, and what differs from the cluster's own."""
+"""Weights that are tried out: changing them step by step, and comparing them with the cluster's own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from cockpit.model.priority import FactorName, WeightChanges
 from cockpit.present.priority_parts import weight_of
 
 FIRST_STEP: Final = 100
-"""A weight that counts for nothing begins with this."""
+"""First value of a weight that is increased from 0."""
 MOST: Final = (1 << 32) - 1
 _LADDER: Final = (1, 2, 5, 10)
 
 
 def stepped(weight: float, direction: int) -> int:
-    """The next of 1, 2, 5, 10, 20, 50 … above or below; below 1 is 0."""
+    """Return the next of 1, 2, 5, 10, 20, 50 … above or below the weight; below 1 the result is 0, and upwards
+    `FIRST_STEP`."""
     if weight < 1:
         return FIRST_STEP if direction > 0 else 0
     base: int = 10 ** (len(str(int(weight))) - 1)
@@ -26,7 +27,8 @@ def stepped(weight: float, direction: int) -> int:
 
 
 def with_step(weights: Weights, factor: FactorName, direction: int) -> WeightChanges:
-    """These weights with one of them a step larger or smaller; of resources each. A site's factor has none."""
+    """Return the weights with one of them a step larger or smaller; for resources each of theirs. The site's factor has
+    no weight."""
     if factor is FactorName.SITE:
         return whole(weights)
     if factor is FactorName.TRES:
@@ -35,6 +37,6 @@ def with_step(weights: Weights, factor: FactorName, direction: int) -> WeightCha
 
 
 def whole(weights: Weights, **changed: object) -> WeightChanges:
-    """Every weight named, some of them changed."""
+    """Return all weights by name, with the given ones changed."""
     named = {name: getattr(weights, name) for name in WeightChanges.__struct_fields__}
     return WeightChanges(**(named | changed))

@@ -1,4 +1,5 @@
-"""Quantities as people read them: durations, memory, cards, fractions, bars. `model.quantity` reads what they write."""
+"""Quantities as people read them: durations, memory, cards, fractions, bars. `model.quantity` parses what they
+write."""
 
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ DAY: Final = 86_400
 _SECONDS_LEFT: Final = [f":{seconds:02}" for seconds in range(60)]
 
 FULL, HALF = "━", "╸"
-"""Of one height, and that of the dots after them: a bar ends without a step."""
+"""Signs of a bar's full and half cells, of the same height as the dots after them."""
 
 
 def duration(seconds: int) -> str:
-    """`0:07` minutes and seconds, `3:12:09` hours, `1-02:03:04` days, as Slurm writes elapsed time."""
+    """Return a duration as Slurm writes elapsed time: `0:07` minutes and seconds, `3:12:09` hours, `1-02:03:04`
+    days."""
     minutes, left = divmod(max(seconds, 0), MINUTE)
     return _minutes(minutes) + _SECONDS_LEFT[left]
 
 
 @lru_cache(maxsize=16_384)
 def _minutes(minutes: int) -> str:
-    """A hundred thousand jobs have run for few different minutes."""
+    """Return the part of a duration before the seconds, cached: a hundred thousand jobs have few different minutes."""
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     if days:
@@ -34,14 +36,14 @@ def _minutes(minutes: int) -> str:
 
 
 def countdown(seconds: int) -> str:
-    """Whole hours and minutes that are left: `3:59`; below a minute the seconds: `42 s`."""
+    """Return the time left in hours and minutes: `3:59`; below a minute in seconds: `42 s`."""
     if seconds < MINUTE:
         return f"{max(seconds, 0)} s"
     return f"{seconds // HOUR}:{seconds % HOUR // MINUTE:02}"
 
 
 def spoken(seconds: int) -> str:
-    """A duration inside a sentence: `30 s`, `10 min`, `4 h`, `2 d 3 h`."""
+    """Return a duration for a sentence: `30 s`, `10 min`, `4 h`, `2 d 3 h`."""
     units = (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", 1))
     parts: list[str] = []
     for unit, size in units:
@@ -52,12 +54,12 @@ def spoken(seconds: int) -> str:
 
 
 def age(seconds: int) -> str:
-    """A duration in a column: its largest unit alone, `2 s`, `17 h`, `3 d`."""
+    """Return a duration for a column, only its largest unit: `2 s`, `17 h`, `3 d`."""
     return " ".join(spoken(seconds).split(" ")[:2])
 
 
 def memory(mib: int) -> str:
-    """`512M`, `64G`, `1.5T`: the largest unit that needs at most one decimal."""
+    """Return memory in the largest unit that needs at most one decimal: `512M`, `64G`, `1.5T`."""
     for unit, size in (("T", 1024 * 1024), ("G", 1024)):
         if mib >= size:
             return f"{decimal(mib, size, digits=1)}{unit}"
@@ -65,42 +67,42 @@ def memory(mib: int) -> str:
 
 
 def size(amount: int) -> str:
-    """Bytes as `120 B`, `3.5K`, `12M`, `1.2G`: binary units with at most one decimal."""
+    """Return bytes in binary units with at most one decimal: `120 B`, `3.5K`, `12M`, `1.2G`."""
     if amount >= 1 << 20:
         return memory(amount >> 20)
     return f"{decimal(amount, 1024, digits=1)}K" if amount >= 1024 else f"{amount} B"
 
 
 def cards(milli: int) -> int | float:
-    """Thousandths as a number of cards: `2`, `0.5`."""
+    """Return thousandths as a number of cards: `2`, `0.5`."""
     return milli // WHOLE_CARD if milli % WHOLE_CARD == 0 else milli / WHOLE_CARD
 
 
 def counted_cards(milli: int, models: str = "") -> str:
-    """Thousandths inside a sentence: `1 card`, `2 cards`, `0.5 card`; of `models` where these are named."""
+    """Return thousandths of cards for a sentence: `1 card`, `2 cards`, `0.5 card`; `models` replaces the word card."""
     return f"{cards(milli)} {models or ('card' if milli <= WHOLE_CARD else 'cards')}"
 
 
 def decimal(amount: int, unit: int, *, digits: int) -> str:
-    """An amount in units, without trailing zeros."""
+    """Return an amount in units, without trailing zeros."""
     text = f"{amount / unit:.{digits}f}"
     return text.rstrip("0").rstrip(".") if digits else text
 
 
 def grouped(number: float) -> str:
-    """A large figure for a page to read: `17 450`. Rounded."""
+    """Return a large figure for reading, rounded: `17 450`."""
     return f"{number:,.0f}".replace(",", " ")
 
 
 def tenths(number: float) -> str:
-    """A figure with one digit behind the point: `1 234.5`; a little is not nothing: `0.003`, `<0.001`."""
+    """Return a figure with one decimal: `1 234.5`; small figures above 0 differ from 0: `0.003`, `<0.001`."""
     if 0 < number < 0.05:
         return f"{number:.1g}" if number >= 0.001 else "<0.001"
     return f"{number:,.1f}".replace(",", " ")
 
 
 def counted(amount: int, one: str, many: str = "") -> str:
-    """`1 card`, `4 cards`; `many` where the plural is not just an s."""
+    """Return a number with its noun: `1 card`, `4 cards`; `many` is a plural that is not formed with s."""
     return f"{amount} {one if amount == 1 else many or one + 's'}"
 
 
@@ -109,6 +111,6 @@ def fraction(used: str, total: str) -> str:
 
 
 def bar(part: float, columns: int) -> str:
-    """A bar of so many columns for a part between 0 and 1, in halves of a column."""
+    """Return a bar of `columns` cells for a part between 0 and 1, in halves of a cell."""
     full, rest = divmod(round(min(max(part, 0.0), 1.0) * columns * 2), 2)
     return (FULL * full + HALF * rest).ljust(columns)

@@ -1,7 +1,8 @@
-"""How many terminal columns a text takes, and text cut or padded to a number of them.
+"""Width of texts in terminal columns, and functions that cut or pad a text to a number of them.
 
-Wide and full-width characters take two columns, combining marks none, an emoji sequence as much as its first emoji.
-From Unicode's East Asian Width (UAX #11) through the standard library: rich's table costs thirty times the import.
+Wide and full-width characters take two columns, combining marks none, and an emoji sequence as many as its first emoji.
+The widths are those of Unicode's East Asian Width (UAX #11) in the standard library; importing rich's table takes
+thirty times as long.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ ELLIPSIS: Final = "…"
 
 
 def width(text: str) -> int:
-    """Columns of a text without control characters."""
+    """Return the terminal columns of a text without control characters."""
     return len(text) if text.isascii() else _wide(text)
 
 
 @lru_cache(maxsize=4096)
 def _wide(text: str) -> int:
-    """A screen is full of the same dashes, states and names."""
+    """Return the width of a text that is not ASCII, cached: a screen repeats the same dashes, states and names."""
     return sum(columns for _, columns in clusters(text))
 
 
 def widest(texts: Sequence[str]) -> int:
-    """Columns of the widest one; 0 of none."""
+    """Return the width of the widest text; 0 without texts."""
     return max(map(len, texts) if _ascii(texts) else map_unique(width, texts), default=0)
 
 
 def aligned(texts: Sequence[str], columns: int, *, right: bool = False) -> list[str]:
-    """Each cut and padded to exactly so many columns."""
+    """Return each text cut or padded to exactly `columns` terminal columns."""
     if _ascii(texts) and widest(texts) <= columns:
         return [text.rjust(columns) for text in texts] if right else [text.ljust(columns) for text in texts]
     return map_unique(lambda text: pad(cut(text, columns), columns, right=right), texts)
@@ -44,19 +45,20 @@ def _ascii(texts: Sequence[str]) -> bool:
 
 
 def clusters(text: str) -> list[tuple[str, int]]:
-    """What is drawn as one, with its columns: a character with its marks, an emoji sequence, a flag."""
-    found: list[tuple[str, int]] = []
+    """Return the units that a terminal draws as one, with their widths: a character with its marks, an emoji sequence,
+    a flag."""
+    groups: list[tuple[str, int]] = []
     for char in text:
         columns = _char_width(char)
-        if found and (columns == 0 or _continues(found[-1][0], char)):
-            found[-1] = _joined(found[-1], char)
+        if groups and (columns == 0 or _continues(groups[-1][0], char)):
+            groups[-1] = _joined(groups[-1], char)
         else:
-            found.append((char, columns))
-    return found
+            groups.append((char, columns))
+    return groups
 
 
 def cut(text: str, columns: int) -> str:
-    """At most so many columns; what was cut off shows as `…`."""
+    """Return the text cut to at most `columns` terminal columns; `…` replaces what was cut off."""
     if width(text) <= columns:
         return text
     if columns <= 0:
@@ -70,7 +72,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:
-    """At least so many columns; `right` aligns figures."""
+    """Return the text padded to at least `columns` terminal columns; `right` aligns it at the right, as figures are."""
     blanks = " " * (columns - width(text))
     return blanks + text if right else text + blanks
 
@@ -84,13 +86,16 @@ def _char_width(char: str) -> int:
 
 
 def _continues(cluster: str, char: str) -> bool:
-    """A joiner without an emoji before it, as at the start of a text, joins nothing: not even the blank before it."""
+    """Return whether the character continues the cluster. A joiner without an emoji before it, as at the start of a
+    text, joins nothing."""
     joins = cluster.endswith(ZERO_WIDTH_JOINER) and is_emoji(cluster[0]) and cluster[0] != VARIATION_SELECTOR
     return joins or (_is_flag_letter(char) and len(cluster) == 1 and _is_flag_letter(cluster))
 
 
 def _joined(before: tuple[str, int], char: str) -> tuple[str, int]:
     cluster, columns = before
+    # The selector makes a text sign from © on an emoji of two columns; digits, # and * before it stay as wide. A
+    # second flag letter completes a flag of two columns.
     widens = (char == VARIATION_SELECTOR and columns == 1 and cluster >= "\u00a9") or _is_flag_letter(char)
     return cluster + char, 2 if widens else columns
 

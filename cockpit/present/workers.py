@@ -1,4 +1,4 @@
-"""Words for elastic jobs: how many workers they have, might have and must have."""
+"""Words for elastic jobs: how many workers they have, can have and must have."""
 
 from __future__ import annotations
 
@@ -28,31 +28,33 @@ _NO_GROWTH: Final = {
 }
 
 
-LEFT_OVER: Final = "what is left over (best effort)"
-"""What whoever asks for nothing has."""
+BEST_EFFORT: Final = "what is left over (best effort)"
+"""Words for the resources of a job that requests no CPUs."""
 
 
 def workers_now(row: JobRow) -> str:
-    """`3 (1–8)`: how many it has, or asks for while it is queued, and its bounds; a dash: it is not elastic."""
+    """Return the number of workers, or for a queued job the requested number, with its bounds: `3 (1–8)`; a dash for a
+    job that is not elastic."""
     if row.workers is None:
         return "–"
     return f"{_held(row)} ({row.workers[0]}–{row.workers[2]})"
 
 
 def _held(row: JobRow) -> int:
-    """Its nodes; a job that is suspended below its minimum has none."""
+    """Return the number of the job's nodes; a job that is suspended below its minimum has none."""
     return 0 if row.waits_until is not None else row.nodes
 
 
 def short_of_workers(row: JobRow) -> str | None:
-    """Of an elastic job that runs with fewer than it asked for."""
+    """Return the sentence about an elastic job that runs with fewer workers than requested; None: it is not one."""
     if row.workers is None or not row.placed_on or row.ended_at is not None or row.nodes >= row.workers[1]:
         return None
     return f"runs with {row.nodes} of {row.workers[1]} workers"
 
 
 def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
-    """Of an elastic job that is suspended because it had to give up too many workers; empty: it is not."""
+    """Return the sentence about an elastic job that is suspended because it had to release too many workers; empty: it
+    is not."""
     if row.waits_until is None or row.workers is None:
         return ""
     least = units.counted(row.workers[0], "worker")
@@ -60,7 +62,7 @@ def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
 
 
 def workers_fact(detail: JobDetail) -> str:
-    """`2, asked for 3, may have 1 to 8; no node has room for one more`."""
+    """Return the job's workers in words: `2, asked for 3, may have 1 to 8; no node has room for one more`."""
     elastic, row = detail.job.spec.elastic, detail.row
     if elastic is None:
         return ""
@@ -72,12 +74,12 @@ def workers_fact(detail: JobDetail) -> str:
 
 
 def replica_name(spec: JobSpec, rank: int) -> str:
-    """`launcher`, `worker 0`: what a replica is beside its number, where its job has a launcher; else empty."""
+    """Return a replica's role where its job has a launcher: `launcher`, `worker 0`; else empty."""
     if not spec.has_launcher:
         return ""
     return "launcher" if rank < spec.first_worker else f"worker {rank - spec.first_worker}"
 
 
 def replica_count(job: Job) -> str:
-    """What of the machine it asks for as many times: `2 nodes`, `3 workers`."""
+    """Return the number of nodes or workers of the job: `2 nodes`, `3 workers`."""
     return units.counted(job.spec.nodes, "node" if job.spec.elastic is None else "worker")

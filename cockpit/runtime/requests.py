@@ -107,8 +107,14 @@ class Requests:
     async def outcome(self, request: str) -> RequestOutcome:
         """Return the outcome of a request, after waiting if it is being decided. Raises `StoreError`."""
         async with self._turn(request):
-            known = await self._journal.answer(request)
             jobs = tuple(await self._journal.submitted_by(request))
+            try:
+                known = await self._journal.answer(request)
+            except StoreError:
+                # A damaged answer: the events say which jobs the request submitted.
+                if not jobs:
+                    raise
+                known = None
         if known is None:
             return RequestOutcome(known=bool(jobs), op="submit" if jobs else "", jobs=jobs)
         refusal = _decode_refusal(known.answer) if known.refused else None

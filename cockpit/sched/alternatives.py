@@ -15,7 +15,7 @@ def none_of(each: Sequence[OfOne]) -> OfOne | NoAlternative:
 
 
 def is_short_of_resources(reason: Reason) -> bool:
-    """Whether the job lacks free resources, so that others could be evicted for it."""
+    """Return whether the job lacks free resources, so that others could be evicted for it."""
     reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
     return any(isinstance(one, NotEnoughFree) for one in reasons)
 

@@ -9,12 +9,12 @@ from cockpit.model.spec import JobSpec
 
 
 def is_conditional(spec: JobSpec) -> bool:
-    """Whether a job with this spec may wait for conditions of its own."""
+    """Return whether a job with this spec may wait for conditions of its own."""
     return spec.begin_at is not None or spec.suspension.scheduling or bool(spec.reservation)
 
 
 def is_unhindered(job: Job) -> bool:
-    """Whether nothing that happened to the job keeps it from starting, whatever its spec says."""
+    """Return whether nothing that happened to the job keeps it from starting, whatever its spec says."""
     return not (job.held_by or job.waits_for or job.never is not None or job.rests_until is not None)
 
 

@@ -33,7 +33,7 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """Where and when a waiting job starts at the latest, if no job runs over its time limit."""
+    """The place and the latest start of a waiting job, if no job runs over its time limit."""
 
     job: JobId
     reserved_at: Millis
@@ -61,4 +61,4 @@ class SliceSwitch(msgspec.Struct, frozen=True):
     others: tuple[JobId, ...] = ()
     """Running jobs whose time slice is over: they are suspended from now on."""
     instead: tuple[JobId, ...] = ()
-    """All jobs that resume in the place of those."""
+    """All jobs that resume in the place of `others`."""

@@ -23,7 +23,7 @@ from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
 
 Bounds = MutableSequence[int]
-"""By shape number or class number: the time limit in seconds from which on no job of it is tried any more."""
+"""Time limits in seconds, by shape number or class number, from which on no job of it is tried any more."""
 OPEN = 1 << 62
 """The bound that excludes no job: longer than any time limit, in seconds."""
 NO_SHAPE = 0
@@ -45,7 +45,7 @@ class EquivalenceClass(msgspec.Struct, frozen=True, cache_hash=True):
     array: JobId = JobId(0)
     """The job array whose tasks may not all run at once; 0: there is no such bound."""
     at_once: int = 0
-    """How many tasks of the array may run at once."""
+    """The most tasks of the array that may run at once."""
     seconds: int = 0
     """The time limit in seconds, where a budget counts it; else 0."""
     refused: Reason | None = None

@@ -61,7 +61,7 @@ def _first_to_start(plan: Plan, job: Job, each: Sequence[tuple[Reason, str]]) ->
 
 
 def _is_down(reason: Reason) -> bool:
-    """Whether the job waits for a partition or nodes to come back into service."""
+    """Return whether the job waits for a partition or nodes to come back into service."""
     reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
     return all(isinstance(one, PartitionRefuses | NoEligibleNode) for one in reasons)
 
@@ -94,7 +94,7 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
 
 
 def _may_go_first(plan: Plan, job: Job) -> bool:
-    """Whether the job may start at some time as things are; a job that cannot be judged may."""
+    """Return whether the job may start at some time as things are; a job that cannot be judged may."""
     if job.held_by:
         return False
     try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from cockpit.model.ids import JobId
 
 Faults = dict[JobId, Exception]
-"""By job: the first exception that was raised while it was judged."""
+"""The first exception that was raised while a job was judged, by job."""
 
 _LONGEST = 200
 

@@ -31,7 +31,7 @@ from cockpit.sched.policy import Target
 from cockpit.sched.shape import Shape
 
 _MOST_TARGETS = 100
-"""Only so many of the most frequent requests are used, as in the paper's experiments."""
+"""The number of most frequent requests that are used, as in the paper's experiments."""
 
 _STEP_MILLI = 40
 """Growth that differs by less counts as equal: best fit is then worth more than so small a difference. As large as the
@@ -49,7 +49,8 @@ def workload(requests: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
 
 
 def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
-    """Return the target workload: what is queued and running now stands for what will come.
+    """Return the target workload: the requests of the jobs that are queued and running now, which stand for those to
+    come.
 
     Frequencies are rounded down to two binary digits. So what was computed for a workload holds until it really
     changes, not only until the next job comes.
@@ -80,7 +81,7 @@ def _frequent_first(target: Target) -> tuple[object, ...]:
 
 
 class _Way(NamedTuple):
-    """One way to put a replica on a node whose cards are in some state."""
+    """A way to put a replica on a node whose cards are in some state."""
 
     card: int | None
     """The card to share; None for whole cards or none."""
@@ -91,7 +92,7 @@ class _Way(NamedTuple):
 
 
 Ways = tuple[tuple[bool, int], list[_Way]]
-"""How well the node's cards fit (as in `node_free.best_fit_rank`), and the ways to put a replica there, best fit
+"""The fit of the node's cards (as in `node_free.best_fit_rank`), and the ways to put a replica there, best fit
 first."""
 
 Entry = tuple[int, bool, int, int, int, int]

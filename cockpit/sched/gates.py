@@ -45,7 +45,7 @@ class Gates(msgspec.Struct):
     _own: bool = False
     """Whether the counters are a copy that belongs to this pass alone."""
     _that_runs: dict[Counter, float] | None = None
-    """What running jobs may still use of budgets, once it has been computed."""
+    """Amounts that running jobs may still use of budgets, by counter, once they have been computed."""
 
     @property
     def now(self) -> Millis:
@@ -64,8 +64,8 @@ class Gates(msgspec.Struct):
         return self._equivalence.equivalence_class(job, partition)
 
     def as_of(self, other: Gates) -> bool:
-        """Whether both gates would give every job the same answers: the same rules, amounts in use, past usage and
-        time."""
+        """Return whether both gates would give every job the same answers: the same rules, amounts in use, past usage
+        and time."""
         ours, theirs = self._snapshot, other._snapshot
         return (
             self._equivalence.rules.version == other._equivalence.rules.version
@@ -74,13 +74,13 @@ class Gates(msgspec.Struct):
         )
 
     def job_refusal(self, job: Job) -> Reason | None:
-        """What stops this job alone: a hold, a dependency, a begin time, the reservation that it names, a missing
-        queue."""
+        """Return what stops this job alone: a hold, a dependency, a begin time, the reservation that it names, a
+        missing queue."""
         reason = unmet(job, self.now) or self._no_queue(job)
         return reason if reason is not None or not job.spec.reservation else self._windows.refusal(job)
 
     def permanent_job_refusal(self, job: Job) -> Reason | None:
-        """What stops this job alone and will never pass, even if something that passes stops it first."""
+        """Return what stops this job alone and will never pass, even if something that passes stops it first."""
         if job.never is not None:
             return unmet(job, self.now)
         reason = self._no_queue(job) or (self._windows.refusal(job) if job.spec.reservation else None)
@@ -91,8 +91,8 @@ class Gates(msgspec.Struct):
         return NoQueue(job.project) if waits else None
 
     def class_refusal(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Reason | None:
-        """What stops every job of the class: the rules by themselves, the bound of its array, a limit. `free`: amounts
-        that do not count because they are about to come free."""
+        """Return what stops every job of the class: the rules by themselves, the bound of its array, a limit. `free`:
+        amounts that do not count because they are about to come free."""
         if equivalence_class.refused is not None:
             return equivalence_class.refused
         if (
@@ -156,8 +156,8 @@ class Gates(msgspec.Struct):
         return next((reason for reason in spent if reason is not None and reason.never), None)
 
     def open_at(self, equivalence_class: EquivalenceClass, index: Index) -> Millis | None:
-        """When no limit on running jobs stops the class any more, if all running jobs use their whole time limit; None:
-        not known."""
+        """Return the moment from which no limit on running jobs stops the class any more, if all running jobs use their
+        whole time limit; None: not known."""
         if equivalence_class.array:
             bounds = [(of_array(equivalence_class.array), ONE * (equivalence_class.at_once - 1))]
             if (array_at := self._below(bounds, index)) is None:
@@ -174,8 +174,8 @@ class Gates(msgspec.Struct):
         return max(array_at, min(known)) if known else None
 
     def _below(self, bounds: Iterable[tuple[Counter, int]], index: Index) -> Millis | None:
-        """When each counter has fallen to its bound, as running jobs end one after the other; None: never, as far as
-        known."""
+        """Return the moment at which each counter has fallen to its bound, as running jobs end one after the other;
+        None: never, as far as known."""
         over = {counter: more for counter, most in bounds if (more := self.counters.of(counter) - most) > 0}
         moment = self.now
         # departures come soonest first: take off each job's amounts until no counter is over its bound
@@ -224,7 +224,7 @@ class Gates(msgspec.Struct):
         return self._equivalence.rules.billed(held(placement, self._snapshot.nodes), partition)
 
     def may_count(self, job: Job) -> bool:
-        """Whether any limit might count the job."""
+        """Return whether any limit might count the job."""
         return self._equivalence.rules.binding or job.array is not None
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
@@ -269,8 +269,8 @@ class Gates(msgspec.Struct):
         return LimitReached(bound.holder, bound.limit, resource, bound.allowed / ONE, used / ONE, wanted / ONE)
 
     def _spent(self, budget: Budget, equivalence_class: EquivalenceClass, amounts: Amounts) -> LimitReached | None:
-        """Whether the budget stops the job. Without Slurm's `safe` a budget stops jobs only once it is used up; with
-        it, the rest of what runs and the whole job must fit into it."""
+        """Return the refusal if the budget stops the job. Without Slurm's `safe` a budget stops jobs only once it is
+        used up; with it, the rest of what runs and the whole job must fit into it."""
         used, wanted = self._used(budget.counter), 0.0
         if self._equivalence.rules.safe:
             seconds = equivalence_class.seconds * equivalence_class.scope.factor

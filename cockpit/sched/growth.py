@@ -43,10 +43,10 @@ Grower = tuple[Job, Attempt]
 
 
 class DelayCheck(Protocol):
-    """What growth needs from the backfiller, see `backfill.easy` and `backfill.conservative`."""
+    """The methods that growth needs from the backfiller, see `backfill.easy` and `backfill.conservative`."""
 
     def allows(self, index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether no waiting job is delayed if the job holds this from now until `end`."""
+        """Return whether no waiting job is delayed if the job holds this from now until `end`."""
         ...
 
     def extended(self, index: Index, job: JobId, end: Millis, placement: Placement) -> None:
@@ -68,7 +68,7 @@ class GrowthRequest(msgspec.Struct, frozen=True):
     first_rank: int
     """The rank of the next worker."""
     end: Millis
-    """When the job is gone at the latest."""
+    """The latest end of the job."""
     blocked: frozenset[NodeName] = frozenset()
     """Nodes on which it may have no worker."""
 
@@ -168,12 +168,12 @@ def growing_jobs(snapshot: Snapshot) -> list[Grower]:
 
 
 def grows(job: Job, attempt: Attempt) -> bool:
-    """Whether the job may take more workers now."""
+    """Return whether the job may take more workers now."""
     return job.spec.elastic is not None and why_not(job, attempt) is None
 
 
 def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
-    """What in the job itself keeps it from growing; None: only other jobs and rules can."""
+    """Return what in the job itself keeps it from growing; None: only other jobs and rules can."""
     if len(attempt.placement) >= job.spec.most_nodes:
         return NoGrowth.MOST
     if job.spec.elastic is None or not job.spec.elastic.allow_scaling:

@@ -26,7 +26,7 @@ from cockpit.sched.policy import BEST_FIT, Policy
 from cockpit.sched.snapshot import Snapshot
 
 Changes = Mapping[JobId, Placement | None]
-"""By job: what it holds now; None: nothing any more."""
+"""The placement that each changed job holds now, by job; None: nothing any more."""
 
 
 def next_index(last: Plan | None, snapshot: Snapshot) -> Index:
@@ -47,8 +47,8 @@ def next_index(last: Plan | None, snapshot: Snapshot) -> Index:
 
 
 def can_start_any(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:
-    """Whether a pass might do anything but state reasons: some waiting job fits, or others may be evicted, moved or
-    grown. `index`: the one that `next_index` returned."""
+    """Return whether a pass might do anything but state reasons: some waiting job fits, or others may be evicted, moved
+    or grown. `index`: the one that `next_index` returned."""
     rules = index.equivalence.rules
     if rules.may_evict or index.layout.totalled or snapshot.suspended or snapshot.promised or snapshot.elastic:
         return True
@@ -103,8 +103,8 @@ def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
 
 
 def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
-    """Whether neither the passing time nor the starts change a verdict of the last pass, and the new jobs are behind
-    all others."""
+    """Return whether neither the passing time nor the starts change a verdict of the last pass, and the new jobs are
+    behind all others."""
     now = snapshot.now
     return (
         not snapshot.reservations

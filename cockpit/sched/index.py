@@ -26,7 +26,7 @@ Located = tuple[tuple[int, Allocation], ...]
 
 _NO_CLASS: frozenset[int] = frozenset()
 Departure = tuple[Millis, JobId, Located]
-"""When a job is gone at the latest, its id, and what comes free then."""
+"""The latest end of a job, its id, and what comes free then."""
 
 
 class Index:
@@ -160,7 +160,7 @@ class Index:
         return fresh
 
     def is_of_rules(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot has the same nodes and rules."""
+        """Return whether the snapshot has the same nodes and rules."""
         return (
             self.equivalence.rules.version == snapshot.rules_version and self.layout.version == snapshot.nodes_version
         )
@@ -182,7 +182,7 @@ class Index:
         self._update_maxima()
 
     def lacks_cpus_for(self, alternatives: Sequence[NodeSpec]) -> bool:
-        """Whether no node has enough free CPUs for any of the alternatives."""
+        """Return whether no node has enough free CPUs for any of the alternatives."""
         widest = self.most_cpus
         return alternatives[0].cpus > widest and all(spec.cpus > widest for spec in alternatives[1:])
 

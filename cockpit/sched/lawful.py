@@ -46,7 +46,7 @@ _Choice = tuple[tuple[_Group, int], ...]
 
 
 def varies(equivalence_class: EquivalenceClass, shape: Shape) -> bool:
-    """Whether what a job of the class holds may depend on its nodes, and a limit may count it."""
+    """Return whether what a job of the class holds may depend on its nodes, and a limit may count it."""
     if not (equivalence_class.scope.running or equivalence_class.scope.budgets) or shape.is_uneven:
         return False
     return shape.exclusive or any(spec.card_milli for spec in shape.specs)

@@ -191,8 +191,8 @@ class PassState:
         return Refusals(self._gates, self._windows, noted, self.backfiller, self.index, self.eviction_planner)
 
     def stops_reserved(self) -> bool:
-        """Whether a job that this pass keeps resources for is now stopped by a limit, or the bound of its array, which
-        a job behind it reached by starting."""
+        """Return whether a job that this pass keeps resources for is now stopped by a limit, or the bound of its array,
+        which a job behind it reached by starting."""
         jobs = (self.snapshot.jobs[each] for each in self.backfiller.kept_for() if each not in self._started)
         counted = [job for job in jobs if self._gates.may_count(job)]
         classes = {self._gates.equivalence_class(job, name) for job in counted for name in partitions_of(job)}

@@ -97,8 +97,8 @@ def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> JobPlacement | 
 
 
 def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
-    """Whether too few nodes have enough idle cards and CPUs. Known cheaply, and so tested, only for a single node
-    class."""
+    """Return whether too few nodes have enough idle cards and CPUs. It is known cheaply, and so tested, only for a
+    single node class."""
     if not spec.whole_cards or len(node_classes := index.layout.classes_for(shape, spec)) != 1:
         return False
     return index.by_whole[node_classes[0].number].has_fewer(shape.nodes, spec.whole_cards, spec.cpus)
@@ -196,7 +196,7 @@ def find_among(nodes_free: Sequence[NodeFree], shape: Shape, spec_index: int, fi
 
 
 def fits_now(index: Index, shape: Shape) -> bool:
-    """Whether `find_placement` would return a placement."""
+    """Return whether `find_placement` would return a placement."""
     if (node_class := index.layout.single_class[shape]) is not None:
         return index.tightest(node_class, shape.specs[0]) is not None
     if shape.is_uneven:
@@ -240,8 +240,8 @@ def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
 
 
 def _is_all_taken(node_free: NodeFree) -> bool:
-    """Whether a single tenant holds the whole node. That job may have asked for the node alone, so nothing is left
-    there for best effort jobs, which ask for 0 CPUs."""
+    """Return whether a single tenant holds the whole node. That job may have asked for the node alone, so nothing is
+    left there for best effort jobs, which ask for 0 CPUs."""
     if node_free.cpus or node_free.memory_mib or len(node_free.tenants) != 1:
         return False
     (tenant,) = node_free.tenants.values()

@@ -11,7 +11,7 @@ from cockpit.model.cluster import Backfill
 from cockpit.model.spec import NodeSpec
 
 Target = tuple[NodeSpec, int]
-"""What one replica asks for, and how often such a request comes."""
+"""The request of one replica, and how often such a request comes."""
 
 
 class FractionFit(StrEnum):
@@ -21,7 +21,7 @@ class FractionFit(StrEnum):
     """Shares go to the card with least free that holds them; other jobs to the nodes with the fewest idle cards left
     over."""
     FGD = "fgd"
-    """Where the cluster's fragmentation grows least (fragmentation gradient descent); ties by best fit."""
+    """The node where the cluster's fragmentation grows least (fragmentation gradient descent); ties by best fit."""
 
 
 BEST_FIT: Final = FractionFit.BEST
@@ -55,5 +55,5 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     fraction_fit: FractionFit = FractionFit.BEST
     backfill: Backfill = Backfill()
     workload: tuple[Target, ...] = ()
-    """What fragmentation is measured against (`FractionFit.FGD`); empty: what is queued and running."""
+    """The workload that fragmentation is measured against (`FractionFit.FGD`); empty: what is queued and running."""
     ties: Ties = Ties()

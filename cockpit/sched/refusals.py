@@ -44,7 +44,7 @@ from cockpit.sched.shortage import Shortages
 
 
 class PassNotes(NamedTuple):
-    """What a pass noted about jobs that do not start."""
+    """The notes of a pass about jobs that do not start."""
 
     failed: Mapping[Shape, Reason | None]
     """The verdict on each shape; None: too few free resources."""
@@ -55,7 +55,7 @@ class PassNotes(NamedTuple):
 
 
 class BackfillState(Protocol):
-    """What the reasons need from the backfiller."""
+    """The methods that the reasons need from the backfiller."""
 
     @property
     def reservations(self) -> list[Reserved]:
@@ -63,12 +63,13 @@ class BackfillState(Protocol):
         ...
 
     def conflicts(self, index: Index) -> BackfillConflicts:
-        """By job and partition, which job it would delay, where that differs between jobs of one shape."""
+        """Return the job that each waiting job would delay, by job and partition, where that differs between jobs of
+        one shape."""
         ...
 
 
 class Refusals:
-    """Reasons of the jobs that do not start, as things stand after the last start of the pass."""
+    """The reasons of the jobs that do not start, by the state after the last start of the pass."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Refusals:
         return len(self._failed)
 
     def __eq__(self, other: object) -> bool:
-        """Whether every job certainly has the same reason in both. Two passes may differ in shapes that no job
+        """Return whether every job certainly has the same reason in both. Two passes may differ in shapes that no job
         reaches."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
@@ -151,7 +152,7 @@ class Refusals:
         return reason
 
     def never(self, job: Job) -> bool:
-        """Whether the job can start in none of its partitions, whatever comes free. Costs a few look-ups."""
+        """Return whether the job can start in none of its partitions, whatever comes free. Costs a few look-ups."""
         if self.gates.permanent_job_refusal(job) is not None:
             return True
         return all(self._never(self.gates.equivalence_class(job, name)) is not None for name in partitions_of(job))
@@ -193,8 +194,8 @@ class Refusals:
         return max(open_at, named, reservation.reserved_at) if reservation is not None else None
 
     def _never(self, equivalence_class: EquivalenceClass) -> Reason | None:
-        """What stops every job of the class for good, by each of its alternatives; None: nothing does. That answer is
-        cached while nodes and rules stay the same."""
+        """Return what stops every job of the class for good, by each of its alternatives; None: nothing does. That
+        answer is cached while nodes and rules stay the same."""
         # "something may start it" holds while nodes and rules stay; "nothing can" is kept for this pass alone, since
         # usage decays
         key = self.gates.rules_version, equivalence_class

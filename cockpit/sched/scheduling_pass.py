@@ -1,4 +1,4 @@
-"""One scheduling pass: goes once through the queue, starts jobs and notes for each shape that fails why it failed.
+"""The scheduling pass: it goes once through the queue, starts jobs and notes for each shape that fails why it failed.
 
 `cycle.py` holds the numbered steps of the whole cycle. A pass does the middle of it:
 
@@ -34,12 +34,12 @@ from cockpit.sched.shape import Shape
 from cockpit.sched.timeslicing import plan_timeslices
 
 MOST_RECLAIMS = 32
-"""At most so many jobs have borrowed resources reclaimed for them in one pass, since each search takes a while. The
-next pass, one second later, serves the others."""
+"""The most jobs for which borrowed resources are reclaimed in one pass, since each search takes a while. The next pass,
+one second later, serves the others."""
 
 
 class SchedulingPass(PassState):
-    """One pass over the queue: the steps of the cycle that decide on jobs."""
+    """A pass over the queue: the steps of the cycle that decide on jobs."""
 
     __slots__ = ()
 
@@ -136,13 +136,13 @@ class SchedulingPass(PassState):
             self.index.counters = self._gates.counters
 
     def _gives_way(self, job: JobId) -> bool:
-        """Whether this pass evicts, shrinks or suspends the job."""
+        """Return whether this pass evicts, shrinks or suspends the job."""
         gives_way = self.eviction_planner is not None and self.eviction_planner.gives_way(job)
         return gives_way or any(job in switch.others for switch in self.switches)
 
     def passes_gates(self, entry: QueueEntry) -> bool:
-        """Whether no rule stops the job. If a rule stops its whole class, the class is closed for the rest of the
-        pass."""
+        """Return whether no rule stops the job. If a rule stops its whole class, the class is closed for the rest of
+        the pass."""
         if self._started and entry.job.id in self._started:  # it started in another partition
             return False
         if entry.free:

@@ -57,8 +57,8 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def replica_groups(self) -> list[Shape]:
-        """One shape for each kind of replica, all of which must fit. The first kind comes first, together with helpers
-        that ask for exactly the same."""
+        """Shapes with replicas that are alike, one for each kind of replica; all of them must fit. The first kind comes
+        first, together with helpers that ask for exactly the same."""
         counted, base = Counter(self.helpers), self.alike
         like_first = counted.pop(self.specs[0], 0) if len(self.specs) == 1 else 0
         others = [replace(base, nodes=count, specs=(spec,)) for spec, count in counted.items()]

@@ -15,7 +15,7 @@ from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 
 Highest = Mapping[JobId, Mapping[str, int]]
-"""By job and partition: the priority below which the job may not fall."""
+"""The priority below which a job may not fall, by job and partition."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,12 +32,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     queue: Sequence[Job]
     """Queued jobs in order of submission, held ones included."""
     occupied: Mapping[JobId, Placement]
-    """What each job holds now. A held container that keeps its cards has 0 CPUs and 0 MiB."""
+    """The placement that each job holds now. A held container that keeps its cards has 0 CPUs and 0 MiB."""
     ends: Mapping[JobId, Millis]
-    """When each of them is gone at the latest, by its time limit or the end of its hold. Absent: not known, taken as
-    never."""
+    """The latest end of each job that holds resources, by its time limit or the end of its hold. Absent: not known,
+    taken as never."""
     changes: Sequence[tuple[JobId, Placement | None]]
-    """What happened to `occupied` and `ends` since version `changes_from`, in order; None: released."""
+    """The changes of `occupied` and `ends` since version `changes_from`, in order; None: released."""
     changes_from: int
     touched: Sequence[JobId] | None = None
     """The jobs that changed since version `changes_from`, queued or not; None: not known."""
@@ -49,7 +49,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     elastic: Sequence[JobId] = ()
     """Elastic jobs that hold resources, by id."""
     jobs: Mapping[JobId, Job] = {}
-    """Every live job, queued and running."""
+    """The live jobs, queued and running, by id."""
     cluster: Cluster = Cluster()
     accounts: Accounts = Accounts()
     rules_version: int = 0
@@ -61,7 +61,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     usage_at: Millis = Millis(0)
     """The last update of usage; ages count to it. `usage` is another mapping whenever its content changes."""
     freed_at: Mapping[str, Millis] = {}
-    """On a fleet, by member: when something last came free there."""
+    """The last moment at which something came free on each member of a fleet."""
     highest: Highest = {}
     """The minimum priorities under INCREMENT_ONLY. They change only with `usage`, the rules, the nodes, or a job."""
 

@@ -28,7 +28,7 @@ class TimeslicePlan(NamedTuple):
     """An index in which every job that is to resume has its CPUs, whether they are free yet or not: no other job gets
     them."""
     next_at: Millis | None
-    """When the next time slice ends."""
+    """The next moment at which a time slice ends."""
 
 
 def plan_timeslices(snapshot: Snapshot, cluster: Cluster, index: Index) -> TimeslicePlan:
@@ -77,7 +77,7 @@ class _TimeslicePlanner:
         )
 
     def _needs(self, other: JobId, job: Job) -> bool:
-        """Whether the other job runs on this job's nodes, or is about to."""
+        """Return whether the other job runs on this job's nodes, or is about to."""
         record = self._jobs.get(other)
         if record is None or other in self._stilled or record.state is JobState.SUSPENDED:
             return False

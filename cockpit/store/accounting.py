@@ -11,6 +11,7 @@ from cockpit.engine.views.spending import divided, merged, spans
 from cockpit.errors import StoreError
 from cockpit.model.accounting import Span, Spent
 from cockpit.model.job import Job
+from cockpit.store.codec import checksum_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,12 +26,13 @@ LARGEST_ID = 2**63 - 1
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Job)
 
-_INSERT = """
-INSERT OR REPLACE INTO ended_jobs (
-    id, name, user, uid, project, state, end_cause, submitted_at, started_at, ended_at, exit_code,
-    nodes, cpus, memory_mib, card_milli, job
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+COLUMNS = (
+    *("id", "name", "user", "uid", "project", "state", "end_cause", "submitted_at", "started_at", "ended_at"),
+    *("exit_code", "nodes", "cpus", "memory_mib", "card_milli", "job", "checksum"),
+)
+"""The columns of an ended job's row, in order."""
+
+_INSERT = f"INSERT OR REPLACE INTO ended_jobs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608 - constants
 _NEWEST = """
 SELECT job FROM ended_jobs WHERE ended_at >= ? AND ended_at < ? ORDER BY ended_at DESC, id DESC LIMIT ?
 """
@@ -57,7 +59,7 @@ WHERE until_at > :begins AND until_at <= :ends AND from_at < :begins
 
 async def record(database: Database, jobs: Sequence[Job]) -> None:
     """Store ended jobs, and the resources that each of their attempts occupied over time."""
-    rows = [_row(job) for job in jobs]
+    rows = [(*row, checksum_of(*row)) for row in map(_row, jobs)]
     span_rows = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
     async with database.transaction(durable=False) as connection:
         await connection.executemany(_INSERT, rows)
@@ -107,7 +109,7 @@ async def spent(database: Database, edges: Sequence[Millis], besides: Collection
 
 
 def _row(job: Job) -> tuple[Any, ...]:
-    """Return the job's row for `_INSERT`."""
+    """Return the job's row without its checksum."""
     return (
         job.id,
         job.spec.name,
@@ -143,6 +145,14 @@ def _resources(job: Job) -> tuple[int, int, int, int]:
         )
     nodes, per_node = job.spec.nodes, job.spec.specs[0]
     return nodes, nodes * per_node.cpus, nodes * per_node.memory_mib, nodes * per_node.card_milli
+
+
+def check(row: Sequence[Any]) -> None:
+    """Raise `StoreError` if the row does not match its checksum or cannot be decoded; older rows have no checksum."""
+    *plain, text, written = row
+    if written is not None and checksum_of(*plain, text) != written:
+        raise StoreError(f"The record of the ended job {row[0]} does not match its checksum.")
+    read(text)
 
 
 def read(text: str) -> Job:

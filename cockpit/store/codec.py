@@ -1,4 +1,4 @@
-"""Encodes events as rows of the journal and as lines of archive files, with checksums. Pure.
+"""Encodes events as rows of the journal and as lines of archive files, and answers as rows, with checksums. Pure.
 
 A body is stored as the JSON of `model.events.EventBody` with its tag. New fields always have defaults and unknown
 fields are ignored, so that every stored event can be decoded for ever.
@@ -13,13 +13,18 @@ import msgspec
 
 from cockpit.errors import StoreError
 from cockpit.model.events import EVENT_VERSION, EventBody, EventRecord
+from cockpit.model.requests import KeptAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from cockpit.model.ids import Millis
+
 COLUMNS = ("seq", "at", "actor", "origin", "request", "type", "version", "job", "body", "checksum")
-"""The columns of a row, in order."""
+"""The columns of an event's row, in order."""
+ANSWER_COLUMNS = ("request", "at", "answer", "op", "digest", "refused", "checksum")
+"""The columns of an answer's row, in order."""
 
 Row = tuple[int, int, str, str, str, str, int, int | None, str, bytes]
 _CHECKSUM_BYTES = 8
@@ -57,7 +62,7 @@ _plain_decoder = msgspec.json.Decoder(_Line)
 
 
 class Damaged(StoreError):
-    """A stored event does not match its checksum."""
+    """A stored event or answer does not match its checksum."""
 
 
 def to_row(record: EventRecord) -> Row:
@@ -76,11 +81,34 @@ def to_row(record: EventRecord) -> Row:
 
 def checksum(seq: int, at: int, actor: str, origin: str, request: str, version: int, body: str) -> bytes:
     """Return the checksum of an event. It covers type and job too, since these columns repeat fields of the body."""
+    return checksum_of(seq, at, actor, origin, request, version, body)
+
+
+def checksum_of(*values: str | float | bytes | None) -> bytes:
+    """Return the checksum of a row's values."""
     digest = blake2b(digest_size=_CHECKSUM_BYTES)
-    for text in (str(seq), str(at), actor, origin, request, str(version), body):
-        digest.update(text.encode("utf-8", "surrogatepass"))
+    for value in values:
+        digest.update(value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass"))
         digest.update(b"\0")
     return digest.digest()
+
+
+def answer_to_row(answer: KeptAnswer, at: Millis) -> tuple[str, int, bytes, str, bytes, int, bytes]:
+    """Return the answer, given at `at`, as a row."""
+    plain = (answer.request, at, answer.answer, answer.op, answer.digest, int(answer.refused))
+    return (*plain, checksum_of(*plain))
+
+
+def answer_from_row(row: Sequence[Any]) -> KeptAnswer:
+    """Return the answer of a row. Raises `Damaged` if it does not match its checksum; older rows have none."""
+    *plain, written = row
+    if written is not None and checksum_of(*plain) != written:
+        raise Damaged(
+            f"The stored answer to the request {row[0]} is damaged: it does not match its checksum. "
+            "`cockpit doctor --journal` lists all damage."
+        )
+    request, at, encoded, op, digest, refused = plain
+    return KeptAnswer(request, encoded, op, digest, refused=bool(refused), at=at)
 
 
 def from_row(row: Sequence[Any]) -> EventRecord:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import aiosqlite
 
+from cockpit.store import wal
 from cockpit.store.faults import store_errors
 from cockpit.store.schema import migrate, version_of
 
@@ -46,10 +47,12 @@ class Database:
         """Open or create the file, and migrate it to the current schema.
 
         `busy_seconds`: how long to wait for another process's lock before raising `StoreError`. The file is not checked
-        as a whole, which would take minutes for a big one: a damaged page is detected when it is read.
+        as a whole, which would take minutes for a big one: a damaged page is detected when it is read. Only what a
+        crash left of the write-ahead log is, since SQLite would drop its damaged end without a word.
         """
         with store_errors(file):
             _make_private(file)
+            wal.refuse_lost_commits(file)
             connection = await aiosqlite.connect(file, timeout=busy_seconds, isolation_level=None)
             try:
                 await _prepare(connection, file)

@@ -11,7 +11,6 @@ from cockpit.errors import StoreError
 from cockpit.model.events import JobSubmitted
 from cockpit.model.forecast import PromisedStart
 from cockpit.model.ids import JobId
-from cockpit.model.requests import KeptAnswer
 from cockpit.store import accounting, archive, codec, snapshots
 from cockpit.store.database import Database
 from cockpit.store.faults import check_room
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
+    from cockpit.model.requests import KeptAnswer
 
     Apply = Callable[[ClusterState, EventRecord], None]
     """Changes the state as the event says."""
@@ -48,7 +48,9 @@ _PROBE_BYTES = 64 * 1024
 
 _COLUMNS = ", ".join(codec.COLUMNS)
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({', '.join('?' * len(codec.COLUMNS))})"  # noqa: S608 - constants
-_INSERT_ANSWER = "INSERT INTO answers (request, at, answer, op, digest, refused) VALUES (?, ?, ?, ?, ?, ?)"
+_ANSWER_COLUMNS = ", ".join(codec.ANSWER_COLUMNS)
+_INSERT_ANSWER = f"INSERT INTO answers ({_ANSWER_COLUMNS}) VALUES ({', '.join('?' * len(codec.ANSWER_COLUMNS))})"  # noqa: S608 - constants
+_ANSWER = f"SELECT {_ANSWER_COLUMNS} FROM answers WHERE request = ?"  # noqa: S608 - constants
 _FORGET_REFUSALS = """
 DELETE FROM answers WHERE refused AND at <= (SELECT at FROM answers WHERE refused ORDER BY at DESC LIMIT 1 OFFSET ?)
 """
@@ -121,14 +123,9 @@ class SqliteJournal:
                 await connection.execute(_INSERT_ANSWER, self._answer_row(answer))
 
     async def answer(self, request: str) -> KeptAnswer | None:
-        """Return the stored answer to a request; None: there is none."""
-        rows = await self._database.fetch(
-            "SELECT request, answer, op, digest, refused, at FROM answers WHERE request = ?", (request,)
-        )
-        if not rows:
-            return None
-        name, encoded, op, digest, refused, at = rows[0]
-        return KeptAnswer(name, encoded, op, digest, refused=bool(refused), at=at)
+        """Return the stored answer to a request; None: there is none. Raises `StoreError` if it is damaged."""
+        rows = await self._database.fetch(_ANSWER, (request,))
+        return codec.answer_from_row(rows[0]) if rows else None
 
     async def remember(self, answer: KeptAnswer) -> None:
         """Store the answer to a request that caused no event. Only the latest refusals are kept (`REFUSALS_KEPT`)."""
@@ -150,7 +147,7 @@ class SqliteJournal:
         return [JobId(job) for (job,) in rows]
 
     def _answer_row(self, answer: KeptAnswer) -> tuple[Any, ...]:
-        return (answer.request, self._clock.now(), answer.answer, answer.op, answer.digest, answer.refused)
+        return codec.answer_to_row(answer, self._clock.now())
 
     async def _forget_refusals(self) -> None:
         async with self._database.transaction(durable=False) as connection:

@@ -144,7 +144,13 @@ CREATE TABLE promised_starts (
 """
 """The latest starts that users were shown for queued jobs. They are no events, since no decision depends on them."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES)
+_CHECKED_RECORDS = """
+ALTER TABLE answers ADD COLUMN checksum BLOB;
+ALTER TABLE ended_jobs ADD COLUMN checksum BLOB;
+"""
+"""A checksum for each answer to a request and each record of an ended job (NULL in older ones)."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES, _CHECKED_RECORDS)
 """The migrations in order: `MIGRATIONS[n]` changes a store of version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -46,7 +46,7 @@ async def newest(database: Database, last_seq: int) -> tuple[ClusterState, int]:
     )
     for (seq,) in candidates:
         ((checksum, blob),) = await database.fetch("SELECT checksum, state FROM snapshots WHERE seq = ?", (seq,))
-        state = _decode(checksum, blob) if isinstance(blob, bytes) else None
+        state = _decode(seq, checksum, blob) if isinstance(blob, bytes) else None
         if state is not None:
             return state, seq
     return ClusterState(), 0
@@ -58,20 +58,21 @@ async def oldest_seq(database: Database) -> int:
     return int(seq)
 
 
-def is_whole(checksum: object, blob: object) -> bool:
-    """Tell whether the snapshot matches its checksum and can be decoded."""
-    return isinstance(checksum, bytes) and isinstance(blob, bytes) and _decode(checksum, blob) is not None
+def is_whole(seq: int, checksum: object, blob: object) -> bool:
+    """Tell whether the snapshot matches its checksum, can be decoded, and is that after event `seq`."""
+    return isinstance(checksum, bytes) and isinstance(blob, bytes) and _decode(seq, checksum, blob) is not None
 
 
 def _checksum(blob: bytes) -> bytes:
     return hashlib.sha256(blob).digest()
 
 
-def _decode(checksum: bytes, blob: bytes) -> ClusterState | None:
-    """Return the state of a snapshot; None: it is damaged."""
+def _decode(seq: int, checksum: bytes, blob: bytes) -> ClusterState | None:
+    """Return the state of the snapshot after event `seq`; None: it is damaged."""
     if _checksum(blob) != checksum:
         return None
     try:
-        return msgspec.msgpack.decode(zlib.decompress(blob), type=ClusterState)
+        state = msgspec.msgpack.decode(zlib.decompress(blob), type=ClusterState)
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         return None
+    return state if state.seq == seq else None

@@ -21,6 +21,12 @@ _WITHOUT_JOURNAL = (
     "Restore the journal from a backup; or, to start without these jobs, move {folder} away."
 )
 
+_WITHOUT_LAST_EVENTS = (
+    "{journal} has lost its last events: the newest job that it knows is {last}, but there is {left}. Nothing was "
+    "accepted or changed. Restore the journal from a newer backup; or, to start without these jobs, move their folders "
+    "away from {containers}."
+)
+
 
 class FolderInUse(StoreError):
     """Another engine uses the folder; it may be stopping just now."""
@@ -70,6 +76,19 @@ class StateFolder:
         if file is not None:
             what = "empty" if exists else "missing"
             raise StoreError(_WITHOUT_JOURNAL.format(journal=self.journal, what=what, left=file, folder=self.path))
+
+    def refuse_unknown_jobs(self, last: int) -> None:
+        """Raise `StoreError` if there is a container of a job after `last`, the newest job of the journal.
+
+        A submission is on the disk before its job starts, so that the journal has lost it. An engine would end the
+        running job, which it does not know, and use its id again.
+        """
+        for file in self.containers.iterdir():
+            replica = replica_id_from_folder(file.name)
+            if replica is not None and replica.job > last:
+                raise StoreError(
+                    _WITHOUT_LAST_EVENTS.format(journal=self.journal, last=last, left=file, containers=self.containers)
+                )
 
     def _files_of_jobs(self) -> Iterator[Path]:
         """Yield the containers, logs and archive files of jobs.

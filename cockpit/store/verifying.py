@@ -1,6 +1,7 @@
 """Verifies a whole store without changing it, that of a running engine too (`cockpit doctor --journal`).
 
-In this order: SQLite's own structure, snapshots, archive files, events, and records of ended jobs.
+In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers to requests, and
+records of ended jobs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from cockpit.errors import StoreError
-from cockpit.store import accounting, archive, codec, snapshots
+from cockpit.store import accounting, archive, codec, snapshots, wal
 from cockpit.store.faults import store_errors
 from cockpit.store.schema import SCHEMA_VERSION
 
@@ -25,6 +26,8 @@ MOST_SHOWN = 20
 """The most damages that a result names; further ones are counted."""
 _PAGE = 5_000
 _EVENTS = f"SELECT {', '.join(codec.COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
+_ANSWERS = f"SELECT {', '.join(codec.ANSWER_COLUMNS)} FROM answers"  # noqa: S608 - constants
+_ENDED = f"SELECT {', '.join(accounting.COLUMNS)} FROM ended_jobs"  # noqa: S608 - constants
 
 
 class Damage(NamedTuple):
@@ -48,6 +51,8 @@ class Verified(NamedTuple):
     unchecked: int
     """The number of events, of both kinds, without a checksum because an older cockpit wrote them: they can be read."""
     snapshots: int
+    answers: int
+    """The number of stored answers to requests."""
     ended: int
     """The number of records of ended jobs."""
     damages: tuple[Damage, ...]
@@ -57,8 +62,22 @@ class Verified(NamedTuple):
 
 def verify(file: Path, archive_folder: Path) -> Verified:
     """Verify a store. Raises `StoreError` if there is no readable store of the current schema."""
-    with store_errors(file), closing(_opened(file)) as connection:
-        return _Verification(connection, archive_folder).run()
+    with store_errors(file), closing(_opened_or_explained(file)) as connection:
+        return _Verification(connection, file, archive_folder).run()
+
+
+def _opened_or_explained(file: Path) -> sqlite3.Connection:
+    """Open the file. Where a damaged write-ahead log hides the whole store, the error says so."""
+    try:
+        return _opened(file)
+    except (StoreError, sqlite3.DatabaseError):
+        damage = wal.find_damage(file)
+        if damage is None:
+            raise
+        raise StoreError(
+            f"The write-ahead log {wal.log_of(file).name} of {file} is damaged: {damage}. Nothing of the store "
+            "can be read without it. Keep a copy of the state folder, then restore it from a backup."
+        ) from None
 
 
 def _opened(file: Path) -> sqlite3.Connection:
@@ -103,8 +122,8 @@ def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
 class _Verification:
     """Verifies a store in one read transaction, so that an engine may write meanwhile."""
 
-    def __init__(self, connection: sqlite3.Connection, archive_folder: Path) -> None:
-        self._connection, self._archive = connection, archive_folder
+    def __init__(self, connection: sqlite3.Connection, file: Path, archive_folder: Path) -> None:
+        self._connection, self._file, self._archive = connection, file, archive_folder
         self._damages: list[Damage] = []
         self._more = 0
         self._unchecked = 0
@@ -113,18 +132,26 @@ class _Verification:
 
     def run(self) -> Verified:
         """Verify everything. Snapshots come before events, since they decide which events are needed."""
+        self._log()
         self._structure()
         kept = self._snapshots()
         archived, last = self._archives()
         events = self._events(last)
+        answers = self._answers()
         ended = self._ended()
-        return Verified(events, archived, self._unchecked, kept, ended, tuple(self._damages), self._more)
+        return Verified(events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._more)
 
     def _note(self, damage: Damage) -> None:
         if len(self._damages) < MOST_SHOWN:
             self._damages.append(damage)
         else:
             self._more += 1
+
+    def _log(self) -> None:
+        damage = wal.find_damage(self._file)
+        if damage is not None:
+            what = f"{damage}: after a crash SQLite ignores what follows, the last events among it"
+            self._note(Damage(f"write-ahead log {wal.log_of(self._file).name}", what))
 
     def _structure(self) -> None:
         try:
@@ -139,7 +166,7 @@ class _Verification:
         try:
             for seq, checksum, blob in self._connection.execute("SELECT seq, checksum, state FROM snapshots"):
                 count += 1
-                if snapshots.is_whole(checksum, blob):
+                if snapshots.is_whole(seq, checksum, blob):
                     self._covered = max(self._covered, seq)
                 else:
                     wrong.append(seq)
@@ -218,15 +245,28 @@ class _Verification:
             yield from rows
             seq = rows[-1][0]
 
+    def _answers(self) -> int:
+        count = 0
+        try:
+            for row in self._connection.execute(_ANSWERS):
+                count += 1
+                try:
+                    codec.answer_from_row(row)
+                except StoreError:
+                    self._note(Damage(f"answer to request {row[0]}", "It does not match its checksum", needed=False))
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("answers to requests", f"They cannot be read to their end: {error}", needed=False))
+        return count
+
     def _ended(self) -> int:
         count = 0
         try:
-            for job, text in self._connection.execute("SELECT id, job FROM ended_jobs"):
+            for row in self._connection.execute(_ENDED):
                 count += 1
                 try:
-                    accounting.read(text)
+                    accounting.check(row)
                 except StoreError as error:
-                    self._note(Damage(f"accounting record of job {job}", _first_sentence(error), needed=False))
+                    self._note(Damage(f"accounting record of job {row[0]}", _first_sentence(error), needed=False))
         except (sqlite3.DatabaseError, TypeError) as error:
             self._note(Damage("accounting", f"It cannot be read to its end: {error}"))
         return count

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import Access, JobKind
@@ -71,6 +72,8 @@ class Situation(NamedTuple):
     """Whether the Priority view shows the order under other weights."""
     several: bool = False
     """Whether the jobs of all clusters are shown in one table."""
+    capabilities: Capabilities = Capabilities()
+    """What the cluster can do."""
 
 
 class Action(NamedTuple):
@@ -94,6 +97,8 @@ class Action(NamedTuple):
     """Whether it asks first, with No as the default."""
     in_row: bool = False
     """Whether the bottom row shows it."""
+    needs: str = ""
+    """The operation or ability of the cluster without which it is refused; empty: none."""
 
     def refusal(self, situation: Situation) -> str:
         """Return why it cannot be performed in this situation; empty when it can."""
@@ -101,6 +106,8 @@ class Action(NamedTuple):
             return f"{self.label}: not available in this view."
         if self.acts and situation.read_only:
             return situation.read_only
+        if absent := situation.capabilities.why_not(self.needs):
+            return absent
         return self.why_not(situation)
 
 

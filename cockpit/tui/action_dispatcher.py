@@ -43,6 +43,7 @@ class ActionDispatcher:
             admin=state.overview is None or state.overview.admin,
             trying=state.priority_rows.tried is not None,
             several=options.cluster == EVERY_CLUSTER,
+            capabilities=self._app.backend.capabilities,
         )
 
     def keys_of_view(self) -> Iterable[Key]:

@@ -51,7 +51,7 @@ class Selection:
         rows, view, page = self._state.job_rows, self.view_name, self.job_page
         if view == JOBS:
             ids: Iterable[Any] = self._main.jobs.chosen()
-            return [row for row_id in ids for row in rows.folds.acted_on(row_id)]
+            return [row for row_id in ids for row in rows.folds.action_targets(row_id)]
         jobs: list[int] = []
         if page is not None:
             jobs = [page.job]

@@ -1,4 +1,4 @@
-"""Every operation of the table is there, or is refused with the reason that the backend gives."""
+"""Every operation and ability is there, or is refused with the reason that the backend gives."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from cockpit.backends.fleet.member import Opened
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.errors import RequestRefused
+from cockpit.model.capabilities import Ability
+from cockpit.model.directives import Directive, MoveToTop, SendSignal, SubmitScript, UpdateJob, ability_for
 from cockpit.model.operations import Style
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol.operations import TABLE
@@ -51,10 +53,10 @@ def call(backend: LiveBackend, name: str) -> Any:
 
 async def test_an_absent_operation_is_refused_with_its_reason(backend: LiveBackend) -> None:
     absent = backend.capabilities.absent
-    assert absent.keys() <= TABLE.keys()
+    assert absent.keys() <= TABLE.keys() | set(Ability)
     for name, reason in absent.items():
         print(f"{type(backend).__name__}: no {name}: {reason}")  # noqa: T201 - the suite shows what is absent
-        if TABLE[name].style is not Style.STANDS_ALONE:
+        if name in TABLE and TABLE[name].style is not Style.STANDS_ALONE:
             with pytest.raises(RequestRefused) as no:
                 await call(backend, name)
             assert (no.value.refusal.kind, no.value.refusal.message) == (RefusalKind.UNAVAILABLE, reason)
@@ -65,3 +67,15 @@ async def test_a_list_that_is_not_absent_is_answered(backend: LiveBackend) -> No
     for row in rows:
         if row.style is not Style.CHANGES and not backend.capabilities.why_not(row.name):
             assert await getattr(backend, row.name)() is not None, row.name
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [SubmitScript("#!/bin/sh\n"), SendSignal(1, "USR1"), UpdateJob(1, {"Nice": "5"}), MoveToTop(("1",))],
+    ids=lambda wanted: type(wanted).__name__,
+)
+async def test_a_directive_is_refused_with_the_reason_of_its_ability(backend: LiveBackend, wanted: Directive) -> None:
+    if reason := backend.capabilities.why_not(ability_for(wanted)):
+        with pytest.raises(RequestRefused) as no:
+            await backend.direct(wanted)
+        assert (no.value.refusal.kind, no.value.refusal.message) == (RefusalKind.UNAVAILABLE, reason)

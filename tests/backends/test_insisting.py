@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import pytest
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend
 from cockpit.backends.local.channel import Channel
+from cockpit.backends.local.insisting import TRY_SECONDS
 from cockpit.backends.local.start import connect
 from cockpit.errors import MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model.refusal import RefusalKind
@@ -215,6 +217,18 @@ def test_an_unanswered_request_reports_the_time_and_the_risk_of_a_repeat(proxy: 
     assert "again" not in why
     assert "waited 15 s" not in why
     assert advice.endswith(f"`--request-id {uncertain.value.request}`.")
+
+
+@pytest.mark.parametrize("cut", ["a byte of the answer", "a part of the answer"])
+def test_an_answer_that_stops_in_the_middle_is_waited_for_as_long_as_any(
+    engine: OwnEngine, proxy: FaultyProxy, cut: str
+) -> None:
+    proxy.fault = CUTS[cut]._replace(once=False, stalls=True)
+    began = time.monotonic()
+    with pytest.raises(MayBeAccepted, match=r"waited [12] s"):
+        drive(through(proxy, IMPATIENCE).submit([SPEC]))
+    assert time.monotonic() - began < 2 * TRY_SECONDS / 3
+    assert names(engine) == ["once"]
 
 
 def test_an_answer_that_is_garbage_leaves_the_request_uncertain(engine: OwnEngine, proxy: FaultyProxy) -> None:

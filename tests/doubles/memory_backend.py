@@ -13,6 +13,7 @@ from cockpit.formats.snapshotfile import Snapshot
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.asking import LogChunk, LogRequest, LogStream, ShellRequest, WantedLimit, WantedPriority
+from cockpit.model.capabilities import EMBEDDED, Ability, Capabilities
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
@@ -42,7 +43,7 @@ from cockpit.model.view import (
 class MemoryBackend(Backend):
     """Answers from its lists, never suspends, and keeps every acting call in `asked`."""
 
-    takes_scripts = reads_this_disk = False
+    capabilities: Capabilities = EMBEDDED
 
     def __init__(self) -> None:
         self.job_rows: list[JobRow] = []
@@ -77,9 +78,6 @@ class MemoryBackend(Backend):
         jobs = {each.job.id: each.job for each in self.details.values()}
         return Snapshot(cluster=(await self.overview()).cluster, at=Millis(0), state=ClusterState(jobs=jobs))
 
-    def identify(self, ids: object) -> bool:
-        return False
-
     async def request(self, request: str) -> RequestOutcome:
         return RequestOutcome(known=False)
 
@@ -89,7 +87,11 @@ class MemoryBackend(Backend):
     async def written(self, spec: JobSpec) -> Shown | None:
         if self.refusal is not None:
             raise RequestRefused(self.refusal)
-        return Shown(("sbatch", f"--job-name={spec.name}"), "#!/bin/sh\ntrue\n") if self.takes_scripts else None
+        return (
+            Shown(("sbatch", f"--job-name={spec.name}"), "#!/bin/sh\ntrue\n")
+            if self.capabilities.has(Ability.SCRIPTS)
+            else None
+        )
 
     async def direct(self, wanted: object) -> JobId | None:
         self.asked.append(("direct", wanted))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.backends.slurm.backend import CAPABILITIES as SLURM
 from cockpit.formats.quotatree import read_quota_tree
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.ids import Millis
@@ -70,7 +71,7 @@ def test_queues_for_programs(desk: Desk) -> None:
 def test_without_a_quota_tree_the_way_to_create_one_is_printed_where_supported(desk: Desk) -> None:
     desk.backend.queued = QueuesShown(desk.backend.queued.rows[2:])
     assert "cockpit quota apply FILE" in desk("quota", terminal=True).err
-    desk.backend.takes_scripts = True
+    desk.backend.capabilities = SLURM
     assert "a scheduler of its own, which knows none" in desk("quota", terminal=True).err
     assert "apply" not in desk("quota", terminal=True).err
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.backends.slurm.backend import CAPABILITIES as SLURM
 from cockpit.formats.job.file import Defaults, read_jobs
+from cockpit.model.capabilities import EMBEDDED
 from cockpit.model.directives import MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.tables.launch import LAUNCH_SCRIPT
@@ -22,7 +24,7 @@ JOB = b"{name: train, command: 'true', output: /o}"
 def slurm(desk: Desk) -> Desk:
     """A cluster that is handed scripts."""
     desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
-    desk.backend.takes_scripts = True
+    desk.backend.capabilities = SLURM
     return desk
 
 
@@ -79,13 +81,13 @@ def test_a_batch_script_has_arguments_and_a_command_needs_no_script(slurm: Desk,
     assert slurm.backend.asked[-1] == ("direct", SubmitScript("", wrap="make test"))
     for words in (("submit",), ("submit", "--wrap", "true", "--", "x"), ("submit", "-", "--", "x")):
         assert slurm(*words, stdin=JOB).code == 64
-    slurm.backend.takes_scripts = False
+    slurm.backend.capabilities = EMBEDDED
     assert slurm("submit", "--wrap", "true").err.startswith("wrap: output goes to ")
 
 
 @pytest.mark.req("LA-70")
 def test_on_other_backends_a_batch_script_becomes_a_job(slurm: Desk, tmp_path: Path) -> None:
-    slurm.backend.takes_scripts = False
+    slurm.backend.capabilities = EMBEDDED
     (tmp_path / "job.sh").write_text(SCRIPT)
     slurm("submit", str(tmp_path / "job.sh"))
     assert slurm.backend.asked[-1][0] == "submit"

@@ -62,4 +62,4 @@ def test_the_details_of_a_job_show_its_usage(used: Desk) -> None:
 @pytest.mark.req("JT-48")
 def test_without_measurements_there_is_no_usage_row(desk: Desk) -> None:
     done = desk("usage", "4715", terminal=True)
-    assert "Nobody has measured this job" in done.err
+    assert "This job was not measured" in done.err

@@ -10,6 +10,7 @@ import pytest
 from cockpit.errors import SpecErrors
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.attempt import ExitStatus
+from cockpit.model.capabilities import EMBEDDED, ENGINE
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.mounts import Algorithm, Dataset
@@ -100,7 +101,7 @@ def test_submit_reports_missing_folders_at_once(desk: Desk, tmp_path: Path) -> N
         image = f"tar:{tmp_path}/none.tar"
         return [JobSpec(name="one", command="true", output=folder, algorithm=code, datasets=(lost, below), image=image)]
 
-    desk.read_jobs, desk.backend.reads_this_disk = read, True
+    desk.read_jobs, desk.backend.capabilities = read, ENGINE
     done = desk("submit", "-", stdin=b"x")
     later = "is not there now; the job fails if it is not when it starts"
     assert done.err.splitlines() == [
@@ -109,7 +110,7 @@ def test_submit_reports_missing_folders_at_once(desk: Desk, tmp_path: Path) -> N
         f"stdin: image: {tmp_path}/none.tar {later}",
     ]
     assert done.lines == ["submitted one as 100"]
-    desk.backend.reads_this_disk = False
+    desk.backend.capabilities = EMBEDDED
     assert desk("submit", "-", stdin=b"x").err == ""
 
 

@@ -142,9 +142,9 @@ def test_new_jobs_at_the_end_are_noticed() -> None:
 def test_an_action_on_an_array_applies_to_tasks_that_have_not_ended() -> None:
     ended = failed_row(13, array=ArrayTask(ARRAY, 3))
     jobs = a_list(*TASKS, ended, failed_row(40))
-    assert [row.id for row in jobs.acted_on(ARRAY)] == [10, 11, 12]
-    assert [row.id for row in jobs.acted_on(JobId(40))] == [40]
-    assert jobs.acted_on(JobId(99)) == []
+    assert [row.id for row in jobs.action_targets(ARRAY)] == [10, 11, 12]
+    assert [row.id for row in jobs.action_targets(JobId(40))] == [40]
+    assert jobs.action_targets(JobId(99)) == []
     assert jobs.tasks(JobId(11)) == [10, 11, 12, 13]
     assert jobs.tasks(JobId(40)) == []
 
@@ -207,13 +207,13 @@ def test_waiting_tasks_in_one_record_become_rows_when_unfolded() -> None:
     shown.apply([replace(REST, tasks=(6,))], [])
     shown.toggle(shown.order[0])
     assert (shown.order, task_count(shown.row(ARRAY))) == ([ARRAY], 3)
-    assert {row.id for row in shown.acted_on(ARRAY)} == {10, task_id(ARRAY, 5), REST.id}
+    assert {row.id for row in shown.action_targets(ARRAY)} == {10, task_id(ARRAY, 5), REST.id}
 
 
 def test_a_single_record_of_waiting_tasks_is_one_folded_row_too() -> None:
     shown = a_list(REST)
     assert id_text(shown.row(ARRAY)) == "10_[4-6%5]"
-    assert [row.id for row in shown.acted_on(ARRAY)] == [REST.id]
+    assert [row.id for row in shown.action_targets(ARRAY)] == [REST.id]
 
 
 @pytest.mark.req("SL-10")
@@ -221,6 +221,6 @@ def test_the_components_of_a_job_are_listed_together() -> None:
     parts = [queued_row(20 + each, component=(20, each), cpus=4) for each in range(3)]
     shown = a_list(*parts)
     assert (id_text(shown.row(JobId(20))), shown.row(JobId(20)).cpus) == ("20+[0-2]", 12)
-    assert [row.id for row in shown.acted_on(JobId(20))] == [20]
+    assert [row.id for row in shown.action_targets(JobId(20))] == [20]
     shown.toggle(JobId(20))
     assert [id_text(shown.row(each)) for each in shown.order] == ["20+0", "20+1", "20+2"]

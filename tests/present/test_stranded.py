@@ -7,7 +7,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import SliceUse
-from cockpit.present.stranded import free_milli, requests_in_sight, usable_cards
+from cockpit.present.stranded import free_milli, known_requests, usable_cards
 from tests.doubles.samples import failed_row, job_row, node_row, queued_row
 
 
@@ -71,7 +71,7 @@ def test_in_sight_are_the_jobs_that_wait_or_run_and_only_the_least_demanding_cou
         queued_row(4, card_milli=0),
         failed_row(5, card_milli=1),
     ]
-    assert requests_in_sight(jobs) == (
+    assert known_requests(jobs) == (
         wants(250, "H100", cpus=16, memory_mib=4096),
         wants(500, cpus=2, memory_mib=2048),
     )

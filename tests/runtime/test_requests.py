@@ -119,6 +119,21 @@ def test_a_repeat_while_the_journal_is_unreadable_has_an_unknown_outcome(
     assert ids(client.ask("submit", HELD, "mine")) == accepted
 
 
+def test_the_jobs_of_a_request_are_known_where_its_answer_is_damaged(
+    engine: ServedEngine, client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job,) = ids(client.ask("submit", HELD, "mine"))
+
+    async def damaged(*_: Any) -> None:
+        raise StoreError("The stored answer is damaged.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.engine.host.journal, "answer", damaged)
+        assert outcome(client, "mine") == RequestOutcome(known=True, op="submit", jobs=(job,))
+        refused = client.ask("request", {"request": "other"}).no
+    assert refused is not None, "it is not known that there was none"
+
+
 def test_another_request_under_the_same_id_is_refused(client: RawClient) -> None:
     (job,) = ids(client.ask("submit", HELD, "twice"))
     for op, args in (("submit", {"specs": [{**SPEC, "name": "other"}]}), ("cancel", {"job": job})):

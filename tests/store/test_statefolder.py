@@ -59,6 +59,20 @@ def test_job_files_without_their_journal_prevent_a_new_journal(
     StateFolder.acquire(tmp_path).release()
 
 
+@pytest.mark.req("TR-01", "TR-03")
+def test_a_container_of_a_job_that_the_journal_has_lost_is_missed_loudly(tmp_path: Path) -> None:
+    folder = StateFolder.acquire(tmp_path)
+    for name in ("40.1.0", "probe-abc"):
+        (tmp_path / "containers" / name).mkdir()
+    folder.refuse_unknown_jobs(40)
+    (tmp_path / "containers" / "41.1.0").mkdir()
+    with pytest.raises(
+        StoreError, match=r"has lost its last events.* knows is 40, .*containers/41\.1\.0.*newer backup"
+    ):
+        folder.refuse_unknown_jobs(40)
+    folder.release()
+
+
 @pytest.mark.req("TR-01")
 def test_a_container_of_no_job_does_not_prevent_a_new_journal(tmp_path: Path) -> None:
     StateFolder.acquire(tmp_path).release()

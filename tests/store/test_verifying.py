@@ -19,10 +19,11 @@ from cockpit.engine.apply.events import apply
 from cockpit.errors import StoreError
 from cockpit.model.events import EngineStopped
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.requests import KeptAnswer
 from cockpit.store import archive
 from cockpit.store.journal import SqliteJournal
 from cockpit.store.verifying import verify
-from tests.store.samples import DAY, T0, StillClock, ended_job, event, opened, shells, submitted
+from tests.store.samples import DAY, T0, StillClock, answered, ended_job, event, opened, shells, submitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ async def folder(tmp_path: Path) -> Path:
         await journal.append(shells(ARCHIVED + 1, 10), durable=True)
         state, seq = await journal.load()
         await journal.snapshot(state, seq)
-        await journal.append(shells(11, EVENTS), durable=True)
+        await journal.append(shells(11, EVENTS), durable=True, answer=KeptAnswer("anna:1", b"job 1", "submit", b"d"))
         await journal.record_ended([ended_job(7)])
     return tmp_path
 
@@ -71,7 +72,7 @@ def archive_file(folder: Path) -> Path:
 def test_an_undamaged_store_has_no_findings(folder: Path) -> None:
     found = verified(folder)
     assert (found.damages, found.archived, found.events) == ((), ARCHIVED, EVENTS - ARCHIVED)
-    assert (found.snapshots, found.ended, found.unchecked) == (2, 1, 0)
+    assert (found.snapshots, found.answers, found.ended, found.unchecked) == (2, 1, 1, 0)
     assert [each.level for each in journal_findings(folder)] == ["ok", "ok"]
 
 
@@ -89,6 +90,15 @@ def test_an_undamaged_store_has_no_findings(folder: Path) -> None:
         ("DELETE FROM archives", f"events 1 to {ARCHIVED}", False),
         ("UPDATE snapshots SET state = x'00' WHERE seq = 10", "snapshot after event 10", False),
         ("UPDATE snapshots SET state = 'text' WHERE seq = 10", "snapshot after event 10", False),
+        ("UPDATE snapshots SET seq = 11 WHERE seq = 10", "snapshot after event 11", False),
+        ("UPDATE answers SET answer = x'00'", "answer to request anna:1", False),
+        ("UPDATE answers SET answer = 'text'", "answer to request anna:1", False),
+        ("UPDATE answers SET request = 'anna:2'", "answer to request anna:2", False),
+        ("UPDATE answers SET digest = x''", "answer to request anna:1", False),
+        ("UPDATE answers SET refused = 1", "answer to request anna:1", False),
+        ("UPDATE answers SET at = at + 1", "answer to request anna:1", False),
+        ("UPDATE ended_jobs SET job = replace(job, 'anna', 'bert')", "accounting record of job 7", False),
+        ("UPDATE ended_jobs SET card_milli = 1", "accounting record of job 7", False),
         ("UPDATE ended_jobs SET job = 'nothing'", "accounting record of job 7", False),
         ("UPDATE ended_jobs SET job = 7", "accounting record of job 7", False),
     ],
@@ -103,6 +113,20 @@ def test_a_changed_record_is_reported(folder: Path, statement: str, where: str, 
     (finding,) = [each for each in journal_findings(folder) if each.subject == where]
     assert finding.level == "missing"
     assert ("starts without it" in finding.advice) == (not needed)
+
+
+async def test_a_damaged_answer_is_never_given_and_its_request_not_executed_anew(folder: Path) -> None:
+    edit(folder, "UPDATE answers SET answer = x'00'")
+    async with opened(folder) as journal:
+        with pytest.raises(StoreError, match="answer to the request anna:1 is damaged"):
+            await journal.answer("anna:1")
+
+
+async def test_answers_and_ended_jobs_of_an_older_release_have_no_checksum_and_are_accepted(folder: Path) -> None:
+    edit(folder, "UPDATE answers SET checksum = NULL", "UPDATE ended_jobs SET checksum = NULL")
+    assert verified(folder).damages == ()
+    async with opened(folder) as journal:
+        assert await answered(journal, "anna:1") == b"job 1"
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ import pytest
 
 from cockpit.errors import LoginLost, RequestRefused
 from cockpit.model.asking import ShellRequest
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access, PriorityWord
 from cockpit.present.units import duration
+from cockpit.protocol.operations import TABLE
+from cockpit.tui.actions.all import ACTIONS
 from tests.tui.lab import a_lab, a_members_lab, job, seat_of, the_lab
 
 if TYPE_CHECKING:
@@ -185,3 +188,16 @@ async def test_a_lost_login_names_the_key_that_the_user_bound(keys: dict[str, li
     async with the_lab(keys=keys) as lab:
         lab.cockpit.app.poller._is_stale(LoginLost("lab"))
         assert lab.cockpit.app.state.top_bar().trouble == sentence
+
+
+@pytest.mark.req("UI-20")
+async def test_what_only_slurm_can_do_says_so_among_the_commands() -> None:
+    async with the_lab() as lab:
+        only_slurm = "Only a Slurm cluster does this: this one is cockpit's own."
+        refused = {entry.title for entry in lab.cockpit.app.dispatcher.palette() if only_slurm in entry.help}
+        assert refused == {"signal", "top", "update"}
+
+
+def test_an_action_needs_what_a_cluster_may_have() -> None:
+    known = TABLE.keys() | set(Ability)
+    assert {action.needs for action in ACTIONS if action.needs} <= known

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.backends.demo.backend import DemoBackend
+from cockpit.model.capabilities import ENGINE
 from cockpit.model.catalogue import DatasetEntry, EntryChange
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Held
@@ -54,7 +55,7 @@ async def test_a_new_job_shows_its_predicted_start_and_is_submitted() -> None:
 async def test_a_missing_folder_is_reported_and_does_not_prevent_submission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DemoBackend, "reads_this_disk", True)
+    monkeypatch.setattr(DemoBackend, "capabilities", ENGINE)
     async with the_lab() as lab:
         await lab.cockpit.press("n").sees(READY).type("mine").press("Down").type("true").press("Down")
         await lab.cockpit.type(f"{tmp_path}/lost").sees("algorithm:", "is not there now", "submit   Starts now.")

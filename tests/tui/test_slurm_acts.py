@@ -84,3 +84,12 @@ async def test_the_form_shows_the_script_that_will_be_run(
 async def test_no_quota_tree_is_offered_where_slurm_schedules() -> None:
     async with cluster() as cockpit:
         await cockpit.sees("timesout").press("6").sees("partition debug").misses("quota apply")
+
+
+@pytest.mark.req("UI-20", "SL-20")
+async def test_a_key_says_why_slurm_cannot_do_it_before_it_asks_anything() -> None:
+    async with cluster() as cockpit:
+        await cockpit.sees("timesout").press("colon").type("4").press("enter").stands_on("victim")
+        await cockpit.press("colon").type("delete").press("enter").sees("Slurm's accounting keeps what has ended")
+        await cockpit.misses("Delete job")
+        await cockpit.press("2").press("C").sees("A Slurm cluster has no staged copies.")

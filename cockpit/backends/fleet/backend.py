@@ -19,11 +19,10 @@ from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import forecast, jobdetail, view
-from cockpit.model.capabilities import Capabilities
+from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.requests import NO_REQUEST_IDS
 from cockpit.runtime.offline_engine import refuse
 from cockpit.runtime.tasks import Tasks
 
@@ -49,12 +48,14 @@ ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, 
 CAPABILITIES = Capabilities(
     dict.fromkeys(
         (
+            *(Ability.SCRIPTS, Ability.TOP, Ability.QUOTA_TREE, Ability.LOCAL_FILES),
             *("status", "rules", "accounts", "change_accounts", "spending", "catalogue", "change_catalogue", "queues"),
             *("apply_quota", "remove_quota", "priorities", "set_weights", "reservations", "make_reservation", "staged"),
             *("submit", "predict", "request", "snapshot"),
         ),
         ONE_CLUSTERS,
     )
+    | {Ability.STEPS: ENGINE.why_not(Ability.STEPS)}
 )
 """Operations on one job, node, reservation or copy go to its cluster, which refuses what it lacks itself."""
 
@@ -171,11 +172,10 @@ class FleetBackend(Asking, LiveBackend):
         ended = [each for jobs in await self._each(of) for each in jobs]
         return sorted(ended, key=lambda each: -(each.row.ended_at or 0))
 
-    def identify(self, ids: RequestIds) -> bool:
+    def identify(self, ids: RequestIds) -> None:
         """Pass the ids to the member that an operation goes to; if the ids are required, a member that
         remembers none refuses it."""
         self._ids = ids
-        return True
 
     def announce(self, look: Announced) -> bool:
         """Call `look` with the commands of every member that runs commands."""
@@ -263,8 +263,10 @@ class FleetBackend(Asking, LiveBackend):
         backend = await member.backend()
         if self._look is not None:
             backend.announce(self._look)
-        if self._ids is not None and not backend.identify(self._ids) and self._ids.required:
-            refuse(NO_REQUEST_IDS)
+        if self._ids is not None:
+            if self._ids.required and not backend.capabilities.has(Ability.REQUEST_IDS):
+                refuse(NO_REQUEST_IDS)
+            backend.identify(self._ids)
         return backend
 
     @property

@@ -50,10 +50,6 @@ class LocalBackend(Asking):
         self._channel: Channel | None = None
         self._ids: RequestIds | None = None
 
-    @property
-    def reads_this_disk(self) -> bool:
-        return True
-
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows
 
@@ -107,9 +103,8 @@ class LocalBackend(Asking):
         request = self._ids.next() if self._ids is not None else request_id()
         return Insistent(self, request, self._patience or (lambda: PATIENCE_SECONDS)).ask(op, args, answer)
 
-    def identify(self, ids: RequestIds) -> bool:
+    def identify(self, ids: RequestIds) -> None:
         self._ids = ids
-        return True
 
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, patient: bool = False) -> T:
         try:

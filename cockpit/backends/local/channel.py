@@ -13,7 +13,7 @@ from cockpit.protocol.frames import HEADER, Answer, Hello, Request, body_length,
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
@@ -57,6 +57,8 @@ class Channel:
         self._socket = connection
         self._where = where
         self._last_id = 0
+        self._time_left: Callable[[], float] | None = None
+        """The time limit in seconds of the answer that `take` receives; None: the socket's own."""
         self.hello = self._greeting()
 
     @classmethod
@@ -114,9 +116,16 @@ class Channel:
         if not self.is_answered(seconds):
             raise Silent(self._where, seconds)
 
-    def take(self, answer: type[T]) -> T:
-        """Return the answer to the request of `send`."""
-        return msgspec.msgpack.decode(self._answer().ok, type=answer)
+    def take(self, answer: type[T], time_left: Callable[[], float]) -> T:
+        """Return the answer to the request of `send`. Raises `Unreachable` when its rest does not come in time.
+
+        `time_left`: returns the time limit in seconds; called only if the whole answer is not there yet.
+        """
+        self._time_left = time_left
+        try:
+            return msgspec.msgpack.decode(self._answer().ok, type=answer)
+        finally:
+            self._time_left = None
 
     def stream(self, op: str, args: msgspec.Struct) -> Iterator[msgspec.Raw]:
         """Send a request and yield its answers up to the last one, without a time limit between two of them."""
@@ -186,6 +195,8 @@ class Channel:
         buffer = bytearray(size)
         view = memoryview(buffer)
         while view:
+            if self._time_left is not None and not self.is_answered(0):
+                self.wait_for_answer(self._time_left())
             received = self._socket.recv_into(view)
             if not received:
                 message = "it closed the connection"

@@ -94,6 +94,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
         state, _ = await journal.load()  # step 2
+        folder.refuse_unknown_jobs(state.last_job_id)
         machine = Machine(state)
         gc.freeze()  # exempt the loaded state from garbage collection: traversing 100,000 jobs would stall the engine
         engine = _engine(machine, journal, folder.path, places, settings, system=system)  # step 3

@@ -96,14 +96,17 @@ class Insistent:
         channel.send(op, args, self._request)
         self._folder = channel.hello.state_folder
         if not channel.is_answered(FIRST_SECONDS):
-            channel.wait_for_answer(max(0.0, min(TRY_SECONDS, self._left())))
-        return channel.take(answer)
+            channel.wait_for_answer(self._left_of_try())
+        return channel.take(answer, self._left_of_try)
 
     def _reason(self, error: CockpitError) -> str:
         """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
         if isinstance(error, Silent):
             return str(Silent(error.where, time.monotonic() - self._began))
         return error.cause if isinstance(error, ConnectionLost) else str(error)
+
+    def _left_of_try(self) -> float:
+        return max(0.0, min(TRY_SECONDS, self._left()))
 
     def _left(self) -> float:
         return self._patience() - (time.monotonic() - self._began)

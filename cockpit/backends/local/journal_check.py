@@ -49,7 +49,8 @@ def _restore(folder: Path) -> str:
 def _looked_at(verified: Verified) -> list[Finding]:
     summary = (
         f"{counted(verified.events, 'event')}, {grouped(verified.archived)} archived, "
-        f"{counted(verified.snapshots, 'snapshot')}, {counted(verified.ended, 'ended job')} looked at"
+        f"{counted(verified.snapshots, 'snapshot')}, {counted(verified.answers, 'answer')} to requests, "
+        f"{counted(verified.ended, 'ended job')} looked at"
     )
     findings = [ok("looked at", summary)]
     if verified.unchecked:

@@ -62,10 +62,6 @@ class LiveBackend(Asking, base.LiveBackend):
         """Request ids of changes that may have been accepted although no answer came, by operation and arguments."""
 
     @property
-    def reads_this_disk(self) -> bool:
-        return True
-
-    @property
     def connection(self) -> Connection:
         """Present state of the connection."""
         return self._keeper.connection
@@ -136,9 +132,8 @@ class LiveBackend(Asking, base.LiveBackend):
                 self._unanswered.pop(act, None)
         return msgspec.msgpack.decode(encoded, type=answer)
 
-    def identify(self, ids: RequestIds) -> bool:
+    def identify(self, ids: RequestIds) -> None:
         self._ids = ids
-        return True
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Ask over a connection of its own, so that a long answer delays no other request."""

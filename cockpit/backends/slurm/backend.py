@@ -46,7 +46,7 @@ from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
-from cockpit.model.capabilities import Capabilities
+from cockpit.model.capabilities import NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
@@ -86,6 +86,9 @@ CAPABILITIES = Capabilities(
         "staged": "A Slurm cluster has no staged copies.",
         "unstage": "A Slurm cluster has no staged copies.",
         "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
+        Ability.QUOTA_TREE: "No quota tree: this cluster has a scheduler of its own, which knows none.",
+        Ability.REQUEST_IDS: NO_REQUEST_IDS,
+        Ability.LOCAL_FILES: "A Slurm cluster's jobs run on its nodes, whose folders may differ from this machine's.",
     }
 )
 
@@ -299,10 +302,6 @@ class SlurmBackend(Asking, LiveBackend):
 
     def announce(self, look: Announced) -> bool:
         self._acts.look = look
-        return True
-
-    @property
-    def takes_scripts(self) -> bool:
         return True
 
     async def written(self, spec: JobSpec) -> Shown:

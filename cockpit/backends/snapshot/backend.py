@@ -11,7 +11,7 @@ from cockpit.backends.inprocess import InProcessBackend
 from cockpit.errors import CockpitError, SpecErrors
 from cockpit.formats.snapshotfile import Snapshot, Told
 from cockpit.model import forecast
-from cockpit.model.capabilities import Capabilities
+from cockpit.model.capabilities import EMBEDDED, Capabilities
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.operations import Style
 from cockpit.protocol.operations import SHELL, TABLE
@@ -34,7 +34,12 @@ T = TypeVar("T")
 
 FIXED = "This is a snapshot: it shows a cluster as it was, and nothing can be changed in it."
 _NOTHING = Told()
-CAPABILITIES = Capabilities({name: FIXED for name, row in TABLE.items() if row.style is Style.CHANGES or name == SHELL})
+CAPABILITIES = Capabilities(
+    {
+        **EMBEDDED.absent,
+        **{name: FIXED for name, row in TABLE.items() if row.style is Style.CHANGES or name == SHELL},
+    }
+)
 
 
 async def open_snapshot(snapshot: Snapshot, user: str) -> SnapshotBackend:

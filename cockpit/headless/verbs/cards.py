@@ -9,7 +9,7 @@ from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 from cockpit.model.node import NodeState
-from cockpit.present.stranded import requests_in_sight
+from cockpit.present.stranded import known_requests
 from cockpit.present.tables.cards import CARD_MODELS as MODELS
 from cockpit.present.tables.cards import CARDS as TABLE
 from cockpit.present.tables.cards import CardRow, ModelRow, card_rows, model_rows
@@ -28,7 +28,7 @@ async def run(call: Call) -> int:
 
 
 async def _rows(call: Call) -> list[CardRow]:
-    requests = requests_in_sight(await call.backend.jobs(ended=False))
+    requests = known_requests(await call.backend.jobs(ended=False))
     nodes = await call.backend.nodes()
     shown = [row for row in nodes if call.args.all or row.node.state is NodeState.UP]
     return [part for row in shown for part in card_rows(row, requests)]

@@ -12,6 +12,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import placed, read_files
+from cockpit.model.capabilities import Ability
 
 if TYPE_CHECKING:
     from cockpit.model.image import Mpi
@@ -33,7 +34,7 @@ async def run(call: Call) -> int:
     from cockpit.present.tables.launch import LAUNCH as TABLE
 
     specs, places = read_files(call)
-    if call.backend.takes_scripts:
+    if call.backend.capabilities.has(Ability.SCRIPTS):
         return await _scripts(call, specs, places)
     who = _submitter()
     nodes = [row.node for row in await call.backend.nodes()]

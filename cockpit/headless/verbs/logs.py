@@ -11,6 +11,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
 from cockpit.model.asking import LogRequest, LogStream
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.present.safe import LogText
@@ -42,8 +43,8 @@ async def run(call: Call) -> int:
         stream=LogStream.STDERR if args.stderr else LogStream.STDOUT,
         step=args.step,
     )
-    if args.step and not call.backend.takes_scripts:
-        raise UsageError("only jobs of a Slurm cluster have steps; --replica chooses one of several")
+    if args.step and (no_steps := call.backend.capabilities.why_not(Ability.STEPS)):
+        raise UsageError(no_steps)
     offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
     await copy_from(call, request, offset)
     if request.stream is LogStream.STDOUT and (call.streams.stderr.isatty() or await _has_failed(call, job)):

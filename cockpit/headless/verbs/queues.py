@@ -11,10 +11,10 @@ from cockpit.headless.arguments import Verb, no_options
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
+from cockpit.model.capabilities import Ability
 from cockpit.model.quota import places
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present.safe import safe
-from cockpit.present.tables.queues import NEVER_A_TREE
 from cockpit.present.tables.queues import QUEUES as TABLE
 from cockpit.present.tables.queues import QUOTA as TREE
 from cockpit.present.units import counted
@@ -25,7 +25,8 @@ async def run_queues(call: Call) -> int:
 
 
 async def run_quota(call: Call) -> int:
-    table = replace(TREE, empty=NEVER_A_TREE) if call.backend.takes_scripts else TREE
+    never = call.backend.capabilities.why_not(Ability.QUOTA_TREE)
+    table = replace(TREE, empty=never) if never else TREE
     return await list_rows(call, table, lambda: _tree(call))
 
 

@@ -21,6 +21,7 @@ from cockpit.headless.services import Call
 from cockpit.headless.surroundings import own_name
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
+from cockpit.model.capabilities import Ability
 from cockpit.model.directives import SubmitScript
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
@@ -72,8 +73,9 @@ async def run(call: Call) -> int:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
         specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
+    sees_files = call.backend.capabilities.has(Ability.LOCAL_FILES)
     for spec, place in zip(specs, places, strict=True):
-        for warning in (*warnings(spec), *(absent(spec) if call.backend.reads_this_disk else ())):
+        for warning in (*warnings(spec), *(absent(spec) if sees_files else ())):
             call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     specs, ids = await _submitted(call, specs, places) if specs else (specs, [])
@@ -184,7 +186,7 @@ def _as_it_is(file: str | Wrapped, text: str) -> SubmitScript:
 
 
 def _is_taken_as_it_is(text: str, call: Call) -> bool:
-    return text.startswith("#!") and call.backend.takes_scripts
+    return text.startswith("#!") and call.backend.capabilities.has(Ability.SCRIPTS)
 
 
 def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bool) -> tuple[str, str, str]:

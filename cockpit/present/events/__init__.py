@@ -1,1 +1,1 @@
-"""A sentence for every event."""
+"""Sentences for all events."""

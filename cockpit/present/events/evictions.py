@@ -1,4 +1,4 @@
-"""Sentences for jobs that give way to others, stand still, go on and begin anew."""
+"""Sentences for jobs that are evicted, suspended, resumed or requeued for other jobs."""
 
 from __future__ import annotations
 
@@ -21,31 +21,33 @@ _GROUNDS = {
     Grounds.PARTITION: "whose partition is of a higher tier",
     Grounds.QUOTA: "whose queue is owed what its own has borrowed",
 }
-_OF_NOBODY: Final[Mapping[Grounds | None, str]] = {
+_WITHOUT_JOB: Final[Mapping[Grounds | None, str]] = {
     Grounds.RECLAIM: "its node is taken back",
     Grounds.PRESSURE: "its node runs short of memory, and best effort goes first",
 }
-_DEEDS = {
+_EVICTION_WORDS = {
     EvictionMode.CANCEL: ("ends", "end"),
     EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
     EvictionMode.SUSPEND: ("is suspended", "are suspended"),
     EvictionMode.SHRINK: ("gives up workers", "give up workers"),
 }
-"""Of one, and of several."""
+"""The words for one job and for several jobs, by the mode of eviction."""
 
 
 def gives_way(for_job: JobId | None, grounds: Grounds | None) -> str:
-    """To whom, and by what right that one takes its room; of nobody's sake why."""
-    if for_job is None or grounds in _OF_NOBODY:
-        return _OF_NOBODY.get(grounds, "gives way")
+    """Return the words for the job that receives the resources and its right to them; without such a job, for the
+    grounds."""
+    if for_job is None or grounds in _WITHOUT_JOB:
+        return _WITHOUT_JOB.get(grounds, "gives way")
     return f"gives way to job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 
 def giving_way_sentence(body: GivingWayEvent) -> str:
-    """What happened to the one, or for the other."""
+    """Return the sentence for a job that is evicted, suspended, resumed or requeued, or that receives their
+    resources."""
     match body:
         case events.RoomMade():
-            return f"{_jobs(body.others)} {_DEEDS[body.mode][len(body.others) > 1]} for its sake"
+            return f"{_jobs(body.others)} {_EVICTION_WORDS[body.mode][len(body.others) > 1]} for its sake"
         case events.JobSuspended():
             return suspension_sentence(body.suspension)
         case events.JobResumed():
@@ -59,6 +61,7 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
 
 
 def _waits_again(body: events.JobRequeued) -> str:
+    """Return the sentence for a job that is queued again, by the cause of its attempt's end."""
     if body.retry and body.cause in {EndCause.FAULT, EndCause.SLOW}:
         return f"waits again, to go on elsewhere, retry {body.retry}"
     if body.retry:
@@ -73,7 +76,7 @@ def _waits_again(body: events.JobRequeued) -> str:
 
 
 def suspension_sentence(suspension: Suspension) -> str:
-    """Why a job stands still."""
+    """Return the sentence that says why a job is suspended."""
     if suspension.by:
         return f"was suspended by {safe(suspension.by)}"
     if suspension.grounds is None:

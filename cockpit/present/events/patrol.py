@@ -1,4 +1,4 @@
-"""What is found while a job runs that goes on from its checkpoints: faults of nodes, slow iterations."""
+"""Sentences for the problems that are detected in a running job with checkpoints: node faults and slow iterations."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ PatrolEvent = events.FaultFound | events.PerformanceFell
 
 
 def patrol_sentence(body: PatrolEvent) -> str:
-    """As an event says it."""
+    """Return the sentence of an event about a node fault or slow iterations."""
     if isinstance(body, events.FaultFound):
         return f"a fault was found on {safe(body.node)}: {safe(body.because)}"
-    said = slow_sentence(body.slow.part, body.threshold)
-    told = f"; {safe(body.address)} is written to" if body.address else ""
-    goes_on = f"; it is to go on on {listed(map(safe, body.elsewhere))}" if body.elsewhere else ""
+    sentence = slow_sentence(body.slow.part, body.threshold)
+    notice = f"; {safe(body.address)} is written to" if body.address else ""
+    move = f"; it is to go on on {listed(map(safe, body.elsewhere))}" if body.elsewhere else ""
     figures = f" ({body.slow.hardware_ms:g} of {body.slow.e2e_ms:g} ms in replica {body.slow.rank})"
-    return f"{said}{figures}{told}{goes_on}"
+    return f"{sentence}{figures}{notice}{move}"
 
 
 def slow_sentence(part: float, threshold: float) -> str:
-    """`its iterations are slow: their hardware took 0.95 of the whole time, above 0.9`."""
+    """Return the sentence about slow iterations: `its iterations are slow: their hardware took 0.95 of the whole time,
+    above 0.9`."""
     return f"its iterations are slow: their hardware took {part:.3g} of the whole time, above {threshold:g}"

@@ -1,4 +1,4 @@
-"""Sentences for the events of rules: accounts, partitions, reservations, and what holds a queued job back."""
+"""Sentences for events of the cluster's rules (accounts, partitions, reservations) and for changes of queued jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WaitingEvent = (
 
 
 def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
-    """What the cluster's rules are from here on."""
+    """Return the sentence for a change of the cluster: configuration, accounts, nodes, reservations, quota or usage."""
     match body:
         case events.ClusterConfigured():
             names = listed(each.name for each in body.cluster.partitions)
@@ -66,18 +66,20 @@ def _of_nodes(
     at: Millis,
     zone: tzinfo | None,
 ) -> str:
+    """Return the sentence for a change of reservations, staged copies or nodes."""
     match body:
         case events.ReservationMade():
-            kept = body.reservation
-            span = f"{clock(Millis(kept.start_at), at, zone)} to {clock(Millis(kept.end_at), at, zone)}"
-            return f"reservation {safe(kept.name)} reserves {units.counted(len(kept.nodes), 'node')} from {span}"
+            reservation = body.reservation
+            span = f"{clock(Millis(reservation.start_at), at, zone)} to {clock(Millis(reservation.end_at), at, zone)}"
+            nodes = units.counted(len(reservation.nodes), "node")
+            return f"reservation {safe(reservation.name)} reserves {nodes} from {span}"
         case events.ReservationEnded():
             return f"reservation {safe(body.name)} ended"
         case events.CopyRemoved():
             return f"the copy of {safe(body.what)} {safe(body.source)} was removed"
         case events.NodeDrained():
-            taken = f"; it is taken back at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
-            return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}{taken}"
+            reclaim = f"; it is taken back at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
+            return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}{reclaim}"
         case events.NodeResumed():
             return f"node {safe(body.node)} was given back by {safe(body.by)}"
 
@@ -90,7 +92,7 @@ def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:
 
 
 def waiting_sentence(body: WaitingEvent) -> str:
-    """What changed for a queued job."""
+    """Return the sentence for a change of a queued job."""
     match body:
         case events.DependencyMet():
             return f"no longer waits for {_condition(body.dependency)}"

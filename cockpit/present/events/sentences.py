@@ -1,4 +1,4 @@
-"""One sentence for every event."""
+"""Sentences for events, one for each."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ BindingEvent = events.MemberPlaced | events.BindingGivenUp
 
 
 def bound_sentence(members: Sequence[str]) -> str:
-    """The known event, word for word."""
+    """Return the words for a binding to members of a fleet: exactly the reason and message of the event
+    `ScheduleBindingSucceed`."""
     return f"{REASON}: {safe(binding_message(bindings_of(members)))}"
 
 
 def binding_sentence(body: BindingEvent) -> str:
-    """What a cluster of the fleet said to what was bound to it."""
+    """Return the sentence for a fleet member's answer to a job that was bound to it."""
     match body:
         case events.MemberPlaced():
             nodes = listed(each.node for each in body.placement)
@@ -47,7 +48,7 @@ def _afterwards(body: events.BindingGivenUp) -> str:
 
 
 def member_lines(members: Sequence[Member]) -> list[str]:
-    """How each cluster of a fleet is bound to, as comments of its rules."""
+    """Return one comment line per member of a fleet that names its binding mode, for the file of the rules."""
     return [f"# {safe(each.name)} is bound to by {each.mode}{_because(each)}" for each in members]
 
 
@@ -59,15 +60,15 @@ WorkersEvent = events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft
 
 
 def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str:
-    """What became of some of a running job's workers."""
+    """Return the sentence for a change of some of a running job's workers."""
     match body:
         case events.WorkersAdded():
             nodes = listed(part.node for part in body.placement)
             return f"grows by {units.counted(len(body.placement), 'worker')}: {nodes}"
         case events.WorkersRecalled():
             patience = " at once" if body.kill_at <= at else f", and killed at {clock(body.kill_at, at, zone)}"
-            asked = "is" if len(body.ranks) == 1 else "are"
-            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {asked} recalled{patience}"
+            verb = "is" if len(body.ranks) == 1 else "are"
+            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {verb} recalled{patience}"
         case events.WorkersLeft():
             return f"goes on without {_named(body.ranks)}" + (_off(body) if body.because else "")
         case events.WorkerReplaced():
@@ -89,17 +90,18 @@ _OF_NO_JOB = RuleEvent | events.NodesChanged | events.EngineStarted | events.Eng
 
 
 def event_kind(body: events.EventBody) -> str:
-    """The journal's word for it: `job_submitted`."""
+    """Return the event's name in the journal, such as `job_submitted`."""
     return str(type(body).__struct_config__.tag)
 
 
 def event_job(body: events.EventBody) -> JobId | None:
-    """The job that it is about; None for events of the cluster."""
+    """Return the id of the event's job; None for events of the cluster."""
     return None if isinstance(body, _OF_NO_JOB) else body.job
 
 
 def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
-    """What happened, without the job and the actor: those stand beside it. Times are told relative to the event."""
+    """Return the event's sentence without the job and the actor, which are shown beside it. Times are relative to the
+    event."""
     body = record.body
     match body:
         case events.NodesChanged():
@@ -117,6 +119,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
+    """Return the sentence for an event of one job, by the phase of its life."""
     match body:
         case (
             events.JobSubmitted()
@@ -173,6 +176,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
 
 
 def _before_running(body: _BeforeRunning) -> str:
+    """Return the sentence for an event between a job's submission and its start."""
     match body:
         case events.JobSubmitted():
             return f"was submitted as {safe(body.spec.name)} by {safe(body.submitter.name)}"
@@ -192,6 +196,7 @@ def _before_running(body: _BeforeRunning) -> str:
 
 
 def _before_start(body: _BeforeStart) -> str:
+    """Return the sentence for the result of a check or prolog on a placed job's nodes."""
     match body:
         case events.PrecheckPassed():
             return "its nodes were checked" + (f": {safe(body.found)}" if body.found else "") + _attempt(body.attempt)
@@ -204,6 +209,7 @@ def _before_start(body: _BeforeStart) -> str:
 
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
+    """Return the sentence for an event between a job's placement and its end."""
     match body:
         case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
             return _of_replica(body)
@@ -242,6 +248,7 @@ def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) 
 
 
 def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
+    """Return the sentence for a job's end, or for an event of its hold and its record."""
     match body:
         case events.JobEnded():
             ended = f"ended: {body.state} ({_cause(body.cause)})"

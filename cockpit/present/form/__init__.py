@@ -1,1 +1,1 @@
-"""A job as a form, and what stands beside it."""
+"""The submit form of a job, and the panel beside it."""

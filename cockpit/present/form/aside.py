@@ -1,4 +1,4 @@
-"""What stands beside a form: when the job would start, and what will really be run."""
+"""The panel beside the submit form: the predicted start and the commands that will be run."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ MOST_RANKS: Final = 4
 
 
 def start_line(outlook: Outlook | None, context: Context) -> Line:
-    """`Starts now`, or behind how many and about when. None: not known yet."""
+    """Return the predicted start as a line, such as `Starts now.`; None: not known yet."""
     if outlook is None:
         return line(Span("asking when it would start …", MUTED))
-    said = prediction(outlook, context)
-    return line(Span(f"{said[0].upper()}{said[1:]}.", STRONG))
+    sentence = prediction(outlook, context)
+    return line(Span(f"{sentence[0].upper()}{sentence[1:]}.", STRONG))
 
 
 def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterator[Line]:
-    """The rule that would stop it; none where it starts."""
+    """Yield the reason that would block the job; no lines where it would start now."""
     if outlook is not None and outlook.explanation is not None and not outlook.forecast.now:
         reason = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield from worded(f"{reason[0].upper()}{reason[1:]}.", columns)
         yield line()
 
 
-def brought_lines(found: Brought, columns: int) -> Iterator[Line]:
-    """What a form was filled from, and what of it stands nowhere in it."""
-    if found.what == JOB_FILE:
+def brought_lines(source: Brought, columns: int) -> Iterator[Line]:
+    """Yield the source from which the form was filled, and the parts of it that no field could take."""
+    if source.what == JOB_FILE:
         return
-    yield line(Span("Taken over from ", MUTED), Span(found.what, STRONG))
-    if found.notes:
-        yield line(Span(f"{counted(len(found.notes), 'thing', 'things')} of it could not be carried over:", "warning"))
-    for note in found.notes:
+    yield line(Span("Taken over from ", MUTED), Span(source.what, STRONG))
+    if source.notes:
+        yield line(Span(f"{counted(len(source.notes), 'thing', 'things')} of it could not be carried over:", "warning"))
+    for note in source.notes:
         yield from hung(line(Span(f"  {safe(note)}", "warning")), columns)
     yield line()
 
 
 def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
-    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later. Of a
-    batch that of each task's first rank."""
+    """Yield each rank's final command, placed on the first nodes in service, as the real placement is not known yet.
+    For a batch: the command of each task's first rank."""
     if spec.kind is JobKind.BATCH:
         yield from _task_lines(spec, submitter, nodes, columns)
         return
@@ -101,5 +101,5 @@ def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
 
 
 def text_lines(text: str) -> Iterator[Line]:
-    """A file's."""
+    """Yield the lines of a file's text, harmless."""
     return (line(each) for each in safe_lines(text).splitlines())

@@ -1,4 +1,4 @@
-"""A job as a form: which fields it has, what stands in them, and what is wrong with which."""
+"""The fields of a job's submit form, their texts, and the errors of each."""
 
 from __future__ import annotations
 
@@ -33,30 +33,31 @@ USUAL: Final = (
     *("name", "command", "algorithm", "output", "nodes"),
     *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "terminal", KIND),
 )
-"""Always there,"""
+"""Fields that a new form always has,"""
 EACH_TASKS: Final = ("command", "algorithm")
-"""but for these in a batch."""
+"""except these in a batch, where each task has them."""
 _PATH: Final = re.compile(
     r"(?:the form: )?(?:jobs\[0\]\.)?(?P<path>[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)*)[^:]*: (?P<said>.*)"
 )
 
 
-class Judged(NamedTuple):
-    """What a form comes to."""
+class FormResult(NamedTuple):
+    """Result of reading the form: the job spec, or the errors."""
 
     spec: JobSpec | None
-    """None: something is wrong."""
+    """The job spec; None: the form has errors."""
     errors: Mapping[str, str]
-    """By the path of a field that the form shows."""
+    """Error texts by the path of the form's field."""
     others: tuple[str, ...]
-    """What is wrong with no field of it."""
+    """Errors that belong to none of the form's fields."""
 
 
 class JobForm:
-    """The texts as they were typed. What its fields cannot say is not lost: such a field has a line of its own."""
+    """The form's texts as the user typed them, by path. Values that the form's fields cannot express are kept as fields
+    of their own."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
-        """`values`: as in a job file."""
+        """Fill the form. `values`: with the names of a job file."""
         given = texts_of(values)
         usual = list(USUAL)
         if values.get(KIND) == JobKind.BATCH:
@@ -68,35 +69,36 @@ class JobForm:
         self.texts: dict[str, str] = {**dict.fromkeys(usual, ""), **given}
 
     def add(self, path: str) -> str:
-        """Show another field, empty; of specs and tasks those of one more, behind the last. The path of the first."""
+        """Add an empty field and return its path; for specs and tasks add the fields of one more behind the last, and
+        return the first path."""
         paths = member_paths(path, len(self._numbers(path))) if path in GROUPS else [path]
         self.put(dict.fromkeys(paths, ""))
         return paths[0]
 
     def follow_kind(self) -> bool:
-        """Command and algorithm of a job that becomes a batch are its first task's; those of an only task are the job's
-        when it is a batch no more. Whether fields have changed."""
+        """Move command and algorithm to the first task when the job becomes a batch, and back from an only task when it
+        no longer is one. Return whether fields have changed."""
         batch = self.texts.get(KIND, "").strip() == JobKind.BATCH
         fields = dict(zip(EACH_TASKS, member_paths(TASKS, 0), strict=True))
         names = fields if batch else {task: own for own, task in fields.items()}
-        there = self.texts.keys()
-        if not there & names.keys() or there & {*names.values()} or len(self._numbers(TASKS)) > 1:
+        paths = self.texts.keys()
+        if not paths & names.keys() or paths & {*names.values()} or len(self._numbers(TASKS)) > 1:
             return False
         self.texts = {names.get(path, path): text for path, text in self.texts.items()}
         return True
 
     def put(self, texts: Mapping[str, str]) -> None:
-        """These fields with these texts, each where its like stand."""
+        """Set these fields to these texts; a new field is added behind the other fields of its group."""
         order = [*self.texts]
         for path in texts:
             if path not in order:
-                near = [at for at, other in enumerate(order) if _kin(path, other)]
+                near = [at for at, other in enumerate(order) if _belongs_after(path, other)]
                 order.insert(near[-1] + 1 if near else len(order), path)
         known = {**self.texts, **texts}
         self.texts = {path: known[path] for path in order}
 
     def put_specs(self, specs: Sequence[Mapping[str, object]]) -> None:
-        """These node specs, as in a job file, in the place of those that stand here."""
+        """Replace the form's node specs by these, which have the form of a job file."""
         named = {number for number, spec in enumerate(specs) if "name" in spec}
         fresh = {
             path: text
@@ -113,16 +115,17 @@ class JobForm:
 
     @property
     def first_spec(self) -> str:
-        """The path of what says first which nodes are asked for; empty: nothing does."""
+        """The path of the first field that describes the requested nodes; empty: no field does."""
         return next((path for path in self.texts if _is_in(path, SPECS)), "")
 
     @property
     def specs(self) -> list[int]:
-        """Numbers of the node specs that stand here."""
+        """Numbers of the node specs in the form."""
         return self._numbers(SPECS)
 
     def lead(self, path: str) -> str:
-        """What stands above a field: of several specs, above the first of each."""
+        """Return the heading above a field: `spec 1`, `or spec 2` at each spec's first field where there are several;
+        else empty."""
         member = member_of(path)
         if member is None or member.group != SPECS or len(self.specs) < 2:
             return ""
@@ -135,7 +138,8 @@ class JobForm:
 
     @property
     def absent(self) -> list[str]:
-        """Fields that could be added: a further spec unless they stand in one line; to a batch a task first."""
+        """Return the paths of fields that can be added: for a batch first a further task; a further node spec unless
+        the specs are written on one line; and what the form's node specs do not have yet."""
         batch = self.texts.get(KIND) == JobKind.BATCH
         there = self.texts.keys() | {*(EACH_TASKS if batch else ())}
         named = [Member(SPECS, number, field).path for number in self.specs for field in GROUPS[SPECS]]
@@ -143,48 +147,50 @@ class JobForm:
         return [path for path in paths if path not in there]
 
     def choice(self, path: str) -> str:
-        """What a field is called where one is chosen to be added."""
+        """Return the label of a field in the list of fields to add."""
         member = member_of(path)
         if member is not None:
             return f"{member.group.removesuffix('s')} {member.number + 1}: {title(path)}"
         return f"another {path.removesuffix('s')}" if path in GROUPS else title(path)
 
     def values(self) -> dict[str, object]:
-        """As in a job file."""
+        """Return the form's values with the names of a job file."""
         return values_of(self.texts)
 
-    def judged(self, read: ReadJobs, folder: str) -> Judged:
-        """By the rules of job files; relative paths begin at `folder`."""
+    def read_spec(self, read: ReadJobs, folder: str) -> FormResult:
+        """Read the form by the rules of job files; relative paths begin at `folder`."""
         text = msgspec.json.encode(self.values()).decode()
         try:
             (spec,) = read(SOURCE, text, folder)
         except SpecErrors as wrong:
-            return self.blamed(wrong.errors)
-        return Judged(spec, {}, ())
+            return self.errors_by_field(wrong.errors)
+        return FormResult(spec, {}, ())
 
-    def blamed(self, errors: Sequence[str]) -> Judged:
-        """Each error beside the field whose path leads it; the first where there are several."""
+    def errors_by_field(self, errors: Sequence[str]) -> FormResult:
+        """Return the errors sorted by field: each at the form's field that its path names, and only the first error of
+        a field."""
         at: dict[str, str] = {}
         others: list[str] = []
         for error in errors:
-            path, said = self._place(error)
+            path, text = self._place(error)
             if path:
-                at.setdefault(path, said)
+                at.setdefault(path, text)
             else:
-                others.append(said)
-        return Judged(None, at, tuple(others))
+                others.append(text)
+        return FormResult(None, at, tuple(others))
 
     def _place(self, error: str) -> tuple[str, str]:
-        found = _PATH.fullmatch(error)
-        if found is None:
+        match = _PATH.fullmatch(error)
+        if match is None:
             return "", error.removeprefix(f"{SOURCE}: ")
-        path = self._shown(found["path"])
+        path = self._shown(match["path"])
         near = (path, path.rpartition(".")[0], path.partition("[")[0], path.partition(".")[0])
         shown = next((each for each in near if each in self.texts), "")
-        return (shown, found["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
+        return (shown, match["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
 
     def _shown(self, path: str) -> str:
-        """Specs that are blank are none, so that those behind them have other numbers in a file."""
+        """Return the form's path for a path of the job file, in which blank specs are left out and the others are
+        renumbered."""
         member = member_of(path)
         if member is None or member.group != SPECS:
             return path
@@ -197,7 +203,7 @@ class JobForm:
 
 
 def _is_in(path: str, group: str) -> bool:
-    """Whether it is the group in a line of its own, or a field of an entry."""
+    """Return whether the path is the group as one line, or a field of one of the group's entries."""
     member = member_of(path)
     return path == group or (member is not None and member.group == group)
 
@@ -207,14 +213,15 @@ def _is_of(path: str, group: str, number: int) -> bool:
     return member is not None and (member.group, member.number) == (group, number)
 
 
-def _kin(path: str, other: str) -> bool:
-    """Whether a field belongs behind another: of its own entry, or of one before it."""
+def _belongs_after(path: str, other: str) -> bool:
+    """Return whether a field belongs behind another: they are of one group, and the other's entry is the same or an
+    earlier one."""
     one, two = member_of(path), member_of(other)
     return one is not None and two is not None and one.group == two.group and two.number <= one.number
 
 
 def title(path: str) -> str:
-    """What stands before a field: `card models`, `#1 command` of a task."""
+    """Return the label of a field: `card models`; `#1 command` for a task's field."""
     member = member_of(path)
     if member is None:
         return path.replace("_", " ")
@@ -223,5 +230,5 @@ def title(path: str) -> str:
 
 
 def about(path: str) -> str:
-    """What it is for, in a sentence."""
+    """Return a sentence about the field's purpose."""
     return field_of(path).about

@@ -1,4 +1,4 @@
-"""Entries of the catalogue in a form: what is written into which field when one is chosen, and what names mean."""
+"""Catalogue entries in the submit form: the field that each kind of entry fills, and the node specs behind names."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ FIELD_OF: Final = {
     EntryKind.POOL: "pool",
     EntryKind.PROJECT: "project",
 }
-"""Users stand in no field."""
+"""Path of the form's field for each kind of catalogue entry; user entries have none."""
 _LISTS: Final = frozenset({"datasets", "models", "volumes"})
 
 
 def take_entry(form: JobForm, row: EntryRow) -> str:
-    """Write the entry into its field, which is then shown: the path of it. Of versions the last is meant."""
+    """Write the entry into its field and return the field's path; an entry with versions is written with the
+    last one."""
     path = FIELD_OF[row.entry.kind]
     if isinstance(row.entry, SpecEntry):
         form.put_specs([{"name": row.entry.name}])
@@ -46,20 +47,20 @@ def take_entry(form: JobForm, row: EntryRow) -> str:
 
 
 def _reference(row: EntryRow) -> dict[str, object]:
-    """As a job file writes it."""
-    entry, found = row.entry, dict[str, object]({"name": row.entry.name})
-    written = TABLES[entry.kind].write(entry)
-    if "source" in written:
-        found["source"] = written["source"]
+    """Return the reference to a catalogue entry as a job file writes it."""
+    entry, reference = row.entry, dict[str, object]({"name": row.entry.name})
+    values = TABLES[entry.kind].write(entry)
+    if "source" in values:
+        reference["source"] = values["source"]
     if isinstance(entry, DatasetEntry | ModelEntry) and entry.versions:
-        found["version"] = list(entry.versions)[-1]
+        reference["version"] = list(entry.versions)[-1]
     if entry.kind in {EntryKind.DATASET, EntryKind.ALGORITHM} and row.may is not Access.RW:
-        found["read_only"] = True
-    return found
+        reference["read_only"] = True
+    return reference
 
 
 def with_named_specs(spec: JobSpec, entries: Iterable[AnyEntry]) -> JobSpec:
-    """With what the catalogue says of the node specs that it names."""
+    """Return the spec with each named node spec replaced by the catalogue's node spec of that name."""
     if not any(each.name for each in spec.specs):
         return spec
     known = {each.name: each.spec for each in entries if isinstance(each, SpecEntry)}

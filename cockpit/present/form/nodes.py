@@ -1,4 +1,4 @@
-"""Beside a form: the nodes that the job may be on, idle or tight for what it asks, and what cards are waited for."""
+"""The nodes on which the form's job may run, idle or tight for its request, and the cards that queued jobs request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ IDLE, TIGHT = "○ idle", "◉ tight"
 
 
 def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, float], columns: int) -> Iterator[Line]:
-    """Which nodes have room for one node's part right now, and how many cards of each model are waited for."""
-    idle, tight = _judged(spec, nodes)
+    """Yield the nodes that have room for one node's part of the job now, and the number of requested cards of each
+    model."""
+    idle, tight = _idle_and_tight(spec, nodes)
     yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {len(tight)} tight", MUTED))
     names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
     if names:
@@ -37,8 +38,8 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
 
 
 def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
-    """A table of them, the idle first: used of total, and who is on the cards."""
-    idle, tight = _judged(spec, nodes)
+    """Yield the table of the possible nodes, the idle ones first: used and total amounts, and the card models."""
+    idle, tight = _idle_and_tight(spec, nodes)
     if not idle and not tight:
         yield line(Span("no node that the job asks for is in service", "warning"))
         return
@@ -64,8 +65,9 @@ def _model(row: NodeRow) -> Span:
     return Span(f"  {safe(', '.join(models))}", MUTED)
 
 
-def _judged(spec: JobSpec, nodes: Sequence[NodeRow]) -> tuple[list[NodeRow], list[NodeRow]]:
-    """Of the nodes in service where it may be, and that are big enough: idle and tight ones."""
+def _idle_and_tight(spec: JobSpec, nodes: Sequence[NodeRow]) -> tuple[list[NodeRow], list[NodeRow]]:
+    """Return the idle and the tight nodes among those in service that the job may use and that are big enough when
+    empty."""
     idle: list[NodeRow] = []
     tight: list[NodeRow] = []
     for row in nodes:

@@ -1,4 +1,4 @@
-"""What a form that can be read comes to: what is run, where it may be, or the same as a file."""
+"""Previews of a valid form: the commands, the possible nodes, and the job as a file in several formats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAD: Final = re.compile(r"^jobs\[0\]\.")
 
 
 class Shown(Protocol):
-    """A command and what it reads."""
+    """A command and its standard input."""
 
     @property
     def argv(self) -> Sequence[str]: ...
@@ -38,7 +38,7 @@ HANDED: Final = "What the cluster is handed"
 
 
 class Preview(StrEnum):
-    """In the order in which they are turned over."""
+    """The previews, in the order in which the key switches between them."""
 
     RUNS = "What each rank runs"
     ROOM = "Nodes it may be on"
@@ -61,7 +61,7 @@ def preview_lines(
     read: ReadJobs,
     columns: int,
 ) -> Iterator[Line]:
-    """`known`: the spec with the names of the catalogue looked up, as far as they are known."""
+    """Yield the preview's title and lines. `known`: the spec with catalogue names replaced as far as they are known."""
     yield line(Span(preview, STRONG))
     match preview:
         case Preview.RUNS:
@@ -77,11 +77,12 @@ def preview_lines(
 
 
 def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator[Line]:
-    """What a cluster that takes scripts will really be handed, or why it cannot be. None: not known yet."""
+    """Yield the script that a cluster's submit command receives, or why none can be made. `shown` None: not
+    known yet."""
     yield line(Span(HANDED, STRONG))
     if isinstance(shown, RequestRefused):
-        for said in shown.refusal.message.splitlines():
-            yield from hung(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
+        for text in shown.refusal.message.splitlines():
+            yield from hung(line(Span(safe(_LEAD.sub("", text)), "warning")), columns)
     elif shown is not None:
         yield from wrapped(line(Span(shell_text(shown.argv), ACCENT)), columns)
         for each in text_lines(shown.stdin):
@@ -89,7 +90,7 @@ def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator
 
 
 def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Iterator[Line]:
-    """As other systems would be handed it, and what they have no word for."""
+    """Yield the job in another system's format, and the fields that the format cannot express."""
     from cockpit.formats.foreign.exchange import Form, written
 
     def read(source: str, text: str) -> list[JobSpec]:
@@ -97,10 +98,10 @@ def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Ite
 
     of_kind = Form.CUSTOMJOB if spec.worker_pools else Form.PYTORCHJOB
     try:
-        found = written(spec, of_kind if manifest else Form.SBATCH, read)
+        document = written(spec, of_kind if manifest else Form.SBATCH, read)
     except SpecErrors as wrong:
         yield from (line(Span(safe(each), "warning")) for each in wrong.errors)
         return
-    if found.lost:
-        yield line(Span(f"does not say all of: {safe(', '.join(found.lost))}", "warning"))
-    yield from text_lines(found.text)
+    if document.lost:
+        yield line(Span(f"does not say all of: {safe(', '.join(document.lost))}", "warning"))
+    yield from text_lines(document.text)

@@ -1,4 +1,4 @@
-"""Node specs to choose from: those of the catalogue, and even parts of the nodes there are; by model of card."""
+"""Node specs to choose from, filtered by card model: the catalogue's, and even parts of the existing nodes."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from cockpit.present.tables.nodes import could_hold, fits
 
 GIB: Final = 1024
 PARTS_OF_CPUS: Final = (8, 4, 2, 1)
-"""Of nodes without cards an eighth, a quarter, a half and all."""
+"""Divisors of the CPUs of a node without cards: offers are an eighth, a quarter, a half and all of them."""
 
 
 class SpecChoice(NamedTuple):
-    """One node spec to choose."""
+    """A node spec that the user can choose, with the number of nodes that have room for it."""
 
     id: str
     spec: NodeSpec
-    """What it comes to."""
+    """The node spec of the choice."""
     idle: int
-    """So many nodes hold one right now."""
+    """Number of nodes that have room for one now."""
     tight: int
-    """So many would, if they were empty."""
+    """Number of nodes that would have room for one if they were empty, but have none now."""
 
     @property
     def values(self) -> Mapping[str, object]:
-        """As in a job file: of the catalogue its name alone."""
+        """The spec with the names of a job file; for a spec of the catalogue only its name."""
         return {"name": self.spec.name} if self.spec.name else NODE_SPEC.write(self.spec)
 
 
 class Model(NamedTuple):
-    """A model of card."""
+    """A card model, with the number of its cards and of those that queued jobs request."""
 
     name: str
     cards: int
-    """In service."""
+    """Number of the model's cards in service."""
     waited_milli: int
-    """Thousandths of cards that queued jobs ask for."""
+    """Cards that queued jobs request, in thousandths."""
 
 
 def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[SpecChoice]:
-    """Those of the catalogue first, then the parts of nodes, the most cards first."""
+    """Return the choices: first the catalogue's specs, then parts of nodes, those with the most cards first."""
     up = _in_service(nodes)
     named = [replace(each.spec, name=each.name) for each in entries if isinstance(each, SpecEntry)]
     parts = dict.fromkeys(spec for row in up for spec in _parts(row.node))
@@ -59,20 +59,20 @@ def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[SpecCh
 
 
 def models(nodes: Sequence[NodeRow], demand: Mapping[str, int]) -> list[Model]:
-    """By name."""
-    there = [card.model for row in _in_service(nodes) for card in row.node.cards]
-    return [Model(name, there.count(name), demand.get(name, 0)) for name in sorted({*there, *demand} - {""})]
+    """Return the card models in order of their names."""
+    names = [card.model for row in _in_service(nodes) for card in row.node.cards]
+    return [Model(name, names.count(name), demand.get(name, 0)) for name in sorted({*names, *demand} - {""})]
 
 
 def with_models(every: Iterable[SpecChoice], chosen: Collection[str]) -> list[SpecChoice]:
-    """Those with cards of one of these models; all of them where none is chosen."""
+    """Return the choices that may use cards of one of the chosen models; all choices where no model is chosen."""
     return [each for each in every if not chosen or any(model in chosen for model in each.spec.card_models)]
 
 
-def models_line(found: Sequence[Model], chosen: Collection[str]) -> Line:
-    """`1 ■ A100  24 · 4 queued for`, with the key of each."""
+def models_line(choices: Sequence[Model], chosen: Collection[str]) -> Line:
+    """Return the line of card models, each with its key: `1 ■ A100  24 · 4 queued for`."""
     spans: list[Span] = []
-    for key, model in enumerate(found, 1):
+    for key, model in enumerate(choices, 1):
         mark = "■" if model.name in chosen else "□"
         spans += [Span(f" {key} ", "accent"), Span(f"{mark} {safe(model.name)} ", STRONG if mark == "■" else "")]
         spans.append(Span(f"{model.cards} · {model.waited_milli / WHOLE_CARD:g} queued for   ", MUTED))
@@ -80,7 +80,7 @@ def models_line(found: Sequence[Model], chosen: Collection[str]) -> Line:
 
 
 def offer_cells(offer: SpecChoice) -> list[Line]:
-    """Cards, CPUs, memory, where it fits now, and its name in the catalogue."""
+    """Return the cells of a choice: cards, CPUs, memory, the nodes with room for it, and its name in the catalogue."""
     spec = offer.spec
     cards = f"{units.cards(spec.card_milli)} × {' or '.join(spec.card_models) or 'card'}" if spec.card_milli else "–"
     where = Span(f"○ {offer.idle} idle", "idle") if offer.idle else Span(f"◉ {offer.tight} tight", "tight")
@@ -104,7 +104,8 @@ def _offer(spec: NodeSpec, up: Sequence[NodeRow]) -> SpecChoice:
 
 
 def _parts(node: Node) -> Iterator[NodeSpec]:
-    """Of a node with cards one card, two, four and so on, with as much of the rest."""
+    """Yield parts of a node: with 1, 2, 4 and so on up to all cards of each model, and the same share of the CPUs and
+    memory; without cards, fractions of the node."""
     if not node.cards:
         yield from (_part(node, 1, of) for of in PARTS_OF_CPUS)
         return

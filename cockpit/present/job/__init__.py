@@ -1,1 +1,1 @@
-"""One job in words: the answer panel, its pages and tabs, the list that it stands in."""
+"""One job as text: the answer panel, its pages and tabs, and the job list that shows it."""

@@ -1,6 +1,6 @@
-"""The answer panel: what stands in the way of the job under the cursor, how it gets on, or how it ended.
+"""The answer panel of the job under the cursor: why it waits, its progress, or how it ended.
 
-The first lines matter most: a small screen shows only them.
+The most important lines come first, as a small screen shows only them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cockpit.present.outlook import (
     behind_reason,
     failure_lines,
     moved_lines,
-    told_lines,
+    own_plan_lines,
     until,
     what_if,
 )
@@ -42,7 +42,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
 from cockpit.present.states import seconds_left
-from cockpit.present.workers import LEFT_OVER, below_min
+from cockpit.present.workers import BEST_EFFORT, below_min
 
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
@@ -52,7 +52,7 @@ INDENT = "  "
 
 
 class Around(NamedTuple):
-    """What the panel's text depends on besides the job."""
+    """The context, size and look-ups on which the panel's text depends besides the job."""
 
     context: Context
     columns: int
@@ -107,6 +107,7 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) ->
 
 
 def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of a queued job: the reason, its place, the predicted start, and ways to start sooner."""
     context, explanation = around.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, around)
     first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
@@ -126,7 +127,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if (outlook := _outlook(row, around)) is not None:
         yield from failure_lines(outlook)
         yield from behind_reason(outlook, context)
-        yield from told_lines(outlook, context)
+        yield from own_plan_lines(outlook, context)
         yield from after_lines(outlook, context)
         forecast = _forecast(row, around) or outlook.forecast
         yield from moved_lines(outlook, context, forecast)
@@ -138,7 +139,8 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
 def _best_reason(row: JobRow, around: Around) -> Reason | None:
     """Return the reason why the job waits.
 
-    The row of another scheduler's job (Slurm) has only that scheduler's word; a prediction knows the figures behind it.
+    The row of another scheduler's job (Slurm) has only that scheduler's reason; a prediction adds the figures behind
+    it.
     """
     outlook = _outlook(row, around)
     if isinstance(row.reason, Told) and outlook is not None and outlook.explanation is not None:
@@ -204,7 +206,7 @@ def _waits(row: JobRow, context: Context) -> Line:
 def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
     """Yield the keys that help a job that does not start by itself."""
     if isinstance(row.reason, Held):
-        yield _keys(around, ("hold", "let it go"), ("edit", "edit it"), ("cancel", "cancel it"))
+        yield _keys(around, ("hold", "release it"), ("edit", "edit it"), ("cancel", "cancel it"))
     elif row.reason is not None and _never(row.reason):
         yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
 
@@ -252,12 +254,13 @@ def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.counted_cards(row.card_milli, models)}" if row.card_milli else ""
     nodes = units.counted(row.nodes, "node") if row.workers is None else units.counted(row.nodes, "worker")
-    each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else LEFT_OVER
+    each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else BEST_EFFORT
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
     return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
 
 
 def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of a job that holds resources: its state and end, its progress, warnings, and last log lines."""
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
     words = {
@@ -303,6 +306,7 @@ def _progress(row: JobRow, context: Context) -> Line:
 
 
 def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of an ended job: how it ended, the hold of its containers, and last log lines."""
     context = around.context
     sentence = why(row, context) or ""
     verb = "ended with " if sentence.startswith("exit ") else ""

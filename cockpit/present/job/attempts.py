@@ -1,4 +1,4 @@
-"""What became of a job's attempts before the current or last one, and why it has had several."""
+"""The earlier attempts of a job: how each ended, and why there were several."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
 
 MOST: Final = 5
-"""The last ones are told of."""
+"""Number of attempts that are listed, the last ones."""
 
 
 def attempt_id(row: JobRow) -> str:
-    """`123`; `123#2` once it has begun anew."""
+    """Return the job's id, followed by its attempt from the second one on: `123`, `123#2`."""
     return f"{id_text(row)}#{row.attempt}" if row.attempt > 1 else id_text(row)
 
 
 def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, str]]:
-    """Label and text of each line: what follows a failure, and how it went before; none where there is neither."""
+    """Yield label and text of each line: what happens after a failure, and how earlier attempts ended; nothing without
+    either."""
     if follows := _after_failure(detail.job.spec):
         yield "on failure", follows
     if (resume := detail.job.spec.resume) is not None and resume.performance is not None:
@@ -44,7 +45,7 @@ def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, st
     retries = f" · {retry_words(detail.row.retries)}" if detail.row.retries is not None else ""
     yield "attempts", f"{len(earlier) + 1}{retries}"
     for attempt in earlier[-MOST:]:
-        yield f"attempt #{attempt.number}", _told(attempt, context)
+        yield f"attempt #{attempt.number}", _outcome_text(attempt, context)
 
 
 def _after_failure(spec: JobSpec) -> str:
@@ -60,7 +61,7 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"up to {count} times"
 
 
-def _told(attempt: Attempt, context: Context) -> str:
+def _outcome_text(attempt: Attempt, context: Context) -> str:
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     lasted = "never started"
     if starts:
@@ -71,7 +72,7 @@ def _told(attempt: Attempt, context: Context) -> str:
 
 
 def _why_over(attempt: Attempt) -> str:
-    """Of one that failed how, of any other why."""
+    """Return why an attempt ended: the exit of the first replica that failed, or another cause."""
     if attempt.cause is not EndCause.EXIT and attempt.cause is not None:
         lost = next((each.exit.lost for each in attempt.replicas if each.exit is not None and each.exit.lost), "")
         return safe(lost) or ended_words(attempt.cause)

@@ -1,4 +1,4 @@
-"""The tasks of a batch, on the page of each of them."""
+"""The tasks of a batch, for the page of each task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ TIME_COLUMN: Final = 2
 
 
 def batch_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
-    """Harmless lines: how far the batch is, where it writes, and each task; none for a job that is of no batch."""
+    """Yield harmless lines: the batch's progress, its output folder, and each task; no lines for a job outside
+    batches."""
     if not detail.tasks or detail.batch is None or detail.row.array is None:
         return
     number = detail.row.array.array
@@ -46,7 +47,7 @@ def batch_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
 
 
 def progress_words(tasks: tuple[JobRow, ...]) -> str:
-    """`1 of 3 tasks has ended: 1 succeeded, 2 running`."""
+    """Return the progress of the tasks: `1 of 3 tasks has ended: 1 succeeded, 2 running`."""
     counts = Counter(row.state for row in tasks)
     ended = sum(row.ended_at is not None for row in tasks)
     states = ", ".join(f"{counts[state]} {state}" for state in JobState if counts[state])

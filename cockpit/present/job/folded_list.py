@@ -1,4 +1,4 @@
-"""A job list with one row for each array or heterogeneous job, until somebody wants to see its parts."""
+"""A job list with one row for each array or heterogeneous job, until the user unfolds it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _NOTHING: Final[frozenset[object]] = frozenset({(), None})
 
 
 class FoldedList:
-    """What `jobs` shows, folded. A folded row is known by its array's id, which is that of its first task; so a cursor
-    there stays where it is when the array is unfolded. An array of which one task is shown is not folded.
-    """
+    """The rows that `jobs` shows, folded. A folded row has its array's id, which is that of its first task; so a cursor
+    on it stays in place when the array is unfolded. An array with only one task shown is not folded."""
 
     def __init__(self, jobs: JobList) -> None:
         self.jobs = jobs
@@ -34,26 +33,27 @@ class FoldedList:
         self._array_of: dict[JobId, JobId] = {}
         self._unfolded: set[JobId] = set()
         self._bundles: dict[JobId, JobRow] = {}
-        """By array: rows that stand for several tasks, which are rows of their own while the array is unfolded."""
+        """Rows for several tasks, by the array's id; while the array is unfolded each task has its own row in
+        `jobs`."""
         self._of: tuple[Sequence[JobId], int] = ((), -1)
-        """The order that is folded below, and its length: it may have grown since."""
+        """The order that was folded last, and its length then, as it may have grown since."""
         self._order: list[JobId] = []
         self._groups: dict[JobId, list[JobId]] = {}
-        """Shown tasks by array."""
+        """Ids of the shown tasks, by the array's id."""
         self._known: Counter[JobId] = Counter()
-        """How many tasks of each array are listed, shown or not."""
+        """Number of listed tasks of each array, hidden ones included."""
         self._places: dict[JobId, int] | None = None
 
     @property
     def order(self) -> Sequence[JobId]:
-        """The ids that are shown."""
+        """Ids of the shown rows, in order."""
         if not self._array_of:
             return self.jobs.order
         self._refresh()
         return self._order
 
     def place(self, row_id: JobId) -> int | None:
-        """Where it is shown; None when it is not."""
+        """Return the row's place in the shown order; None when it is not shown."""
         if not self._array_of:
             return self.jobs.place(row_id)
         self._refresh()
@@ -62,45 +62,46 @@ class FoldedList:
         return self._places.get(row_id)
 
     def row(self, row_id: JobId) -> JobRow | None:
-        """The row that is shown under this id, or a job's own."""
+        """Return the row that is shown under this id, or the job's own row."""
         if self.is_folded(row_id):
             return folded(self.behind(row_id), self._gone(row_id))
         return self.jobs.row(row_id)
 
     def tasks(self, job: JobId) -> list[JobId]:
-        """The shown tasks of the array that this is one of, or the id of; empty: of none, or it is alone."""
+        """Return the shown tasks of the array with this id or this task; empty: the job is in no array, or
+        alone there."""
         if not self._array_of:
             return []
         self._refresh()
         tasks = self._groups.get(self._array_of.get(job, job), [])
         return tasks if self._may_fold(self._array_of.get(job, job)) else []
 
-    def acted_on(self, row_id: JobId) -> list[JobRow]:
-        """The jobs that an act on a row is about. Of an array those that have not ended, where there are any; what is
-        done to the first component of a heterogeneous job is done to all."""
+    def action_targets(self, row_id: JobId) -> list[JobRow]:
+        """Return the jobs to which an action on the row applies. For an array: the tasks that have not ended, or all
+        where all have. For a heterogeneous job: the first component, as actions on it apply to all."""
         rows = self.behind(row_id)
         live = [row for row in rows if row.ended_at is None] or rows
         return live[:1] if live and live[0].component is not None else live
 
     def behind(self, row_id: JobId) -> list[JobRow]:
-        """The jobs that a row stands for: one, or the shown tasks of an array. Of an id that is gone: none."""
+        """Return the jobs that a row represents: one job, or the shown tasks of an array; empty for an unknown id."""
         ids = self._groups[row_id] if self.is_folded(row_id) else (row_id,)
         return [row for each in ids if (row := self.jobs.row(each)) is not None]
 
     def speaker(self, row_id: JobId) -> JobRow | None:
-        """The job that a row is about: its own, or the task that speaks for its array."""
+        """Return the row of the job whose values the row shows: its own, or that of a task of its array."""
         row = self.row(row_id)
         return self.jobs.row(row.speaker) if isinstance(row, FoldedRow) else row
 
     def is_folded(self, row_id: JobId) -> bool:
-        """Whether there is one row for the array of this id."""
+        """Return whether the array of this id is shown as one row."""
         if not self._array_of:
             return False
         self._refresh()
         return row_id not in self._unfolded and self._may_fold(row_id)
 
     def _may_fold(self, array: JobId) -> bool:
-        """Whether its shown tasks can be one row."""
+        """Return whether the array's shown tasks can be one row."""
         return self._rows_fold(self._groups.get(array, []), array)
 
     def _rows_fold(self, tasks: Sequence[JobId], array: JobId) -> bool:
@@ -110,37 +111,40 @@ class FoldedList:
         return row is not None and folds([row], self._gone(array))
 
     def _gone(self, array: JobId) -> int:
-        """How many of its tasks have ended so long ago that nobody lists them; 0 where a filter hides others too."""
+        """Return the number of the array's tasks that ended so long ago that they are not listed; 0 where a filter
+        hides others too."""
         tasks = self._groups[array]
+        # While a filter hides listed tasks, these cannot be distinguished from tasks that are no longer listed.
         row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
         if row is None or row.array is None or array in self._bundles:
             return 0
         return max(0, row.array.count - len(tasks))
 
     def shown_as(self, job: JobId) -> JobId:
-        """The row in which a job is shown: its own, or its array's."""
+        """Return the id of the row in which the job is shown: its own, or its array's."""
         array = self._array_of.get(job)
         return array if array is not None and self.is_folded(array) else job
 
     def toggle(self, row_id: JobId) -> JobId | None:
-        """Unfold the array of this row, or fold it; the row to stand on then. None: it is of no array."""
+        """Unfold or fold the row's array, and return the id of the row for the cursor; None: the row belongs to no
+        array."""
         self._refresh()
         array = self._array_of.get(row_id, row_id if row_id in self._groups else None)
         if array is None:
             return None
         self._unfolded ^= {array}
         if (bundle := self._bundles.get(array)) is not None:
-            come, goes = [bundle], [row.id for row in expanded(bundle)]
+            added, removed = [bundle], [row.id for row in expanded(bundle)]
             if array in self._unfolded:
-                come, goes = expanded(bundle), [bundle.id]
-            self._note(come)
-            self.jobs.apply(come, goes)
+                added, removed = expanded(bundle), [bundle.id]
+            self._note(added)
+            self.jobs.apply(added, removed)
         self._of = ((), -1)
         self._refresh()
         return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
-        """As `JobList.apply`; what changes of a task that is folded away changes its array's row."""
+        """Apply a change of rows like `JobList.apply`; a change of a folded task changes its array's row."""
         rows, gone = self._spread(list(changed), list(removed))
         self._note(rows)
         for job in gone:
@@ -148,17 +152,20 @@ class FoldedList:
         return self._shown(self.jobs.apply(rows, gone))
 
     def replace_all(self, rows: Iterable[JobRow]) -> Changes:
-        """Start over with these; what was unfolded stays so."""
+        """Replace all rows; unfolded arrays stay unfolded."""
         self._array_of, self._bundles = {}, {}
         listed, _ = self._spread(list(rows), [])
         self._note(listed)
         return self._shown(self.jobs.replace_all(listed))
 
     def _spread(self, rows: list[JobRow], gone: list[JobId]) -> tuple[list[JobRow], list[JobId]]:
-        """The same with a row for each task of an array that is unfolded; those that are none any more are gone."""
+        """Return the changed and removed rows with each row for several tasks split into a row per task where its array
+        is unfolded. Tasks that such a row no longer represents are added to the removed ones."""
         if not self._bundles and not any(row.tasks for row in rows):
             return rows, gone
         shown, before = [], {each.id: array for array, each in self._bundles.items()}
+        # A row for several tasks that is removed or replaced may have represented tasks that no row has now. While
+        # its array is unfolded these have rows in `jobs`, which must be removed too.
         lost = [self._bundles.pop(before[job]) for job in gone if job in before]
         for row in rows:
             whole = group_of(row) if row.tasks else None
@@ -168,9 +175,9 @@ class FoldedList:
             lost += [self._bundles[whole]] if whole in self._bundles else []
             self._bundles[whole] = row
             shown += expanded(row) if whole in self._unfolded else [row]
-        there = {row.id for row in shown}
+        shown_ids = {row.id for row in shown}
         tasks = (task.id for bundle in lost for task in expanded(bundle))
-        return shown, [*(job for job in gone if job not in there), *(job for job in tasks if job not in there)]
+        return shown, [*(job for job in gone if job not in shown_ids), *(job for job in tasks if job not in shown_ids)]
 
     def _note(self, rows: Sequence[JobRow]) -> None:
         self.used |= {name for name in _NOTED - self.used if set(map(attrgetter(name), rows)) - _NOTHING}
@@ -183,7 +190,9 @@ class FoldedList:
         return Changes(list(dict.fromkeys(map(self.shown_as, changes.changed))), changes.order_changed)
 
     def _refresh(self) -> None:
+        """Compute the folded order again where the order of `jobs` has changed since."""
         jobs = self.jobs.order
+        # `Ordered.move` appends new last ids to the same list, so the length must be compared too.
         if self._of[0] is jobs and self._of[1] == len(jobs):
             return
         self._of, self._places, self._groups = (jobs, len(jobs)), None, {}
@@ -193,5 +202,6 @@ class FoldedList:
                 groups.setdefault(array, []).append(job)
         self._known = Counter(array_of.values())
         folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
+        # A folded array is shown at the place of its first shown task, with the array as id.
         heads = {groups[array][0]: array for array in folds}
         self._order = [heads.get(job, job) for job in jobs if array_of.get(job) not in folds or job in heads]

@@ -1,5 +1,5 @@
-"""What a kept job costs (cards, and on a cluster that keeps whole allocations the CPUs too, are billed meanwhile), and
-why one is not kept that asked for it."""
+"""Sentences about a held job: what it costs (its cards are billed, and its CPUs too where the cluster holds whole
+allocations), and why a job that requested a hold is not held."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _UNCOVERED: Final = {
 
 
 def uncovered_words(job: Job) -> str:
-    """`Nothing of it is kept: its time limit ended the script that would have kept its nodes too.`; empty where that is
-    not so."""
+    """Return the sentence `No container is held: its time limit ended the script that would have held its nodes.`;
+    empty where that is not the case."""
     wanted = job.spec.terminal and job.spec.debug_hold.allocation is HoldAllocation.KEEP
     if not wanted or job.state not in ENDED or job.held_until is not None:
         return ""
@@ -32,7 +32,8 @@ def uncovered_words(job: Job) -> str:
 
 
 def cost_words(job: Job, now: Millis) -> str:
-    """`2 cards and 8 CPUs stay its own and are billed: 1.9 card-hours until then`; empty where nothing does."""
+    """Return what a held job costs: `2 cards and 8 CPUs stay its own and are billed: 1.9 card-hours until then`; empty
+    where it holds nothing."""
     hold, placed = job.spec.debug_hold, job.attempt.placement if job.attempt is not None else ()
     if job.held_until is None or not placed:
         return ""

@@ -1,5 +1,5 @@
-"""The Replicas tab of a job's page: where each rank is and how it went, then what each container is started with: its
-files, its environment and its final command, computed as the engine computes them."""
+"""The Replicas tab of a job's page: the node and state of each rank, then each container's files, environment and final
+command, computed as the engine computes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOT_PLACED: Final = "It has not been placed yet; the first tab says why. Once it
 
 
 def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield the tab's harmless lines."""
     attempt = detail.job.attempt
     if attempt is None:
         yield line(Span(INDENT + NOT_PLACED, MUTED))
@@ -61,6 +61,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
+    """Yield the table of replicas: node, cards, start, limits and state of each."""
     places = attempt.places
     recalled = {each.rank for each in job.leaving}
     rows = [
@@ -86,13 +87,13 @@ def _replica(replica: Replica, place: Allocation | None, context: Context, recal
 
 
 def _slots(place: Allocation | None) -> str:
-    """`1, 2` whole cards, `1(2)` the second slice of the first."""
+    """Return the cards of an allocation: `1, 2` for whole cards, `1(2)` for the second slice of the first card."""
     parts = place.slices if place is not None else ()
     return ", ".join(f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in parts) or "–"
 
 
 def _files(job: Job) -> Iterator[Line]:
-    """What each container shows of the machine beside its system."""
+    """Yield the paths that each container shares with the machine, and its image."""
     spec = job.spec
     rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
     rows += [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
@@ -103,6 +104,7 @@ def _files(job: Job) -> Iterator[Line]:
 
 
 def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
+    """Yield the launch plan of each rank; the environment that all have in common comes first, once."""
     plans = dict(_plans(job, attempt, around))
     known = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
     common = dict(set.intersection(*(set(plan.env.items()) for plan in known))) if len(known) > 1 else {}
@@ -125,7 +127,8 @@ def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
 
 
 def _command(plan: LaunchPlan) -> Iterator[Line]:
-    """What runs; before it what the variables in it were filled into, where there are any."""
+    """Yield the command that runs; before it the command with variables where they were replaced, then files
+    and hints."""
     if words_of(plan.command) != list(plan.argv):
         yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
     yield line(Span(f"{INDENT}  runs  ", MUTED), shell_text(plan.argv))
@@ -137,7 +140,7 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
 
 
 def _plans(job: Job, attempt: Attempt, around: Around) -> Iterator[tuple[int, LaunchPlan | str]]:
-    """Of each rank, or why it cannot be told."""
+    """Yield each rank's launch plan, or the sentence why it cannot be computed."""
     for place in attempt.everybody:
         node = around.node(place.node)
         replica = ReplicaId(job.id, attempt.number, place.rank)

@@ -1,6 +1,7 @@
 """The model behind the Jobs view: rows by id, and which of them are shown in what order.
 
-A hundred thousand rows, of which a thousand change each second: what changes is moved, nothing is sorted again.
+The list is made for a hundred thousand rows, of which a thousand change each second: changed rows are moved, and the
+list is never sorted as a whole for them.
 """
 
 from __future__ import annotations
@@ -28,26 +29,27 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Column, Context
 
 Key = Any
-"""What compares with every other key."""
+"""A sort key: a value that can be compared with every other key of the list."""
 Id = TypeVar("Id")
 
 
 class Ordered(Generic[Id]):
-    """`ids` is what to read, `move` what changes it. They are given in the order of their keys."""
+    """Ids in the order of their sort keys: `ids` is read, `move` changes it."""
 
     def __init__(self, keys: list[Key], ids: list[Id]) -> None:
         self.ids = ids
         self._keys = keys
 
     def place(self, key: Key) -> int | None:
-        """Where the id with that key stands."""
+        """Return the place of the id with that key; None: no such key."""
         place = bisect_left(self._keys, key)
         return place if place < len(self._keys) and self._keys[place] == key else None
 
     def move(self, gone: Iterable[Key], come: Iterable[tuple[Key, Id]]) -> None:
-        """Take out the ids with these keys (each must be there), then put in these."""
+        """Remove the ids with the keys in `gone` (each must be in the list), then insert those in `come`."""
         cuts = [(bisect_left(self._keys, key), True) for key in gone]
         new = sorted(come, key=itemgetter(0))
+        # New jobs come last in most orders: appending does not copy a hundred thousand ids.
         if not cuts and (not self._keys or not new or self._keys[-1] < new[0][0]):
             self.ids += [each for _, each in new]
             self._keys += [key for key, _ in new]
@@ -61,18 +63,19 @@ T = TypeVar("T")
 
 
 def _edited(old: list[T], edits: Sequence[tuple[int, bool]], new: Sequence[T]) -> list[T]:
-    """`edits`: ascending places, each with whether the element there goes; else the next new one comes before it."""
+    """Return the list with the edits applied. `edits`: ascending places, each with True to remove the element there, or
+    False to insert the next element of `new` before it."""
     edited: list[T] = []
     coming = iter(new)
-    done = 0
-    for place, goes in edits:
-        edited += old[done:place]
-        done = place
-        if goes:
-            done += 1
+    position = 0
+    for place, removes in edits:
+        edited += old[position:place]
+        position = place
+        if removes:
+            position += 1
         else:
             edited.append(next(coming))
-    edited += old[done:]
+    edited += old[position:]
     return edited
 
 
@@ -85,22 +88,23 @@ PREPARED_AT_ONCE: Final = 1_000
 
 
 class Changes(NamedTuple):
-    """What a delta did to what is shown."""
+    """Effect of a delta on the shown rows."""
 
     changed: list[JobId]
-    """Shown rows whose cells may differ."""
+    """Ids of shown rows whose cells may differ."""
     order_changed: bool
 
 
 class JobList:
-    """`context` gives the moment that filters and derived columns are judged at; `renew` judges again.
+    """Rows by id, filtered and sorted. `context` gives the moment as of which filters and derived columns are
+    evaluated; `renew` evaluates them again.
 
-    A row is as it was as long as `row` gives the same object. Rows without another order stand in that of submission.
+    While `row` returns the same object, the row has not changed. Rows without another order are in order of submission.
     """
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
-        self._judged = context
+        self._order_context = context
         self._rows: dict[JobId, JobRow] = {}
         self._counts: Counter[str] = Counter()
         self._saved = saved
@@ -109,36 +113,38 @@ class JobList:
         self._filter = compile_filter("", JOBS)
         self._order: list[JobId] = []
         self._ordered: Ordered[JobId] | None = Ordered([], [])
-        """`_order` with its keys; None until somebody needs those."""
+        """`_order` with its sort keys; None until they are needed."""
         self._places: dict[JobId, int] | None = None
-        """Of `_order` while it has no keys, once somebody asks: ten times faster than making those."""
+        """Places in `_order` while it has no sort keys, computed when first needed: ten times faster than computing the
+        keys."""
         self.sort_column = ""
         self.descending = False
         self.mine = False
         self.largest_id = 0
-        """Of the jobs that have been here."""
+        """Largest id among all jobs that have been in the list."""
         self._age: Callable[[JobRow], int] = _id
-        """What rows without another order stand by: ids alone, until one has been here that they do not order."""
+        """Function that gives the sort key of rows without another order: the id, until a job has been in the list
+        whose id does not give the order of submission."""
 
     @property
     def order(self) -> Sequence[JobId]:
-        """The ids that are shown."""
+        """Ids of the shown rows, in order."""
         return self._order
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Of all jobs, shown or not, by state."""
+        """Number of jobs by state, hidden ones included."""
         return +self._counts
 
     def row(self, job: JobId) -> JobRow | None:
         return self._rows.get(job)
 
     def rows(self) -> Collection[JobRow]:
-        """All of them, shown or not."""
+        """All rows, hidden ones included."""
         return self._rows.values()
 
     def place(self, job: JobId) -> int | None:
-        """Where it is shown; None when it is not."""
+        """Return the job's place in the shown order; None when it is not shown."""
         row = self._rows.get(job)
         if row is None:
             return None
@@ -149,11 +155,13 @@ class JobList:
         return self._places.get(job)
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
-        """Take over rows that are new or different, and forget those that are gone."""
+        """Apply a delta: insert or replace the changed rows, and remove the rows with the ids in `removed`."""
         now = _by_id(changed)
-        self._mind_tasks(now)
+        self._switch_to_seniority(now)
         ordered = self._keyed()
         before = [*filter(None, map(self._rows.get, chain(now, removed)))]
+        # These keys must be computed before `_take` replaces the rows: ids are found in the order by the keys of
+        # their old rows.
         old = {job: key for job, key in self._keys_by_id(before).items() if ordered.place(key) is not None}
         self._take(before, now)
         new = self._keys_by_id(self._passing(now.values()))
@@ -165,7 +173,7 @@ class JobList:
         return Changes(list(new), bool(gone or come))
 
     def replace_all(self, rows: Iterable[JobRow]) -> Changes:
-        """Start over with these."""
+        """Replace all rows."""
         self._rows = {}
         self._counts.clear()
         self._memory.clear()
@@ -173,15 +181,17 @@ class JobList:
         return Changes(list(self._rows), self.renew())
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Set the filter. Raises `FilterError`; then nothing has changed."""
         self._filter = compile_filter(text, JOBS, self._memory, self._saved)
         longer = _ONE_WORD.fullmatch(self._text) is not None and _ONE_WORD.fullmatch(text) is not None
+        # A longer word can only match rows that the shorter one matched, so the others need no second look.
         narrower = longer and text.startswith(self._text)
         self._text = text
         self._arrange([self._rows[job] for job in self._order] if narrower else self._rows.values())
 
     def prepare_search(self) -> Iterator[None]:
-        """Read what the first word would have to wait for, in pieces of a few milliseconds."""
+        """Cache the search texts of all rows, in pieces of a few milliseconds, so that the first search does
+        not wait."""
         rows = list(self._rows.values())
         for start in range(0, len(rows), PREPARED_AT_ONCE):
             self._memory.texts(rows[start : start + PREPARED_AT_ONCE], self._context())
@@ -192,17 +202,19 @@ class JobList:
         self.renew()
 
     def sort_by(self, column: str, *, descending: bool) -> None:
-        """By the column of this name; empty: in order of submission."""
+        """Sort by the column of this name; empty: in order of submission."""
         self.sort_column, self.descending = column, descending
         self.renew()
 
     def renew(self) -> bool:
-        """Judge everything as of now, and whether that shows other rows or another order: times go on by themselves."""
+        """Evaluate filter and order as of now, and return whether the shown rows or their order differ: times change
+        without a delta."""
         before = self._order
         self._arrange(self._rows.values())
         return self._order != before
 
     def _take(self, before: Iterable[JobRow], now: Mapping[JobId, JobRow]) -> None:
+        """Replace the rows in `before` by those in `now`, and update the counts and the search cache."""
         for row in before:
             self._counts[row.state] -= 1
             self._memory.forget(row.id)
@@ -210,20 +222,25 @@ class JobList:
                 del self._rows[row.id]
         self._counts.update(map(_state, now.values()))
         self._rows |= now
-        self._mind_tasks(now)
+        self._switch_to_seniority(now)
         self.largest_id = max(self.largest_id, max(now, default=0))
 
-    def _mind_tasks(self, now: Mapping[JobId, JobRow]) -> None:
-        """The id itself is ten times faster than `seniority`: it does where no scheduler names tasks by two numbers."""
+    def _switch_to_seniority(self, now: Mapping[JobId, JobRow]) -> None:
+        """Change to `seniority` as sort key once a scheduler names tasks by two numbers. Until then the id is the key,
+        which is ten times faster."""
         if self._age is _id and is_apart(max(now, default=0)):
             self._age = _seniority
             self._arrange([self._rows[job] for job in self._order])
 
     def _arrange(self, rows: Iterable[JobRow]) -> None:
+        """Filter and sort these rows as of now; the result is the shown order."""
         context = self._context()
-        self._judged = lambda: context
+        # Deltas must compute keys as of this moment, too: with the times of a later one, bisection would not find
+        # rows.
+        self._order_context = lambda: context
         passing = self._passing(rows)
         ages = list(map(self._age, passing))
+        # Rows nearly always come in order of submission, which is cheap to find out by numbers alone.
         if ages != sorted(ages):
             passing.sort(key=self._age)
         submitted = list(map(_id, passing))
@@ -254,10 +271,10 @@ class JobList:
         return dict(zip(map(_id, rows), self._keys(rows), strict=True))
 
     def _keys(self, rows: Sequence[JobRow]) -> list[Any]:
-        """What the rows are ordered by: the sorted column as of the moment it was sorted, then seniority."""
+        """Return the sort keys of rows: the facts of the sorted columns as of the moment of sorting, then seniority."""
         parts: list[list[Any]] = [list(map(self._age, rows))]
         for column, descending in self._sorting():
-            parts[:0] = key_parts(column, column.facts(rows, self._judged()), descending=descending)
+            parts[:0] = key_parts(column, column.facts(rows, self._order_context()), descending=descending)
         return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""One job as a page to read: the sentence first, then facts, replicas, the kept container, last lines, events."""
+"""One job's page: first the sentence, then facts, replicas, the held container, last log lines and events."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from cockpit.present.spans import Line, plain
 from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
-from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
+from cockpit.present.workers import BEST_EFFORT, replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
 TERMINAL: Final = "the terminal that it was started from"
-"""Where a job writes that has no file."""
+"""Words for the output of a job without a log file."""
 
 KINDS: Final = {
     JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
@@ -56,7 +56,7 @@ _OPEN_TO_MEMBERS = {
 
 
 def job_page(detail: JobDetail, context: Context) -> list[str]:
-    """Harmless lines."""
+    """Return the page as harmless lines."""
     sections = (
         head(detail, context),
         priority(detail),
@@ -71,14 +71,14 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
     )
     lines: list[str] = []
     for section in sections:
-        found = list(section)
-        if found:
-            lines += ["", *found] if lines else found
+        part = list(section)
+        if part:
+            lines += ["", *part] if lines else part
     return lines
 
 
 def head(detail: JobDetail, context: Context) -> Iterator[str]:
-    """Which job, in what state, and why."""
+    """Yield the job's id, name, user and state, then the reason, its place in the queue and its predicted start."""
     row = detail.row
     state = f"{GLYPHS[row.state]} {state_text(row, context)}"
     yield f"{attempt_id(row)} {safe(row.name)} · {safe(row.user)} · {state}"
@@ -88,8 +88,8 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.explanation is not None and detail.explanation.place is not None:
         yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
     if row.queued and (forecast := context.forecasts.get(row.id)) is not None:
-        said = starts(forecast, context)
-        yield f"{said[0].upper()}{said[1:]}."
+        start = starts(forecast, context)
+        yield f"{start[0].upper()}{start[1:]}."
         yield from map(_as_sentence, (*bound_lines(forecast, context), *no_bound_lines(forecast)))
 
 
@@ -99,12 +99,12 @@ def _as_sentence(words: Line) -> str:
 
 
 def priority(detail: JobDetail) -> Iterator[str]:
-    """What makes its place in the queue: a bar for each factor."""
+    """Yield the parts of the job's priority, one bar for each factor."""
     yield from map(plain, priority_lines(detail))
 
 
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:
-    """What was asked for and what became of it."""
+    """Yield the job's request, and what it received and used."""
     spec, row = detail.job.spec, detail.row
     yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
@@ -133,7 +133,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
 
 
 def _output_facts(job: Job) -> Iterator[str]:
-    """The folder for results; of a batch script the folder that it runs in, and the files that it writes into."""
+    """Yield the job's output folder; for a batch script its working folder and its output files."""
     if job.spec.script is None:
         yield _fact("output", safe(job.spec.output) or TERMINAL)
         return
@@ -146,7 +146,7 @@ def _output_facts(job: Job) -> Iterator[str]:
 
 
 def _trial(sweep: Sweep, task: ArrayTask) -> str:
-    """`3 of 12: lr=0.1 layers=4`."""
+    """Return the number and values of a trial: `3 of 12: lr=0.1 layers=4`."""
     if not has_trial(sweep, task.index):
         return no_trial(sweep, task.index)
     values = " ".join(f"{safe(name)}={safe(value)}" for name, value in trial_values(sweep, task.index).items())
@@ -154,14 +154,14 @@ def _trial(sweep: Sweep, task: ArrayTask) -> str:
 
 
 def _mounted(each: Reference) -> str:
-    """`corpus v1 = /data/corpus/1 (read-only)`; a folder without a name is its path."""
+    """Return a mounted folder: `corpus v1 = /data/corpus/1 (read-only)`; for a folder without a name its path."""
     name = " ".join(filter(None, (each.name, getattr(each, "version", ""))))
     where = safe(f"{name} = {each.folder}" if name else each.folder)
     return where + (" (read-only)" if getattr(each, "read_only", isinstance(each, Model)) else "")
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
-    """A line for each container of the last attempt, and one for what it used."""
+    """Yield a line for each container of the last attempt, and one for its measured use."""
     attempt = detail.job.attempt
     if attempt is None:
         return
@@ -215,7 +215,7 @@ def events(detail: JobDetail, context: Context) -> Iterator[str]:
 
 
 def asked_for(job: Job) -> str:
-    """`2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
+    """Return the job's request: `2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
     each = " with " if job.spec.nodes == 1 else ", each with "
     first = replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
     others = Counter(job.spec.helpers).items()
@@ -224,7 +224,7 @@ def asked_for(job: Job) -> str:
 
 def _node_spec(spec: NodeSpec) -> str:
     named = f"{safe(spec.name)}: " if spec.name else ""
-    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [LEFT_OVER]
+    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [BEST_EFFORT]
     if spec.card_milli:
         parts.append(units.counted_cards(spec.card_milli, listed(spec.card_models, "or")))
     return f"{named}{', '.join(parts[:-1])}{' and ' if len(parts) > 1 else ''}{parts[-1]}"
@@ -236,6 +236,7 @@ def _ahead(detail: JobDetail) -> str:
 
 
 def _times(detail: JobDetail, context: Context) -> str:
+    """Return the times of submission, start and end, and the run time with its limit."""
     row = detail.row
     parts = [f"submitted {clock(row.submitted_at, context.now, context.zone)}"]
     if row.started_at is not None:
@@ -249,6 +250,7 @@ def _times(detail: JobDetail, context: Context) -> str:
 
 
 def _replica(replica: Replica, place: Allocation | None, context: Context) -> str:
+    """Return one replica's node, cards, start, exit and limits."""
     parts = [] if place is None else [safe(place.node) + _cards(place)]
     if replica.started_at is not None:
         parts.append(f"started {clock(replica.started_at, context.now, context.zone)}")
@@ -263,7 +265,7 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
 
 
 def _used(use: ReplicaUse) -> str:
-    """What one replica really used so far, as far as somebody measures."""
+    """Return one replica's measured use so far; `n/a` where nothing is measured."""
     parts = [] if use.cpu_ms is None else [f"{units.duration(use.cpu_ms // 1000)} CPU time"]
     if use.peak_memory_mib is not None:
         parts.append(f"{units.memory(use.peak_memory_mib)} at most")

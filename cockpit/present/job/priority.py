@@ -1,4 +1,5 @@
-"""The Priority tab of a job's page: its place, a bar of what its priority is made of, and of what each part comes."""
+"""The Priority tab of a job's page: its place in the queue, a bar of its priority's parts, and how each part is
+computed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
-"""Of the bar: a longer one is not read at a glance."""
+"""Largest width of the bar in terminal columns; a longer bar cannot be read at a glance."""
 PART_COLUMNS: Final = 20
 WAITS_NO_LONGER: Final = "It waits no longer: a priority counts only among jobs that wait."
 HELD: Final = "It is held, and not considered until it is released."
@@ -30,7 +31,7 @@ SET: Final = "An administrator set it: its factors do not count."
 
 
 def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines; for each queue in which it waits one bar and one table."""
+    """Yield harmless lines: one bar and one table for each queue in which the job waits."""
     if not detail.row.queued:
         yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
         return
@@ -39,15 +40,16 @@ def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield line(Span(f"{INDENT}place ", MUTED), Span(place, STRONG), Span(" in the queue", MUTED))
         if ahead := tuple(ahead_of_it(detail.explanation, around, INDENT)):
             yield ahead
-    told = [each for each in detail.priority if says_something(each)]
-    if not told:
+    breakdowns = [each for each in detail.priority if says_something(each)]
+    if not breakdowns:
         yield line(Span(INDENT + (HELD if detail.job.held_by else IN_ORDER), MUTED))
-    for breakdown in told:
+    for breakdown in breakdowns:
         yield line()
         yield from _made_of(breakdown, around)
 
 
 def _made_of(breakdown: Breakdown, around: Around) -> Iterator[Line]:
+    """Yield the priority in one queue: its total, its bar and its table."""
     where = Span(f" in {safe(breakdown.partition)}" if breakdown.partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
     if breakdown.direct:
@@ -60,7 +62,8 @@ def _made_of(breakdown: Breakdown, around: Around) -> Iterator[Line]:
 
 
 def _table(breakdown: Breakdown, around: Around) -> Iterator[Line]:
-    """`▆ fair share  0.59 × 20 000 = 11 800 ━━━━`, the factor that adds most first; also those that add nothing."""
+    """Yield the table of factors, the largest contribution first, including weighted factors that add nothing: `▆ fair
+    share  0.59 × 20 000 = 11 800 ━━━━`."""
     counting = (
         part for part in breakdown.parts if part.contribution or (part.weight and part.name is not FactorName.SITE)
     )
@@ -93,5 +96,5 @@ def _adds_least(part: Part) -> float:
 
 
 def _raw(raw: float) -> str:
-    """Aligned at the point; what a flag leaves raw has more before it."""
+    """Return a raw factor with four digits, so that the points of a column are aligned."""
     return f"{raw:.4f}"

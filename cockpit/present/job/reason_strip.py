@@ -1,4 +1,4 @@
-"""The strip of reasons over the time that a job waited: what stood in its way, when, and for how long."""
+"""The strip of reasons over a job's waiting time: what blocked the job, when, and for how long."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
 MOST_LINES: Final = 12
-"""Changes that are told in words; the strip has all."""
+"""Number of changes that are listed in words; the strip shows all."""
 BLOCK: Final = "▆"
 ROLES: Final = tuple(f"hue{number}" for number in range(8))
-"""Colours that are told apart, one for each kind of reason in the order in which they came."""
+"""Colour roles of the kinds of reasons, in the order in which the kinds first occurred."""
 UNSEEN: Final = "·"
 UNSEEN_WORDS: Final = "not seen by this engine"
 UNRECORDED_WORDS: Final = "no cockpit was connected"
@@ -40,7 +40,7 @@ Signs = dict[Hashable, Span]
 
 
 class Stretch(NamedTuple):
-    """A part of the waiting time in which one thing stood in the way; None: nobody looked."""
+    """A part of the waiting time with one reason; None: the reason was not recorded."""
 
     since: Millis
     until: Millis
@@ -48,7 +48,7 @@ class Stretch(NamedTuple):
 
 
 def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """The strip and its legend; nothing of a job that did not wait, or of which nothing was seen."""
+    """Yield the strip and its legend; no lines for a job that did not wait, or without any recorded reason."""
     since, until = waiting_time(detail, around.context.now)
     stretches = list(_stretches(detail, since, until))
     if until <= since or not any(each.reason for each in stretches):
@@ -69,7 +69,8 @@ _WAITS_AGAIN: Final = events.JobRequeued | events.PrologFailed | events.Precheck
 
 
 def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
-    """Of its last wait: from when it was queued until it was placed, or ended without that, or now."""
+    """Return the start and end of the job's last wait: from when it was queued to its placement, else its end, else
+    now."""
     job, attempt = detail.job, detail.job.attempt
     again = (each.at for each in detail.events if isinstance(each.body, _WAITS_AGAIN))
     queued = [job.submitted_at, *again]
@@ -90,7 +91,7 @@ def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[Stre
 
 
 def _signs(stretches: Sequence[Stretch], *, letters: bool) -> Signs:
-    """How each kind of reason looks."""
+    """Return the sign of each kind of reason."""
     kinds = dict.fromkeys(_kind(each.reason) for each in stretches if each.reason is not None)
     signs: Signs = {None: Span(UNSEEN, "free")}
     for number, kind in enumerate(kinds):
@@ -103,12 +104,13 @@ def _sign(stretch: Stretch, signs: Signs) -> Span:
 
 
 def _kind(reason: Reason) -> Hashable:
-    """Another scheduler's reasons are told apart by its words."""
+    """Return the kind of a reason, which decides its colour: the code for another scheduler's reasons, else the
+    type."""
     return reason.code if isinstance(reason, Told) else type(reason)
 
 
 def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator[Span]:
-    """Each stretch as long as its part of the time, and none, however short, without a column."""
+    """Yield the strip's spans, each as long as its part of the time and at least one column."""
     counts = apportioned([max(each.until - each.since, 1) for each in stretches], columns, least=1)
     for each, count in zip(stretches, counts, strict=True):
         sign = _sign(each, signs)
@@ -116,11 +118,12 @@ def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator
 
 
 def _legend(stretches: Sequence[Stretch], signs: Signs, around: Around, unseen: str) -> Iterator[Line]:
+    """Yield a line for each of the last parts of the wait; unrecorded parts below a minute are left out."""
     context = around.context
-    told = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
-    if len(told) > MOST_LINES:
-        yield line(Span(f"{INDENT}… {len(told) - MOST_LINES} before that", MUTED))
-    shown = told[-MOST_LINES:]
+    entries = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
+    if len(entries) > MOST_LINES:
+        yield line(Span(f"{INDENT}… {len(entries) - MOST_LINES} before that", MUTED))
+    shown = entries[-MOST_LINES:]
     clocks = [clock(each.since, context.now, context.zone) for each in shown]
     lengths = [units.spoken((each.until - each.since) // 1000) for each in shown]
     room = widest(lengths)

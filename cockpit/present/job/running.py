@@ -1,4 +1,4 @@
-"""What a running job really uses, and what a person should know before it is too late."""
+"""The measured use of a running job, and warnings while the user can still act."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 INDENT: Final = "  "
 SOON_SECONDS: Final = 300
 SOON_PART: Final = 0.05
-"""Of the time limit, where that is longer."""
+"""Part of the time limit that counts as soon, where it is longer than `SOON_SECONDS`."""
 NEARLY_ALL: Final = 0.9
-"""Of the memory that a replica may have."""
+"""Part of a replica's memory limit at which a warning is shown."""
 SOFT: Final = "soft"
-"""How limits begin that no cgroup enforces."""
+"""Prefix of limits that no cgroup enforces."""
 NO_CONTAINER: Final = "plain processes, not a container"
-"""Stands in what is said of the limits of a job that has none."""
+"""Words in place of the limits for a job that runs without a container."""
 
 
 def running_lines(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
-    """Harmless lines: alerts, if there is reason for any; then of the fullest replica what it uses of what it has."""
+    """Yield harmless lines: warnings first, then the use and the limits of the replica whose memory is fullest."""
     measured = list(_measured(detail))
     for sentence in (*_of_speed(row), *_of_time(row, context), *_of_memory(measured), *_of_limits(detail)):
         yield line(Span(f"{INDENT}⚠ {sentence}", "warning"))

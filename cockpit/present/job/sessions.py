@@ -1,4 +1,4 @@
-"""Sessions: jobs of the kind interactive, as people read of them."""
+"""Sentences about sessions, which are jobs of the kind interactive."""
 
 from __future__ import annotations
 
@@ -21,36 +21,37 @@ LASTS: Final = "idle or not; its resources stay allocated until it ends"
 
 
 def command_words(command: str) -> str:
-    """What a job runs."""
+    """Return the job's command, harmless; a job without one gets `NO_COMMAND`."""
     return safe(command) if command else NO_COMMAND
 
 
 def lasting_words(job: JobId, spec: JobSpec) -> str:
-    """How long it is there."""
+    """Return the sentence about the longest duration of a session."""
     return f"Session {job} lasts at most {units.duration(spec.time_limit_seconds)}, {LASTS}."
 
 
 def leaving_words(job: JobId, *, keeps: bool) -> str:
-    """What becomes of it when the shell in it is left."""
+    """Return the sentence about what leaving the session's shell does to the session."""
     if keeps:
         return f"Leaving this shell keeps it: `cockpit shell {job}` enters it again, `cockpit cancel {job}` ends it."
     return "Leaving this shell (exit, Ctrl-D) ends it; --keep would keep it."
 
 
 def waiting_words(detail: JobDetail, context: Context, key: str) -> str:
-    """What is to be known of a session that was just submitted, and is not entered now."""
+    """Return the sentence about a newly submitted session that is not opened now: its state, and how to open it
+    later."""
     row = detail.row
     if row.ended_at is not None:
         return f"session {job_words(row.id)} has ended already: {why(row, context) or row.state}"
     if row.state is JobState.RUNNING:
         return f"session {job_words(row.id)} runs; its page shows its address once it has printed one"
-    said = why(row, context)
+    reason = why(row, context)
     entering = f"; {key} enters it once it runs" if key else ""
-    return f"session {job_words(row.id)} is {row.state}{f': {said}' if said else ''}{entering}"
+    return f"session {job_words(row.id)} is {row.state}{f': {reason}' if reason else ''}{entering}"
 
 
 def address_words(job: JobId, address: str) -> str:
-    """Where a notebook is reached; without an address: that it has not said so yet."""
+    """Return the sentence with a notebook's address; without an address, that it has not printed one yet."""
     if not address:
         return (
             f"It has printed no address yet: `cockpit job {job}` shows it once it has, `cockpit logs {job}` all else."

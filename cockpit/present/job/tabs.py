@@ -1,4 +1,4 @@
-"""The tabs of a job's page as lines with roles."""
+"""The tabs of a job's page, as lines with colour roles."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
-"""What others wrote stays a line a line."""
+"""Tabs whose lines are not wrapped, so that each line of the original stays one line."""
 INDENT = "  "
 
 
 def head_line(detail: JobDetail, around: Around) -> Line:
-    """Which job, whose, in what state; at the right its place in the queue."""
+    """Return the line with the job's id, name, user and state; at the right its place in the queue."""
     row = detail.row
     state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
     left = line(
@@ -50,12 +50,13 @@ def head_line(detail: JobDetail, around: Around) -> Line:
 
 
 def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
-    """The lines of a tab other than the logs, which are followed. Sentences are not cut at the edge."""
+    """Return the lines of a tab other than the logs, which are followed live. Sentences are wrapped at the edge."""
     lines = _MAKERS[tab](detail, around)
     return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, around.columns)]
 
 
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Yield the Why tab: the panel's text, the priority, the facts, and the tasks or trials."""
     yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
     yield line()
     if made_of := list(priority_lines(detail)):
@@ -73,7 +74,7 @@ def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
-    """The job file that would ask for the same, as `cockpit submit` reads it."""
+    """Yield the job file that would submit an equal job, as `cockpit submit` reads it."""
     from cockpit.formats.job.specfile import spec_as_yaml
 
     attempt, specs = detail.job.attempt, detail.job.spec.specs
@@ -86,7 +87,7 @@ def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
 
 
 def _record(detail: JobDetail, _: Around) -> Iterator[Line]:
-    """What the engine keeps of the job, as it keeps it."""
+    """Yield the engine's record of the job as indented JSON."""
     text = msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode()
     for each in text.split("\n"):
         name, colon, value = each.partition(": ")
@@ -97,7 +98,8 @@ def _record(detail: JobDetail, _: Around) -> Iterator[Line]:
 
 
 def _yaml_line(text: str) -> Line:
-    """A field's name in the accent, its value as text, list marks and blocks quiet."""
+    """Return a line of YAML with roles: the field's name in the accent, its value as text, list marks and
+    blocks muted."""
     rest = text.lstrip(" -")
     lead, (name, colon, value) = text[: len(text) - len(rest)], rest.partition(":")
     is_field = colon and name.replace("_", "").isalnum() and (not value or value.startswith(" "))
@@ -107,6 +109,7 @@ def _yaml_line(text: str) -> Line:
 
 
 def _events(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Yield the Events tab: the strip of reasons, then the job's events."""
     context = around.context
     yield from strip_lines(detail, around)
     rows = [

@@ -1,4 +1,4 @@
-"""The Terminal tab of a job's page: whether one can get into its container, by which key, and who has been inside."""
+"""The Terminal tab of a job's page: whether its container can be entered, by which key, and who has entered it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNWATCHED: Final = "The engine does not record when a shell ends."
 
 
 def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield the tab's harmless lines."""
     row, attempt = detail.row, detail.job.attempt
     if attempt is None or not (row.held_until is not None or row.state is JobState.RUNNING):
         gone = uncovered_words(detail.job) or GONE
@@ -44,6 +44,7 @@ def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Line]:
+    """Yield the key that opens a shell in a container, the containers, and the hold."""
     row = detail.row
     key = around.keys.get("shell", ":shell")
     which = "its container" if len(attempt.replicas) == 1 else "one of its containers; you choose which"
@@ -61,6 +62,7 @@ def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Lin
 
 
 def _kept(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:
+    """Yield what a held container still has, and for how long it is held."""
     placement = detail.job.attempt.placement if detail.job.attempt is not None else ()
     cards = "held for it" if detail.job.spec.debug_hold.cards == "keep" else "free"
     its_cards = f" and its cards are {cards}" if any(each.slices for each in placement) else ""
@@ -81,6 +83,7 @@ def _files(detail: JobDetail) -> str:
 
 
 def _entered(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Yield the shells that were opened in the job's containers."""
     context = around.context
     opened = [(each, each.body) for each in detail.events if isinstance(each.body, events.ShellOpened)]
     if not opened:

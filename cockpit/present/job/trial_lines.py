@@ -1,4 +1,4 @@
-"""The trials of a sweep, on the page of each of them."""
+"""The trials of a sweep, for the page of each trial."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIME_COLUMN: Final = 3
 
 
 def trial_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
-    """Harmless lines: how far the sweep is, and each trial; none for a job that is of no sweep."""
+    """Yield harmless lines: the sweep's progress and each trial; no lines for a job outside sweeps."""
     sweep = detail.job.spec.sweep
     if sweep is None or not detail.tasks or detail.row.array is None:
         return

@@ -1,4 +1,4 @@
-"""The Usage tab of a job's page: what it was given, for how long, and what it really used where that is measured."""
+"""The Usage tab of a job's page: its allocations, for how long it held them, and its measured use."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ UNMEASURED: Final = "Its use is not known: containers are not measured here."
 NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
 
 
-class Given(NamedTuple):
-    """One attempt: what it held, and from when to when."""
+class AttemptUse(NamedTuple):
+    """One attempt with its allocations and the time that it held them."""
 
     number: int
     placement: Placement
     since: Millis
     until: Millis
     parts: Sequence[tuple[Allocation, int]]
-    """What each of its replicas held, and for how many milliseconds."""
+    """Each replica's allocation, and the milliseconds for which it held it."""
 
     def hours(self, amount: Callable[[Allocation], float]) -> str:
-        """So much of something, times hours."""
+        """Return the sum over the replicas of an amount times the hours held, with two digits."""
         return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
 def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield the tab's harmless lines."""
     row = detail.row
     yield _fact("asked for", asked_for(detail.job))
-    attempts = list(given(detail, around.context.now))
+    attempts = list(attempt_uses(detail, around.context.now))
     if not attempts:
         yield line()
         yield line(Span(INDENT + NOT_YET, MUTED))
@@ -67,8 +67,8 @@ def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from _measured(detail, around)
 
 
-def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
-    """Every attempt that the record or the events still tell of, the first one first."""
+def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
+    """Yield each attempt that the record or the events still contain, the first one first."""
     attempt = detail.job.attempt
     if attempt is None:
         return
@@ -77,13 +77,13 @@ def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
             until = _ended(detail, body.attempt, record.at)
             parts = [(part, until - record.at) for part in body.placement]
-            yield Given(body.attempt, body.placement, record.at, until, parts)
+            yield AttemptUse(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
     over = not detail.row.holds
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
     since = min(starts, default=attempt.placed_at)
-    yield Given(attempt.number, attempt.placement, since, until, attempt.held(since, until))
+    yield AttemptUse(attempt.number, attempt.placement, since, until, attempt.held(since, until))
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
@@ -92,6 +92,7 @@ def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
 
 
 def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Yield the run time with its part of the time limit; no line for a job that has not started."""
     row = detail.row
     elapsed = elapsed_seconds(row, around.context)
     if elapsed is None:
@@ -103,8 +104,8 @@ def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield (label, Span(f"{units.duration(elapsed)} "), *filled, share)
 
 
-def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
-    """A row an attempt; what is given counts, used or not."""
+def _hours(attempts: list[AttemptUse], around: Around) -> list[tuple[str, ...]]:
+    """Return one row per attempt; what was allocated counts, busy or not."""
     context = around.context
     return [
         (
@@ -127,7 +128,7 @@ def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def why_unknown(detail: JobDetail) -> str:
-    """Why there are no figures of what it uses: a sentence."""
+    """Return the sentence that says why the job's use is not known."""
     if not detail.row.holds:
         return GONE
     attempt = detail.job.attempt
@@ -136,7 +137,7 @@ def why_unknown(detail: JobDetail) -> str:
 
 
 def _allocation(part: Allocation) -> str:
-    """`n01: 4 CPUs, 16G, 2 cards`."""
+    """Return an allocation: `n01: 4 CPUs, 16G, 2 cards`."""
     words = [units.counted(part.cpus, "CPU"), units.memory(part.memory_mib)]
     if part.card_milli:
         number = units.cards(part.card_milli)

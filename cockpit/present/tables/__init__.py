@@ -1,1 +1,1 @@
-"""The tables: which columns jobs, nodes, holds and events have."""
+"""The tables, with the columns of jobs, nodes, holds, events and all other rows."""

@@ -1,4 +1,5 @@
-"""Accounting: the columns of ended jobs, sums of them and card-hours for every output, and the panel about a name."""
+"""Accounting: the columns of ended jobs, of their sums and of card-hours for every output, and the panel about
+a name."""
 
 from __future__ import annotations
 
@@ -29,13 +30,14 @@ INDENT = "  "
 
 
 def _of_jobs(*names: str, wide: bool = False) -> tuple[Column, ...]:
-    """The job list's, where they say something of a job that has ended."""
+    """Return those columns of the job list that apply to an ended job."""
     named = {column.id: column for column in JOBS.columns}
     return tuple(replace(of_the_row(named[name]), wide=wide) for name in names)
 
 
 def _two_digits(derive: Callable[[Any, Context], float]) -> Callable[[Any, Context], str]:
-    """So that figures stand under each other."""
+    """Return a function that formats the derived figure with two digits, so that the figures of a column are
+    aligned."""
     return lambda row, context: f"{derive(row, context):.2f}"
 
 
@@ -63,7 +65,7 @@ def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: boo
 
 
 def _mean_busy(job: EndedJob, _: Context) -> float | None:
-    """Of the CPUs that it held, how many were kept busy, in percent."""
+    """Return the mean percentage of its CPUs that the job kept busy; None: not measured."""
     return None if job.cpu_ms is None or not job.cpu_held_ms else round(100 * job.cpu_ms / job.cpu_held_ms, 1)
 
 
@@ -166,13 +168,13 @@ SUMS: Final = TableView(
 
 
 class Shown(NamedTuple):
-    """What the cells of a row depend on besides it."""
+    """The sign and unit on which the cells of a row depend besides it."""
 
     sign: Sign
     cards: bool
-    """Card-hours are drawn, else CPU-hours."""
+    """Whether the figures are card-hours, else CPU-hours."""
     letters: bool
-    """Colours are not seen."""
+    """Whether letters stand for colours, as the terminal shows none."""
 
 
 def _name_cell(row: Held, shown: Shown) -> Line:
@@ -204,7 +206,7 @@ HOURS: Final = TableView(
     name="accounting-hours",
     key=attrgetter("name"),
     help="Card-hours and CPU-hours over days",
-    empty="Nobody held anything in that time. --days 90 looks further back.",
+    empty="No job held resources in that time. --days 90 shows a longer time.",
     columns=(
         Column(
             "name",
@@ -244,7 +246,7 @@ def _chart(row: Held) -> str:
 
 
 def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
-    """`12 345.6 card-hours in the last 30 days, by user`."""
+    """Return the title of a chart: `12 345.6 card-hours in the last 30 days, by user`."""
     cards = in_cards(rows)
     total = sum(sum(amounts(row, cards=cards)) for row in rows)
     return f"{tenths(total)} {'card' if cards else 'CPU'}-hours in the last {counted(days, 'day')}, by {by}"
@@ -253,7 +255,8 @@ def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
 def spending_answer(
     row: Held, begins: Sequence[datetime], by: By, keys: Mapping[str, str], columns: int, *, cards: bool
 ) -> Iterator[Line]:
-    """Harmless lines about one name. `begins`: of each stretch; `cards`: card-hours are drawn, else CPU-hours."""
+    """Yield harmless lines about one name. `begins`: the beginning of each interval; `cards`: show card-hours, else
+    CPU-hours."""
     unit, figures = "card-hours" if cards else "CPU-hours", amounts(row, cards=cards)
     total = sum(figures)
     held = f"  held {tenths(total)} {unit}, {row.share:.1f}% of all."

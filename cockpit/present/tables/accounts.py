@@ -28,17 +28,17 @@ OPEN, FOLDED = "▾ ", "▸ "
 
 
 def level_fs(row: AccountRow, _: Context) -> float | None:
-    """JSON has no infinity: what used nothing has none there."""
+    """Return the level fair share; None where it is infinite, as nothing was used: JSON has no infinity."""
     return None if row.level_fs is None or isinf(row.level_fs) else round(row.level_fs, 6)
 
 
 def level_words(row: AccountRow, _: Context) -> str:
-    """As sshare writes it, shorter."""
+    """Return the level fair share as sshare writes it, with fewer digits; a dash where there is none."""
     return NOTHING if row.level_fs is None else f"{row.level_fs:.4g}"
 
 
 def tree_name(row: AccountRow, _: Context) -> str:
-    """The account, set in as deep as it stands; a user's one deeper than the account, as in sshare."""
+    """Return the account's name, indented by its depth; a user's row is one deeper than its account, as in sshare."""
     return f"{INDENT * row.depth}{safe(row.association.account)}"
 
 
@@ -57,18 +57,18 @@ def _shares_cell(row: AccountRow, _: AccountTree) -> Line:
 
 
 def _usage_cell(row: AccountRow, _: AccountTree) -> Line:
-    """Of all usage."""
+    """Return the cell with the association's part of all usage, as percentage and bar."""
     role = "tight" if is_over(row) else "running"
     return (Span(f"{percent(row.norm_usage):>5} "), *bar(row.norm_usage, BAR_COLUMNS, role))
 
 
 def percent(part: float) -> str:
-    """`41%`; what is little but not nothing: `<1%`."""
+    """Return a part as a percentage: `41%`; `<1%` for a small part above 0."""
     return "<1%" if 0 < part < 0.005 else f"{part:.0%}"
 
 
 def is_over(row: AccountRow) -> bool:
-    """It used more than its share."""
+    """Return whether the association used more than its share; false for root."""
     return row.effective_usage > row.norm_shares and row.depth > 0
 
 
@@ -279,28 +279,28 @@ ACCOUNTS: Final = TableView(
 
 
 class AccountTree:
-    """Rows by the keys of their associations, parents before what is below them. While a filter holds, what is above
-    a matching row is shown too, and nothing is folded.
-    """
+    """Account rows by association key, parents before their children. While a filter is set, the accounts above a
+    matching row are shown too, and nothing is folded."""
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
         self._saved = saved
         self._rows: dict[AssocKey, AccountRow] = {}
         self._above: dict[AssocKey, tuple[AssocKey, ...]] = {}
-        """Of each row: the accounts above it, root first."""
+        """Keys of the accounts above each row, root first."""
         self._parents: frozenset[AssocKey] = frozenset()
         self._folded: set[AssocKey] = set()
         self._filter_text = ""
         self._filter = compile_filter("", ACCOUNTS)
         self._held: dict[AssocKey, int] = {}
         self.days = 0
-        """Over which `held` counts; 0: nobody has counted yet."""
+        """Number of days over which `held` sums; 0: no usage is known yet."""
         self._order: list[AssocKey] = []
         self._places: dict[AssocKey, int] = {}
 
     def take(self, rows: Sequence[AccountRow]) -> tuple[list[AssocKey], bool]:
-        """The rows that differ from the last ones, and whether rows came, went or moved."""
+        """Replace the rows; return the keys of those that differ from the last ones, and whether the order has
+        changed."""
         fresh = {row.association.key: row for row in rows}
         changed = [key for key, row in fresh.items() if self._rows.get(key) != row]
         self._rows, self._above = fresh, dict(_chains(rows))
@@ -311,7 +311,7 @@ class AccountTree:
         return changed, self._order != before
 
     def spend(self, spending: Spending) -> None:
-        """What was held lately, for `held`."""
+        """Take over the usage of recent days, for `held`."""
         self.days = len(spending.stretches)
         self._held = {}
         own = {(row.association.account, row.association.user): key for key, row in reversed(self._rows.items())}
@@ -323,17 +323,17 @@ class AccountTree:
                     self._held[key] = self._held.get(key, 0) + each.card_milli_ms
 
     def held(self, key: AssocKey) -> int:
-        """Thousandths of a card × milliseconds, with what is below it."""
+        """Return what the association and those below it held, in thousandths of a card × milliseconds."""
         return self._held.get(key, 0)
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Set the filter. Raises `FilterError`; then nothing has changed."""
         self._filter = compile_filter(text, ACCOUNTS, saved=self._saved)
         self._filter_text = text
         self._arrange()
 
     def fold(self, key: AssocKey) -> bool:
-        """Hide what is below an account, or show it again; False: there is nothing below it."""
+        """Fold or unfold an account; False: there is nothing below it."""
         if key not in self._parents:
             return False
         self._folded ^= {key}
@@ -341,7 +341,7 @@ class AccountTree:
         return True
 
     def fold_all(self) -> None:
-        """Only what is right below root, or everything again."""
+        """Fold everything below the accounts right under root, or unfold everything where anything is folded."""
         below_root = {key for key in self._parents if self._above[key]}
         self._folded = set() if self._folded else below_root
         self._arrange()
@@ -351,18 +351,18 @@ class AccountTree:
         return self._order
 
     def place(self, key: AssocKey) -> int | None:
-        """Where in `order` the row stands; None when it is gone, folded away or filtered out."""
+        """Return the row's place in `order`; None when it no longer exists, or is folded or filtered out."""
         return self._places.get(key)
 
     def row(self, key: AssocKey) -> AccountRow | None:
         return self._rows.get(key)
 
     def rows(self) -> Sequence[AccountRow]:
-        """All of them, shown or not."""
+        """All rows, hidden ones included."""
         return list(self._rows.values())
 
     def above(self, key: AssocKey) -> Sequence[AssocKey]:
-        """The accounts above a row, root first."""
+        """Return the keys of the accounts above a row, root first."""
         return self._above.get(key, ())
 
     def is_parent(self, key: AssocKey) -> bool:
@@ -373,7 +373,7 @@ class AccountTree:
 
     @property
     def only_root(self) -> bool:
-        """Nobody has added anything yet."""
+        """Return whether the tree has only root and its users, as no account was added yet."""
         return all(row.association.account == "root" for row in self._rows.values())
 
     def _arrange(self) -> None:
@@ -382,14 +382,14 @@ class AccountTree:
 
     def _shown(self) -> Iterator[AssocKey]:
         if self._filter_text:
-            found = [row.association.key for row in self._filter.passing(self._rows.values(), self._context())]
-            wanted = {*found, *(above for key in found for above in self._above[key])}
+            passing = [row.association.key for row in self._filter.passing(self._rows.values(), self._context())]
+            wanted = {*passing, *(above for key in passing for above in self._above[key])}
             return (key for key in self._rows if key in wanted)
         return (key for key in self._rows if self._folded.isdisjoint(self._above[key]))
 
 
 def _chains(rows: Sequence[AccountRow]) -> Iterator[tuple[AssocKey, tuple[AssocKey, ...]]]:
-    """By the depths of rows that stand in the tree's order."""
+    """Yield each row's key with the keys of the accounts above it. `rows` are in the order of the tree."""
     chain: list[AssocKey] = []
     for row in rows:
         del chain[row.depth :]
@@ -400,7 +400,7 @@ def _chains(rows: Sequence[AccountRow]) -> Iterator[tuple[AssocKey, tuple[AssocK
 def place_answer(
     place: AccountRow | Qos | None, tree: AccountTree, keys: Mapping[str, str], columns: int
 ) -> Iterator[Line]:
-    """Harmless lines about what is under the cursor. `keys`: of actions by id."""
+    """Yield harmless lines about the row under the cursor. `keys`: the first key of each action by the action's id."""
     if isinstance(place, Qos):
         yield from qos_answer(place, tree.rows(), keys, columns)
     elif place is not None:
@@ -411,7 +411,8 @@ def place_answer(
 def account_answer(
     row: AccountRow, above: Sequence[AccountRow], keys: Mapping[str, str], columns: int, held: str = ""
 ) -> Iterator[Line]:
-    """Harmless lines. `above`: the accounts above it, root first; `keys`: of actions by id; `held`: lately."""
+    """Yield harmless lines about an association. `above`: the accounts above it, root first; `keys`: the first key of
+    each action by the action's id; `held`: the words for what it held in recent days."""
     each = row.association
     left = line(Span(safe(each.user or each.account), ACCENT), Span(f"  {_shares_words(row, above)}", STRONG))
     does = "its jobs" if each.user else "fold"
@@ -426,7 +427,7 @@ def account_answer(
 
 
 def _held_words(row: AccountRow, tree: AccountTree) -> str:
-    """In the last days, used or not; empty where nobody has counted."""
+    """Return the words for the card-hours held in recent days, busy or not; empty where no usage is known."""
     hours = grouped(card_hours(tree.held(row.association.key)))
     return f"{hours} card-hours in the last {counted(tree.days, 'day')}" if tree.days else ""
 
@@ -442,6 +443,7 @@ def _shares_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
 
 
 def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
+    """Return the usage in words, and what it means for the place of the association's jobs."""
     used = f"{grouped(row.used)} billing-seconds, {percent(row.norm_usage)} of all"
     if not above or row.level_fs is None:
         factor = "" if row.fair_share is None else f"; fair share {row.fair_share:.4f}"
@@ -456,7 +458,8 @@ def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
 
 
 def _qos_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
-    """Where it has none of its own, those of the nearest account above that has."""
+    """Return the association's QOS and default QOS; without its own, those of the nearest account above that
+    has some."""
     own = row.association.qos
     giver = next((each.association for each in reversed(above) if each.association.qos), None)
     if own:
@@ -481,7 +484,8 @@ def _more(row: AccountRow) -> Iterator[Line]:
 
 
 def first_account_lines(keys: Mapping[str, str], *, locked: str) -> Iterator[Line]:
-    """Where root is alone. `locked`: why this person may not change that; empty when they may."""
+    """Yield the lines for a tree that has only root. `locked`: why the user may not change accounts; empty: the user
+    may."""
     command = keys.get("command", ":")
     yield line()
     yield line(Span("   There are no accounts yet: use is not counted, and no limits apply.", STRONG))

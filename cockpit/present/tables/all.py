@@ -1,4 +1,4 @@
-"""Every table by its name."""
+"""All tables by their names."""
 
 from __future__ import annotations
 

@@ -21,37 +21,38 @@ UNMEASURED, HARDWARE_SLICED = "n/a", "n/a (MIG)"
 
 
 class CardState(StrEnum):
-    """What becomes of a card or a part of one. Being given to somebody is not the same as being busy."""
+    """Allocation state of a card or a part of one. An allocated card need not be busy."""
 
     ALLOCATED = "allocated"
     KEPT = "kept"
-    """By the container of a failed job."""
+    """Held by the container of a failed job."""
     FREE = "free"
     STRANDED = "stranded"
-    """Free, yet of no use to anybody in sight."""
+    """Free, but of no use to any known request."""
     OUT = "out of service"
-    """Free, on a node that takes no jobs."""
+    """Free, but on a node that takes no jobs."""
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole card, one slice of a card, or what is free of one."""
+    """A whole card, one slice of a card, or the free part of a card."""
 
     node: Node
     card: Card
     slot: int | None = None
-    """From 0; None: the whole card, or what is free of one that is shared freely."""
+    """Number of the slice from 0; None: the whole card, or the free part of a card without fixed slices."""
     milli: int
     state: CardState
     job: JobId | None = None
-    """None: nobody's. 0: a job that the asker may not see."""
+    """The job that holds it; None: no job; 0: a job that the user may not see."""
     name: str = ""
     user: str = ""
     load: int | None = None
-    """Percent, of the whole card; None: nobody knows."""
+    """Percentage of the whole card that is busy; None: not measured."""
 
     @property
     def key(self) -> tuple[int, int]:
-        """Where on its node it is; of a card that is shared freely, what is left comes after its slices."""
+        """The card's index and the slice's number; the free part of a card without fixed slices comes after its
+        slices."""
         if self.slot is not None:
             return self.card.index, self.slot
         return self.card.index, -1 if self.whole else WHOLE_CARD
@@ -62,7 +63,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def card_rows(row: NodeRow, requests: Requests) -> list[CardRow]:
-    """Of one node, card by card: its slices in the order of their slots, then what is free."""
+    """Return a node's rows card by card: the slices in the order of their slots, then the free part."""
     usable = usable_cards(row, requests) if requests else {card.index for card in row.node.cards}
     loads = {load.card: load.percent for load in row.loads}
     return [
@@ -81,18 +82,20 @@ def _free_state(row: NodeRow, card: Card, usable: set[int]) -> CardState:
 
 
 def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[CardRow]:
+    """Return the card's parts: those in use, and the free slots or the free rest."""
     uses = [use for use in row.slices if use.card == card.index]
     left = free_milli(row, card)
     slots: list[int | None] = [None] if left else []
     if left and card.slices and (uses or card.slice_uuids):
-        taken = {use.slot for use in uses}
-        slots, left = [slot for slot in range(card.slices) if slot not in taken], slot_milli(card)
+        used_slots = {use.slot for use in uses}
+        slots, left = [slot for slot in range(card.slices) if slot not in used_slots], slot_milli(card)
     parts = [_used(row.node, card, use, load) for use in uses]
     parts += [CardRow(node=row.node, card=card, slot=slot, milli=left, state=free, load=load) for slot in slots]
     return sorted(parts, key=lambda part: part.key)
 
 
 def _used(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:
+    """Return the row of a part in use."""
     return CardRow(
         node=node,
         card=card,
@@ -107,17 +110,17 @@ def _used(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:
 
 
 def part_name(row: CardRow) -> str:
-    """`1` is card 1, `1(2)` virtual card 2 of card 1; both count from 1."""
+    """Return the name of the place, which counts from 1: `1` is card 1, `1(2)` slice 2 of card 1."""
     return f"{row.card.index + 1}" if row.slot is None else f"{row.card.index + 1}({row.slot + 1})"
 
 
 def usage(row: CardRow, _: Context) -> str:
-    """`1(1):app`, or the place alone where nobody is."""
+    """Return `1(1):app`, or the name of the place alone where no job holds it."""
     return f"{part_name(row)}:{row.name}" if row.job is not None else part_name(row)
 
 
 def in_use_words(row: CardRow, _: Context) -> str:
-    """What is not measured is not 0."""
+    """Return the busy percentage, or why it is not measured, which is not the same as 0."""
     if row.load is not None:
         return f"{row.load} %"
     return HARDWARE_SLICED if row.card.slice_uuids else UNMEASURED
@@ -239,26 +242,26 @@ CARDS: Final = TableView(
 
 
 def uuid(row: CardRow) -> str | None:
-    """Of the hardware slice where the row is one."""
+    """Return the UUID of the hardware slice where the row is one, else of the card."""
     if row.slot is not None and row.slot < len(row.card.slice_uuids):
         return row.card.slice_uuids[row.slot]
     return row.card.uuid or None
 
 
 class ModelRow(msgspec.Struct, frozen=True):
-    """Cards of one model, those out of service not counted."""
+    """Totals of one card model, without cards out of service."""
 
     model: str
     nodes: int
     cards: int
     free: int
-    """Whole ones."""
+    """Number of cards of which no part is allocated."""
     waited_milli: int
-    """Thousandths of cards that queued jobs ask for."""
+    """Cards that queued jobs request, in thousandths."""
 
 
 def model_rows(nodes: Iterable[NodeRow], overview: Overview) -> list[ModelRow]:
-    """By name, first what is asked for of any model; also models that are only asked for."""
+    """Return one row per card model in order of the names, models that are only requested included."""
     up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
     names = {card.model for row in up for card in row.node.cards}
     return [_model_row(name, up, overview.demand.get(name, 0)) for name in sorted(names | overview.demand.keys())]

@@ -1,4 +1,4 @@
-"""Entries of the catalogue: the columns of their list, the panel about one, and its page."""
+"""Catalogue entries: the columns of their list, the panel about one, and its page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, sprea
 from cockpit.present.width import pad, widest
 
 COMMON: Final = frozenset({"name", "project", "owner", "access", "about", "source"})
-"""What has a column of its own."""
+"""Names of the values that have a column of their own."""
 
 
 INDENT = "  "
@@ -29,12 +29,12 @@ _LEVELS: Final = {"enum": [str(each) for each in Access]}
 
 
 def means_text(row: EntryRow) -> str:
-    """What it says beside that, in words."""
+    """Return the entry's values without a column of their own, as `name=value` words."""
     return safe(" ".join(f"{name}={_value_text(value)}" for name, value in own_values(row).items())) or NOTHING
 
 
 def own_values(row: EntryRow) -> dict[str, object]:
-    """What only an entry of its kind says, as a file says it."""
+    """Return the values that only entries of this kind have, with the names of the catalogue's file."""
     return {name: value for name, value in entry_values(row.entry).items() if name not in COMMON}
 
 
@@ -53,7 +53,7 @@ def home(row: EntryRow, _: Context) -> str | None:
 
 
 def stands_in(row: EntryRow, _: Context) -> str | None:
-    """The file that alone changes it."""
+    """Return the file that defines the entry, where only the file can change it; None: commands can change it."""
     return ("cluster.toml" if row.of_rules else "catalogue.toml") if row.entry.filed else None
 
 
@@ -148,7 +148,7 @@ CATALOGUE: Final = TableView(
 
 
 def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield harmless lines about an entry."""
     entry = row.entry
     about = f" · {safe(entry.about)}" if entry.about else ""
     change = keys.get("set_entry", ":set-entry")
@@ -162,7 +162,7 @@ def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterat
 
 
 def no_entries_lines(keys: Mapping[str, str], *, filtered: bool) -> Iterator[Line]:
-    """Of an empty view."""
+    """Yield the lines of an empty catalogue view."""
     yield line()
     if filtered:
         yield line(Span("   Nothing matches.", STRONG), Span(f"   {keys.get('back', 'Esc')} shows all.", MUTED))
@@ -178,7 +178,7 @@ def no_entries_lines(keys: Mapping[str, str], *, filtered: bool) -> Iterator[Lin
 
 
 def entry_page(row: EntryRow) -> Iterator[str]:
-    """Harmless lines: whose it is, who may do what, what it stands for."""
+    """Yield the entry's page in harmless lines: owner, access and what the name refers to."""
     entry = row.entry
     yield f"{entry.kind} {safe(entry.name)}" + (f": {safe(entry.about)}" if entry.about else "")
     for name, text in entry_facts(row):
@@ -186,7 +186,7 @@ def entry_page(row: EntryRow) -> Iterator[str]:
 
 
 def entry_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
-    """Names and harmless texts."""
+    """Yield harmless labels and texts of an entry."""
     entry = row.entry
     yield "project", safe(entry.project) or "the whole cluster's"
     yield "owner", safe(entry.owner) or NOTHING
@@ -198,7 +198,7 @@ def entry_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
 
 
 def ownership(row: EntryRow) -> str:
-    """In one line: the project, the owner, and who may do what."""
+    """Return one line with the project, the owner, and the access of others and of the user."""
     entry = row.entry
     whose = [safe(entry.project) or "the whole cluster's", *([f"{safe(entry.owner)}'s"] if entry.owner else [])]
     others = f"others {_OPEN[entry.access]}"
@@ -207,7 +207,7 @@ def ownership(row: EntryRow) -> str:
 
 
 def own_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
-    """What only an entry of its kind says."""
+    """Yield label and text of the values that only entries of this kind have."""
     if source := getattr(row.entry, "source", ""):
         yield "source", str(source)
     for name, value in own_values(row).items():

@@ -29,7 +29,7 @@ SHAPES: Final = {
     ClusterState.SILENT: ("✗", "error"),
 }
 OLD_SECONDS = 60
-"""Data of a live cluster that is older than this stands out."""
+"""Age in seconds from which the data of a live cluster is highlighted."""
 LEAST_BAR = 6
 GAP = 1
 
@@ -38,28 +38,30 @@ INDENT = "  "
 
 
 def age_seconds(row: ClusterRow, context: Context) -> int | None:
-    """How old is what is known of it; None where nothing is."""
+    """Return the age of the cluster's data in seconds; None without data."""
     return None if row.heard_at is None else max(0, (context.now - row.heard_at) // 1000)
 
 
 def count(row: ClusterRow, state: JobState) -> int:
-    """Its jobs in this state, as last heard."""
+    """Return the number of the cluster's jobs in this state, by its last answer."""
     return row.overview.jobs_by_state.get(str(state), 0) if row.overview is not None else 0
 
 
 def cards(row: ClusterRow) -> tuple[int | float, int | float]:
-    """Held, of how many."""
-    seen = row.overview
-    return (units.cards(seen.used_card_milli), units.cards(seen.card_milli)) if seen is not None else (0, 0)
+    """Return the allocated cards and all cards."""
+    overview = row.overview
+    return (units.cards(overview.used_card_milli), units.cards(overview.card_milli)) if overview is not None else (0, 0)
 
 
 def cpus(row: ClusterRow) -> tuple[int, int]:
-    """Held, of how many."""
+    """Return the allocated CPUs and all CPUs."""
     return (row.overview.used_cpus, row.overview.cpus) if row.overview is not None else (0, 0)
 
 
-def _of(found: Callable[[ClusterRow], tuple[float, float]]) -> Callable[[ClusterRow, Context], Fraction | None]:
-    return lambda row, _: Fraction(*found(row)) if row.overview is not None else None
+def _of(
+    used_and_total: Callable[[ClusterRow], tuple[float, float]],
+) -> Callable[[ClusterRow, Context], Fraction | None]:
+    return lambda row, _: Fraction(*used_and_total(row)) if row.overview is not None else None
 
 
 def _jobs(state: JobState) -> Callable[[ClusterRow, Context], int | None]:
@@ -72,7 +74,7 @@ def state_cell(row: ClusterRow, _: Context) -> Line:
 
 
 def age_words(row: ClusterRow, context: Context) -> str:
-    """`2 s`, `17 h`; a dash where nothing is known."""
+    """Return the age of the cluster's data: `2 s`, `17 h`; a dash without data."""
     seconds = age_seconds(row, context)
     return NOTHING if seconds is None else units.age(seconds)
 
@@ -94,12 +96,12 @@ def _jobs_cell(state: JobState, role: str) -> Callable[[ClusterRow, Context], Li
 
 
 def _held_cell(
-    digits: int, found: Callable[[ClusterRow], tuple[float, float]]
+    digits: int, used_and_total: Callable[[ClusterRow], tuple[float, float]]
 ) -> Callable[[ClusterRow, Context, int], Line]:
-    """`115/132` and a bar."""
+    """Return a function that makes the cell `115/132` with a bar."""
 
     def cell(row: ClusterRow, _: Context, columns: int) -> Line:
-        used, total = found(row)
+        used, total = used_and_total(row)
         if not total:
             return line(Span(NOTHING.rjust(digits), MUTED))
         text = f"{used:g}/{total:g}".rjust(digits)
@@ -111,7 +113,7 @@ def _held_cell(
 
 
 def _way_cell(row: ClusterRow, _: Context) -> Line:
-    """Or why nothing is heard that way."""
+    """Return the cell with the way to the cluster, or why the cluster does not answer that way."""
     return line(Span(safe(row.reason), "error") if row.reason else Span(safe(row.way), MUTED))
 
 
@@ -218,8 +220,8 @@ CLUSTERS: Final = TableView(
 
 
 def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
-    """Harmless lines. `keys`: of actions by id."""
-    left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_standing(row, context), _role(row)))
+    """Yield harmless lines about the cluster. `keys`: the first key of each action by the action's id."""
+    left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_state_sentence(row, context), _role(row)))
     hints = [
         (keys.get("open_cluster", "Enter"), " its jobs   " if row.fleet else " opens it   "),
         (keys.get("every_job", ":every-job"), " all jobs"),
@@ -230,7 +232,7 @@ def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], c
         yield line(Span(f"{INDENT}jobs   ", MUTED), _jobs_words(row.overview))
         yield line(Span(f"{INDENT}holds  ", MUTED), _holds_words(row, row.overview))
     elif row.state is ClusterState.SILENT:
-        yield line(Span(f"{INDENT}It is asked again by itself; the others do not wait for it.", MUTED))
+        yield line(Span(f"{INDENT}Cockpit asks it again automatically; the other clusters do not wait for it.", MUTED))
     yield line(Span(f"{INDENT}way    ", MUTED), safe(row.way))
 
 
@@ -238,8 +240,8 @@ def _role(row: ClusterRow) -> str:
     return SHAPES[row.state][1] if row.state is ClusterState.SILENT else STRONG
 
 
-def _standing(row: ClusterRow, context: Context) -> str:
-    """A sentence."""
+def _state_sentence(row: ClusterRow, context: Context) -> str:
+    """Return the sentence about the cluster's state and the age of its data."""
     age = age_words(row, context)
     if row.state is ClusterState.SILENT:
         known = f"; what is shown is {age} old" if row.heard_at is not None else ""
@@ -252,14 +254,16 @@ def _standing(row: ClusterRow, context: Context) -> str:
     return words[row.state]
 
 
-def _jobs_words(seen: Overview) -> str:
-    counts = [f"{number} {state}" for state, number in sorted(seen.jobs_by_state.items(), key=lambda each: -each[1])]
-    return ", ".join([*counts, *([f"{seen.held} held"] if seen.held else [])]) or "none"
+def _jobs_words(overview: Overview) -> str:
+    counts = [
+        f"{number} {state}" for state, number in sorted(overview.jobs_by_state.items(), key=lambda each: -each[1])
+    ]
+    return ", ".join([*counts, *([f"{overview.held} held"] if overview.held else [])]) or "none"
 
 
-def _holds_words(row: ClusterRow, seen: Overview) -> str:
+def _holds_words(row: ClusterRow, overview: Overview) -> str:
     (held, of), (busy, cores) = cards(row), cpus(row)
     parts = [f"{held:g} of {of:g} cards"] if of else []
-    memory = f"{units.memory(seen.used_memory_mib)} of {units.memory(seen.memory_mib)}"
+    memory = f"{units.memory(overview.used_memory_mib)} of {units.memory(overview.memory_mib)}"
     parts += [f"{busy} of {cores} CPUs", memory]
-    return f"{', '.join(parts)}, on {units.counted(seen.nodes, 'node')}"
+    return f"{', '.join(parts)}, on {units.counted(overview.nodes, 'node')}"

@@ -47,7 +47,7 @@ ENGINE: Final = TableView(
 
 
 def record_lines(columns: Sequence[Column], row: object, context: Context) -> list[str]:
-    """`label  text` for each column that has something to say."""
+    """Return `label  text` for each column whose text is not empty."""
     room = max(len(column.title) for column in columns) + 2
     texts = [(column.title.lower(), column.texts((row,), context)[0]) for column in columns]
     return [f"{pad(label, room)}{text}" for label, text in texts if text not in {"", NOTHING}]

@@ -12,7 +12,7 @@ from cockpit.present.width import pad
 FINDINGS: Final = TableView(
     name="doctor",
     help="What this machine has and lacks",
-    empty="Nothing was looked at.",
+    empty="Nothing was checked.",
     columns=(
         Column(
             "level",
@@ -33,7 +33,7 @@ MARKS: Final = {"ok": "✓", "note": "·", "missing": "✗"}
 
 
 class Finding(Protocol):
-    """One thing that was looked at."""
+    """Result of one check: its level, subject, finding and advice."""
 
     @property
     def level(self) -> str: ...
@@ -49,7 +49,7 @@ class Finding(Protocol):
 
 
 def findings_lines(findings: Sequence[Finding], room: int | None) -> list[str]:
-    """Harmless lines, broken to `room` columns; None: not broken."""
+    """Return the findings as harmless lines, wrapped at `room` columns; None: not wrapped."""
     label = max((len(finding.subject) for finding in findings), default=0) + 2
     lines: list[str] = []
     for finding in findings:
@@ -61,7 +61,7 @@ def findings_lines(findings: Sequence[Finding], room: int | None) -> list[str]:
 
 
 def _hanging(lead: str, text: str, room: int | None) -> Iterable[str]:
-    """The text behind its lead, its further lines below its first."""
+    """Return the text after its lead, with further lines indented below the first."""
     if room is None:
         return [lead + text]
     from textwrap import wrap

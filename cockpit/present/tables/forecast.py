@@ -1,4 +1,4 @@
-"""The columns of a predicted start, for every table that shows one."""
+"""The columns of a predicted start, for all tables that show one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOVES: Final = {
 
 
 def likely_column(forecast_of: ForecastOf, *, wide: bool = False) -> Column:
-    """The figure that the Jobs list shows as START."""
+    """Return the column of the likely start, which the Jobs list shows as START."""
     return _moment(
         "likely_at",
         "LIKELY",
@@ -43,7 +43,7 @@ def likely_column(forecast_of: ForecastOf, *, wide: bool = False) -> Column:
 
 
 def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
-    """How far the start may be from the likely one, and why."""
+    """Return the columns for the range of possible starts and its causes."""
     return (
         _moment(
             "latest_at",
@@ -87,12 +87,12 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
 
 
 def spread_column(forecast_of: ForecastOf) -> Column:
-    """The same for people, in one cell."""
+    """Return one column for people that shows the range of possible starts."""
 
     def words(row: Any, context: Context) -> str | None:  # noqa: ANN401 - whatever the table has a row of
         forecast = forecast_of(row, context)
-        found = spread_words(forecast, context) if forecast is not None and not forecast.now else None
-        return " ".join(found) if found is not None else None
+        parts = spread_words(forecast, context) if forecast is not None and not forecast.now else None
+        return " ".join(parts) if parts is not None else None
 
     return Column(
         "spread",
@@ -107,14 +107,15 @@ def spread_column(forecast_of: ForecastOf) -> Column:
 def _moment(
     name: str,
     title: str,
-    told: str,
+    about: str,
     forecast_of: ForecastOf,
     moment: Callable[[Forecast], Millis | None],
     *,
     wide: bool = True,
 ) -> Column:
+    """Return a column with a moment of the forecast."""
     derive = _of(forecast_of, moment)
-    return Column(name, title, ValueKind.MOMENT, told, derive=derive, nullable=True, wide=wide)
+    return Column(name, title, ValueKind.MOMENT, about, derive=derive, nullable=True, wide=wide)
 
 
 def _of(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
@@ -146,10 +147,10 @@ def _move_json(move: BoundMove, context: Context) -> dict[str, Any]:
 
 
 def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
-    """A job that the asker may not see is null."""
-    found: dict[str, Any] = to_builtins(cause)
-    if "job" in found:
-        found["job"] = found["job"] or None
+    """Return a cause for JSON; a job that the user may not see is null."""
+    record: dict[str, Any] = to_builtins(cause)
+    if "job" in record:
+        record["job"] = record["job"] or None
     if isinstance(cause, RanLonger):
-        found["until"] = iso(cause.until) if cause.until is not None else None
-    return found | {"sentence": cause_words(cause, context)}
+        record["until"] = iso(cause.until) if cause.until is not None else None
+    return record | {"sentence": cause_words(cause, context)}

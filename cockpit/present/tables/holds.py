@@ -1,4 +1,4 @@
-"""The columns of the list of kept containers."""
+"""The columns of the list of held containers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kept_cards(row: HoldRow, _: Context) -> int | float:
 
 
 def card_hours(row: HoldRow, context: Context) -> float:
-    """What is still to come: an extension costs more."""
+    """Return the card-hours that the hold will still cost until it ends; an extension adds to them."""
     return round(row.keeps_card_milli / 1000 * left_seconds(row, context) / 3600, 1)
 
 

@@ -1,4 +1,4 @@
-"""The columns of one job: those of the list, and what only a look at one job tells."""
+"""The columns of one job: those of the job list, and those that need the job's details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECORDS: Final = {"type": "array", "items": {"type": "object"}}
 
 
 def of_the_row(column: Column) -> Column:
-    """The list's column, for a whole job."""
+    """Return the job list's column, derived from a job's details."""
     return Column(
         column.id,
         column.title,
@@ -56,7 +56,7 @@ def forecast(detail: JobDetail, context: Context) -> Forecast | None:
 
 
 def priorities(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """The best first; none where jobs have no priority."""
+    """Return the job's priorities, the best first; empty where jobs have no priority."""
     return [
         {
             "partition": each.partition,
@@ -75,7 +75,7 @@ def reserved_at(detail: JobDetail, _: Context) -> Millis | None:
 
 
 def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """One object a replica of the last attempt: where it is, what it holds, how it went."""
+    """Return one object per replica of the last attempt: its node, its cards, its times and its exit code."""
     if detail.job.attempt is None:
         return []
     nodes = detail.job.attempt.places
@@ -95,6 +95,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
 
 
 def events(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
+    """Return one object per event of the job."""
     return [
         {
             "seq": record.seq,
@@ -108,7 +109,7 @@ def events(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
 
 
 def waited(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
-    """What it waited for, as far as it was seen."""
+    """Return the reasons for which the job waited, each with the time from which it applied."""
     return [
         {
             "since": iso(each.since),
@@ -120,12 +121,12 @@ def waited(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
 
 
 def use(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """Of each replica that is measured."""
+    """Return one object per measured replica with its use."""
     return [asdict(each) for each in detail.use]
 
 
 def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """Of a job that is of no batch: none."""
+    """Return one object per task of the job's batch; empty for other jobs."""
     return [
         {
             "id": row.id,
@@ -142,7 +143,7 @@ def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
 
 
 def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Context], str]:
-    """The text of a cell with many objects: how many."""
+    """Return a function that returns the text of a cell with many objects: their number."""
     return lambda detail, _: counted(count(detail), one)
 
 

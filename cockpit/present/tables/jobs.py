@@ -50,7 +50,7 @@ TIME_COLUMNS = 5
 BAR_COLUMNS = 8
 LEAST_ID_COLUMNS = 4
 ARRAY_COLUMNS = 9
-"""Behind the number: `_[0-99%4]`."""
+"""Width of the tasks after an array's number in terminal columns: `_[0-99%4]`."""
 
 
 def _name_cell(row: JobRow, _: Context) -> Line:
@@ -61,7 +61,8 @@ def _name_cell(row: JobRow, _: Context) -> Line:
 
 
 def state_cell(row: JobRow, _: Context) -> Line:
-    """Shape and word, in the state's colour; of a folded array how many are in which."""
+    """Return the cell with the state's sign and word in its colour; for a folded array the number of tasks in each
+    state."""
     if isinstance(row, FoldedRow):
         states = (Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
         return (*states, *((Span(f"{row.gone} ended", MUTED),) if row.gone else ()))
@@ -80,7 +81,7 @@ def _priority_cell(row: JobRow, _: Context) -> Line:
 
 
 def _nodes_cell(row: JobRow, _: Context) -> Line:
-    """`3/8`: an elastic job has 3 and may have 8."""
+    """Return the cell with the number of nodes; for an elastic job with 3 of at most 8 workers `3/8`."""
     most = f"/{row.workers[2]}" if row.workers is not None else ""
     return line(Span(f"{0 if row.waits_until is not None else row.nodes}{most}", MUTED))
 
@@ -91,13 +92,14 @@ def _cards_cell(row: JobRow, context: Context) -> Line:
 
 
 def _time_cell(row: JobRow, context: Context) -> Line:
-    """Elapsed, its part of the limit as a bar, the limit; of several tasks how many have ended, in place of elapsed."""
+    """Return the cell with the elapsed time, its part of the time limit as a bar, and the limit. For several tasks: how
+    many have ended, in place of the elapsed time."""
     limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
     if (tasks := progress(row)) is not None:
         ended, count = tasks
-        said = f"{ended}/{count}"
-        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(said)) - 1
-        return (Span(f"{said:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
+        text = f"{ended}/{count}"
+        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(text)) - 1
+        return (Span(f"{text:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
     elapsed = elapsed_seconds(row, context)
     if elapsed is None:
         return line(Span(" " * (TIME_COLUMNS + 1 + BAR_COLUMNS)), limit)
@@ -111,7 +113,7 @@ def _time_cell(row: JobRow, context: Context) -> Line:
 
 
 def coarse(seconds: int) -> str:
-    """`42s`, `12m`, `3:12`, `5d 3h`: nothing that changes every second for longer than a minute."""
+    """Return a duration that changes every second only below a minute: `42s`, `12m`, `3:12`, `5d 3h`."""
     if seconds < 60:
         return f"{seconds}s"
     if seconds < 3600:
@@ -121,7 +123,7 @@ def coarse(seconds: int) -> str:
 
 
 def _start_cell(row: JobRow, context: Context) -> Line:
-    """When it did; of a queued job when it likely will, marked so."""
+    """Return the cell with the time of the start; for a queued job the likely start, marked with `~`."""
     if row.started_at is not None:
         return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
     forecast = context.forecasts.get(speaker_of(row)) if row.queued else None
@@ -131,7 +133,7 @@ def _start_cell(row: JobRow, context: Context) -> Line:
 
 
 def _why_cell(row: JobRow, context: Context) -> Line:
-    """What stands in the way first; what else is to know of it is quieter, and is cut first."""
+    """Return the cell with the reason first; its details are muted, and are cut off first."""
     if row.reason is not None:
         first, *more = reason_clauses(row.reason, context.now, context.zone)
         more += [] if row.retries is None else [retry_words(row.retries)]
@@ -538,9 +540,9 @@ JOBS: Final = TableView(
 
 
 OPTIONAL: Final = frozenset(column.id for column in JOBS.screen if column.screen.optional)
-"""Columns for which jobs have values on some clusters only."""
+"""Ids of the columns for which jobs have values on some clusters only."""
 LESSER: Final = frozenset({"nodes", "placed_on"})
-"""Columns that a narrow table leaves out in favour of the optional ones."""
+"""Ids of the columns that a narrow table leaves out in favour of the optional ones."""
 
 
 @lru_cache(maxsize=64)

@@ -14,14 +14,14 @@ from cockpit.present.safe import safe
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """What one replica would be started with."""
+    """The command, environment and files with which one replica would be started."""
 
     name: str
-    """The job's; of a batch's task with its number."""
+    """Name of the job; for a task of a batch followed by its number."""
     rank: int
     node: str
     given: str
-    """The command as the job file has it."""
+    """The command as written in the job file."""
     plan: LaunchPlan
 
 
@@ -84,7 +84,7 @@ LAUNCH: Final = TableView(
 
 
 class LaunchScript(msgspec.Struct, frozen=True):
-    """What would submit one job."""
+    """The command and script that would submit one job."""
 
     name: str
     argv: tuple[str, ...]
@@ -104,7 +104,7 @@ LAUNCH_SCRIPT: Final = TableView(
 
 
 def launch_lines(launches: Sequence[Launch]) -> Iterator[str]:
-    """Harmless lines; what all replicas of a job have in common is said once."""
+    """Yield harmless lines; the environment that all replicas of a job have in common is shown once."""
     for name in dict.fromkeys(each.name for each in launches):
         ours = [each for each in launches if each.name == name]
         common = dict(set.intersection(*(set(each.plan.env.items()) for each in ours))) if len(ours) > 1 else {}
@@ -118,20 +118,21 @@ def launch_lines(launches: Sequence[Launch]) -> Iterator[str]:
 
 
 def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
+    """Yield one replica's host, environment, files and commands."""
     plan = launch.plan
     yield f"{safe(launch.name)}: rank {launch.rank}, host {safe(plan.hostname)}"
     yield from _texts_launch_page({name: value for name, value in plan.env.items() if name not in common})
     for path, text in plan.files.items():
         yield f"  {safe(path)}"
         yield from (f"    {safe(each)}" for each in text.splitlines())
-    yield from _said("given", launch.given)
-    yield from _said("command", plan.command)
+    yield from _command_lines("given", launch.given)
+    yield from _command_lines("command", plan.command)
     yield f"  runs     {shell_text(plan.argv)}"
     yield from (f"  hint     {safe(hint)}" for hint in plan.hints)
 
 
-def _said(name: str, command: str) -> Iterator[str]:
-    """With the line breaks that it was written with."""
+def _command_lines(name: str, command: str) -> Iterator[str]:
+    """Yield the command under a label, with its original line breaks."""
     first, *others = command.strip("\n").split("\n")
     yield f"  {name:<8} {safe(first)}"
     yield from (f"           {safe(each)}" for each in others)

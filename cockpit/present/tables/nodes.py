@@ -24,17 +24,17 @@ from cockpit.sched.nodes.cards import can_be_whole, share_taken, shareable
 
 
 def fits(row: NodeRow, spec: NodeSpec) -> bool:
-    """The spec asks for no more of any resource than the node has free."""
+    """Return whether the node has as much of every resource free as the spec requests."""
     return copies_that_fit(row, spec) >= 1
 
 
 def could_hold(row: NodeRow, spec: NodeSpec) -> bool:
-    """If nobody were there."""
+    """Return whether the node would have room for the spec if it were empty."""
     return fits(replace(row, used_cpus=0, used_memory_mib=0, slices=()), spec)
 
 
 def copies_that_fit(row: NodeRow, spec: NodeSpec) -> int:
-    """How many of the spec find room at once; CPUs, memory and cards that are free together."""
+    """Return how many copies of the spec fit on the node at once, by its free CPUs, memory and cards together."""
     bounds = [_bound(row.node.cpus - row.used_cpus, spec.cpus)]
     bounds.append(_bound(row.node.memory_mib - row.used_memory_mib, spec.memory_mib))
     cards = [(card, _used_milli(row, card)) for card in row.node.cards if is_one_of(card.model, spec.card_models)]
@@ -382,6 +382,7 @@ def node_sentence(row: NodeRow) -> Line:
 
 
 def _free_sentence(row: NodeRow) -> str:
+    """Return what the node has free, or why it takes no jobs."""
     node = row.node
     if node.state is not NodeState.UP:
         reason = f": {safe(node.state_reason)}" if node.state_reason else ""

@@ -1,4 +1,4 @@
-"""The columns of an answer to "why not, when, and what if"."""
+"""The columns of an explanation, a predicted start and its what-ifs."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def reason(outlook: Outlook, _: Context) -> Reason | None:
 
 
 def why(outlook: Outlook, context: Context) -> str | None:
-    found = reason(outlook, context)
-    return reason_sentence(found, context.now, context.zone) if found is not None else None
+    blocker = reason(outlook, context)
+    return reason_sentence(blocker, context.now, context.zone) if blocker is not None else None
 
 
 def starts_now(outlook: Outlook, _: Context) -> str:
@@ -81,6 +81,7 @@ def condition_words(outlook: Outlook, _: Context) -> str:
 
 
 def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
+    """Return one object per changed request, with its predicted start."""
     return [
         {
             "change": each.change,
@@ -95,8 +96,8 @@ def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
 
 
 def reason_word(outlook: Outlook, context: Context) -> str:
-    found = reason(outlook, context)
-    return NOTHING if found is None else str(found.__struct_config__.tag)
+    blocker = reason(outlook, context)
+    return NOTHING if blocker is None else str(blocker.__struct_config__.tag)
 
 
 def ahead_words(outlook: Outlook, _: Context) -> str:

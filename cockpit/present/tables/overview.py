@@ -63,7 +63,7 @@ NO_CONTAINERS = "No containers here: jobs are plain processes with nothing betwe
 
 
 def overview_lines(overview: Overview, nodes: Sequence[NodeRow]) -> list[str]:
-    """Harmless lines; the sentence first."""
+    """Return the overview as harmless lines, the sentence first."""
     place = "This machine" if len(nodes) == 1 and not nodes[0].node.virtual else safe(overview.cluster)
     jobs = any(overview.jobs_by_state.values())
     lines = [f"{place}: {capacity([row.node for row in nodes], overview)}." + ("" if jobs else " No jobs yet.")]
@@ -75,7 +75,8 @@ def overview_lines(overview: Overview, nodes: Sequence[NodeRow]) -> list[str]:
 
 
 def capacity(nodes: Sequence[Node], overview: Overview) -> str:
-    """`16 CPUs, 128G, 2 × RTX 4090`; of several nodes their number first."""
+    """Return the resources of the nodes: `16 CPUs, 128G, 2 × RTX 4090`; first the number of nodes where there are
+    several."""
     cards = Counter(card.model for node in nodes for card in node.cards)
     parts = [units.counted(len(nodes), "node")] if len(nodes) > 1 else []
     parts += [units.counted(overview.cpus, "CPU"), units.memory(overview.memory_mib)]
@@ -84,7 +85,7 @@ def capacity(nodes: Sequence[Node], overview: Overview) -> str:
 
 
 def counts(overview: Overview) -> str:
-    """`● 41 running   ◌ 128 queued   3 held`."""
+    """Return the number of jobs by state: `● 41 running   ◌ 128 queued   3 held`."""
     parts = [
         f"{GLYPHS[state]} {overview.jobs_by_state[state]} {state}"
         for state in JobState
@@ -96,7 +97,7 @@ def counts(overview: Overview) -> str:
 
 
 def usage(overview: Overview) -> Iterator[str]:
-    """A fraction with its bar for each resource there is."""
+    """Yield the used part of each existing resource, as fraction and bar."""
     yield _bar("CPUs", overview.used_cpus, overview.cpus, f"{overview.used_cpus}/{overview.cpus}")
     used, total = units.memory(overview.used_memory_mib), units.memory(overview.memory_mib)
     yield _bar("memory", overview.used_memory_mib, overview.memory_mib, f"{used}/{total}")

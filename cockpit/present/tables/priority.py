@@ -30,12 +30,12 @@ NOTES: Final = {
     UNCOUNTED: "",
     "": "",
 }
-"""What they mean; of a job that is not counted the reason is said."""
+"""Words for each note; for a job that is not counted the reason's sentence is shown instead."""
 
 
 LEAST_BAR: Final = 20
 NARROW_BAR: Final = 12
-"""Where the factor that leads would be missed otherwise."""
+"""Width of the bar where the leading factor's column would not fit otherwise, in terminal columns."""
 UP, DOWN, SAME = "▲", "▼", "·"
 PLACE, WAS, MOVED, TOTAL, BAR = "position", "position_before", "moved", "priority", "bar"
 
@@ -45,14 +45,14 @@ def job_id(row: PriorityRow, _: Context) -> int | None:
 
 
 def _id_words(row: PriorityRow, _: Context) -> str:
-    """`4711`, `4700_3` for a task of an array, `-` where the asker may not see it."""
+    """Return the job's id: `4711`, `4700_3` for a task of an array, `-` where the user may not see the job."""
     if row.task is not None:
         return f"{row.task.array}_{f'[{index_ranges(row.tasks)}]' if row.tasks else row.task.index}"
     return job_shown(row.job)
 
 
 def priority(row: PriorityRow, _: Context) -> int | None:
-    """None in order of submission, and for a job that the asker may not see."""
+    """Return the job's priority; None under order of submission, and for a job that the user may not see."""
     return row.breakdown.total if row.breakdown is not None and _computed(row) else None
 
 
@@ -71,7 +71,7 @@ def note(row: PriorityRow, _: Context) -> str:
 
 
 def note_words(row: PriorityRow, context: Context) -> str:
-    """In a few words; why sprio leaves a job out, as the sentence that says why it waits."""
+    """Return the note in a few words; for a job that sprio leaves out, the sentence that says why it waits."""
     if row.position is not None and row.uncounted is not None:
         return reason_sentence(row.uncounted, context.now, context.zone)
     return NOTES[note(row, context)]
@@ -82,7 +82,7 @@ def _is_noted(breakdown: Breakdown | None) -> bool:
 
 
 def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
-    """Raw factor, weight and what they multiply to, by the name that `--weights` has for it."""
+    """Return raw factor, weight and contribution by the name that `--weights` uses."""
     return {
         weight_name(part): {"raw": part.raw, "weight": part.weight, "contribution": part.contribution}
         for part in breakdown.parts
@@ -90,14 +90,15 @@ def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
 
 
 def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
-    """Of a job that the asker may not see: none. Where another scheduler told its figures, what the factor adds by
-    them (`cluster`) and by cockpit's own count (`core`)."""
+    """Return the factors by name; empty for a job that the user may not see. Where another scheduler reported its
+    figures, a factor also has the contribution by them (`cluster`) and by cockpit's own count (`core`)."""
     own = factors(row.breakdown) if row.breakdown is not None else {}
     if row.told is None:
         return own
-    told = {weight_name(part): part.contribution for part in row.told.parts}
+    cluster_figures = {weight_name(part): part.contribution for part in row.told.parts}
     return {
-        name: factor | {"cluster": told.get(name, 0.0), "core": factor["contribution"]} for name, factor in own.items()
+        name: factor | {"cluster": cluster_figures.get(name, 0.0), "core": factor["contribution"]}
+        for name, factor in own.items()
     }
 
 
@@ -106,20 +107,20 @@ def told_total(row: PriorityRow, _: Context) -> int | None:
 
 
 def weight_name(part: Part) -> str:
-    """`fairshare`, `tres/cpu`."""
+    """Return the name that `--weights` uses for a part: `fairshare`, `tres/cpu`."""
     if part.name is FactorName.TRES:
         return f"tres/{part.tres}"
     return "jobsize" if part.name is FactorName.JOB_SIZE else str(part.name)
 
 
 def resources_text(row: PriorityRow, _: Context) -> str:
-    """`cpu=120,gres/gpu=400`, as sprio has it."""
+    """Return the contributions of resources in sprio's syntax: `cpu=120,gres/gpu=400`."""
     parts = row.breakdown.parts if row.breakdown is not None else ()
     return ",".join(f"{safe(p.tres)}={p.contribution:.0f}" for p in parts if p.tres and p.contribution) or NOTHING
 
 
 def contribution(name: FactorName) -> Callable[[Any, Context], float | None]:
-    """What a factor adds; None where nothing is computed."""
+    """Return a function that returns what the factor adds; None where no priority is computed."""
 
     def added(row: PriorityRow, _: Context) -> float | None:
         if row.breakdown is None or not row.breakdown.parts:
@@ -248,12 +249,13 @@ SEARCHED: Final = replace(
     columns=tuple(column for column in PRIORITY.columns if column.id in _NAMING),
     keys=tuple(column for column in PRIORITY.columns if column.id not in _NAMING),
 )
-"""For who looks at thousands of rows every few seconds: a bare word is looked for in what names a job, figures are
-filtered by their column."""
+"""The table for searching thousands of rows every few seconds: a bare word is searched in the names of a job only, and
+figures are filtered by their column."""
 
 
 def table_of(priorities: Priorities, *, tried: bool) -> TableView:
-    """Shows the factors that have a weight, and the place before where other weights were tried out."""
+    """Return the table with the factors that have a weight, and with the former place where other weights are tried
+    out."""
     shown = {
         "position_before": tried,
         "nice": any(row.breakdown is not None and row.breakdown.nice for row in priorities.rows),
@@ -265,6 +267,7 @@ def table_of(priorities: Priorities, *, tried: bool) -> TableView:
 
 
 def _counting(priorities: Priorities) -> dict[str, bool]:
+    """Return for each factor's column whether it counts under the cluster's weights."""
     weights, computed = priorities.weights, priorities.kind is PriorityKind.MULTIFACTOR
     weighed = {
         FactorName.AGE: weights.age,
@@ -305,11 +308,11 @@ SPRIO: Final = replace(
     ),
     keys=tuple(column for column in PRIORITY.columns if column.id in {"position", "name", "note"}),
 )
-"""The columns of `sprio -l`, for people who know it."""
+"""The columns of `sprio -l`, for users who know it."""
 
 
 class Figures(StrEnum):
-    """What the columns of factors say."""
+    """The figures that the columns of factors show."""
 
     CONTRIBUTION = "contribution"
     RAW = "raw"
@@ -322,27 +325,27 @@ class Figures(StrEnum):
 
 
 class Shape(NamedTuple):
-    """What the layout depends on besides the room."""
+    """The columns and widths on which the layout depends besides the room."""
 
     factors: tuple[FactorName, ...]
-    """Those that count, the heaviest first."""
+    """The factors that count, the heaviest first."""
     first: FactorName | None
-    """The one that must be seen: sorted by, or being changed."""
+    """The factor that must be visible, as rows are sorted by it or its weight is being changed; None: none must."""
     id_columns: int
     place_columns: int
     total_columns: int
     figure_columns: int
     tried: bool
-    """Places before and after."""
+    """Whether weights are tried out, so that the places before and after are shown."""
     queues: bool
-    """There is more than one partition."""
+    """Whether there are several partitions, so that they are shown."""
 
 
 class CellContext(NamedTuple):
-    """What the cells depend on besides the row and the room."""
+    """The scale and figures on which the cells depend besides the row and the room."""
 
     whole: float
-    """What a whole bar stands for."""
+    """The amount that a whole bar represents."""
     letters: bool
     figures: Figures
 
@@ -363,7 +366,7 @@ def _moved_cell(row: PriorityRow, _: CellContext) -> Line:
 
 
 def moved(row: PriorityRow) -> int:
-    """Places that a job gains by the weights that are tried out; negative: loses."""
+    """Return the number of places that a job gains by the weights that are tried out; negative: loses."""
     if row.position is None or row.position_before is None:
         return 0
     return row.position_before - row.position
@@ -374,7 +377,7 @@ def _id_cell(row: PriorityRow, _: CellContext) -> Line:
 
 
 def id_text(row: PriorityRow) -> str:
-    """`4711`, `4700_3` for a task of an array; nothing where the asker may not see it."""
+    """Return the job's id: `4711`, `4700_3` for a task of an array, a dash where the user may not see the job."""
     if row.task is not None:
         return f"{row.task.array}_{row.task.index}"
     return str(row.job) if row.job else NOTHING
@@ -409,16 +412,16 @@ def _bar_cell(row: PriorityRow, scale: CellContext, columns: int) -> Line:
 
 def _factor_cell(name: FactorName) -> Callable[[PriorityRow, CellContext], Line]:
     def cell(row: PriorityRow, scale: CellContext) -> Line:
-        found = amounts(row.breakdown).get(name) if row.breakdown is not None else None
-        if found is None:
+        amount = amounts(row.breakdown).get(name) if row.breakdown is not None else None
+        if amount is None:
             return line(Span(NOTHING, MUTED))
-        return line(Span(factor_text(found, scale.figures), SIGNS[name].role if found.contribution else MUTED))
+        return line(Span(factor_text(amount, scale.figures), SIGNS[name].role if amount.contribution else MUTED))
 
     return cell
 
 
 def factor_text(amount: Amounts, figures: Figures) -> str:
-    """`3 120`, `0.312` of `10 000`."""
+    """Return the shown figure of a factor: the contribution `3 120`, the raw value `0.312` or the weight `10 000`."""
     match figures:
         case Figures.CONTRIBUTION:
             return figure(amount.contribution)
@@ -430,7 +433,7 @@ def factor_text(amount: Amounts, figures: Figures) -> str:
 
 @lru_cache(maxsize=64)
 def laid_out_priorities(total: int, shape: Shape) -> Sequence[tuple[Column, int]]:
-    """The columns that fit, with their widths; of the factors as many as leave room for a bar."""
+    """Return the columns that fit, with their widths, with as many factors as leave room for a bar."""
     head = list(_head(total, shape))
     room = total - sum(column.screen.width + GAP for column in head) - LEAST_BAR
     one = shape.figure_columns + GAP
@@ -448,6 +451,7 @@ def _column(name: str, cell: Cell) -> Column:
 
 
 def _head(total: int, shape: Shape) -> Iterator[Column]:
+    """Yield the columns before the bar that this width has room for."""
     if shape.tried:
         yield _column(WAS, Cell(shape.place_columns, _was_cell, right=True, title="WAS"))
     place = "NOW" if shape.tried else "PLACE"
@@ -474,8 +478,7 @@ QUEUE_NEEDS, ACCOUNT_NEEDS = 90, 125
 
 
 def _fitting_factors(shape: Shape, room: int) -> list[FactorName]:
-    """So many of those that count, the one that must be seen among them, the heaviest first; in the order of the
-    bar."""
+    """Return the `room` heaviest factors, with the one that must be visible among them, in the order of the bar."""
     wanted = [name for name in (shape.first, *shape.factors) if name is not None]
     chosen = set(list(dict.fromkeys(wanted))[:room])
     return [name for name in SIGNS if name in chosen]

@@ -23,7 +23,7 @@ def _preempts_cell(qos: Qos, _: Context) -> Line:
 
 
 def qos_limits(qos: Qos) -> tuple[str, ...]:
-    """What it says beside its priority and whom it preempts, in sacctmgr's words."""
+    """Return the words for a QOS besides its priority and preemption, in sacctmgr's syntax."""
     return tuple(word for word in qos_words(qos) if not word.startswith(PREEMPTION))
 
 
@@ -71,7 +71,8 @@ def by_priority(rows: Iterable[Qos]) -> list[Qos]:
 
 
 def qos_answer(qos: Qos, rows: Sequence[AccountRow], keys: Mapping[str, str], columns: int) -> Iterator[Line]:
-    """Harmless lines. `rows`: the accounts, of which some may use it."""
+    """Yield harmless lines about a QOS. `rows`: the accounts, among which those with this QOS are named; `keys`: the
+    first key of each action by the action's id."""
     factor = "" if qos.usage_factor == 1 else f", usage counts {qos.usage_factor:g} times"
     left = line(Span(safe(qos.name), ACCENT), Span(f"  adds priority {qos.priority}{factor}.", STRONG))
     yield spread(left, line(Span(keys.get("next_tab", "]"), ACCENT), Span(" accounts", MUTED)), columns)

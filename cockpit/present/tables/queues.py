@@ -1,7 +1,7 @@
 """Queues and the quota tree: their columns for every output, their bars, and the panel about a queue.
 
-A bar has three signs, which differ without colours too: `━` held within what is guaranteed, `═` borrowed, `╌`
-guaranteed and not in use. It is full at the queue's max, or where it has none at that of the nearest node above.
+A bar has three signs, which differ without colours too: `━` used within the guarantee, `═` borrowed, `╌` guaranteed and
+not used. It is full at the queue's max, or without one at the max of the nearest queue above.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CARDS: Final = "gres/gpu"
 RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory", LICENCES: "licences"}
 INDENT: Final = "  "
 ALL_NODES: Final = "(all nodes)"
-"""The queue of a cluster that has no partitions."""
+"""Name of the queue of a cluster without partitions."""
 
 
 OWN, BORROWED, KEPT = "━", "═", "╌"
@@ -35,19 +35,19 @@ LEAST_BAR, MOST_BAR = 6, 40
 GAP = 1
 
 Bounds = Mapping[str, int]
-"""By resource: where a queue's bar is full, in thousandths."""
+"""Amount at which a queue's bar is full, by resource, in thousandths."""
 
 
 NO_TREE = "There is no quota tree. For administrators: cockpit quota apply FILE"
 
 
 class Held(msgspec.Struct, frozen=True):
-    """Of one resource of one queue: CPUs, MiB or cards."""
+    """Amounts of one resource that a queue uses, is guaranteed and may hold: CPUs, MiB or cards."""
 
     used: int | float
     min: int | float
     max: int | float | None
-    """None: unlimited."""
+    """Most that the queue may hold; None: unlimited."""
 
 
 _SHARE: Final[dict[str, Any]] = {
@@ -58,7 +58,7 @@ _SHARE: Final[dict[str, Any]] = {
 
 
 def whole(thousandths: int) -> int | float:
-    """As an integer where it is one."""
+    """Return thousandths as whole units: an integer where it is one, else a fraction."""
     return thousandths / 1000 if thousandths % 1000 else thousandths // 1000
 
 
@@ -69,14 +69,16 @@ def share(row: QueueRow, resource: str) -> Held:
 
 
 def borrowed(row: QueueRow, resource: str) -> int | float:
-    """Held beyond what is kept for it; the root, and a partition, has nobody to borrow from."""
+    """Return the amount that the queue uses beyond its guarantee; 0 for the root and for a partition, which cannot
+    borrow."""
     if resource not in row.bounded or not row.level:
         return 0
     return whole(max(0, row.used.get(resource, 0) - row.min.get(resource, 0)))
 
 
 def amount_text(resource: str, amount: float | None) -> str:
-    """Shorter than exact from a hundred thousand on; unlimited: a dash."""
+    """Return an amount: memory in its largest unit, other resources exactly up to a million and with four digits from
+    there; a dash: unlimited."""
     if amount is None:
         return NOTHING
     if resource == MEMORY and amount:
@@ -88,19 +90,19 @@ def amount_text(resource: str, amount: float | None) -> str:
 
 
 def borrowed_words(row: QueueRow) -> tuple[str, ...]:
-    """`4 cards`, `16 CPUs`, `64G memory`."""
-    found = ((resource, borrowed(row, resource)) for resource in RESOURCES)
-    return tuple(amount_words(resource, amount) for resource, amount in found if amount)
+    """Return the amounts that the queue borrows: `4 cards`, `16 CPUs`, `64G memory`."""
+    amounts = ((resource, borrowed(row, resource)) for resource in RESOURCES)
+    return tuple(amount_words(resource, amount) for resource, amount in amounts if amount)
 
 
 def amount_words(resource: str, amount: float) -> str:
-    """`4 cards`, `1 CPU`, `64G memory`."""
+    """Return an amount with its resource: `4 cards`, `1 CPU`, `64G memory`."""
     name = RESOURCES[resource]
     return f"{amount_text(resource, amount)} {name.removesuffix('s') if amount == 1 else name}"
 
 
 def queue_title(row: QueueRow) -> str:
-    """Its name; a node's in its tree."""
+    """Return the queue's name; for a queue in the quota tree the last part of its path."""
     return safe(row.path.rpartition("/")[2] if row.kind is QueueKind.QUOTA else row.name) or ALL_NODES
 
 
@@ -131,30 +133,31 @@ def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
 
 
 def bounds_of(rows: list[QueueRow]) -> dict[str, Bounds]:
-    """By path and kind: each queue's max, else that of the nearest above; rows are parents first."""
-    found: dict[str, Bounds] = {}
+    """Return the bounds of each queue by row id: its own max, else that of the nearest queue above. Parents come first
+    in `rows`."""
+    bounds: dict[str, Bounds] = {}
     for row in rows:
-        above = found.get(row_id(row, row.path.rpartition("/")[0]), {})
-        found[row_id(row)] = {**above, **row.max}
-    return found
+        above = bounds.get(row_id(row, row.path.rpartition("/")[0]), {})
+        bounds[row_id(row)] = {**above, **row.max}
+    return bounds
 
 
 def row_id(row: QueueRow, path: str | None = None) -> str:
-    """Distinct, also where a partition is called as a node of the tree is."""
+    """Return an id that differs between a partition and a queue of the tree with equal names."""
     return f"{row.kind}:{row.path if path is None else path}"
 
 
 def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
-    """Every part that is more than nothing takes a column at least, as long as there are enough."""
-    used, kept = row.used.get(resource, 0), row.min.get(resource, 0)
+    """Return the bar of a resource. Every part above 0 takes at least one column while there are enough columns."""
+    used, guaranteed = row.used.get(resource, 0), row.min.get(resource, 0)
     borrows = resource in row.bounded and row.level > 0
-    own = min(used, kept) if borrows else used
+    own = min(used, guaranteed) if borrows else used
     parts = (
         (OWN, OWN_ROLE, own),
         (BORROWED, BORROWED_ROLE, used - own),
-        (KEPT, KEPT_ROLE, kept - own if borrows else 0),
+        (KEPT, KEPT_ROLE, guaranteed - own if borrows else 0),
     )
-    top, amount, drawn, spans = max(full, used, kept, 1), 0, 0, list[Span]()
+    top, amount, drawn, spans = max(full, used, guaranteed, 1), 0, 0, list[Span]()
     for sign, role, part in parts:
         amount += part
         end = min(columns, max(drawn + (part > 0), round(columns * amount / top)))
@@ -164,6 +167,8 @@ def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
 
 
 def _resource_cell(resource: str, digits: int) -> Callable[[QueueRow, Bounds, int], Line]:
+    """Return a function that makes the cell of a resource: used/min/max, and a bar where there is room."""
+
     def cell(row: QueueRow, bounds: Bounds, columns: int) -> Line:
         full = bounds.get(resource)
         if not full and not row.used.get(resource):
@@ -190,7 +195,7 @@ def _name_cell(row: QueueRow, _: Bounds) -> Line:
 
 
 def _running_cell(row: QueueRow, _: Bounds) -> Line:
-    """Beside the bound on jobs, where there is one worth telling."""
+    """Return the cell with the number of running jobs, and the bound on jobs where it is below a million."""
     if row.max_jobs is None or row.max_jobs >= 10**6:
         return line(Span(str(row.running), "running" if row.running else MUTED))
     role = FULL_ROLE if row.running >= row.max_jobs else "running" if row.running else MUTED
@@ -203,6 +208,7 @@ def _borrowed_cell(row: QueueRow, _: Bounds) -> Line:
 
 
 def _resource(resource: str, column: str, about: str, cell: Cell | None = None) -> Column:
+    """Return the column of a resource."""
     return Column(
         column,
         f"{column.upper()} USED/MIN/MAX",
@@ -321,7 +327,6 @@ QUEUES: Final = TableView(
     key=row_id,
 )
 
-NEVER_A_TREE: Final = "No quota tree: this cluster has a scheduler of its own, which knows none."
 QUOTA: Final = TableView(
     name="quota",
     identity=("path",),
@@ -365,8 +370,9 @@ def queue_answer(
     brief: bool = False,
     takes_tree: bool = True,
 ) -> Iterator[Line]:
-    """Harmless lines. `rows`: all queues; `keys`: of actions by id. `brief`: three lines, of signs the last.
-    `takes_tree`: there could be a quota tree."""
+    """Yield harmless lines about a queue. `rows`: all queues; `keys`: the first key of each action by the action's id;
+    `brief`: three lines, the last of which explains the signs; `takes_tree`: whether the cluster can have a quota tree.
+    """
     where = "queue" if row.kind is QueueKind.QUOTA else str(row.kind)
     title = safe(row.path) if row.kind is QueueKind.QUOTA else queue_title(row)
     left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row)}", STRONG))
@@ -390,7 +396,7 @@ def queue_answer(
 
 
 def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
-    """What shows the jobs of a queue and of those below it in the list of jobs; None: none can belong to it."""
+    """Return the filter that shows the jobs of the queue and of those below it; None: no job can belong to it."""
     if row.kind is QueueKind.PARTITION:
         return f"partition:{quoted(row.path)}" if row.path else ""
     if row.kind is QueueKind.LICENCE:
@@ -400,7 +406,7 @@ def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
 
 
 def legend_line() -> Line:
-    """What the bars say."""
+    """Return the line that explains the signs of the bars."""
     return line(
         Span(f"   {OWN} ", "running"),
         Span("its own   ", MUTED),
@@ -412,6 +418,7 @@ def legend_line() -> Line:
 
 
 def _verdict(row: QueueRow) -> str:
+    """Return the sentence that says what matters most about the queue now."""
     if row.kind is not QueueKind.QUOTA:
         place = "here" if row.kind is QueueKind.PARTITION else "for it"
         return f"{units.counted(row.waiting, 'job')} wait{'s' if row.waiting == 1 else ''} {place}."
@@ -440,7 +447,7 @@ def _holds_words(row: QueueRow) -> Iterator[str]:
 
 
 def _lent(row: QueueRow) -> Iterator[str]:
-    """What is kept for it and idle; the root has nobody to lend to."""
+    """Yield the guaranteed amounts that the queue does not use; none for the root, which cannot lend."""
     for resource in RESOURCES if row.level else ():
         held = share(row, resource)
         if held.min > held.used:

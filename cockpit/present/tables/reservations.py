@@ -62,35 +62,43 @@ RESERVATIONS: Final = TableView(
 NAMED_NODES = 4
 
 
-def reservation_line(kept: Reservation, now: Millis, zone: tzinfo | None) -> str:
-    """`now, until 15:00 · n01 and n02 · for ann and account nlp`."""
-    return " · ".join((_when(kept, now, zone), _nodes(kept), _whom(kept)))
+def reservation_line(reservation: Reservation, now: Millis, zone: tzinfo | None) -> str:
+    """Return a reservation in one line: `now, until 15:00 · n01 and n02 · for ann and account nlp`."""
+    return " · ".join((_when(reservation, now, zone), _nodes(reservation), _whom(reservation)))
 
 
-def end_question(kept: Reservation) -> tuple[str, str]:
-    """What is asked before it is ended, and what follows."""
-    serves = "serves" if len(kept.nodes) == 1 else "serve"
+def end_question(reservation: Reservation) -> tuple[str, str]:
+    """Return the question to confirm before the reservation is ended, and the consequences."""
+    serves = "serves" if len(reservation.nodes) == 1 else "serve"
     return (
-        f"End the reservation {safe(kept.name)}?",
-        f"{_nodes(kept)} {serves} all jobs again; jobs that name the reservation wait.",
+        f"End the reservation {safe(reservation.name)}?",
+        f"{_nodes(reservation)} {serves} all jobs again; jobs that name the reservation wait.",
     )
 
 
-def _when(kept: Reservation, now: Millis, zone: tzinfo | None) -> str:
-    if kept.start_at <= now:
-        return f"now, until {clock(Millis(kept.end_at), now, zone)}"
-    return f"{clock(Millis(kept.start_at), now, zone)} to {clock(Millis(kept.end_at), now, zone)}"
+def _when(reservation: Reservation, now: Millis, zone: tzinfo | None) -> str:
+    if reservation.start_at <= now:
+        return f"now, until {clock(Millis(reservation.end_at), now, zone)}"
+    return f"{clock(Millis(reservation.start_at), now, zone)} to {clock(Millis(reservation.end_at), now, zone)}"
 
 
-def _nodes(kept: Reservation) -> str:
-    return listed(kept.nodes) if len(kept.nodes) <= NAMED_NODES else units.counted(len(kept.nodes), "node")
+def _nodes(reservation: Reservation) -> str:
+    return (
+        listed(reservation.nodes)
+        if len(reservation.nodes) <= NAMED_NODES
+        else units.counted(len(reservation.nodes), "node")
+    )
 
 
-def _whom(kept: Reservation) -> str:
-    if kept.maintenance:
+def _whom(reservation: Reservation) -> str:
+    if reservation.maintenance:
         return "maintenance, no jobs"
-    return "for " + " of ".join(filter(None, (listed(kept.users), _accounts(kept))))
+    return "for " + " of ".join(filter(None, (listed(reservation.users), _accounts(reservation))))
 
 
-def _accounts(kept: Reservation) -> str:
-    return f"account{'s' if len(kept.accounts) > 1 else ''} {listed(kept.accounts)}" if kept.accounts else ""
+def _accounts(reservation: Reservation) -> str:
+    return (
+        f"account{'s' if len(reservation.accounts) > 1 else ''} {listed(reservation.accounts)}"
+        if reservation.accounts
+        else ""
+    )

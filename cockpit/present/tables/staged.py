@@ -12,7 +12,7 @@ from cockpit.present.moments import brief_clock
 from cockpit.present.safe import safe
 
 KEY_LETTERS: Final = 12
-"""Of a key: enough to name it by."""
+"""Number of letters of a key that are shown, enough to identify the copy."""
 _MIB: Final = 1 << 20
 
 
@@ -23,7 +23,7 @@ def state(row: StagedCopy, _: Context) -> str:
 
 
 def copy_line(row: StagedCopy, context: Context) -> str:
-    """One copy in a few words, for a list to choose from; harmless."""
+    """Return one copy in a few harmless words, for a list to choose from."""
     size = units.memory(row.size // _MIB)
     if row.progress is not None:
         return f"{row.what} · {percent(row.progress)} of {size}"
@@ -33,7 +33,7 @@ def copy_line(row: StagedCopy, context: Context) -> str:
 
 
 def removal_question(row: StagedCopy) -> tuple[str, str]:
-    """What is asked before it is removed, and what follows."""
+    """Return the question to confirm before the copy is removed, and the consequences."""
     size = units.memory(row.size // _MIB)
     return f"Remove the copy of {safe(row.source)}?", f"{size} come free; the next job that wants it copies it again."
 

@@ -1,4 +1,4 @@
-"""The columns of the list of expected starts: of queued jobs, and when each likely starts."""
+"""The columns of the list of queued jobs with their likely starts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _OF_JOBS: Final = {column.id: column for column in JOBS.columns}
 
 
 def forecast(row: JobRow, context: Context) -> Forecast | None:
-    """What the context knows of the job's start."""
+    """Return the job's forecast in the context; None: not known."""
     return context.forecasts.get(row.id)
 
 
 def starts_at(row: JobRow, context: Context) -> Millis | None:
-    """The likely start; None: unknown."""
-    found = forecast(row, context)
-    return found.likely_at if found is not None else None
+    """Return the likely start; None: unknown."""
+    prediction = forecast(row, context)
+    return prediction.likely_at if prediction is not None else None
 
 
 def starts_in_seconds(row: JobRow, context: Context) -> int | None:

@@ -14,16 +14,16 @@ from cockpit.present.safe import safe
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """A task of the sweep, and the values that it was given."""
+    """A task of a sweep, and the values of its parameters."""
 
     trial: str
-    """Its number, from 1."""
+    """Number of the trial, from 1."""
     parameters: dict[str, str]
     row: JobRow
 
 
 def trials_of(sweep: Sweep, rows: list[JobRow]) -> list[Trial]:
-    """`rows`: of the tasks, in any order. A task that the sweep has no trial for has no values."""
+    """Return the trials in order of the tasks' numbers. A task for which the sweep has no trial has no values."""
     tasks = sorted((row.array.index, row) for row in rows if row.array is not None)
     return [
         Trial(trial_number(index), trial_values(sweep, index) if has_trial(sweep, index) else {}, row)
@@ -32,7 +32,7 @@ def trials_of(sweep: Sweep, rows: list[JobRow]) -> list[Trial]:
 
 
 def values_text(parameters: dict[str, str]) -> str:
-    """`lr=0.1 layers=2`, harmless."""
+    """Return the values in harmless words: `lr=0.1 layers=2`."""
     return " ".join(f"{safe(name)}={safe(value)}" for name, value in parameters.items())
 
 

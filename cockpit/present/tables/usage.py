@@ -1,4 +1,4 @@
-"""The columns of what a job's replicas really use."""
+"""The columns of the measured use of a job's replicas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def memory(row: Measured, _: Context) -> Fraction | None:
 
 
 def course(row: Measured, _: Context) -> list[dict[str, Any]]:
-    """The stretches of its life, the oldest first."""
+    """Return the use in each interval of the replica's life, the oldest first."""
     return [
         {
             "seconds": round(each.lasted_ms / 1000, 1),
@@ -39,7 +39,7 @@ USAGE: Final = TableView(
     name="usage",
     identity=("job", "rank"),
     help="What a job's replicas really use",
-    empty="Nobody has measured this job: it has not run yet, or nothing here counts. `cockpit job ID` says more.",
+    empty="This job was not measured: it has not run yet, or use is not measured here. `cockpit job ID` shows more.",
     columns=(
         Column(
             "job", "JOB", ValueKind.INTEGER, "Job id", field="job", words=lambda row, _: job_cell(row.job), wide=True

@@ -38,8 +38,8 @@ def first_delayed(
     slots: Mapping[JobId, Reserved],
     until: Mapping[JobId, Millis],
 ) -> BackfillConflicts:
-    """For waiting jobs that fit now, in the order of the queue, return the first job ahead that each would delay. It
-    could run until that job begins."""
+    """Return, for waiting jobs that fit now, the first job ahead in the queue that each of them would delay, and when
+    that job begins. The waiting job could run until then."""
     sight = _Sight(plan, index)
     conflicts: dict[tuple[JobId, str], WouldDelay] = {}
     node_free = {shape: fits_now(index, shape) for shape in waiting.values()}

@@ -41,7 +41,8 @@ from cockpit.sched.shape import Shape, alternative
 
 
 class Conservative:
-    """One pass: the timelines of the nodes, with everything that the pass has started and reserved so far."""
+    """The plan of one pass under conservative backfill: timelines of the nodes, with everything that the pass has
+    started and reserved so far."""
 
     has_reservation = False
     """False: no job is privileged, so that every job is considered and gets its slot."""
@@ -96,8 +97,8 @@ class Conservative:
         return BehindHead(head) if head is not None and fits_now(index, shape) else None
 
     def conflicts(self, index: Index) -> BackfillConflicts:
-        """For waiting jobs that fit in this index, but not for their whole time limit: the first job ahead that each
-        would delay."""
+        """Return, for waiting jobs that fit in this index but not for their whole time limit, the first job ahead that
+        each would delay."""
         self.settle()
         replanned = Conservative(self._now, self._backfill, self._fit)
         return first_delayed(replanned, index, self._waiting, self._slots, self._until)
@@ -180,7 +181,7 @@ class Conservative:
         """Note that some running jobs leave sooner. The slots stay: each was found for the ends known then."""
 
     def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
+        """Return whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
         self.settle()
         located = index.located(placement)
         return all(
@@ -198,11 +199,12 @@ class Conservative:
             self.keep(index, slot, self._until[slot.job])
 
     def is_due_after(self, now: Millis) -> bool:
-        """Whether all slots begin later than `now`. A deferred slot begins when some job leaves, which is later too."""
+        """Return whether all slots begin later than `now`. A deferred slot begins when some job leaves, which is later
+        too."""
         return all(each.reserved_at > now for each in self._slots.values())
 
     def involves(self, jobs: Collection[JobId]) -> bool:
-        """Whether one of these jobs is the first waiting job. Jobs that have started have no slot any more."""
+        """Return whether one of these jobs is the first waiting job. Jobs that have started have no slot any more."""
         return self.head in jobs
 
     def kept_for(self) -> set[JobId]:
@@ -385,7 +387,7 @@ class Conservative:
         return self._timelines[order]
 
     def _is_certain(self, index: Index) -> bool:
-        """Whether every job that can start at all certainly has a slot."""
+        """Return whether every job that can start at all certainly has a slot."""
         if index is not self._asked:
             self._asked, self._certain = index, is_certain(index, self._backfill)
         return self._certain
@@ -395,7 +397,7 @@ class Conservative:
 
 
 def _leaves(node_free: NodeFree, part: Allocation) -> bool:
-    """Whether this part is free on the node."""
+    """Return whether this part is free on the node."""
     enough = node_free.cpus >= part.cpus and node_free.memory_mib >= part.memory_mib
     return enough and all(node_free.free_milli(each.card) >= each.milli for each in part.slices)
 

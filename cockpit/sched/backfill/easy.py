@@ -31,11 +31,11 @@ from cockpit.sched.placement import Fit, JobPlacement, find_placement
 from cockpit.sched.shape import Shape, alternative
 
 BackfillConflicts = Mapping[tuple[JobId, str], WouldDelay]
-"""By job and partition: the job ahead that it would delay, and that job's reserved moment."""
+"""The job ahead that a waiting job would delay and that job's reserved moment, by waiting job and partition."""
 
 
 class InOrder(msgspec.Struct):
-    """One pass in which no job starts before the first waiting job."""
+    """The state of one pass without backfill: no job starts before the first waiting job."""
 
     _now: Millis
     _backfill: Backfill
@@ -131,20 +131,20 @@ class InOrder(msgspec.Struct):
         """Note that some running jobs leave sooner than was known, as this index says."""
 
     def allows(self, _index: Index, job: JobId, _end: Millis, _placement: Placement) -> bool:
-        """Whether no waiting job is delayed if the job holds this until `end`."""
+        """Return whether no waiting job is delayed if the job holds this until `end`."""
         return self.head in (None, job)
 
     def extended(self, _index: Index, _job: JobId, _end: Millis, _placement: Placement) -> None:
         """Note that a job that runs, or is about to, holds this too."""
 
     def is_due_after(self, now: Millis) -> bool:
-        """Whether the head's reserved moment is still to come."""
+        """Return whether the reserved moment of the head is still to come."""
         if self._pending_index is not None and self._pending_index.departures[0][0] > now:
             return True
         return self.reservation is None or self.reservation.reserved_at > now
 
     def involves(self, jobs: Collection[JobId]) -> bool:
-        """Whether one of these jobs is the head or has the reservation."""
+        """Return whether one of these jobs is the head or has the reservation."""
         return self.head in jobs or (self._reserved_for is not None and self._reserved_for[0].id in jobs)
 
     def kept_for(self) -> set[JobId]:
@@ -157,7 +157,8 @@ class InOrder(msgspec.Struct):
         return replace(self, _now=now)
 
     def conflicts(self, _index: Index) -> BackfillConflicts:
-        """By job and partition, which job it would delay, where that differs between jobs of one shape."""
+        """Return the job that each waiting job would delay, by job and partition, where that differs between jobs of
+        one shape; empty here."""
         return {}
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -165,12 +166,13 @@ class InOrder(msgspec.Struct):
         return 0
 
     def end(self, job: Job) -> Millis:
-        """When the job is gone at the latest if it starts now."""
+        """Return the latest end of the job if it starts now."""
         return Millis(self._now + 1000 * job.spec.time_limit_seconds)
 
 
 class Easy(InOrder):
-    """One pass in which later jobs may start before the head as long as they do not delay it."""
+    """The state of one pass under EASY backfill: later jobs may start before the head as long as they do not
+    delay it."""
 
     def place_behind_head(
         self, index: Index, job: Job, shape: Shape, job_placement: JobPlacement

@@ -42,7 +42,7 @@ from cockpit.sched.placement import allocated, eligible, fits_now, fitting
 from cockpit.sched.shape import Shape
 
 NodesFree = dict[int, NodeFree]
-"""By order of the node: the nodes that hold one replica of the head at its moment."""
+"""Nodes that hold one replica of the head at its moment, by their order."""
 
 
 class Reservation(Protocol):
@@ -54,11 +54,11 @@ class Reservation(Protocol):
 
     @property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head would get as things stand."""
+        """Orders of the nodes that the head would get as things are now."""
         ...
 
     def admits(self, job: JobId, end: Millis, placement: Placement, /) -> bool:
-        """Whether the head still fits at its moment if the job holds this placement until `end`."""
+        """Return whether the head still fits at its moment if the job holds this placement until `end`."""
         ...
 
     def beside(self, job: JobId, end: Millis, placement: Placement, /) -> Reservation:
@@ -66,7 +66,7 @@ class Reservation(Protocol):
         ...
 
     def reservation(self) -> Reserved:
-        """Where and when the head starts as things stand."""
+        """Return where and when the head starts as things are now."""
         ...
 
 
@@ -89,7 +89,7 @@ class HeadReservation:
         self._position = position
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether the head still fits at its moment if the job holds this placement until `end`."""
+        """Return whether the head still fits at its moment if the job holds this placement until `end`."""
         return end <= self.reserved_at or any(
             len(nodes_free) - sum(node_free is None for _, node_free in self._met(nodes_free, spec, job, placement))
             >= self.shape.nodes
@@ -119,7 +119,7 @@ class HeadReservation:
 
     @cached_property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head would get as things stand."""
+        """Orders of the nodes that the head would get as things are now."""
         return frozenset([node_free.order for node_free in self._chosen()])
 
     def _spec_index(self) -> int:
@@ -168,7 +168,8 @@ def within(reservation: Reservation, index: Index) -> Reservation | None:
 
 
 def is_certain(index: Index, backfill: Backfill) -> bool:
-    """Whether `reserve` certainly finds a moment for every job that can start at all, if its replicas are alike."""
+    """Return whether `reserve` certainly finds a moment for every job that can start at all, if its replicas
+    are alike."""
     return len(index.ends) == len(index.placed) and not (index.layout.reservations or backfill.window_seconds)
 
 
@@ -277,7 +278,7 @@ def _changes(
 
 
 def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
-    """Whether an alternative fits once all jobs whose end is known are gone."""
+    """Return whether an alternative fits once all jobs whose end is known are gone."""
     lasting, layout = _lasting(index), index.layout
     for spec, orders in zip(shape.specs, places, strict=True):
         big = (node for empty, nodes in layout.sizes if _fits(empty, shape, spec) for node in nodes)
@@ -288,7 +289,7 @@ def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[i
 
 
 def _lasting(index: Index) -> dict[int, NodeFree]:
-    """By order: the nodes with jobs whose end is not known, with only those jobs left."""
+    """Return the nodes with jobs whose end is not known, with only those jobs left, by order."""
     staying = [job for job in index.placed if job not in index.ends]
     orders = {order for job in staying for order, _ in index.located(index.placed[job])}
     return {order: index.nodes_free[order].without(index.ends) for order in orders}

@@ -37,7 +37,7 @@ class HeterogeneousReservation:
         self._then, self._job_placement = then, job_placement
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether the head still fits at its moment if the job holds this placement until `end`."""
+        """Return whether the head still fits at its moment if the job holds this placement until `end`."""
         return end <= self.reserved_at or find_placement(self._with(job, placement), self.shape) is not None
 
     def beside(self, job: JobId, end: Millis, placement: Placement) -> HeterogeneousReservation:
@@ -56,7 +56,7 @@ class HeterogeneousReservation:
 
     @cached_property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head would get as things stand."""
+        """Orders of the nodes that the head would get as things are now."""
         return frozenset([order for order, _ in self._then.located(self._job_placement.placement)])
 
     def _with(self, job: JobId, placement: Placement) -> Index:

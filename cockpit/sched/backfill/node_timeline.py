@@ -20,7 +20,7 @@ Window = tuple[Millis, Millis]
 
 
 class NodeTimeline:
-    """What is free on a node in each step of time; a step lasts until the next one begins, the last one for ever.
+    """The free resources of one node in steps of time; a step lasts until the next one begins, the last one for ever.
 
     For requests of CPUs and memory alone, sums suffice. Cards must be distinguished: one card that is free now and
     another that is free later are no card for a job that needs one all the time. So on nodes with cards each step has
@@ -112,7 +112,7 @@ class NodeTimeline:
         ]
 
     def next_step(self, moment: Millis) -> Millis | None:
-        """When the next step begins; None: the moment is in the last one."""
+        """Return the beginning of the step after the moment; None: the moment is in the last one."""
         return next(iter(self._at[bisect_right(self._at, moment) :]), None)
 
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
@@ -145,7 +145,7 @@ class NodeTimeline:
             yield since, NEVER
 
     def _fitting(self, first: int, spec: NodeSpec, *, exclusive: bool) -> Iterable[bool]:
-        """For each step from `first` on, whether a replica without cards fits."""
+        """Return, for each step from `first` on, whether a replica without cards fits."""
         cpus, memory_mib = spec.cpus, spec.memory_mib
         fitting: Iterable[bool] = [free >= cpus for free in self._cpus[first:]]
         if memory_mib:
@@ -164,8 +164,8 @@ class NodeTimeline:
                 yield earliest, latest
 
     def _fits_until(self, step: int, spec: NodeSpec, span: int, *, exclusive: bool) -> Millis:
-        """Until when the same cards, CPUs and memory stay free from this step on; the step's start if they are not free
-        in it."""
+        """Return until when the same cards, CPUs and memory stay free from this step on; the step's start if they are
+        not free in it."""
         node_free = self._nodes_free[step]
         for following in range(step, len(self._at)):
             node_free = node_free if following == step else _common(node_free, self._nodes_free[following])
@@ -218,7 +218,7 @@ class NodeTimeline:
 
 
 def _common(one: NodeFree, other: NodeFree) -> NodeFree:
-    """What is free in both states, card by card."""
+    """Return what is free in both states, card by card."""
     return NodeFree(
         one.node,
         one.order,

@@ -36,7 +36,7 @@ class SingleNodeReservation(msgspec.Struct):
     _reserved: frozenset[int] | None = None
 
     def admits(self, _job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether the head still fits at its moment if a job holds this placement until `end`."""
+        """Return whether the head still fits at its moment if a job holds this placement until `end`."""
         if end <= self.reserved_at:
             return True
         position, free_by_node, (spec,) = self._layout.position, self._free, self.shape.specs
@@ -64,7 +64,7 @@ class SingleNodeReservation(msgspec.Struct):
 
     @property
     def reserved_nodes(self) -> frozenset[int]:
-        """The order of the node that the head would get as things stand."""
+        """Order of the node that the head would get as things are now."""
         if self._reserved is None:
             self._reserved = frozenset((self._chosen,))
         return self._reserved
@@ -75,7 +75,7 @@ class SingleNodeReservation(msgspec.Struct):
         return min(self._free, key=lambda order: (self._free[order], order))
 
     def _met(self, placement: Placement) -> Free:
-        """What a job with this placement would leave free on the nodes of the reservation that it uses."""
+        """Return what a job with this placement would leave free on the nodes of the reservation that it uses."""
         position, free = self._layout.position, self._free
         left: Free = {}
         for part in placement:

@@ -47,7 +47,7 @@ class PlaceAfterEvictions(Protocol):
 
 
 MOST_SERVED = 16
-"""For at most so many jobs others are evicted in one pass; the next pass follows at once."""
+"""The most jobs for which others are evicted in one pass; the next pass follows at once."""
 
 
 class EvictionProposal(NamedTuple):
@@ -148,11 +148,11 @@ class EvictionPlanner:
         self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
 
     def gives_way(self, job: JobId) -> bool:
-        """Whether this pass evicts the job or some of its workers."""
+        """Return whether this pass evicts the job or some of its workers."""
         return job in self._gives_way or job in self.recalled
 
     def stays(self, job: JobId) -> bool:
-        """Whether the job goes on running, perhaps with fewer workers."""
+        """Return whether the job goes on running, perhaps with fewer workers."""
         return job not in self._gives_way and self._snapshot.jobs[job].ending is None
 
     def amounts_coming_free(self, counters: Counters) -> dict[Counter, int]:
@@ -167,7 +167,7 @@ class EvictionPlanner:
         return free
 
     def _workers_free(self, counters: Counters) -> Iterator[tuple[Counter, int]]:
-        """The amounts of workers that leave a job which goes on running."""
+        """Yield the amounts, by counter, of workers that leave a job which goes on running."""
         for job, left in self._shrunk_placements():
             held = self._snapshot.occupied[job]
             out = tuple([part for part in held if part not in left])
@@ -260,7 +260,7 @@ class EvictionPlanner:
         return _for_longer(job, -(-(until - self._snapshot.now) // 1000)) if until is not None else job
 
     def gone_at(self, job: JobId) -> Millis | None:
-        """When an ending or evicted job is gone at the latest; None: not known."""
+        """Return the latest end of an ending or evicted job; None: not known."""
         grace = [each.grace_seconds for each in self.evictions if each.job == job]
         if grace:
             return Millis(self._snapshot.now + 1000 * grace[0])

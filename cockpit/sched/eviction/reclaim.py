@@ -49,12 +49,12 @@ from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 MOST_TRIED = 2_000
-"""At most so many sets of victims are tried for one job. Beyond that, the result is a set of which no job can be left
+"""The most sets of victims that are tried for one job. Beyond that, the result is a set of which no job can be left
 out, perhaps not the smallest one."""
 
 
 FIRST_LOOK = 64
-"""So many of the youngest borrowers are tried before all others: if one of them is enough, the others need not be
+"""The number of youngest borrowers that are tried before all others: if one of them is enough, the others need not be
 looked at."""
 
 
@@ -64,7 +64,7 @@ class QuotaClaim(NamedTuple):
     holder: Share
     """The lowest node of the quota tree within whose min the job stays."""
     above: tuple[tuple[Counter, int], ...]
-    """By counter, what has to come free at the nodes above before the job may start."""
+    """Amounts, by counter, that must come free at the nodes above before the job may start."""
 
 
 class Borrower(NamedTuple):
@@ -74,14 +74,14 @@ class Borrower(NamedTuple):
     parts: Mapping[Counter, int]
     """The amounts that it adds to each counter."""
     below: tuple[Share, ...]
-    """Its nodes below the one that it has in common with the claimant."""
+    """The nodes of its queue below the one that it has in common with the claimant."""
 
 
 class LentShare(NamedTuple):
     """The resources that a leaf of the quota tree has borrowed."""
 
     below: tuple[Share, ...]
-    """Its nodes below the one that it has in common with the claimant."""
+    """The nodes of the leaf's line below the one that it has in common with the claimant."""
     resources: set[str]
 
 
@@ -206,7 +206,7 @@ class Reclaim:
 
     @cached_property
     def _running(self) -> Mapping[str, Sequence[Job]]:
-        """By leaf: the jobs that ran when the pass began and are not ending, the youngest first."""
+        """Jobs that ran when the pass began and are not ending, by leaf, the youngest first."""
         by_leaf: dict[str, list[Job]] = {}
         for job_id in self._occupied:
             job = self._jobs.get(job_id)
@@ -285,12 +285,13 @@ class _BorrowerSearch:
         return some
 
     def _suffices(self, some: Sequence[Borrower]) -> bool:
-        """Whether the nodes above could hold the job then, and all of these are borrowers until they are evicted."""
+        """Return whether the nodes above could hold the job once these are evicted, and each of these still borrows
+        until its eviction."""
         enough = all(sum(each.parts.get(above, 0) for each in some) >= wanted for above, wanted in self._claim.above)
         return enough and self._is_lawful(some)
 
     def _is_lawful(self, some: Sequence[Borrower]) -> bool:
-        """Whether each node of the tree still holds more than its min when the last of its jobs is evicted."""
+        """Return whether each node of the tree still holds more than its min when the last of its jobs is evicted."""
         shares = {share.path: share for each in some for share in each.below}
         return all(
             any(self._borrows_to_the_last(share, each, some) for each in self._short) for share in shares.values()

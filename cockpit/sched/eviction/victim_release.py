@@ -30,17 +30,17 @@ from cockpit.sched.placement import eligible, fitting
 from cockpit.sched.shape import Shape
 
 MOST_TRIED = 2_000
-"""At most so many sets of victims are tried for one job. Beyond that, the result is a set of which no job can be left
+"""The most sets of victims that are tried for one job. Beyond that, the result is a set of which no job can be left
 out, perhaps not the smallest one."""
 
 
 class VictimRelease(msgspec.Struct, frozen=True):
-    """What one victim releases: everything when it ends, its CPUs when it is suspended."""
+    """The resources that one victim releases: everything when it ends, its CPUs when it is suspended."""
 
     job: JobId
     left: tuple[tuple[int, Allocation | None], ...]
-    """What it would still hold on its nodes, by their order; None: nothing. Nodes on which nothing changes are left
-    out."""
+    """The part that it would still hold on each of its nodes, by the node's order; None: nothing. Nodes on which
+    nothing changes are left out."""
 
 
 Freed = tuple[int, int, int]
@@ -112,7 +112,8 @@ def index_after_releases(index: Index, releases: Iterable[VictimRelease]) -> Ind
 
 
 def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobId, Millis]:
-    """A suspended job's end is not known; a job that goes on with fewer workers keeps its own."""
+    """Return the known ends after the releases: a job that goes on with fewer workers keeps its end; a suspended job
+    has none."""
     return {
         job: index.ends[job]
         for job, placement in left.items()
@@ -295,11 +296,11 @@ class PreemptionCandidate(msgspec.Struct, frozen=True):
     grace_seconds: int = 0
     """Seconds between the notice and the end."""
     rank: int | None = None
-    """The rank, if only one worker of an elastic job ends and the job goes on; else None."""
+    """The rank of the worker, if only this worker of an elastic job ends and the job goes on; else None."""
 
 
 class PreemptionRule(Protocol):
-    """One preemption rule, for one pass."""
+    """A preemption rule, for one pass."""
 
     @property
     def alike(self) -> bool:

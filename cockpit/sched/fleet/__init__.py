@@ -1,2 +1,2 @@
-"""What a fleet's scheduler adds to the cycle: placement by totals, and the placements that members keep reserved for
-it."""
+"""The steps that a fleet's scheduler adds to the cycle: placement by totals, and the placements that members keep
+reserved for it."""

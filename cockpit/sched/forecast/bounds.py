@@ -34,8 +34,9 @@ SOONEST, SOONEST_REORDERED = 1 / 3, 1 / 4
 """The range of likely starts begins after this fraction of the likely wait; the second where the order may change. On
 the logs that tests/bench replays, one job in ten starts sooner."""
 LONGEST_REORDERED = 3.5
-"""Where the order may change, the range ends after at least this many likely waits. Jobs that come ahead later are not
-predicted: without this factor one job in six starts after the range on the log KTH-SP2, with it one in twenty."""
+"""The multiple of the likely wait after which the range ends at the soonest where the order may change. Jobs that come
+ahead later are not predicted: without this factor one job in six starts after the range on the log KTH-SP2, with it one
+in twenty."""
 
 
 def unstable_order(job: Job, rules: Rulebook, nodes: Iterable[Node]) -> NoBound | None:
@@ -53,7 +54,8 @@ def unstable_order(job: Job, rules: Rulebook, nodes: Iterable[Node]) -> NoBound 
 
 
 def is_strict(policy: Policy, rules: Rulebook) -> bool:
-    """Whether jobs start strictly in order: nothing passes the first that waits, and no limit lets others pass it."""
+    """Return whether jobs start strictly in order: nothing passes the first that waits, and no limit lets others pass
+    it."""
     return policy.backfill.kind is BackfillKind.OFF and not rules.binding
 
 
@@ -98,7 +100,8 @@ def _with_grace(job: Job, end: Millis) -> Millis:
 
 
 def _is_below_a_tier(job: Job, cluster: Cluster, nodes: Iterable[Node]) -> bool:
-    """Whether a partition of a higher tier shares a node with one of the job's: its jobs are considered first."""
+    """Return whether a partition of a higher tier shares a node with one of the job's: its jobs are considered
+    first."""
     tiers = {each.name: each.priority_tier for each in cluster.partitions}
     if len({1, *tiers.values()}) == 1:
         return False

@@ -21,12 +21,11 @@ from cockpit.sched.forecast.work_ratio import Shares
 from cockpit.sched.queue_order import partitions_of
 
 MANY_STARTS, MANY_OF_SHAPE = 100, 8
-"""At least so many starts among competing jobs are needed for a rate by work, and so many starts of the shape for a
-rate by turns."""
+"""The fewest starts among competing jobs for a rate by work, and the fewest starts of the shape for a rate by turns."""
 
 
 class SimulatedSpan(msgspec.Struct, frozen=True):
-    """What a simulation has covered."""
+    """The span of time that a simulation has covered, with its starts and the jobs that still wait."""
 
     since: Millis
     now: Millis

@@ -47,8 +47,8 @@ from cockpit.sched.shape import shape_of
 from cockpit.sched.snapshot import Snapshot
 
 EXACT_PASSES = 256
-"""So many passes are simulated at their exact moments. Behind them, all moments within a 32nd of their distance are
-taken together, at the middle of that span."""
+"""The number of passes that are simulated at their exact moments. Behind them, all moments within a 32nd of their
+distance are taken together, at the middle of that span."""
 COARSENESS = 32
 MOST_PASSES = 600
 """Behind so many passes the simulation gives up."""
@@ -143,7 +143,7 @@ class ClusterSimulation:
         return self.begun.get(job)
 
     def starts_before(self, job: JobId) -> int:
-        """How many jobs start before this one, as far as the simulation has run."""
+        """Return the number of jobs that start before this one, as far as the simulation has run."""
         if len(self._places) != len(self.begun):
             self._places = {each: place for place, each in enumerate(self.begun)}
         return self._places.get(job, len(self.begun))
@@ -161,7 +161,7 @@ class ClusterSimulation:
         return first.values()
 
     def _never_starts(self, entry: QueueEntry) -> bool:
-        """Whether the job can never start in that partition, whatever comes free, and so delays no other."""
+        """Return whether the job can never start in that partition, whatever comes free, and so delays no other."""
         if entry.job.never is not None or entry.equivalence_class.refused is not None:
             return True
         never = infeasible(entry.equivalence_class.shape, self._index.layout)
@@ -360,7 +360,7 @@ class ClusterSimulation:
             self._conditional.discard(job_id)
 
     def _holds(self, condition: Dependency, job: Job) -> bool:
-        """Whether the job must still wait for this dependency."""
+        """Return whether the job must still wait for this dependency."""
         others = (each for each in self._state.jobs.values() if each.id != job.id and not each.ended)
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)

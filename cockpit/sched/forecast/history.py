@@ -76,7 +76,7 @@ class History:
 
 
 def history_of(jobs: Iterable[Job]) -> History:
-    """Make the history of these live and ended jobs, given in any order."""
+    """Return the history of these live and ended jobs, given in any order."""
     history, jobs = History(), list(jobs)
     for job in sorted(jobs, key=lambda each: (each.submitted_at, each.id)):
         history.submitted(job)

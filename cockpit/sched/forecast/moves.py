@@ -118,7 +118,7 @@ def _later(before: Millis, after: Millis | None) -> bool:
 
 
 class _Difference:
-    """What happened between two plans and may move a bound.
+    """The events between two plans that may move a bound.
 
     The events are found once for all jobs, as short lists; a job's causes are those events that concern jobs ahead of
     it. To go through the queue for each of a thousand jobs that conservative backfill has planned would take a second.
@@ -244,8 +244,8 @@ class _Difference:
         return other != job and self._ranks[other] < self._ranks[job]
 
     def _is_ahead_now(self, other: JobId, job: JobId) -> bool:
-        """Whether the other job is ahead now. A job that started since may have been behind: then the plan let it start
-        only because it delays no other."""
+        """Return whether the other job is ahead now. A job that started since may have been behind: then the plan let
+        it start only because it delays no other."""
         if other in self._ranks_now:
             return self._ranks_now[other] < self._ranks_now[job]
         known = self._after.snapshot.jobs.get(other)
@@ -253,7 +253,7 @@ class _Difference:
 
 
 def waits_its_turn(plan: Plan, job: Job) -> bool:
-    """Whether a queued job starts by this plan, or waits only for resources or for the jobs ahead of it."""
+    """Return whether a queued job starts by this plan, or waits only for resources or for the jobs ahead of it."""
     if any(start.job == job.id for start in plan.starts):
         return True
     reason = reason_of(plan, job)

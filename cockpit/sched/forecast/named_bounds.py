@@ -219,4 +219,4 @@ _FIELDS: dict[Resource, tuple[Change, str, int]] = {
     Resource.CARDS: (Change.CARDS, "card_milli", WHOLE_CARD),
     Resource.CARD_SHARE: (Change.SHARE, "card_milli", 1),
 }
-"""By resource: the kind of change, the field of the spec, and how much of the field one unit is."""
+"""The kind of change, the field of the spec, and the amount of the field that is one unit, by resource."""

@@ -168,13 +168,13 @@ class StartPredictor:
         return Basis(self.snapshot, self.plan, self.bounds)
 
     def _strict_bounds(self, jobs: Iterable[Job], ends: Ends) -> dict[JobId, Millis]:
-        """For jobs that only wait for the jobs ahead: when they start if every job uses its whole time limit."""
+        """Return the starts of the jobs that only wait for the jobs ahead, if every job uses its whole time limit."""
         waiting = [job.id for job in jobs if waits_its_turn(self.plan, job) and self._is_stable(job)]
         starts = {job: self._contained(job, partial(self._hard.start_of, job), None) for job in waiting}
         return {job: ends.after(begun.at) for job, begun in starts.items() if begun is not None}
 
     def _is_stable(self, job: Job) -> bool:
-        """Whether the order cannot change ahead of the job; a defect in judging it promises nothing."""
+        """Return whether the order cannot change ahead of the job; False if judging it raises an exception."""
         return self._contained(job.id, lambda: self._unstable(job) is None, False)
 
     def _unstable(self, job: Job) -> NoBound | None:
@@ -250,7 +250,7 @@ class StartPredictor:
 
     @cached_property
     def _work_ratios(self) -> dict[JobId, tuple[float, float]]:
-        """By job: the ratio of the work ahead by careful run times, and by time limits, to the likely one."""
+        """Ratios of the work ahead of each job by careful run times, and by time limits, to the likely work ahead."""
         snapshot, predictors = (
             self.snapshot,
             (self._usual_runtimes, P90RuntimePredictor(self._history), TimeLimitPredictor()),

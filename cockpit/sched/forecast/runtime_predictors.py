@@ -13,7 +13,7 @@ from cockpit.sched.faults import Faults
 from cockpit.sched.forecast.history import History, Run
 
 ALIKE = 2
-"""From so many similar jobs on, only these count, not the user's other jobs."""
+"""The number of similar jobs from which on only these count, not the user's other jobs."""
 COUNTED = 5
 """The number of latest runs of which the mean is taken."""
 REMEMBERED, FEW = 20, 3

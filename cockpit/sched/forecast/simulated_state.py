@@ -84,7 +84,7 @@ class SimulatedState:
         self._resize(growth.job, (*self.occupied[growth.job], *growth.placement))
 
     def next_shrink(self) -> Millis | None:
-        """When workers next leave a job that goes on; None: there are none."""
+        """Return the next moment at which workers leave a job that goes on; None: there are none."""
         return self._recalls[0][0] if self._recalls else None
 
     def shrink(self, until: Millis) -> list[JobId]:
@@ -175,7 +175,7 @@ class SimulatedState:
         return JobEnd(at, job_id, placement, self.jobs[job_id])
 
     def _end_of(self, job: Job | None, limit: Millis) -> Millis:
-        """When a running job is predicted to end; a held container, when its hold is over."""
+        """Return the predicted end of a running job, or the end of the hold of a held container."""
         end = limit
         if job is not None and job.attempt is not None and job.state in OCCUPYING:
             # For a job that uses its whole limit, the snapshot has the exact end: the limit counts from the start of

@@ -47,8 +47,8 @@ def work_ratios(
     predictors: tuple[RuntimePredictor, RuntimePredictor, RuntimePredictor],
     now: Millis,
 ) -> dict[JobId, tuple[float, float]]:
-    """By job: the work ahead of it, itself included, under the second and the third predictor, divided by that under
-    the first."""
+    """Return, by job, the work ahead of it, itself included, under the second and the third predictor, divided by that
+    under the first."""
     occupying = [*running]
     usual, careful, hard = [shares.remaining(occupying, predictor, now) for predictor in predictors]
     first, second, third = predictors

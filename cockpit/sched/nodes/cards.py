@@ -39,7 +39,7 @@ def share_taken(card: Card, milli: int) -> int:
 
 @cache
 def whole_slices(cards: tuple[int, ...]) -> tuple[CardSlice, ...]:
-    """The slices that stand for these whole cards, given by index."""
+    """Return the slices for these whole cards, given by index."""
     return tuple([CardSlice(card, None, WHOLE_CARD) for card in cards])
 
 

@@ -35,12 +35,12 @@ class Place(Protocol):
 
 
 def suits(place: Place, shape: Shape) -> bool:
-    """Whether the place has what the shape asks for, and admits it."""
+    """Return whether the place has what the shape asks for, and admits it."""
     return _is_asked_for(place, shape) and not _is_apart(place, shape) and not _untolerated(place, shape)
 
 
 def may_hold(place: Place, spec: JobSpec) -> bool:
-    """Whether the place suits a job that is not submitted yet, node names that it asks for aside."""
+    """Return whether the place suits a job that is not submitted yet, node names that it asks for aside."""
     return suits(place, shape_of(spec))
 
 
@@ -82,7 +82,7 @@ def _untolerated(place: Place, shape: Shape) -> list[str]:
 
 
 def may_launch(node: Node, shape: Shape, *, in_service: bool = True) -> bool:
-    """Whether the launcher may run on the node."""
+    """Return whether the launcher may run on the node."""
     return (
         (not in_service or node.state is NodeState.UP)
         and all(node.labels.get(key) == value for key, value in shape.launcher)

@@ -77,7 +77,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
         return bucket[bisect_left(bucket, (cpus,)) :] if bucket and bucket[-1][0] >= cpus else []
 
     def has_fewer(self, count: int, least: int, cpus: int) -> bool:
-        """Whether fewer than `count` nodes have a key of at least `least` and so many free CPUs."""
+        """Return whether fewer than `count` nodes have a key of at least `least` and so many free CPUs."""
         for key, bucket in self.items():
             if key >= least and bucket[-1][0] >= cpus:
                 count -= len(bucket) if bucket[0][0] >= cpus else len(bucket) - bisect_left(bucket, (cpus,))

@@ -1,4 +1,4 @@
-"""What is free on one node: its tenants, and what they leave."""
+"""The free resources of one node: its tenants, and what they leave."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
         return NodeFree(self.node, self.order, self.node_class, tenants, cpus, memory_mib, idle, holes)
 
     def _are_idle(self, left: set[int], staying: Iterable[Allocation]) -> bool:
-        """Whether these cards can be allocated whole once their tenant has left. A card that is reserved for a
+        """Return whether these cards can be allocated whole once their tenant has left. A card that is reserved for a
         nominated job has two tenants meanwhile, and a card may have been removed under a running job."""
         cards = self.node.cards
         if max(left) >= len(cards) or not all(can_be_whole(cards[card]) for card in left):

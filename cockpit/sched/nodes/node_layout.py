@@ -97,7 +97,7 @@ class NodeLayout:
         return other
 
     def of(self, snapshot: Snapshot) -> bool:
-        """Whether the layout still holds for the snapshot."""
+        """Return whether the layout still holds for the snapshot."""
         same_nodes = self.version == snapshot.nodes_version
         return same_nodes and self.cluster == snapshot.cluster and self.reservations == snapshot.reservations
 
@@ -128,9 +128,9 @@ class NodeLayout:
 
 
 class _SingleClasses(dict[Shape, int | None]):
-    """By shape, the number of the only node class that serves it, for shapes that ask for CPUs and memory on one node:
-    then the tightest node is the best fit and one look-up finds it. None for all other shapes. Filled on first access.
-    """
+    """A cache of the number of the only node class that serves a shape, for shapes that ask for CPUs and memory on one
+    node: then the tightest node is the best fit and one look-up finds it. The value is None for all other shapes.
+    Entries are made on first access."""
 
     def __init__(self, layout: NodeLayout) -> None:
         super().__init__()
@@ -173,13 +173,13 @@ def _by_size(nodes: Sequence[Node], class_of: Sequence[int]) -> list[tuple[NodeF
 
 
 def admits(node_class: NodeClass, shape: Shape) -> bool:
-    """Whether jobs of the shape may run on the class: it has what they ask for, is in their partition, and is not
-    reserved."""
+    """Return whether jobs of the shape may run on the class: it has what they ask for, is in their partition, and is
+    not reserved."""
     return suits(node_class, shape) and serves(node_class, shape)
 
 
 def serves(node_class: NodeClass, shape: Shape) -> bool:
-    """Whether the class is in the shape's partition, and no reservation keeps it from the shape."""
+    """Return whether the class is in the shape's partition, and no reservation keeps it from the shape."""
     return (
         shape.partition in node_class.partitions
         and (not shape.reservation or shape.reservation in node_class.reservations)

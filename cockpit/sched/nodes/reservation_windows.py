@@ -90,7 +90,7 @@ def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) ->
 
 
 def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeName, list[str]]:
-    """By node that is reserved at this moment: the reservations' names."""
+    """Return the names of the reservations that are in force on each reserved node at this moment."""
     names_by_node: dict[NodeName, list[str]] = {}
     for name, each in reservations.items():
         if each.start_at <= now < each.end_at:
@@ -100,8 +100,8 @@ def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeN
 
 
 def is_open_to(kept: Reservation, user: str, account: str, now: Millis) -> bool:
-    """Whether a job may use the reservation, now or once it begins. Where users and accounts are both set, the job must
-    match both, as in Slurm (reservations.html); where neither is set, no job does."""
+    """Return whether a job may use the reservation, now or once it begins. Where users and accounts are both set, the
+    job must match both, as in Slurm (reservations.html); where neither is set, no job does."""
     if kept.end_at <= now or kept.maintenance or not (kept.users or kept.accounts):
         return False
     return (not kept.users or user in kept.users) and (not kept.accounts or account in kept.accounts)

@@ -12,7 +12,8 @@ from cockpit.model.accounts import Association, AssocKey, Usage
 from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree
 
 _DIVERGENCE = 5.0
-"""How strongly an account that is far from its share affects its users under DEPTH_OBLIVIOUS; a constant in Slurm."""
+"""The factor by which an account that is far from its share affects its users under DEPTH_OBLIVIOUS; a constant in
+Slurm."""
 _UNUSED = Usage()
 
 
@@ -57,7 +58,8 @@ class ClassicShares:
         return math.pow(2.0, -(self.effective[key] / shares / self._dampening)) if shares > 0 else 0.0
 
     def _among_siblings(self, each: Association) -> float:
-        """Its own usage, and its part of what its siblings used: Ua + (Ue of the account - Ua) x s / sum of s."""
+        """Return its own usage, and its part of what its siblings used: Ua + (Ue of the account - Ua) x s / sum
+        of s."""
         above = self.effective[self._tree.parent[each.key]]
         siblings = self._tree.sum_at(each)
         if not siblings:

@@ -41,9 +41,9 @@ class PriorityTable(msgspec.Struct):
 
     snapshot: Snapshot
     calculator: PriorityCalculator | None
-    """None under `priority/basic`, where jobs are in order of submission."""
+    """The calculator of priorities; None under `priority/basic`, where jobs are in order of submission."""
     _order: Sequence[PartitionEntry] | None = None
-    """None: the order of submission, not made yet because no caller has read it."""
+    """The entries in order of priority; None: the order of submission, not made yet because no caller has read it."""
     columns: Columns | None = None
     """The columns, for the next table only: they are updated in place with the queue."""
     fifo: FifoQueue | None = None
@@ -140,7 +140,7 @@ def _calculator(snapshot: Snapshot, table: PriorityTable | None) -> PriorityCalc
 
 
 def _still_holds(context: PriorityContext, table: PriorityTable, snapshot: Snapshot) -> bool:
-    """Whether the context still holds: rules are never changed in place, only replaced."""
+    """Return whether the context still holds: rules are never changed in place, only replaced."""
     same = context.cluster is snapshot.cluster and context.accounts is snapshot.accounts
     return same and table.snapshot.nodes_version == snapshot.nodes_version
 

@@ -44,7 +44,7 @@ class PriorityInputs(msgspec.Struct, frozen=True):
     partition: float
     qos: float
     site: int
-    """What an administrator has added; its weight is 1."""
+    """The number that an administrator has added; its weight is 1."""
     tres: tuple[float, ...]
     """Factors of the weighted TRES, in the order of `PriorityContext.tres`."""
 

@@ -33,7 +33,7 @@ class ShareTree:
         }
 
     def part(self, each: Association) -> float:
-        """Its part of its siblings' shares; 0 where no sibling has any, or it has `parent` shares."""
+        """Return its part of its siblings' shares; 0 where no sibling has any, or it has `parent` shares."""
         siblings = self._sums[self.parent[each.key]]
         return (each.shares or 0) / siblings if siblings else 0.0
 

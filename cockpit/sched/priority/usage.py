@@ -53,7 +53,7 @@ class Rules(msgspec.Struct, frozen=True):
         return [name for name in names if name in self.accounts.qos]
 
     def charge(self, job: Job) -> bool:
-        """Whether the job's usage is counted: it runs, is not suspended, and is charged to an account or QOS."""
+        """Return whether the job's usage is counted: it runs, is not suspended, and is charged to an account or QOS."""
         accounts = self.accounts
         if not (job.account in accounts.names or job.qos in accounts.qos or self.cluster.partitions):
             return False
@@ -136,8 +136,8 @@ def next_reset(period: UsageReset, last: Millis, utc_offset_seconds: int = 0) ->
 
 
 def reset_due(period: UsageReset, last: Millis, now: Millis, utc_offset_seconds: int = 0) -> bool:
-    """Whether the update at `now` resets usage. `last` is 0 before the first update: `NOW` resets then, a period only
-    begins."""
+    """Return whether the update at `now` resets usage. `last` is 0 before the first update: `NOW` resets then, a period
+    only begins."""
     if period is UsageReset.NOW:
         return last == 0
     following = next_reset(period, last, utc_offset_seconds) if last else None

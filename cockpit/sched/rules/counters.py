@@ -21,7 +21,7 @@ NOTHING = 0
 
 
 class Tally(msgspec.Struct, frozen=True, gc=False):
-    """What one job adds to the counters while it holds resources."""
+    """The amounts that one job adds to the counters while it holds resources."""
 
     parts: tuple[tuple[Counter, int], ...]
 
@@ -109,7 +109,7 @@ def of_workers(
 
 
 def counts(rules: Rulebook, job: Job, partition: str) -> bool:
-    """Whether the job counts to any limit: most clusters have no limits."""
+    """Return whether the job counts to any limit; most clusters have no limits."""
     if job.array is not None and job.array.at_once:
         return True
     return rules.binding and bool(rules.scope(job, partition).counters)

@@ -21,7 +21,7 @@ JOBS = "jobs"
 WALL = "wall"
 
 Counter = tuple[str, ...]
-"""Which use is counted, and of what resource: `("qos/user", "high", "ann", "cpu")`."""
+"""The name of a use that is counted, and of the resource: `("qos/user", "high", "ann", "cpu")`."""
 
 
 class PerJobLimit(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class PerJobLimit(msgspec.Struct, frozen=True):
     resource: str
     """A TRES; empty for the time limit, which is in seconds."""
     allowed: int
-    """In thousandths; for `MinTRESPerJob` the least, else the most."""
+    """The bound in thousandths; for `MinTRESPerJob` the least, else the most."""
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class LimitScope(msgspec.Struct, frozen=True, cache_hash=True):
     running: tuple[Running, ...] = ()
     budgets: tuple[Budget, ...] = ()
     counters: tuple[Counter, ...] = ()
-    """All counters to which the jobs count, also where another limit has precedence."""
+    """The counters to which the jobs count, also where another limit has precedence."""
     charged: tuple[Counter, ...] = ()
     """The counters whose minutes the jobs use up."""
     factor: float = 1.0

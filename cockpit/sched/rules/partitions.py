@@ -95,7 +95,7 @@ def _size(partition: Partition, rule: PartitionRule, allowed: int, requested: in
 
 
 def for_login(cluster: Cluster, node: Node) -> bool:
-    """Whether it is a login node, which runs no jobs."""
+    """Return whether it is a login node, which runs no jobs."""
     return bool(cluster.login_pool) and node.pool == cluster.login_pool
 
 

@@ -23,7 +23,7 @@ Used = Mapping[Counter, int]
 
 
 class Share(NamedTuple):
-    """One node of the quota tree."""
+    """A node of the quota tree."""
 
     path: str
     line: tuple[str, ...]
@@ -35,18 +35,18 @@ class Share(NamedTuple):
         return used.get(counter(self.path, resource), 0)
 
     def guarantees(self, used: Used, wanted: Amounts, resources: tuple[str, ...]) -> bool:
-        """Whether the node stays within its min with these amounts added."""
+        """Return whether the node stays within its min with these amounts added."""
         return all(
             self.use(used, each) + wanted[each] <= self.min.get(each, 0) for each in resources if wanted.get(each)
         )
 
     def borrows(self, used: Used, resource: str) -> int:
-        """How much of the resource is in use beyond the min; 0 or less: nothing is borrowed."""
+        """Return the amount of the resource that is in use beyond the min; 0 or less: nothing is borrowed."""
         return self.use(used, resource) - self.min.get(resource, 0)
 
 
 class Quotas:
-    """One quota tree, or none; without a tree no job belongs to a leaf and nothing is limited."""
+    """A quota tree, or none; without a tree no job belongs to a leaf and nothing is limited."""
 
     def __init__(self, tree: QuotaTree | None) -> None:
         self.shares: dict[str, Share] = {}

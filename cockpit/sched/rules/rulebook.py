@@ -23,7 +23,7 @@ from cockpit.sched.shape import Shape, shape_of
 
 
 class Rulebook:
-    """One version of the rules, and caches of what follows from them."""
+    """A version of the rules, with caches of what follows from them."""
 
     def __init__(self, cluster: Cluster, accounts: Accounts, version: int, quota: QuotaTree | None = None) -> None:
         self.version = version
@@ -136,7 +136,8 @@ class Rulebook:
 
 
 class _RequestedAmounts(dict[Shape, list[Amounts]]):
-    """By shape, the amounts that each alternative requests, with billing. Filled on first access."""
+    """A cache of the amounts that each alternative of a shape requests, with billing. Entries are made on first
+    access."""
 
     def __init__(self, rules: Rulebook) -> None:
         super().__init__()
@@ -168,7 +169,7 @@ _IMPLIES = {
     Enforce.QOS: (Enforce.ASSOCIATIONS,),
     Enforce.SAFE: (Enforce.ASSOCIATIONS, Enforce.LIMITS),
 }
-"""What each word implies. Source: slurm.conf(5), AccountingStorageEnforce."""
+"""The words that each word implies. Source: slurm.conf(5), AccountingStorageEnforce."""
 
 
 def enforced(written: Iterable[Enforce]) -> frozenset[Enforce]:

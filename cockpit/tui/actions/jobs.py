@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from cockpit.model.capabilities import Ability
+from cockpit.protocol.operations import SHELL
 from cockpit.tui import editing
 from cockpit.tui.action import (
     ACCOUNTS,
@@ -66,6 +68,7 @@ JOB_CHANGES: Final = (
         needs_queued,
         acts=True,
         in_row=True,
+        needs="edit",
     ),
     Action(
         "what_if",
@@ -77,6 +80,7 @@ JOB_CHANGES: Final = (
         _JOBS,
         needs_queued,
         acts=True,
+        needs="explain",
     ),
     Action(
         "clone",
@@ -89,6 +93,7 @@ JOB_CHANGES: Final = (
         needs_job,
         acts=True,
         in_row=True,
+        needs="submit",
     ),
     Action(
         "cancel",
@@ -102,6 +107,7 @@ JOB_CHANGES: Final = (
         acts=True,
         danger=True,
         in_row=True,
+        needs="cancel",
     ),
     Action(
         "hold",
@@ -114,6 +120,7 @@ JOB_CHANGES: Final = (
         needs_queued,
         acts=True,
         in_row=True,
+        needs="hold",
     ),
     Action(
         "suspend",
@@ -125,6 +132,7 @@ JOB_CHANGES: Final = (
         ON_JOBS,
         needs_running,
         acts=True,
+        needs="suspend",
     ),
     Action(
         "requeue",
@@ -137,6 +145,7 @@ JOB_CHANGES: Final = (
         needs_started,
         acts=True,
         danger=True,
+        needs="requeue",
     ),
     Action(
         "priority",
@@ -148,6 +157,7 @@ JOB_CHANGES: Final = (
         ON_QUEUED,
         needs_queued,
         acts=True,
+        needs="set_priority",
     ),
     Action(
         "time_limit",
@@ -159,6 +169,7 @@ JOB_CHANGES: Final = (
         ON_JOBS,
         needs_time,
         acts=True,
+        needs="set_time_limit",
     ),
     Action(
         "signal",
@@ -170,6 +181,7 @@ JOB_CHANGES: Final = (
         ON_JOBS,
         needs_running,
         acts=True,
+        needs=Ability.SIGNALS,
     ),
     Action(
         "top",
@@ -181,6 +193,7 @@ JOB_CHANGES: Final = (
         ON_QUEUED,
         needs_queued,
         acts=True,
+        needs=Ability.TOP,
     ),
     Action(
         "update",
@@ -192,6 +205,7 @@ JOB_CHANGES: Final = (
         ON_QUEUED,
         needs_unfinished,
         acts=True,
+        needs=Ability.UPDATE,
     ),
     Action(
         "shell",
@@ -204,6 +218,7 @@ JOB_CHANGES: Final = (
         needs_container,
         acts=True,
         in_row=True,
+        needs=SHELL,
     ),
     Action(
         "look_inside",
@@ -215,6 +230,7 @@ JOB_CHANGES: Final = (
         ON_JOBS,
         needs_job,
         acts=True,
+        needs=SHELL,
     ),
     Action(
         "attach",
@@ -226,6 +242,7 @@ JOB_CHANGES: Final = (
         ON_JOBS,
         needs_session,
         acts=True,
+        needs=SHELL,
     ),
     Action(
         "develop",
@@ -259,6 +276,7 @@ JOB_CHANGES: Final = (
         needs_ended,
         acts=True,
         danger=True,
+        needs="delete",
     ),
 )
 
@@ -273,6 +291,7 @@ HELD_CONTAINERS: Final = (
         ON_JOBS,
         needs_held_container,
         acts=True,
+        needs="extend_hold",
     ),
     Action(
         "end_hold",
@@ -285,5 +304,6 @@ HELD_CONTAINERS: Final = (
         needs_held_container,
         acts=True,
         danger=True,
+        needs="end_hold",
     ),
 )

@@ -62,6 +62,7 @@ ACCOUNT_TREE: Final = (
         may_add_below,
         acts=True,
         in_row=True,
+        needs="change_accounts",
     ),
     Action(
         "add_account",
@@ -74,6 +75,7 @@ ACCOUNT_TREE: Final = (
         may_add_below,
         acts=True,
         in_row=True,
+        needs="change_accounts",
     ),
     Action(
         "add_qos",
@@ -86,6 +88,7 @@ ACCOUNT_TREE: Final = (
         may_administer,
         acts=True,
         in_row=True,
+        needs="change_accounts",
     ),
     Action(
         "modify",
@@ -98,6 +101,7 @@ ACCOUNT_TREE: Final = (
         may_change_place,
         acts=True,
         in_row=True,
+        needs="change_accounts",
     ),
     Action(
         "coordinators",
@@ -109,6 +113,7 @@ ACCOUNT_TREE: Final = (
         _ACCOUNTS,
         may_change_place,
         acts=True,
+        needs="change_accounts",
     ),
     Action(
         "remove",
@@ -122,6 +127,7 @@ ACCOUNT_TREE: Final = (
         acts=True,
         danger=True,
         in_row=True,
+        needs="change_accounts",
     ),
 )
 
@@ -136,6 +142,7 @@ CATALOGUE_ENTRIES: Final = (
         _CATALOGUE,
         acts=True,
         in_row=True,
+        needs="change_catalogue",
     ),
     Action(
         "set_entry",
@@ -148,6 +155,7 @@ CATALOGUE_ENTRIES: Final = (
         may_change_entry,
         acts=True,
         in_row=True,
+        needs="change_catalogue",
     ),
     Action(
         "remove_entry",
@@ -161,6 +169,7 @@ CATALOGUE_ENTRIES: Final = (
         acts=True,
         danger=True,
         in_row=True,
+        needs="change_catalogue",
     ),
 )
 
@@ -250,6 +259,7 @@ PRIORITIES: Final = (
         acts=True,
         danger=True,
         in_row=True,
+        needs="set_weights",
     ),
 )
 
@@ -263,6 +273,7 @@ SERVICE: Final = (
         SERVE,
         _NODES,
         in_row=True,
+        needs="reservations",
     ),
     Action(
         "staged",
@@ -273,6 +284,7 @@ SERVICE: Final = (
         SERVE,
         _NODES,
         needs_admin,
+        needs="staged",
     ),
     Action(
         "reserve",
@@ -285,6 +297,7 @@ SERVICE: Final = (
         needs_admin,
         acts=True,
         in_row=True,
+        needs="make_reservation",
     ),
     Action(
         "drain",
@@ -297,5 +310,6 @@ SERVICE: Final = (
         needs_admin,
         acts=True,
         in_row=True,
+        needs="drain_node",
     ),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from cockpit.errors import SpecErrors
+from cockpit.model.capabilities import Ability
 from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.ids import job_words
 from cockpit.present.safe import safe
@@ -85,7 +86,7 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     name, _, behind = typed.partition(" -- ")
     name, text, folder = _read(name.strip())
     arguments, words = _words(behind), list[str]()
-    if text.startswith("#!") and app.backend.takes_scripts:
+    if text.startswith("#!") and app.backend.capabilities.has(Ability.SCRIPTS):
         script = SubmitScript(text, file=name, arguments=arguments)
         done = [await app.backend.direct(script)]
     else:

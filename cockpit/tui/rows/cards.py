@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.present.card_map import FIGURES, Layout, by_job, by_user, cells, laid_out
 from cockpit.present.filters import compile_filter
 from cockpit.present.saved import none_saved
-from cockpit.present.stranded import requests_in_sight
+from cockpit.present.stranded import known_requests
 from cockpit.present.tables.cards import CARDS, card_rows
 from cockpit.present.width import width as columns_of
 from cockpit.tui.widgets.table import TableColumn
@@ -52,7 +52,7 @@ class CardRows:
 
     def take(self, nodes: Sequence[NodeRow], jobs: Iterable[JobRow]) -> tuple[list[NodeName], bool]:
         """Store an answer; return the names of changed nodes, and whether nodes were added or removed."""
-        requests = requests_in_sight(jobs)
+        requests = known_requests(jobs)
         fresh = {row.node.name: row for row in nodes if row.node.cards}
         stale = (
             set(fresh) if requests != self._requests else {n for n, row in fresh.items() if self._nodes.get(n) != row}

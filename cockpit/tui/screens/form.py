@@ -18,9 +18,10 @@ from textual.widgets import Input, Label
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.bringing import Brought, brought
 from cockpit.headless.absent import absent
+from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
 from cockpit.present.form.aside import brought_lines, start_line, why_lines
-from cockpit.present.form.fields import KIND, JobForm, Judged, about
+from cockpit.present.form.fields import KIND, FormResult, JobForm, about
 from cockpit.present.form.names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.preview import Preview, preview_lines, script_lines
@@ -122,7 +123,7 @@ class FormScreen(Dialog[None]):
         self._brought, self._read = brought, read
         self._form = JobForm(values)
         self._began_with = dict(self._form.texts)
-        self._judged: Judged = Judged(None, {}, ())
+        self._judged: FormResult = FormResult(None, {}, ())
         self._outlook: Outlook | None = None
         self._handed: Shown | RequestRefused | None = None
         self._absent: tuple[str, ...] = ()
@@ -184,13 +185,13 @@ class FormScreen(Dialog[None]):
         lines.show(said.get(self._field, []))
 
     def _judge(self) -> None:
-        self._show(self._form.judged(self._read, str(Path.cwd())))
+        self._show(self._form.read_spec(self._read, str(Path.cwd())))
         if self._timer is not None:
             self._timer.stop()
         if self._judged.spec is not None:
             self._timer = self.set_timer(ASK_AFTER_SECONDS, self._foretell)
 
-    def _show(self, judged: Judged) -> None:
+    def _show(self, judged: FormResult) -> None:
         self._judged, self._outlook, self._handed, self._absent = judged, None, None, ()
         for row in self.query(FieldRow):
             row.blame(judged.errors.get(row.path, ""))
@@ -201,7 +202,7 @@ class FormScreen(Dialog[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
-            if not self.app.backend.takes_scripts:  # else nothing has a name there
+            if self.app.backend.capabilities.has("catalogue"):
                 self._catalogue = (await self.app.backend.catalogue()).rows
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
@@ -211,7 +212,7 @@ class FormScreen(Dialog[None]):
         spec = self._judged.spec
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
-            if self.app.backend.reads_this_disk:
+            if self.app.backend.capabilities.has(Ability.LOCAL_FILES):
                 _in_thread(lambda: absent(spec), lambda found: self._tell_absent(spec, found))
 
     async def _ask_written(self, spec: JobSpec) -> None:
@@ -231,7 +232,7 @@ class FormScreen(Dialog[None]):
 
     async def _ask_start(self, spec: JobSpec) -> None:
         try:
-            if self.app.backend.takes_scripts:
+            if self.app.backend.capabilities.has(Ability.SCRIPTS):
                 await self._ask_written(spec)
             (outlook,) = await self.app.backend.predict([spec])
         except RequestRefused as no:
@@ -245,7 +246,7 @@ class FormScreen(Dialog[None]):
                 self._draw()
 
     def _refuse(self, no: RequestRefused) -> None:
-        self._show(self._form.blamed(refusal_text(no.refusal, self.app.state.now()).splitlines()))
+        self._show(self._form.errors_by_field(refusal_text(no.refusal, self.app.state.now()).splitlines()))
 
     # What is done
 
@@ -434,7 +435,7 @@ class FormScreen(Dialog[None]):
         if self._shows is Preview.RUNS or not self.has_class("narrow"):
             yield from room_lines(known, self._there, self.app.state.demand, columns)
             yield line()
-        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
+        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.capabilities.has(Ability.SCRIPTS):
             yield from script_lines(self._handed, columns)
         else:
             yield from preview_lines(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.model.capabilities import Ability
 from cockpit.present.card_map import card_answer, legend, totals
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.job.answer import answer
@@ -97,7 +98,7 @@ class Panels(EntryLine):
         row, size = self.queue_under_cursor(), self.query_one("#answer").size
         if row is not None:
             rows, brief = self.app.state.queue_rows.rows(), size.height <= LEAST_PANEL
-            takes, context = not self.app.backend.takes_scripts, self.app.state.context()
+            takes, context = self.app.backend.capabilities.has(Ability.QUOTA_TREE), self.app.state.context()
             yield from queue_answer(row, rows, context, self._keys(), size.width, brief=brief, takes_tree=takes)
 
     def _entry_answer(self) -> Iterator[Line]:

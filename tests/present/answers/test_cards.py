@@ -25,8 +25,8 @@ def a_node(*uses: SliceUse, **changes: object):
     return replace(node_row(cards=cards, pool="shared", **changes), slices=uses)
 
 
-def answer(row, number: int = 0, requests=ANY, *, brief: bool = False) -> list[str]:
-    job = job_row(4, name="note-b")
+def answer(row, number: int = 0, requests=ANY, *, brief: bool = False, **changes: object) -> list[str]:
+    job = job_row(4, name="note-b", **changes)
     return [plain(each) for each in card_answer(card_rows(row, requests)[number], row, job, CONTEXT, 100, brief=brief)]
 
 
@@ -43,6 +43,11 @@ def test_the_answer_names_the_job_the_size_and_the_start_of_a_slice() -> None:
     ]
     assert len(answer(a_node(NOTE), brief=True)) == 2
     assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.req("UI-05")
+def test_time_in_which_the_job_was_suspended_is_no_run_time() -> None:
+    assert answer(a_node(NOTE), suspended_ms=90 * 60_000)[2] == "  job     4 note-b  ● running  30:00 of 8:00:00"
 
 
 @pytest.mark.req("UI-05")

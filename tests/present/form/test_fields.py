@@ -22,10 +22,12 @@ def read(source: str, text: str, folder: str) -> list:
 @pytest.mark.req("UI-08")
 def test_every_error_is_at_its_field_and_others_are_listed_separately():
     form = JobForm({**FIRST, "specs": [{"cpus": 0, "card_models": ["A100"]}], "time_limit": "soon"})
-    judged = form.judged(read, "/home/ann")
+    judged = form.read_spec(read, "/home/ann")
     assert judged.spec is None
     assert set(judged.errors) == {"specs[0].cpus", "time_limit"}
-    told = form.blamed(["specs[0].cards: asks for 9", "nodes[*]: too many", "the queue is closed", "env.A: is empty"])
+    told = form.errors_by_field(
+        ["specs[0].cards: asks for 9", "nodes[*]: too many", "the queue is closed", "env.A: is empty"]
+    )
     assert told.errors == {"specs[0].cards": "asks for 9", "nodes": "too many"}
     assert told.others == ("the queue is closed", "env.A: is empty")
 
@@ -36,7 +38,7 @@ def test_a_form_is_parsed_to_the_spec_of_its_texts():
     form.texts |= {"specs[0].cards": "0.5", "partitions": "short, long"}
     form.add("env")
     form.texts["env"] = "{A: 1}"
-    spec = form.judged(read, "/home/ann").spec
+    spec = form.read_spec(read, "/home/ann").spec
     assert spec is not None
     assert (spec.output, spec.specs[0].card_milli, spec.partitions) == ("/home/ann/out", 500, ("short", "long"))
     assert spec.env == {"A": "1"}
@@ -50,7 +52,7 @@ def test_several_specs_are_listed_field_by_field_under_their_numbers():
     order = [*form.texts]
     assert order.index("specs[2].cpus") == order.index("specs[1].card_models") + 1
     form.texts["specs[2].memory"] = "2G"
-    spec = form.judged(read, "/").spec
+    spec = form.read_spec(read, "/").spec
     assert spec is not None
     assert [(each.cpus, each.memory_mib) for each in spec.specs] == [(1, 1024), (2, 1024), (1, 2048)]
 
@@ -59,12 +61,12 @@ def test_several_specs_are_listed_field_by_field_under_their_numbers():
 def test_a_spec_that_is_left_blank_is_none_and_errors_stand_at_the_one_they_are_about():
     form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2}, {"cpus": 3}]})
     form.texts |= {"specs[1].cpus": "", "specs[2].cpus": "none"}
-    assert set(form.judged(read, "/").errors) == {"specs[2].cpus"}
+    assert set(form.read_spec(read, "/").errors) == {"specs[2].cpus"}
     form.texts["specs[2].cpus"] = "4"
-    spec = form.judged(read, "/").spec
+    spec = form.read_spec(read, "/").spec
     assert spec is not None
     assert [each.cpus for each in spec.specs] == [1, 4]
-    assert form.blamed(["specs[1].cpus: too many"]).errors == {"specs[2].cpus": "too many"}
+    assert form.errors_by_field(["specs[1].cpus: too many"]).errors == {"specs[2].cpus": "too many"}
 
 
 @pytest.mark.req("UI-08", "JT-46")
@@ -94,16 +96,16 @@ def test_a_batchs_tasks_have_a_line_for_each_of_their_fields():
     form.add("tasks")
     assert [title(path) for path in form.texts][2:6] == ["#0 command", "#0 algorithm", "#1 command", "#1 algorithm"]
     form.texts["tasks[1].command"] = "b && c"
-    assert set(form.judged(read, "/").errors) == {"tasks[1].command"}
+    assert set(form.read_spec(read, "/").errors) == {"tasks[1].command"}
     form.texts["tasks[1].command"] = "b"
-    spec = form.judged(read, "/").spec
+    spec = form.read_spec(read, "/").spec
     assert spec is not None
     assert [(each.command, each.algorithm and each.algorithm.path) for each in spec.tasks] == [
         ("a", "/algo"),
         ("b", None),
     ]
     form.texts |= {"tasks[0].command": "", "tasks[0].algorithm": ""}
-    assert set(form.judged(read, "/").errors) == {"tasks[0].command"}
+    assert set(form.read_spec(read, "/").errors) == {"tasks[0].command"}
 
 
 ROWS = {row.entry.name: row for row in catalogue_shown().rows}
@@ -128,14 +130,14 @@ def test_an_entry_of_the_catalogue_fills_its_field(name: str, path: str, text: s
     form = JobForm(FIRST)
     assert take_entry(form, ROWS[name]) == path
     assert form.texts[path] == text
-    assert form.judged(read, "/home/ann").errors == {}
+    assert form.read_spec(read, "/home/ann").errors == {}
 
 
 def test_entries_of_one_field_are_listed_in_order() -> None:
     form = JobForm({**FIRST, "datasets": [{"path": "/own"}], "specs": [{"cpus": 1}, {"cpus": 2}]})
     for name in ("corpus", "big"):
         take_entry(form, ROWS[name])
-    spec = form.judged(read, "/home/ann").spec
+    spec = form.read_spec(read, "/home/ann").spec
     assert spec is not None
     assert [each.name for each in spec.datasets] == ["own", "corpus"]
     assert spec.specs == (NodeSpec(name="big"),)
@@ -149,7 +151,7 @@ def test_the_command_of_a_job_is_its_first_tasks_once_it_is_a_batch():
     assert not form.follow_kind()
     form.texts["kind"] = "batch"
     assert form.follow_kind()
-    spec = form.judged(read, "/").spec
+    spec = form.read_spec(read, "/").spec
     assert spec is not None
     assert [(each.command, each.algorithm and each.algorithm.path) for each in spec.tasks] == [("true", "/algo")]
     assert list(form.texts)[:3] == ["name", "tasks[0].command", "tasks[0].algorithm"]
@@ -184,15 +186,15 @@ def test_any_text_typed_into_a_field_is_validated_there(text):
     for path in fields:
         form = JobForm(FIRST)
         form.texts[path] = text
-        form.judged(read, "/home/ann")
+        form.read_spec(read, "/home/ann")
 
 
 @pytest.mark.req("UI-08")
 def test_words_that_some_parsers_read_as_numbers_are_text_in_a_form():
     form = JobForm(FIRST)
     form.texts |= {"env": "{AT: 2:00:00, MAC: 08}", "specs[0].cpus": "08"}
-    assert set(form.judged(read, "/home/ann").errors) == {"specs[0].cpus"}
+    assert set(form.read_spec(read, "/home/ann").errors) == {"specs[0].cpus"}
     form.texts["specs[0].cpus"] = "8"
-    spec = form.judged(read, "/home/ann").spec
+    spec = form.read_spec(read, "/home/ann").spec
     assert spec is not None
     assert spec.env == {"AT": "2:00:00", "MAC": "08"}

@@ -74,7 +74,7 @@ def test_more_jobs_ahead_than_are_named_are_counted() -> None:
 def test_a_job_that_never_starts_by_itself_shows_the_keys_that_help() -> None:
     held = told(queued_row(1, reason=Held("ann", Millis(NOW - HOUR))))
     assert held[0] == "1 job-1  held by ann since 11:00."
-    assert held[1].split() == ["H", "let", "it", "go", "e", "edit", "it", "D", "cancel", "it"]
+    assert held[1].split() == ["H", "release", "it", "e", "edit", "it", "D", "cancel", "it"]
     never = told(queued_row(1, reason=NeverFits(Resource.CARDS, 9, 8)))
     assert never[:2] == ["1 job-1  asks for 9 cards on one node.", "  the largest has 8."]
     assert never[2].split() == ["e", "ask", "for", "something", "else", "D", "cancel", "it"]

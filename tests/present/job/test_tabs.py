@@ -84,5 +84,5 @@ def test_an_empty_list_says_what_to_do_first() -> None:
     assert first[3].split() == ["n", "submit", "one", ":demo", "look", "around", "a", "living", "cluster", "?", "help"]
     assert ":demo" not in "".join(texts(list(empty_lines("", 0, keys, demo=True))))
     hidden = texts(list(empty_lines("", 193, keys, demo=False)))
-    assert hidden[1] == "   No job matches. 193 jobs are out of sight."
+    assert hidden[1] == "   No job matches. 193 jobs are hidden."
     assert hidden[3].split() == ["Esc", "show", "them", "all", "/", "another", "filter"]

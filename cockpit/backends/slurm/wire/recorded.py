@@ -121,7 +121,12 @@ class RecordedCommands:
         fields, separator = _option(argv, "--format").split(","), _option(argv, "--delimiter")
         wanted = _option(argv, "--jobs")
         for record in with_header(self._text("sacct.txt")):
-            if not wanted or record["JobID"].split(".")[0] == wanted:
+            job = record["JobID"].partition(".")[0]
+            if not wanted or wanted in {
+                job,
+                job.partition("_")[0].partition("+")[0],
+                record.get("JobIDRaw", "").partition(".")[0],
+            }:
                 yield "".join(f"{record.get(name, '')}{separator}" for name in fields) + "\n"
 
     def _text(self, name: str) -> str:
@@ -135,6 +140,9 @@ def recordings() -> Iterator[str]:
 
 
 def _option(argv: Sequence[str], name: str) -> str:
+    """Return the value of an option, which stands behind `=` or in the next word."""
+    if name in argv[:-1]:
+        return argv[argv.index(name) + 1]
     return next((word.partition("=")[2] for word in argv if word.startswith(f"{name}=")), "")
 
 
