@@ -17,7 +17,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_defaults_are_what_the_table_says() -> None:
+def test_defaults_equal_the_documented_table() -> None:
     assert load_settings(env={}) == Settings()
     for setting in SETTINGS.fields:
         if text := default_text(setting):

@@ -59,7 +59,7 @@ def test_a_line_is_a_step(line: str, act: object) -> None:
         ("cluster demo --seed 7", Cluster("demo", seed=7)),
     ],
 )
-def test_the_cluster_comes_first(line: str, cluster: Cluster) -> None:
+def test_the_cluster_is_named_in_the_first_line(line: str, cluster: Cluster) -> None:
     assert read_script("x", f"{line}\npress j").cluster == cluster
     with pytest.raises(SpecErrors, match="once, before everything"):
         read_script("x", f"press j\n{line}")

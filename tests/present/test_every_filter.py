@@ -70,7 +70,7 @@ def test_the_text_of_a_cell_is_found_by_its_column(table: TableView) -> None:
 @pytest.mark.req("UI-23")
 @pytest.mark.parametrize("descending", [False, True])
 @every_table
-def test_rows_are_sorted_by_any_column_and_those_without_a_fact_come_last(table: TableView, descending: bool) -> None:
+def test_rows_are_sorted_by_any_column_and_those_without_a_value_are_last(table: TableView, descending: bool) -> None:
     rows = rows_of(table.name)
     for column in table.columns:
         found = sorted_places(rows, [(column, descending)], CONTEXT)

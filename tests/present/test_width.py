@@ -74,6 +74,6 @@ def test_a_sentence_continues_below_the_start_of_its_cell() -> None:
     assert [plain(each) for each in hung(line("训练 训练 abcdefgh"), 5)] == ["训练", "训练", "abcde", "fgh"]
 
 
-def test_below_goes_on_what_pushes_nothing_out() -> None:
+def test_overflowing_text_continues_below_without_moving_other_cells() -> None:
     lines = [line("one two three"), line("four five six"), line("x")]
     assert [plain(each) for each in hung_within(lines, 8, 4)] == ["one two", "three", "four five six", "x"]

@@ -169,7 +169,7 @@ async def test_a_cancelled_request_leaves_journal_and_state_consistent(world: Wo
 
 
 @pytest.mark.req("TR-01")
-async def test_a_snapshot_comes_every_ten_thousand_events_and_at_stop(tmp_path: Path) -> None:
+async def test_a_snapshot_is_written_every_ten_thousand_events_and_at_stop(tmp_path: Path) -> None:
     world = World(tmp_path, check_invariants=False)
     await world.begin()
     await world.idle()

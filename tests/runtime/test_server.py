@@ -283,7 +283,7 @@ def test_waiting_requests_do_not_delay_others_of_the_connection(engine: ServedEn
 
 
 @pytest.mark.req("TR-09")
-def test_large_requests_of_one_user_come_one_after_another(hasty: ServedEngine) -> None:
+def test_large_requests_of_one_user_are_handled_one_after_another(hasty: ServedEngine) -> None:
     """Not all of them lie in memory at once; and small ones are answered meanwhile."""
     with hasty.client() as first, hasty.client() as second, hasty.client() as other:
         first.socket.sendall(struct.pack(">I", 1 << 20))

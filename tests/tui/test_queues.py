@@ -88,7 +88,7 @@ async def test_the_queues_view_fits_small_and_large_terminals(size: tuple[int, i
 
 
 @pytest.mark.req("UI-06", "UI-24")
-async def test_ascii_alone_tells_the_parts_of_a_bar_apart() -> None:
+async def test_the_parts_of_a_bar_are_distinct_in_ascii() -> None:
     async with the_lab(ascii_only=True) as lab:
         screen = await with_quotas(lab)
         alices = row_of(await screen, "alices")

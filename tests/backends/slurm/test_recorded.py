@@ -176,7 +176,7 @@ async def test_shares_equal_those_of_sshare(recorded: SlurmBackend) -> None:
 
 
 @pytest.mark.req("SL-13", "SL-14")
-async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_the_reason() -> None:
+async def test_slurms_estimate_is_shown_beside_the_cores_with_the_figures_of_the_reason() -> None:
     backend, now = await open_recorded("22.05")
     head = await backend.explain(JobId(42))
     assert head.explanation is not None

@@ -41,7 +41,7 @@ def test_durations(printed: str, seconds: int | None) -> None:
     assert values.seconds(printed) == seconds
 
 
-def test_amounts_and_moments() -> None:
+def test_amounts_and_times() -> None:
     assert values.tres("cpu=4,mem=8G,gres/gpu:a100=4,billing=46") == {
         "cpu": 4, "mem": 8192, "gres/gpu:a100": 4, "billing": 46
     }  # fmt: skip
@@ -76,7 +76,7 @@ def test_numbers_there_and_back() -> None:
     assert numbers("0-8:4") == (0, 4, 8)
 
 
-def test_a_task_has_one_id_that_tells_its_array() -> None:
+def test_a_task_has_one_id_that_encodes_its_array() -> None:
     assert task_of(task_id(46, 9)) == (46, 9)
     assert job_words(task_id(46, 0)) == "46_0"
     assert task_of(4711) == (4711, None)
@@ -127,7 +127,7 @@ def test_a_drained_node_shows_the_user_and_the_reason() -> None:
     ],
 )
 @pytest.mark.req("SL-11")
-def test_a_node_out_of_service_says_no_more_than_its_state_does_not_say(state: str, told: str) -> None:
+def test_a_node_out_of_service_repeats_no_part_of_its_state(state: str, told: str) -> None:
     (found,) = seen(f"NodeName=n9 CPUTot=4 RealMemory=1000 State={state}")
     assert found.node.state_reason == told
 

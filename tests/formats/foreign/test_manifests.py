@@ -190,7 +190,7 @@ def test_a_train_job_is_the_framework_of_its_runtime() -> None:
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("reference", [{}, {"name": ""}, {"name": None}])
-def test_a_train_job_without_a_runtime_says_that_none_is_named(reference: dict[str, Any]) -> None:
+def test_a_train_job_without_a_runtime_reports_that_none_is_named(reference: dict[str, Any]) -> None:
     text = manifest("TrainJob", "trainer.kubeflow.org/v1alpha1", runtimeRef=reference, trainer={"command": ["run"]})
     spec, notes = taken(text)
     assert (spec.mode, notes) == (Mode.PYTORCH, ["spec.runtimeRef.name: is missing; taken for a runtime of PyTorch"])

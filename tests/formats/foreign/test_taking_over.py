@@ -257,7 +257,7 @@ def test_options_are_called_as_sbatch_calls_them_and_none_is_dropped(lines: str,
 
 
 @pytest.mark.req("LA-70")
-def test_an_elastic_pytorch_job_has_its_back_off_and_grows_no_further_where_nothing_is_said() -> None:
+def test_an_elastic_pytorch_job_has_its_backoff_limit_and_by_default_does_not_grow() -> None:
     spec, notes = taken("""kind: PyTorchJob
 metadata: {name: x}
 spec:

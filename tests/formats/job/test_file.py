@@ -407,7 +407,7 @@ def test_json_is_read_without_loading_yaml() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_ten_thousand_jobs_are_read_in_a_moment() -> None:
+def test_ten_thousand_jobs_are_read_quickly() -> None:
     job = {
         "command": "python3 train.py --lr 0.1",
         "output": "./out",

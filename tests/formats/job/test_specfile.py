@@ -181,6 +181,6 @@ def test_scripts_of_several_lines_stay_readable() -> None:
     assert read_back(spec_as_yaml(spec)).command == spec.command
 
 
-def test_characters_beyond_65535_that_are_not_seen_stand_in_a_form() -> None:
+def test_invisible_characters_beyond_65535_can_be_in_a_form() -> None:
     spec = JobSpec(name="a", command="x", output="/out", env={"A": "\U000e0041"})
     assert read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json") == spec

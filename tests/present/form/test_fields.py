@@ -58,7 +58,7 @@ def test_several_specs_are_listed_field_by_field_under_their_numbers():
 
 
 @pytest.mark.req("UI-08", "JT-09")
-def test_a_spec_that_is_left_blank_is_none_and_errors_stand_at_the_one_they_are_about():
+def test_a_blank_spec_is_ignored_and_errors_are_shown_at_their_spec():
     form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2}, {"cpus": 3}]})
     form.texts |= {"specs[1].cpus": "", "specs[2].cpus": "none"}
     assert set(form.read_spec(read, "/").errors) == {"specs[2].cpus"}

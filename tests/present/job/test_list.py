@@ -81,7 +81,7 @@ def test_an_incrementally_updated_list_equals_a_new_one(
         assert sum(jobs.counts.values()) == len(rows)
 
 
-def test_a_change_says_which_shown_rows_and_whether_they_moved() -> None:
+def test_a_change_names_the_shown_rows_and_whether_they_moved() -> None:
     jobs = a_list([job_row(1, name="one"), job_row(2, name="two"), job_row(3, name="three", user="bob")])
     jobs.filter_by("user:ann")
     jobs.sort_by("name", descending=False)

@@ -70,7 +70,7 @@ def test_a_priority_is_raw_times_weight_and_a_bar_of_factors() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_a_priority_that_is_set_held_or_of_no_account_says_so() -> None:
+def test_a_priority_that_is_set_held_or_of_no_account_is_explained() -> None:
     waits = waiting_detail()
     direct = replace(waits, priority=(breakdown(4720, total=9000, parts=(), nice=0, direct=True),))
     assert "An administrator set it" in "".join(shown("priority", direct))
@@ -202,7 +202,7 @@ def test_the_strip_shows_each_reason_in_proportion_to_its_duration() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_the_strip_ends_when_the_job_was_placed_and_is_left_out_where_nothing_was_seen() -> None:
+def test_the_strip_ends_when_the_job_was_placed_and_is_omitted_without_observations() -> None:
     lines = [plain(each) for each in strip(replace(KEPT, waited=WAITED), AROUND._replace(columns=64))]
     assert lines[0] == "  waited for 1 h"
     assert lines[1] == "  " + "·" * 30 + "a" * 30

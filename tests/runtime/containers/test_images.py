@@ -94,7 +94,7 @@ async def test_a_user_cannot_use_an_unreadable_root_file_system(house, root, ann
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
 @pytest.mark.req("TR-14")
-async def test_an_image_whose_links_lead_to_the_machine_shows_and_changes_nothing_of_it(house, root, ann):
+async def test_an_image_with_links_to_the_machine_shows_and_changes_no_file_of_it(house, root, ann):
     tmp_path = house.folder / "hidden"
     tmp_path.mkdir()
     secret = tmp_path / "secret"

@@ -56,7 +56,7 @@ async def test_other_homes_are_not_visible(house, ann):
     assert house.out(roots) == ""
 
 
-async def test_the_engines_state_shows_through_nothing(house):
+async def test_the_engines_state_is_not_visible_in_any_mount(house):
     """The whole house, state folder and all, given as the algorithm."""
     job = house.job("ls -A state; ls; touch state/x", algorithm=Algorithm(path=str(house.folder)))
     await house.run(job)
@@ -83,7 +83,7 @@ async def test_not_even_root_changes_the_kernel(house):
     assert Path("/proc/sys/kernel/core_pattern").read_text() == before
 
 
-async def test_nothing_is_mounted_on_the_machine_while_it_runs(house):
+async def test_a_running_container_adds_no_mount_to_the_machine(house):
     before = mounts()
     job = house.job("read x </workspace/outputs/go")
     (house.folder / "out-own").mkdir(mode=0o777)

@@ -81,7 +81,7 @@ async def test_an_archive_that_a_user_may_not_read_is_not_unpacked_for_that_user
     assert status.lost == f"image: {file}: permission denied for user {ann}"
 
 
-async def test_files_for_its_root_alone_stay_so_and_nothing_sets_a_user(house, file, ann):
+async def test_files_of_an_image_that_are_private_to_root_stay_private(house, file, ann):
     made = job(house, file, "ls -l /etc/secret; cat /etc/secret", user=ann)
     await house.run(made)
     assert house.out(made).startswith("-rw-r-----")

@@ -22,7 +22,7 @@ async def test_an_exit_code_is_reported_unchanged(house, script, code):
     assert (status.code, status.signal, status.lost) == (code, None, "")
 
 
-async def test_a_deadly_signal_is_told_from_an_exit_code(house):
+async def test_a_fatal_signal_is_distinguished_from_an_exit_code(house):
     status = await house.run(house.job("kill -KILL $$"))
     assert (status.code, status.signal, status.shell_code) == (None, 9, 137)
 
@@ -39,7 +39,7 @@ async def test_an_interpreter_is_preloaded_before_a_container_is_requested(house
     assert len(asked) == 1, "and only then another was started, for the third"
 
 
-async def test_output_streams_go_to_their_logs(house):
+async def test_output_streams_are_written_to_their_logs(house):
     job = house.job("echo out; echo err >&2; echo direct >/dev/stderr")
     await house.run(job)
     assert house.out(job) == "out\n"

@@ -126,7 +126,7 @@ async def test_a_copy_that_was_finished_just_now_is_not_made_again(house, cats, 
 
 
 @pytest.mark.req("JT-50")
-async def test_two_gigabytes_cancelled_half_way_leave_nothing(house, large):
+async def test_two_gigabytes_cancelled_half_way_leave_no_file(house, large):
     start = job(house, large)
     await half_way(house, start)
     progress = house.executor.staging(start.replica)
@@ -254,7 +254,7 @@ async def test_a_copy_in_use_is_not_removed(house, cats):
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
 @pytest.mark.req("TR-14")
-async def test_a_copy_is_for_those_who_may_read_the_original(house, cats, ann):
+async def test_a_copy_is_used_only_by_users_who_may_read_the_original(house, cats, ann):
     (cats / "a.txt").chmod(0o600)
     refused = job(house, cats, user=ann)
     await house.executor.stage(StageReplica(refused))
