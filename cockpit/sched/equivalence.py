@@ -112,6 +112,8 @@ class EquivalenceCache:
     def equivalence_class(self, job: Job, partition: str) -> EquivalenceClass:
         """Return the class of the job in one of its partitions. It assigns no numbers, so it may be called during a
         pass."""
+        # without partitions, arrays and rules about owners, jobs of one spec have one class, so the caches by spec are
+        # tried first
         if not (partition or job.array is not None or self.rules.distinguishes_owners):
             same = self._parts_by_spec.get(id(job.spec))
             parts = same[1] if same is not None else self._parts_by_key.get(shape_of(job.spec))
@@ -141,11 +143,14 @@ class EquivalenceCache:
         known = self._parts_by_key.get(key)
         if known is None:
             known = self._parts_by_key[key] = self._number_parts(job, partition)
+        # the parts are shared by all jobs of the key, but a begin time or reservation is no part of it: such a job is
+        # not free
         return (*known[:-1], False) if known[-1] and is_conditional(job.spec) else known
 
     def purge(self, pairs: int) -> bool:
         """Forget everything if most of it belongs to jobs that left the queue. True: all numbers are new. `pairs`: how
         many entries the queue has."""
+        # to forget means to judge the whole queue again, so it waits until far more is remembered than the queue has
         crowded = self.remembered > 4 * pairs + 1024
         if crowded:
             self._forget()
@@ -191,11 +196,13 @@ class EquivalenceCache:
 
     def _number_parts(self, job: Job, partition: str) -> _EntryParts:
         made = self._make_class(job, partition)
+        # numbers are positions in `classes`, so a pass can keep its bounds in plain lists
         number = self._class_numbers.setdefault(made, len(self.classes))
         if number == len(self.classes):
             self.classes.append(made)
             self.remembered += 1
         first, *others = job.spec.specs
+        # a job that may preempt could start on a full cluster, so no count of free CPUs or cards rules it out
         cpus, cards = (first.cpus, first.whole_cards) if not (others or made.preemption_key) else (UNKNOWN, UNKNOWN)
         return self._shape_number(made), number, self.classes[number], cpus, cards, not made.is_bound
 
@@ -211,14 +218,17 @@ class EquivalenceCache:
 
     def _make_class(self, job: Job, partition: str) -> EquivalenceClass:
         shape = shape_of(job.spec, partition)
+        # one object for equal shapes: dictionaries compare identities before they compare fields
         shape = self._shapes.setdefault(shape, shape)
         refused = self._refusal(job, shape)
+        # its limits no longer matter, so all jobs of the shape that are refused for this reason share one class
         if refused is not None and never_starts(refused):
             return EquivalenceClass(shape, refused=refused)
         scope = self.rules.scope(job, partition)
         binding = scope if scope.running or scope.budgets or scope.queue else NO_SCOPE
         counts_time = self.rules.safe and bool(scope.budgets)
         task = job.array if job.array is not None and job.array.at_once else _NO_ARRAY
+        # the time limit divides classes only where a budget counts it: else jobs of all lengths share one verdict
         seconds = job.spec.time_limit_seconds if counts_time else 0
         return EquivalenceClass(
             shape,

@@ -41,6 +41,7 @@ def reason_of(plan: Plan, job: Job) -> Reason:
 def _reason_of(plan: Plan, job: Job) -> Reason:
     reasons = [(plan.refusals.reason(job, partition), partition) for partition in partitions_of(job)]
     each = [(reason, partition) for reason, partition in reasons if reason is not None]
+    # in the partition without a reason the job may start, so a reason that never passes elsewhere would mislead
     if not each or (len(each) < len(reasons) and all(never_starts(reason) for reason, _ in each)):
         return NotEvaluated()
     return each[0][0] if len(each) == 1 else _first_to_start(plan, job, each)
@@ -107,6 +108,7 @@ def _may_go_first(plan: Plan, job: Job) -> bool:
 def _before(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
     """Return the jobs before it in the queue, nominated ones first. A job that came since the cycle is behind all
     others."""
+    # nominated jobs come first in a pass, wherever the queue has them
     order = [*dict.fromkeys((*plan.refusals.promised, *plan.order))]
     if job_id not in order:
         order += [each for each in queue if each not in set(order)]

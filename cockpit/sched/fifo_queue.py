@@ -75,11 +75,13 @@ class FifoQueue:
         for job_id in touched:
             job = jobs.get(job_id)
             if job is None or job.state is not QUEUED:
+                # without jobs of several partitions there is nothing more to look up
                 if entries.pop(job_id, None) is not None or (self._several and self._leave(job_id)):
                     left += 1
             elif job.attempt is not None:
                 return False  # it was requeued: its place depends on when, not on its id
             elif job_id > self._youngest:
+                # ids only grow, so a job with a higher id than all before belongs at the end
                 arrivals += self._join(job, equivalence)
             elif job_id in entries:
                 same = False  # it was edited: the last pass's verdict on it may not hold
@@ -106,6 +108,7 @@ class FifoQueue:
         return bool(partitions)
 
     def _begin(self, snapshot: Snapshot, equivalence: EquivalenceCache) -> None:
+        # before the entries are made: a purge afterwards would make their numbers stale
         equivalence.purge(len(snapshot.queue))
         self._entries, self._several, self._numbers, self.arrivals = {}, {}, equivalence.classes, None
         for job in snapshot.queue:

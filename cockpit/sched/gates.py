@@ -166,10 +166,13 @@ class Gates(msgspec.Struct):
             array_at = self.now
         moments = []
         for amounts in self._equivalence.rules.requested[equivalence_class.shape]:
+            # an alternative that breaks a limit by itself never opens
             if self.never(equivalence_class, amounts) is None:
                 running = equivalence_class.scope.running
                 bounds = [(each.counter, each.allowed - amounts.get(each.resource, 0)) for each in running]
                 moments.append(self._below(bounds, index))
+        # alternatives are choices, so the soonest of them counts; the array's bound applies to all, so the later of
+        # both
         known = [at for at in moments if at is not None]
         return max(array_at, min(known)) if known else None
 
@@ -209,6 +212,7 @@ class Gates(msgspec.Struct):
 
     def amounts(self, job_placement: JobPlacement, shape: Shape) -> Amounts:
         """The amounts that a job would hold by this placement, with its job count and billing."""
+        # only these may hold more than they ask for; for all others the requested amounts are cached
         if not (shape.exclusive or shape.spread is not None or shape.specs[job_placement.spec_index].card_milli):
             return self._equivalence.rules.requested[shape][job_placement.spec_index]
         amounts = held(job_placement.placement, self._snapshot.nodes)
@@ -244,6 +248,7 @@ class Gates(msgspec.Struct):
 
     def adds(self, job: Job, partition: str, amounts: Amounts) -> Tally:
         """Set the amounts by which the job counts to the limits."""
+        # the counters are the index's until the first start of this pass, which copies them
         if not self._own:
             self.counters, self._own = self.counters.fork(), True
         added = tally(self._equivalence.rules, job, partition, amounts)
@@ -275,6 +280,7 @@ class Gates(msgspec.Struct):
         if self._equivalence.rules.safe:
             seconds = equivalence_class.seconds * equivalence_class.scope.factor
             wanted = seconds if budget.resource == WALL else amounts.get(budget.resource, 0) / ONE * seconds / 60
+            # running jobs may use up the budget first: what they may still use counts as used
             used += self._committed[budget.counter]
         if used < budget.allowed and used + wanted <= budget.allowed:
             return None
@@ -304,6 +310,7 @@ class Gates(msgspec.Struct):
         for job_id, placement in snapshot.occupied.items():
             job = snapshot.jobs.get(job_id)  # None: a job of a fleet's member that the fleet did not submit
             if job is not None and job.state in OCCUPYING and job.attempt is not None and job_id in snapshot.ends:
+                # usage has everything up to its last update, so only what comes after that is still to be used
                 since = max(snapshot.usage_at, job.attempt.counts_from)
                 amounts = held(placement, snapshot.nodes) | {BILLING: thousandths(job.attempt.billing)}
                 seconds = max(0, snapshot.ends[job_id] - since) / 1000

@@ -89,12 +89,14 @@ def further_workers(
     allow."""
     added: Placement = ()
     stopped = NoGrowth.NO_ROOM
+    # of a running job the index has what it holds; of a starting one it has nothing yet
     begins_with = () if wanted.runs else wanted.held
     # 2.
     for node_free in _nodes_free(wanted, index, fit):
         # 3.
         if len(wanted.held) + len(added) >= wanted.most:
             return AddedWorkers(added, NoGrowth.MOST)
+        # whole nodes leave no card to choose
         card = fit.card(node_free, wanted.spec) if fit and not wanted.shape.exclusive else None
         rank = wanted.first_rank + len(added)
         part = allocate(node_free, wanted.spec, rank, exclusive=wanted.shape.exclusive, card=card)
@@ -110,6 +112,7 @@ def further_workers(
 def _nodes_free(wanted: GrowthRequest, index: Index, fit: Fit | None) -> Iterator[NodeFree]:
     """Yield nodes that hold one more worker, none where the job has one already."""
     one, spec = replace(wanted.shape, nodes=1), wanted.spec
+    # one worker a node: ranks of a job are on different nodes
     taken = {order for order, _ in index.located(wanted.held)}
     taken |= {index.layout.position[name] for name in wanted.blocked if name in index.layout.position}
     nodes_free = fit.nodes_free(index, one, spec) if fit and not one.exclusive else fitting(index, one, spec)
@@ -152,6 +155,7 @@ def grow_jobs(
         # 4.
         backfiller.extended(index, job.id, end, added)
         held = (*attempt.placement, *added)
+        # at once, so that the next job does not get the same resources
         index.apply([(job.id, held)], {job.id: end})
         done.growths.append(Growth(job.id, added, sizes.resized(job, attempt.partition, held)))
     return done
@@ -180,6 +184,7 @@ def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
         return NoGrowth.FIXED
     if job.ending is not None or job.leaving:
         return NoGrowth.GIVES_WAY
+    # a job grows only from a state in which all its workers run
     whole = all(each.started_at is not None and each.ended_at is None for each in attempt.there)
     return None if whole and job.state is JobState.RUNNING else NoGrowth.NOT_WHOLE
 
@@ -207,6 +212,7 @@ class Sizes:
         has = self._has(job, partition)
 
         def check(placement: Placement) -> bool:
+            # judged like a rigid job of that size, so that every limit on a job's size counts
             sized = replace(job, spec=replace(job.spec, nodes=len(placement), elastic=None))
             if self._rules.refusal(sized, partition) is not None:
                 return False

@@ -55,6 +55,7 @@ def can_start_any(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:
     fifo = last.priorities.fifo if last is not None else None
     if fifo is None:
         return True
+    # the same cheap tests as in `schedule_queue`: of a long queue few shapes need a search
     widest, most_cards = index.most_cpus, index.most_cards
     tried: set[int] = set()
     for entry in fifo.follow(snapshot, index.equivalence):

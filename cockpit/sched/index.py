@@ -71,6 +71,7 @@ class Index:
         self.placed: dict[JobId, Placement] = dict(occupied)
         self.ends = {job: ends[job] for job in occupied if job in ends}
         """When each job is gone at the latest; absent: not known."""
+        # node names become positions here, once: every later step works with positions alone
         located = {job: self.located(placement) for job, placement in occupied.items()}
         self.departures: list[Departure] = sorted([(end, job, located[job]) for job, end in self.ends.items()])
         """The same ends, soonest first, with what comes free."""
@@ -183,12 +184,14 @@ class Index:
 
     def lacks_cpus_for(self, alternatives: Sequence[NodeSpec]) -> bool:
         """Return whether no node has enough free CPUs for any of the alternatives."""
+        # no generator where the first alternative fits: this runs for every job that a pass reaches
         widest = self.most_cpus
         return alternatives[0].cpus > widest and all(spec.cpus > widest for spec in alternatives[1:])
 
     def tightest(self, node_class: int, spec: NodeSpec, avoid: Collection[int] = ()) -> int | None:
         """Return the order of the node in the class that has enough free CPUs and memory and least more of them; none
         of those in `avoid`. None: there is no such node."""
+        # a full cluster is recognised without a search
         if spec.cpus > self.most_cpus:
             return None
         if self.single_node:
@@ -238,6 +241,7 @@ class Index:
                 self._move(old, new)
         if end is not None:
             self.ends[job] = end
+            # kept sorted: reservations and limits read the departures soonest first
             insort(self.departures, (end, job, located))
 
     def _remove(self, job: JobId) -> None:
@@ -245,9 +249,11 @@ class Index:
         if self._running is not None:
             self._count_running(placement, -1)
         end, departures, nodes_free = self.ends.pop(job, None), self.departures, self.nodes_free
+        # a job with a known end has its positions in `departures`, so they need not be looked up again
         if end is None:
             located = self.located(placement)
         else:
+            # (end, job) is unique, so the search lands exactly on this departure
             _, _, located = departures.pop(bisect_left(departures, (end, job)))
         for order, _ in located:
             old = nodes_free[order]
@@ -278,6 +284,7 @@ class Index:
         if self.single_node:
             node_free = self.nodes_free[0]
             self.most_cpus, self.most_cards = node_free.cpus, len(node_free.idle)
+        # with one class its buckets have the maxima, and no list of classes is made
         elif len(self._by_whole) == 1:
             self.most_cpus, self.most_cards = self._by_whole[0].most_free()
         else:
@@ -299,6 +306,7 @@ def refresh_index(index: Index | None, snapshot: Snapshot) -> Index:
     if index is not None and index.version == snapshot.version:
         return index
     equivalence = _equivalence(index, snapshot)
+    # other nodes mean other positions, and changes before `changes_from` are forgotten: both need a new index
     if index is None or not index.layout.of(snapshot) or index.version < snapshot.changes_from:
         return _rebuilt(snapshot, equivalence)
     fresh = index.after(dict(snapshot.changes), snapshot)
@@ -332,6 +340,7 @@ def _count_anew(index: Index, snapshot: Snapshot) -> None:
 def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
     """Count the changed jobs to the limits."""
     rules, tallies = index.equivalence.rules, index.counters.tallies
+    # no job is counted so far and none is placed, so nothing can change
     if not (rules.binding or tallies or any(changes.values())):
         return
     tallied: dict[JobId, Tally | None] = {}

@@ -83,6 +83,7 @@ def limit_now(
         limit = _limit(groups, shape, lambda amounts: gates.exceeded(equivalence_class, amounts, free))
         if limit is None:
             return None
+        # the reason names the limit of the first alternative, the one that the user prefers
         first_limit = first_limit or limit
     return first_limit
 
@@ -110,9 +111,11 @@ def _left(
     gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts
 ) -> Shape | None:
     """Restrict one alternative to the nodes left to it; None: all nodes are left."""
+    # only nodes in service: a choice with others could not start now
     groups = [each for each in _groups(gates, shape, shape.specs[0], index.layout) if each.up]
     choices = _choices(groups, shape.nodes, up=True)
     lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
+    # node names restrict a shape and make it one of its own, so it stays as it is where nothing is excluded
     if len(lawful) == len(choices):
         return None
     if shape.nodes == 1:
@@ -159,6 +162,8 @@ def _split(groups: Sequence[_Group], sizes: Sequence[int], count: int) -> Iterat
         yield ()
         return
     rest = sum(sizes[1:])
+    # as many as possible from the first group, whose amounts are smallest; never so few that the other groups cannot
+    # make up for it
     for taken in range(min(count, sizes[0]) if sizes else 0, max(0, count - rest) - 1, -1):
         for others in _split(groups[1:], sizes[1:], count - taken):
             yield ((groups[0], taken), *others) if taken else others
@@ -183,6 +188,7 @@ def _groups(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> l
 
 def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> list[_Group]:
     names_by_amounts: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
+    # nodes in service; those that are not still count for limits that hold on any nodes
     serving = set()
     for node_free, nodes in layout.sizes:
         if (
@@ -195,6 +201,7 @@ def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> 
                 continue
             if node.state is NodeState.UP:
                 serving.add(node.name)
+        # placed for trial on an empty node of the group: all its nodes would hold the same
         held = (allocate(node_free_of(nodes[0], 0, node_free.node_class, ()), spec, 0, exclusive=shape.exclusive),)
         amounts = gates.held_by(held, shape.partition)
         names = [node.name for node in nodes if not shape.node_names or node.name in shape.node_names]

@@ -60,6 +60,7 @@ class ReplayQueue:
     def put(self, entries: Iterable[QueueEntry]) -> None:
         """Add or replace entries; a job that is in the queue already keeps its place."""
         for entry in entries:
+            # a dict keeps the place of a key that is assigned again
             self._entries[entry.job.id, entry.equivalence_class.shape.partition] = entry
 
     def sort(self, ranks: Mapping[tuple[JobId, str], int]) -> None:
@@ -85,5 +86,6 @@ def pass_queue(priorities: PriorityTable, snapshot: Snapshot, equivalence: Equiv
     if fifo is not None:
         return fifo.follow(snapshot, equivalence)
     if priorities.columns is None:
+        # a short queue has no columns: a list of it costs less
         return ListQueue(equivalence.entries(priorities.order))
     return priorities.columns.pass_queue(equivalence, cast("Order", priorities.order))

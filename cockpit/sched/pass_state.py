@@ -119,6 +119,7 @@ class PassState:
         """Whether the shortcut by free CPUs and cards is forbidden: shapes depend on the job (advance reservations),
         the considered jobs are counted (depth), or only totals of the nodes are known."""
         if equivalence.limit_cache:
+            # limits that were reached in an earlier pass and still are: their classes are not judged again
             self._close(self._gates.stopped())
 
     def _begin(
@@ -330,10 +331,12 @@ class PassState:
         billing = amounts[BILLING] / ONE
         self._started.add(job.id)
         self.starts.append(Start(job.id, spec_index, job_placement.placement, shape.partition, billing, launcher))
+        # copied only for the first start: a pass that starts nothing copies nothing
         if self.index is self.initial_index:
             self._take_over(self.initial_index.writable())
         else:
             self.backfiller.settle()
+        # before the backfiller, which takes the job to be in the index
         self.index.place(job.id, job_placement.placement, Millis(self.snapshot.now + 1000 * spec.time_limit_seconds))
         if self._gates.may_count(job):
             self._count(job, shape.partition, amounts)

@@ -190,6 +190,7 @@ class Refusals:
             return None
         if fits_now(self.index, shape):
             return max(open_at, named)
+        # without window and resolution: an estimate is wanted, however far ahead
         reservation = reserve(self.index, self.gates.now, Backfill(), job, shape)
         return max(open_at, named, reservation.reserved_at) if reservation is not None else None
 

@@ -65,6 +65,7 @@ class Shortages:
             return never
         one = replace(shape, nodes=1)
         if one not in self._of_one:
+            # for one node: what is short does not depend on how many nodes the gang wants
             near = nearest(self._index, one, one.specs[0])
             if not near:
                 return None
@@ -146,7 +147,9 @@ def _with_cards(index: Index, buckets: FreeNodeBuckets, least: int, spec: NodeSp
 
 
 def _descending(index: Index, buckets: FreeNodeBuckets, below: int) -> Iterator[NodeFree]:
+    # a node is in several buckets of shared cards, but is listed once
     seen: set[int] = set()
+    # most cards first: these nodes lack least
     keys = [key for key in reversed(buckets.sorted_keys()) if key < below]
     for order in (order for key in keys for order in buckets.most_cpus(key)):
         if order not in seen:
@@ -160,6 +163,7 @@ def _other_models_free(index: Index, shape: Shape, spec: NodeSpec) -> int:
         return 0
     if shape.node_names:
         return sum(_not_accepted(node_free, spec) for node_free in pinned(index, shape))
+    # classes of other models too: without cards in the request the models do not matter
     any_model = replace(spec, card_milli=0)
     return sum(_refused_cards(index, node_class, spec) for node_class in index.layout.classes_for(shape, any_model))
 
@@ -170,6 +174,7 @@ def _refused_cards(index: Index, node_class: NodeClass, spec: NodeSpec) -> int:
         return 0
     buckets = index.by_whole[node_class.number]
     if not any(accepted):
+        # no card of the class is accepted: all idle ones count, without a look at the nodes
         return buckets.total()
     return sum(_not_accepted(node_free, spec) for node_free in index.nodes_free_at(buckets.orders()))
 

@@ -43,6 +43,7 @@ def plan_timeslices(snapshot: Snapshot, cluster: Cluster, index: Index) -> Times
     course = _TimeslicePlanner(snapshot, cluster, index)
     waiting = [snapshot.jobs[job] for job in snapshot.suspended]
     for job in sorted(waiting, key=lambda each: (each.state_since, each.id)):
+        # a job that a user has suspended is not suspended for any job, and only a user resumes it
         if job.suspension is not None and job.suspension.for_jobs and job.ending is None:
             course.consider(job, job.suspension.for_jobs)
     return TimeslicePlan(course.switches(), course.index, course.next_at)
@@ -79,9 +80,11 @@ class _TimeslicePlanner:
     def _needs(self, other: JobId, job: Job) -> bool:
         """Return whether the other job runs on this job's nodes, or is about to."""
         record = self._jobs.get(other)
+        # gone, or off the CPUs already
         if record is None or other in self._stilled or record.state is JobState.SUSPENDED:
             return False
         if record.state is JobState.QUEUED:
+            # a nominated job still needs the nodes that it had cleared, unless it is held
             return job.id in record.clears and not record.held_by
         return record.state in OCCUPYING and not _nodes(record).isdisjoint(_nodes(job))
 
@@ -96,9 +99,11 @@ class _TimeslicePlanner:
         if over_at > self._now:
             self.next_at = min(over_at, self.next_at or over_at)
             return
+        # one that is about to start or end changes the nodes soon: wait for that
         if any(other.state is not JobState.RUNNING or other.ending is not None for other in others):
             return
         after = self.index.fork()
+        # suspended jobs keep memory and cards
         still = [(other.id, tuple([replace(part, cpus=0) for part in after.placed[other.id]])) for other in others]
         after.apply(still, {})
         if _has_cpus(after, job):

@@ -1,4 +1,4 @@
-"""From a key to its function: finds the action, checks whether it is allowed now, and runs it."""
+"""The dispatcher of actions: it finds the action of a key, checks whether it is allowed now, and runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the application shows: the rows of every list, the cluster's figures, and how fresh they are.
+"""The data that the application shows: the rows of every list, the cluster's figures, and how fresh they are.
 
 The poller fetches from the cluster and updates this state; screens draw it.
 """

@@ -59,12 +59,12 @@ def job_of(path: Path, read: ReadJobs, submission: Submission) -> Brought:
         raise SpecErrors([f"{path}: is not UTF-8; save it as UTF-8"]) from None
     except OSError as failed:
         raise SpecErrors([f"{path}: cannot be read: {failed.strerror}"]) from None
-    found = brought(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"), submission)
-    if found is None:
+    job = brought(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"), submission)
+    if job is None:
         kinds = "one job file, sbatch script, arena or gcloud line, Kubernetes manifest or CustomJob"
         raise SpecErrors([f"{path}: is no job; a form takes {kinds}"])
-    stays = found.what == NAMES[Form.SBATCH] or path.parent.absolute() == Path.cwd()
-    return found if stays else _from_there(found, path.parent, read)
+    stays = job.what == NAMES[Form.SBATCH] or path.parent.absolute() == Path.cwd()
+    return job if stays else _from_there(job, path.parent, read)
 
 
 def _text(path: Path) -> str:
@@ -77,14 +77,14 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _from_there(found: Brought, folder: Path, read: ReadJobs) -> Brought:
+def _from_there(job: Brought, folder: Path, read: ReadJobs) -> Brought:
     """Return the job with absolute paths; unchanged where it cannot be read without changes by the user."""
     import msgspec
 
     from cockpit.formats.job.specfile import spec_as_table
 
     try:
-        (spec,) = read("job.json", msgspec.json.encode(found.values).decode(), str(folder.absolute()))
+        (spec,) = read("job.json", msgspec.json.encode(job.values).decode(), str(folder.absolute()))
     except SpecErrors:
-        return found
-    return found._replace(values=spec_as_table(spec))
+        return job
+    return job._replace(values=spec_as_table(spec))

@@ -45,7 +45,7 @@ class HelpEntry(NamedTuple):
 
 
 class MainView(Protocol):
-    """What controllers may call on the main screen."""
+    """The methods of the main screen that controllers may call."""
 
     def show_view(self, view: str) -> None: ...
     def show_jobs_of_node(self) -> None: ...
@@ -77,7 +77,7 @@ class MainView(Protocol):
 
 
 class JobView(Protocol):
-    """What controllers may call on a job's page."""
+    """The methods of a job's page that controllers may call."""
 
     def ask_search(self) -> None: ...
     def find(self, step: int) -> None: ...
@@ -92,7 +92,7 @@ class JobView(Protocol):
 
 
 class PollerPart(Protocol):
-    """What screens and controllers may ask of the poller."""
+    """The methods of the poller that screens and controllers may call."""
 
     def wake(self) -> None:
         """Fetch from the cluster now instead of at the next tick, as another row or view is shown."""
@@ -111,7 +111,7 @@ class PollerPart(Protocol):
 
 
 class SelectionPart(Protocol):
-    """What the user has before them: the view, and what is marked or under the cursor in it."""
+    """The selection: the present view, and what is marked or under the cursor in it."""
 
     @property
     def view_name(self) -> str:
@@ -135,7 +135,7 @@ class SelectionPart(Protocol):
 
 
 class DispatcherPart(Protocol):
-    """What screens and controllers may ask of the action dispatcher."""
+    """The methods of the action dispatcher that screens and controllers may call."""
 
     def perform(self, action_id: str, run: Callable[[Any], Awaitable[None] | None] | None = None) -> None:
         """Run the action, or `run` in its place, or show a toast with the reason why it is refused."""

@@ -76,8 +76,8 @@ def _named(app: Cockpit, words: str) -> int | None:
     rows = app.state.job_rows.list.rows()
     ref = parse_reference(words)
     shown = f"{ref.job}_{ref.tasks[0]}" if ref is not None and ref.tasks else words
-    if (found := next((row.id for row in rows if id_text(row) == shown), None)) is not None:
-        return found
+    if (named_id := next((row.id for row in rows if id_text(row) == shown), None)) is not None:
+        return named_id
     named: dict[JobId, JobId] = {}
     for row in rows:
         if row.name == words:

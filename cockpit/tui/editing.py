@@ -48,8 +48,8 @@ async def write_brought(app: Cockpit, path: Path) -> None:
     from cockpit.tui.bringing import here, job_of
 
     context = app.state.context()
-    found = job_of(path, app.options.read_jobs, here(context.now, context.zone))
-    await _fill_in(app, "New job", found.values, _submitting(app), found)
+    job = job_of(path, app.options.read_jobs, here(context.now, context.zone))
+    await _fill_in(app, "New job", job.values, _submitting(app), job)
 
 
 async def write_clone(app: Cockpit, spec: JobSpec) -> None:
@@ -65,16 +65,16 @@ async def write_session(app: Cockpit, spec: JobSpec) -> JobId | None:
     from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import development
 
-    begun: list[JobId] = []
+    submitted: list[JobId] = []
 
-    async def submit(asked: JobSpec) -> str:
-        begun.extend(await app.backend.submit([asked]))
-        app.poller.follow_to(begun[0])
-        return f"submitted {begun[0]}"
+    async def submit(session: JobSpec) -> str:
+        submitted.extend(await app.backend.submit([session]))
+        app.poller.follow_to(submitted[0])
+        return f"submitted {submitted[0]}"
 
     values = spec_as_table(_named_freely(app, development(spec)))
     await _fill_in(app, f"A session like {safe(spec.name)}", values, submit)
-    return begun[0] if begun else None
+    return submitted[0] if submitted else None
 
 
 async def write_training(app: Cockpit, spec: JobSpec) -> None:
@@ -125,7 +125,7 @@ def _submitting(app: Cockpit) -> Callable[[JobSpec], Awaitable[str]]:
 
 
 def submitted_words(spec: JobSpec, job: JobId) -> str:
-    """Return the words for a submitted job; for a batch script also where its output goes."""
+    """Return the sentence about a submitted job; for a batch script it names the output file too."""
     if spec.script is None:
         return f"submitted {job_words(job)}"
     from cockpit.headless.surroundings import own_name
@@ -173,7 +173,7 @@ def _in_editor(app: Cockpit, values: Mapping[str, object]) -> Brought | None:
         try:
             plain = without_errors(edited).removeprefix(head)
             context = app.state.context()
-            found = brought(SOURCE, plain, submission=here(context.now, context.zone))
-            return found or Brought(JOB_FILE, job_values(SOURCE, plain))
+            job = brought(SOURCE, plain, submission=here(context.now, context.zone))
+            return job or Brought(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:
             text = with_errors(edited, str(wrong))

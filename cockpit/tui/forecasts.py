@@ -90,10 +90,10 @@ class Forecasts:
     async def _ask(self, jobs: Sequence[JobId], about: JobId | None) -> None:
         try:
             starts = await self._backend.starts(jobs)
-            found = {each.job: each.forecast for each in starts if each.at is not None}
+            forecasts = {each.job: each.forecast for each in starts if each.at is not None}
             self._listing = False
             if self._missed:
-                self._show(found, self._starts.outlook)
+                self._show(forecasts, self._starts.outlook)
                 self._wake()
             outlook = await self._outlook(about)
         except CockpitError:  # the cluster is away: what was known stands until it is back
@@ -103,15 +103,15 @@ class Forecasts:
                 self._asking = self._listing = False
         # Both were asked for at nearly one moment, and the second answer is the newer. Where another scheduler names
         # the start, its word stands in the list, and so in the panel.
-        if outlook is not None and not (outlook.told_by and outlook.job in found):
-            found.pop(outlook.job, None)
+        if outlook is not None and not (outlook.told_by and outlook.job in forecasts):
+            forecasts.pop(outlook.job, None)
             if outlook.forecast.likely_at is not None:
-                found[outlook.job] = outlook.forecast
-        self._show(found, outlook)
+                forecasts[outlook.job] = outlook.forecast
+        self._show(forecasts, outlook)
 
-    def _show(self, found: Mapping[JobId, Forecast], outlook: Outlook | None) -> None:
-        before, self._starts.known, self._starts.outlook = self._starts.known, found, outlook
-        self._changed([job for job in before.keys() | found.keys() if before.get(job) != found.get(job)])
+    def _show(self, forecasts: Mapping[JobId, Forecast], outlook: Outlook | None) -> None:
+        before, self._starts.known, self._starts.outlook = self._starts.known, forecasts, outlook
+        self._changed([job for job in before.keys() | forecasts.keys() if before.get(job) != forecasts.get(job)])
 
     async def _outlook(self, job: JobId | None) -> Outlook | None:
         if job is None:

@@ -105,9 +105,9 @@ class JobLog:
         """
         texts = [plain(each) for each in self._lines]
         for sign in (_TRACEBACK, _ERROR):
-            found = next((at for at in reversed(range(len(texts))) if sign.search(texts[at])), None)
-            if found is not None:
-                return found + len(self._before())
+            index = next((at for at in reversed(range(len(texts))) if sign.search(texts[at])), None)
+            if index is not None:
+                return index + len(self._before())
         return None
 
     def _before(self) -> list[Line]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 ROUNDS = 2
-"""How often a `KeyTaken` message follows a key through the widgets: in the first round the key takes effect, in the
-second the messages that widgets then send each other are handled."""
+"""The number of times that a `KeyTaken` message follows a key through the widgets: in the first round the key takes
+effect, in the second the messages that widgets then send each other are handled."""
 ASKS = "asks"
 """Name of the attribute of screens that ask a question, which keys typed before the screen opened must not answer."""
 LOST_SECONDS = 0.5

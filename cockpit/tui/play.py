@@ -43,7 +43,7 @@ LOOK_SECONDS = 0.1
 GLANCE_SECONDS = 0.02
 """Seconds of real time between two looks, as an editor or a shell may be at work."""
 QUIET_TURNS = 3
-"""How often messages are let through: widgets send each other messages by way of the screen."""
+"""The number of times that messages are let through: widgets send each other messages by way of the screen."""
 MOST_TURNS = 10_000
 """Most iterations of the event loop that are waited for: some tasks never come to rest."""
 

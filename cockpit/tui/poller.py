@@ -50,7 +50,8 @@ SPENDING_SECONDS = 5.0
 SECONDS_BETWEEN: Final = 0.05
 """Least time between two redraws: drawing after each page of 100 rows would take longer than reading the pages."""
 TROUBLE_SECONDS = 15.0
-"""How long a toast about a problem of the engine is shown: it says what to do, and takes longer to read than others."""
+"""Seconds for which a toast about a problem of the engine is shown: it says what to do, and takes longer to read than
+others."""
 
 
 class Arrivals:

@@ -1,4 +1,4 @@
-"""What an action applies to: the present view, and the rows that are marked or under the cursor in it."""
+"""The selection that an action applies to: the present view, and the rows that are marked or under the cursor in it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Colours = dict[str, dict[str, str]]
 
 
 class RoleTheme:
-    """One theme file: a colour for every role. `tables` holds all of `TABLES`, with every role."""
+    """The contents of a theme file: a colour for every role. `tables` holds all of `TABLES`, with every role."""
 
     def __init__(self, name: str, title: str, dark: bool, tables: Mapping[str, Mapping[str, str]]) -> None:
         self.name = name

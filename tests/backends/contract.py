@@ -19,13 +19,15 @@ from cockpit.errors import RequestRefused, Unreachable
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accountchange import AddAccount, AddUser, AssociationChange, RemoveAccount
 from cockpit.model.accounts import Association
-from cockpit.model.asking import LogRequest, ShellRequest
-from cockpit.model.cluster import Cluster
+from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
+from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
+from cockpit.model.node import NodeState
 from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
+from cockpit.model.spec import PriorityWord
 from cockpit.present.events.sentences import event_kind
 from tests.builders import a_spec
 
@@ -270,6 +272,79 @@ class BackendContract:
                 if rows[job].state is JobState.STOPPED:
                     break
         assert rows[job] == (await backend.job(job)).row
+
+    @needs("submit", "set_priority", "set_time_limit")
+    async def test_priority_and_time_limit_of_a_queued_job_are_changed(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("changed")])
+        await backend.set_priority(job, PriorityWord.URGENT)
+        await backend.set_time_limit(job, WantedLimit(1800))
+        spec = (await backend.job(job)).job.spec
+        assert (spec.priority, spec.time_limit_seconds) == (PriorityWord.URGENT, 1800)
+
+    @needs("submit", "edit")
+    async def test_a_queued_job_is_edited_under_its_id(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("before")])
+        spec = (await backend.job(job)).job.spec
+        await backend.edit(job, replace(spec, env={"EDITED": "1"}))
+        detail = await backend.job(job)
+        assert (detail.row.id, detail.job.spec.env) == (job, {"EDITED": "1"})
+
+    @needs("submit", "cancel", "delete")
+    async def test_a_deleted_job_leaves_the_lists(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("deleted")])
+        assert (await refused(backend.delete(job)))[0] is RefusalKind.CONFLICT
+        await backend.cancel(job)
+        assert await backend.wait(job, timeout_seconds=SOON) is not None
+        await backend.delete(job)
+        assert job not in {row.id for row in await backend.jobs(ended=True)}
+
+    @needs("submit", "hold", "release")
+    async def test_a_job_is_released_and_held_again(self, backend: Backend) -> None:
+        later = Millis((await backend.status()).started_at or 0) + 10**12
+        (job,) = await backend.submit([replace(held("released"), begin_at=later)])
+        await backend.release(job)
+        assert not isinstance((await backend.job(job)).row.reason, Held)
+        await backend.hold(job)
+        assert isinstance((await backend.job(job)).row.reason, Held)
+
+    @needs("submit", "explain", "starts")
+    async def test_a_held_job_is_explained_and_has_no_expected_start(self, backend: Backend) -> None:
+        (job,) = await backend.submit([held("explained")])
+        assert (await backend.explain(job)).job == job
+        assert await backend.starts([job]) == []
+
+    @needs("predict")
+    async def test_a_start_is_predicted_for_each_job(self, backend: Backend) -> None:
+        before = len(await backend.jobs())
+        assert len(await backend.predict([a_spec("predicted-1"), a_spec("predicted-2")])) == 2
+        assert len(await backend.jobs()) == before
+
+    @needs("drain_node", "resume_node")
+    async def test_a_node_is_drained_with_a_reason_and_resumed(self, backend: Backend) -> None:
+        node = (await backend.nodes())[-1].node.name
+        await backend.drain_node(node, "fan")
+        drained = {row.node.name: row.node for row in await backend.nodes()}[node]
+        assert (drained.state, drained.state_reason) == (NodeState.DRAINED, "fan")
+        await backend.resume_node(node)
+        assert {row.node.name: row.node.state for row in await backend.nodes()}[node] is not NodeState.DRAINED
+
+    @needs("reservations", "make_reservation", "end_reservation")
+    async def test_a_reservation_is_made_listed_and_ended(self, backend: Backend) -> None:
+        node, far = (await backend.nodes())[0].node.name, 10**14
+        wanted = Reservation(name="upkeep", nodes=(node,), start_at=far, end_at=far + 3_600_000, maintenance=True)
+        await backend.make_reservation(wanted)
+        assert "upkeep" in {each.name for each in await backend.reservations()}
+        await backend.end_reservation("upkeep")
+        assert "upkeep" not in {each.name for each in await backend.reservations()}
+
+    @needs("staged", "unstage")
+    async def test_a_staged_copy_that_does_not_exist_cannot_be_removed(self, backend: Backend) -> None:
+        assert [copy for copy in await backend.staged() if copy.key == "none"] == []
+        assert (await refused(backend.unstage("none")))[0] is RefusalKind.NOT_FOUND
+
+    @needs("request")
+    async def test_a_request_that_was_never_made_is_unknown(self, backend: Backend) -> None:
+        assert not (await backend.request("never-made")).known
 
     async def change(self, backend: Backend, job: JobId) -> None:
         """Something for the watcher to see."""

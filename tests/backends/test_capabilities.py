@@ -12,6 +12,8 @@ from cockpit.backends.base import LiveBackend
 from cockpit.backends.demo.backend import open_demo
 from cockpit.backends.fleet.backend import FleetBackend
 from cockpit.backends.fleet.member import Opened
+from cockpit.backends.slurm.acting import CHANGES
+from cockpit.backends.slurm.backend import CAPABILITIES
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.errors import RequestRefused
@@ -79,3 +81,9 @@ async def test_a_directive_is_refused_with_the_reason_of_its_ability(backend: Li
         with pytest.raises(RequestRefused) as no:
             await backend.direct(wanted)
         assert (no.value.refusal.kind, no.value.refusal.message) == (RefusalKind.UNAVAILABLE, reason)
+
+
+def test_slurm_has_commands_for_each_change_or_the_reason_why_it_lacks_it() -> None:
+    """The engine's backends carry out what the engine does, so that only Slurm's may forget an operation."""
+    changes = {row.name for row in TABLE.values() if row.style is Style.CHANGES}
+    assert changes - CAPABILITIES.absent.keys() == CHANGES

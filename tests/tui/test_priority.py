@@ -179,13 +179,13 @@ async def test_without_colours_the_bars_are_letters() -> None:
 
 
 @pytest.mark.req("UI-07")
-async def test_hidden_jobs_show_only_their_position() -> None:
+async def test_of_jobs_one_may_not_see_only_the_place_is_shown() -> None:
     async with a_queue() as lab:
         state = lab.demo.host.machine.state
         bob: Submitter = next(each.submitter for each in state.jobs.values() if each.submitter.name == "bob")
         rows = (await InProcessBackend(lab.backend._engine, Actor(bob, admin=False)).priorities()).rows
         lab.cockpit.app.poller._priority_feed._ask = _always(rows, await lab.backend.priorities())
-        await lab.cockpit.press("5").sees("another user's", "wide").press("g").sees("only the place is told")
+        await lab.cockpit.press("5").sees("another user's", "wide").press("g").sees("is shown with its place only")
 
 
 def _always(rows: Any, whole: Any) -> Any:

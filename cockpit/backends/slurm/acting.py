@@ -78,6 +78,8 @@ _BY_OP: dict[str, Callable[[Any], Command]] = {
     "end_hold": lambda args: acts.end_hold(args.job),
     "change_accounts": lambda args: Command(account_acts.command(args.change)),
 }
+CHANGES = frozenset({*_BY_OP, "submit", "edit", "extend_hold"})
+"""The operations that change something and for which there are commands; all others are absent with a reason."""
 
 
 class Acts:

@@ -100,12 +100,14 @@ class Conservative:
         """Return, for waiting jobs that fit in this index but not for their whole time limit, the first job ahead that
         each would delay."""
         self.settle()
+        # an empty plan: the slots of the jobs ahead are added to it one by one
         replanned = Conservative(self._now, self._backfill, self._fit)
         return first_delayed(replanned, index, self._waiting, self._slots, self._until)
 
     def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
         """Reserve the slot, also on nodes that have no timeline yet."""
         for order, _ in index.located(slot.placement):
+            # made first: `_reserve` skips nodes that have no timeline
             self._timeline(index, order)
         self._reserve(index, slot.job, slot.placement, slot.reserved_at, end)
 
@@ -183,6 +185,7 @@ class Conservative:
     def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Return whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
         self.settle()
+        # deferred slots are settled by now, so the timelines have all that the jobs ahead need
         located = index.located(placement)
         return all(
             _leaves(self._timeline(index, order).narrowest(self._now, self._rounded(end)), p) for order, p in located
@@ -194,6 +197,7 @@ class Conservative:
 
     def _plan_anew(self, index: Index) -> None:
         """Make the timelines again with all remaining slots, since one is no longer needed."""
+        # timelines take reservations and never give one back, so all of them are made again
         self._timelines, self._own, self._not_before = {}, set(), {}
         for slot in self._slots.values():
             self.keep(index, slot, self._until[slot.job])
@@ -299,8 +303,10 @@ class Conservative:
                 if count != before:
                     changes.append((at, count - before))
                     before = count
+        # a change of 0 tasks: nodes open at that moment without any timeline changing
         changes += [(one.end_at, 0) for one in index.layout.reservations.values() if one.end_at > after]
         changes.sort()
+        # the running sum of all nodes' changes is the number of tasks that fit at each moment
         total = 0
         for at, group in groupby(changes, key=itemgetter(0)):
             total += sum(change for _, change in group)
@@ -331,6 +337,7 @@ class Conservative:
         self, index: Index, order: int, shape: Shape, span: int, after: Millis
     ) -> tuple[Millis, JobPlacement] | None:
         (spec,) = shape.specs
+        # one node: no heap and no windows, the first start is enough
         moment = self._timeline(index, order).earliest(spec, span, exclusive=False, after=after)
         if moment is None:
             return None
@@ -370,6 +377,7 @@ class Conservative:
                 if (window := next(windows, None)) is not None:
                     heappush(waiting, (*window, order, windows))
             # 3.
+            # windows that closed before this moment stay in the dictionary, and are left out here
             orders = [order for order, latest in open_until.items() if latest >= moment]
             if len(orders) >= shape.nodes:
                 return moment, sorted(orders)
@@ -381,6 +389,7 @@ class Conservative:
             node_free = index.nodes_free[order]
             ends = index.ends
             if self._grain > 1:
+                # with a resolution ends are rounded up, never down: a slot must not begin before its nodes are free
                 ends = {job: self._rounded(ends[job]) for job in node_free.tenants if job in ends}
             self._timelines[order] = NodeTimeline(self._now, node_free, ends)
             self._own.add(order)
@@ -388,6 +397,7 @@ class Conservative:
 
     def _is_certain(self, index: Index) -> bool:
         """Return whether every job that can start at all certainly has a slot."""
+        # asked for each job that does not fit, so the answer is kept for the index
         if index is not self._asked:
             self._asked, self._certain = index, is_certain(index, self._backfill)
         return self._certain

@@ -90,6 +90,8 @@ class HeadReservation:
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
         """Return whether the head still fits at its moment if the job holds this placement until `end`."""
+        # a job that is gone by the head's moment delays nothing; any other may take a node only while enough are left
+        # for one alternative
         return end <= self.reserved_at or any(
             len(nodes_free) - sum(node_free is None for _, node_free in self._met(nodes_free, spec, job, placement))
             >= self.shape.nodes
@@ -100,6 +102,7 @@ class HeadReservation:
         """Return the reservation after the start of a job that was admitted."""
         if end <= self.reserved_at:
             return self
+        # only nodes where the head still fits stay in the reservation, so later jobs are judged against what is left
         beside = []
         for nodes_free, spec in zip(self._nodes_free, self.shape.specs, strict=True):
             met = dict(self._met(nodes_free, spec, job, placement))
@@ -128,6 +131,7 @@ class HeadReservation:
     def _chosen(self) -> list[NodeFree]:
         number = self._spec_index()
         spec = self.shape.specs[number]
+        # the same order as a real placement, so that the nodes shown are those that the head would get
         ranked = sorted(self._nodes_free[number].values(), key=lambda node_free: best_fit_rank(node_free, spec))
         return ranked[: self.shape.nodes]
 
@@ -155,6 +159,7 @@ def within(reservation: Reservation, index: Index) -> Reservation | None:
     for number, spec in enumerate(shape.specs):
         places: Collection[int] = eligible(index, shape, spec)
         if isinstance(reservation, HeadReservation) and layout.reservations:
+            # step 4 has left out nodes that an advance reservation closes; `eligible` would bring them back
             places = reservation.places[number]
         nodes_free = {order: index.nodes_free[order].without(gone) for order in places}
         nodes_by_alternative.append(
@@ -196,6 +201,7 @@ def _reserve_for_all(
             reservation = reserve(index, now, backfill, head, node_class)
             if reservation is None:
                 return None
+            # no group fits before its own moment, so the whole job cannot fit before the latest of these
             since = max(since, reservation.reserved_at)
     return reserve_heterogeneous(index, now, backfill, head, shape, since=since)
 
@@ -273,6 +279,7 @@ def _changes(
     emptying, reservations = _emptying(index, now, shape, watched), index.layout.reservations
     if not reservations:
         return emptying
+    # the end of an advance reservation opens nodes that no job leaves, so it is a moment of its own
     over = sorted({Millis(each.end_at) for each in reservations.values() if each.end_at > now})
     return merge(emptying, ((end, {}) for end in over), key=itemgetter(0))
 
@@ -281,6 +288,7 @@ def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[i
     """Return whether an alternative fits once all jobs whose end is known are gone."""
     lasting, layout = _lasting(index), index.layout
     for spec, orders in zip(shape.specs, places, strict=True):
+        # equal nodes are judged once, by an empty one; only nodes with lasting jobs are judged one by one
         big = (node for empty, nodes in layout.sizes if _fits(empty, shape, spec) for node in nodes)
         blocked = {order for order, node_free in lasting.items() if not _fits(node_free, shape, spec)}
         if len({layout.position[node.name] for node in big}.intersection(orders) - blocked) >= shape.nodes:
@@ -300,6 +308,7 @@ def _emptying(
 ) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
     """Yield the moments at which jobs leave, soonest first, with the watched nodes that by their sums may hold a
     replica then. Jobs over their time limit count as leaving now."""
+    # the least that any alternative needs: a node below it cannot matter, whatever the alternative
     least_cpus = min([spec.cpus for spec in shape.specs])
     least_memory = min([spec.memory_mib for spec in shape.specs])
     least_cards = min([spec.whole_cards for spec in shape.specs])
@@ -319,6 +328,7 @@ def _emptying(
             node_free = leaving.get(order)
             if node_free is None:
                 node_free = leaving[order] = _Leaving(index.nodes_free[order])
+            # sums only: `_Leaving.node_free` makes the exact state later, for the few nodes that are tested
             node_free.leave(job, part)
             if node_free.cpus >= least_cpus and node_free.memory_mib >= least_memory and node_free.cards >= least_cards:
                 left[order] = node_free
@@ -342,11 +352,14 @@ class _Leaving:
         self._gone.append(job)
         self.cpus += part.cpus
         self.memory_mib += part.memory_mib
+        # too many where slices share one card; as an upper bound it may only let a node through that is then tested
+        # exactly
         self.cards += len(part.slices)
 
     def node_free(self) -> NodeFree:
         for job in self._gone:
             self._node_free = self._node_free.without_tenant(job)
+        # the state now has these departures, so that a later call takes out only those that came since
         self._gone.clear()
         return self._node_free
 

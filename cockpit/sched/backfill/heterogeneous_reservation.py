@@ -38,12 +38,14 @@ class HeterogeneousReservation:
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
         """Return whether the head still fits at its moment if the job holds this placement until `end`."""
+        # replicas of several kinds compete for nodes, so counting nodes does not suffice: the head is placed again
         return end <= self.reserved_at or find_placement(self._with(job, placement), self.shape) is not None
 
     def beside(self, job: JobId, end: Millis, placement: Placement) -> HeterogeneousReservation:
         """Return the reservation after the start of a job that was admitted."""
         if end <= self.reserved_at:
             return self
+        # `admits` has found a placement in the same index, so `or self` is only for the type
         return _reservation(self.head, self.shape, self.reserved_at, self._with(job, placement)) or self
 
     def within(self, index: Index) -> HeterogeneousReservation | None:
@@ -62,6 +64,7 @@ class HeterogeneousReservation:
     def _with(self, job: JobId, placement: Placement) -> Index:
         """Return the index of the head's moment with this job in it too; the job may hold something there already."""
         then = self._then.fork()
+        # an elastic job that grows holds something already: its new workers are added to what it has
         then.apply([(job, (*then.placed.get(job, ()), *placement))], {})
         return then
 
@@ -102,11 +105,13 @@ def _changes(index: Index, since: Millis, grain: int) -> Iterator[tuple[Millis, 
     have left."""
 
     def moment(at: int) -> Millis:
+        # jobs that leave before `since` are gathered at `since`: no placement is tried before that
         at = max(at, since)
         return Millis(-(-at // grain) * grain if grain else at)
 
     leaving = [(moment(end), job) for end, job, _ in index.departures]
     over = sorted(moment(each.end_at) for each in index.layout.reservations.values())
+    # both are sorted: departures are, and rounding up keeps their order
     changes = merge(leaving, ((at, None) for at in over), key=itemgetter(0))
     for at, here in groupby(changes, key=itemgetter(0)):
         yield at, [job for _, job in here if job is not None]

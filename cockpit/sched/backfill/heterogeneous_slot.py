@@ -50,6 +50,7 @@ def earliest_heterogeneous_slot(
     while after is not None:
         # 1.
         openings = [_first_opening(timelines, index, group, span, stay, after) for group in replica_groups]
+        # before the latest of the groups' first openings, some group fits nowhere
         moment = max((each for each in openings if each is not None), default=within[1])
         if None in openings or moment > within[1]:
             return None
@@ -57,10 +58,12 @@ def earliest_heterogeneous_slot(
         placements = _all_at(timelines, index, replica_groups, span, stay, moment)
         if placements is not None:
             return moment, joined(shape, placements)
+        # groups that choose one after the other may block each other; the matching finds a choice if there is one
         together = _together_at(timelines, index, shape, span, stay, moment)
         if together is not None:
             return moment, together
         # 3.
+        # between two changes nothing comes free, so the next moment worth a try is the next change
         after = timelines.next_change(moment)
     return None
 

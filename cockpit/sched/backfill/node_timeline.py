@@ -38,6 +38,7 @@ class NodeTimeline:
         self._tenants = [len(node_free.tenants)]
         self._nodes_free = [node_free] if node_free.node.cards else []
         """The node's state in each step, where it has cards."""
+        # `_leave` appends steps, so the tenants must leave in the order of their ends
         for end, job in sorted([(ends[job], job) for job in node_free.tenants if job in ends]):
             self._leave(Millis(end) if end > now else Millis(now + 1), job)
 
@@ -55,12 +56,14 @@ class NodeTimeline:
         Windows may touch."""
         if shortfall(self._empty, spec, exclusive=exclusive) is not None:
             return iter(())
+        # cards must be the same ones all the time, so each step's state is compared; else the sums of each step suffice
         if spec.card_milli:
             return self._windows_by_room(spec, span, after, exclusive=exclusive)
         return self._windows_by_number(spec, span, after, exclusive=exclusive)
 
     def earliest(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Millis | None:
         """Return the start of the first window; None: there is none."""
+        # sums are compared below: cards need `windows`, and where the node's memory is not known no sums of it exist
         if spec.card_milli or spec.cpus > self._empty.cpus or spec.memory_mib > self._empty.memory_mib:
             window = next(self.windows(spec, span, exclusive=exclusive, after=after), None)
             return window[0] if window is not None else None
@@ -77,6 +80,7 @@ class NodeTimeline:
 
     def narrowest(self, start: Millis, end: Millis) -> NodeFree:
         """Return what is free on the node all the time from `start` to `end`."""
+        # `first` is the step that `start` is in; a step that begins exactly at `end` does not count
         first, last = self._step(start), bisect_left(self._at, end)
         if not self._nodes_free:
             cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last], default=0)
@@ -105,6 +109,7 @@ class NodeTimeline:
         counts = counts or [spread.tasks] * len(at)
         if len(at) == 1:
             return [(after, counts[0])]
+        # at `step - span + 1` ms a stay first reaches into the step, so the count may fall there
         moments = {after, *at[1:], *(begin for step in at[1:] if (begin := step - span + 1) > after)}
         return [
             (moment, min(counts[max(0, bisect_right(at, moment) - 1) : bisect_left(at, moment + span)]))
@@ -138,6 +143,7 @@ class NodeTimeline:
                 if since is None:
                     since = max(at, after)
             elif since is not None:
+                # the run of fitting steps is over: the last start is the one whose stay ends with it
                 if at - since >= span:
                     yield since, Millis(at - span)
                 since = None
@@ -159,6 +165,7 @@ class NodeTimeline:
         for step in range(self._step(after), len(self._at)):
             until = self._fits_until(step, spec, span, exclusive=exclusive)
             earliest = max(at[step], after)
+            # a window covers starts within this one step; starts in the next step have a window of their own
             latest = NEVER if until == NEVER == at[step + 1] else Millis(min(at[step + 1] - 1, until - span))
             if latest >= earliest:
                 yield earliest, latest
@@ -226,6 +233,7 @@ def _common(one: NodeFree, other: NodeFree) -> NodeFree:
         {**one.tenants, **other.tenants},
         min(one.cpus, other.cpus),
         min(one.memory_mib, other.memory_mib),
+        # a card counts only if it is idle in both states: a replica cannot change its card
         tuple(card for card in one.idle if card in other.idle),
         tuple(map(min, one.holes, other.holes)),
     )

@@ -40,6 +40,7 @@ class SingleNodeReservation(msgspec.Struct):
         if end <= self.reserved_at:
             return True
         position, free_by_node, (spec,) = self._layout.position, self._free, self.shape.specs
+        # each node of the reservation could hold the head; the job may take all of them but one
         lost = 0
         for part in placement:
             free = free_by_node.get(position[part.node])
@@ -72,6 +73,7 @@ class SingleNodeReservation(msgspec.Struct):
     @property
     def _chosen(self) -> int:
         """The order of the node with least CPUs and memory free."""
+        # as `Index.tightest` chooses, so that the node shown is the one that the head would get
         return min(self._free, key=lambda order: (self._free[order], order))
 
     def _met(self, placement: Placement) -> Free:
@@ -97,6 +99,7 @@ def reserve_single_node(
     known."""
     (spec,) = shape.specs
     layout, nodes_free = index.layout, index.nodes_free
+    # with one node there is nothing to choose, and no sums by node are needed
     if index.single_node:
         return _reserve_there(index, now, head, shape)
     freed: Free = {}
@@ -109,6 +112,7 @@ def reserve_single_node(
                 break
             moment = end
         for order, part in located:
+            # nodes of other classes cannot hold the head, so their departures do not matter
             if layout.class_of[order] == node_class:
                 cpus, memory_mib = freed.get(order) or (nodes_free[order].cpus, nodes_free[order].memory_mib)
                 free = freed[order] = (cpus + part.cpus, memory_mib + part.memory_mib)

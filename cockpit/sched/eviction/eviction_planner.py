@@ -145,6 +145,7 @@ class EvictionPlanner:
         others = tuple(others)
         gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]
+        # the job starts when the last of them is gone; one unknown end makes the moment unknown
         self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
 
     def gives_way(self, job: JobId) -> bool:
@@ -207,6 +208,7 @@ class EvictionPlanner:
         """Return the candidates for the job, in order and by node. Cached by preemption key and partition if these
         alone decide. Jobs that started in this pass are no candidates."""
         key = (entry.equivalence_class.preemption_key, shape.partition)
+        # the caches hold victims of this pass too: searches leave them out by `_gives_way`
         if key in self._known and all(preemption_rule.alike for preemption_rule in self._preemption_rules):
             return self._known[key]
         candidates = self._unshrunk(self._candidates(entry, shape, index))
@@ -217,11 +219,13 @@ class EvictionPlanner:
         by_job: dict[JobId, PreemptionCandidate] = {}
         for preemption_rule in self._preemption_rules:
             for candidate in preemption_rule.candidates(entry.job, shape.partition, index):
+                # the first rule that offers a job decides how it is evicted
                 if candidate.release.job not in self._gives_way:
                     by_job.setdefault(candidate.release.job, candidate)
         if not self._snapshot.elastic:
             return list(by_job.values())
         jobs = self._snapshot.jobs
+        # best effort jobs first; the sort is stable, so the rules' order stays within both groups
         return sorted(by_job.values(), key=lambda candidate: not jobs[candidate.release.job].spec.is_best_effort)
 
     def _unshrunk(self, candidates: Iterable[PreemptionCandidate]) -> list[PreemptionCandidate]:
@@ -233,6 +237,7 @@ class EvictionPlanner:
         changes: list[tuple[JobId, Placement | None]] = [
             (job, None) for job in (*self.ending_jobs(), *self._ended_by_pass()) if job in index.placed
         ]
+        # `stays` leaves out jobs that end, so no job is in both lists
         changes += self._shrunk_placements()
         if not changes:
             return index
@@ -261,6 +266,7 @@ class EvictionPlanner:
 
     def gone_at(self, job: JobId) -> Millis | None:
         """Return the latest end of an ending or evicted job; None: not known."""
+        # a job that this pass evicts has no end in the snapshot yet
         grace = [each.grace_seconds for each in self.evictions if each.job == job]
         if grace:
             return Millis(self._snapshot.now + 1000 * grace[0])

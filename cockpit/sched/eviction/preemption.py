@@ -35,6 +35,7 @@ class Preemption:
     def candidates(self, job: Job, partition: str, index: Index) -> Sequence[PreemptionCandidate]:
         """Return the jobs that the job may preempt, lowest rank first, then the youngest."""
         below = [other for other in self._running(index) if self._may(job, partition, other)]
+        # of equal rank the youngest first: it has least work to lose
         below.sort(key=lambda other: (self._rank(other), -_started(other), -other.id))
         return [candidate for other in below for candidate in self._candidate(other, index)]
 
@@ -55,6 +56,7 @@ class Preemption:
             tier = (self._cluster.partition(partition) or NO_PARTITION).priority_tier
             return partition_of(self._cluster, other).priority_tier < tier
         own = self._accounts.qos.get(job.qos, NO_QOS)
+        # within one QOS only priority can decide, and only if the administrator allows it
         if own.name and other.qos == own.name:
             return WITHIN in self._cluster.preemption.mode and self._is_before(job, partition, other)
         return other.qos in own.preempt
@@ -78,6 +80,7 @@ class Preemption:
                 return ()
             return (PreemptionCandidate(release_cpus(index, other.id), mode, grounds),)
         if (until := self._exempt(other)) > self._now:
+            # the next pass is due when the first exempt time is over
             self._exempt_until = min(until, self._exempt_until or until)
             return ()
         return (PreemptionCandidate(release_all(index, other.id), mode, grounds, self._grace(other)),)

@@ -102,6 +102,8 @@ class Reclaim:
         named = self._quotas.resources
         # 1. the lowest node of the line, the root excluded, within whose min the job stays
         kept = next((number for number, each in enumerate(line[:-1]) if each.guarantees(used, amounts, named)), None)
+        # the number of jobs is no borrowed resource, so a node that has reached its maximum is not relieved by a
+        # reclaim
         if kept is None or any(
             each.use(used, JOBS) + ONE > each.max.get(JOBS, each.use(used, JOBS) + ONE) for each in line
         ):
@@ -149,6 +151,7 @@ class Reclaim:
                 return [each.candidate for each in shrunk]
         # 4.
         borrowers = self._borrowers(lent, short, index, counters)
+        # the rest of the generator is used only in step 5
         some = list(islice(borrowers, FIRST_LOOK))
         victims = _BorrowerSearch(claim, shape, index, some, short, used).one()
         # 5.
@@ -167,6 +170,7 @@ class Reclaim:
         for leaf in self._running:
             upwards = self._quotas.shares[leaf].line
             below = tuple(self._quotas.shares[path] for path in upwards if path not in line)
+            # a resource counts as borrowed only if every node up to the shared one is above its min
             borrowed = {
                 each for each in self._quotas.resources if all(share.borrows(used, each) > 0 for share in below)
             }
@@ -178,6 +182,7 @@ class Reclaim:
     ) -> Iterator[Borrower]:
         """Yield the borrowers that hold a resource the job lacks, the youngest first."""
         for job, leaf in self._of_leaves(lent):
+            # jobs that end or shrink already free their resources in `index`
             if job.id not in index.placed or job.leaving or self._eviction_planner.gives_way(job.id):
                 continue
             parts = dict(counters.tallies[job.id].parts)
@@ -202,6 +207,7 @@ class Reclaim:
 
     def _of_leaves(self, lent: Mapping[str, LentShare]) -> Iterator[tuple[Job, str]]:
         leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in lent)
+        # each leaf's jobs are sorted already; merging is lazy, so `FIRST_LOOK` jobs cost no full sort
         return merge(*leaves, key=lambda each: _youngest_first(each[0]))
 
     @cached_property
@@ -212,11 +218,13 @@ class Reclaim:
             job = self._jobs.get(job_id)
             if job is not None and job.state in OCCUPYING and job.ending is None:
                 by_leaf.setdefault(self._quotas.leaf(job.project), []).append(job)
+        # jobs outside the quota tree borrow nothing
         by_leaf.pop(NO_LEAF, None)
         return {leaf: sorted(jobs, key=_youngest_first) for leaf, jobs in by_leaf.items()}
 
     def _candidate(self, job: Job, index: Index) -> PreemptionCandidate:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
+        # a suspended job would keep its memory and cards, so reclaim never suspends
         mode = EvictionMode.CANCEL if usual is EvictionMode.CANCEL else EvictionMode.REQUEUE
         grace = max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds)
         return PreemptionCandidate(release_all(index, job.id), mode, Grounds.QUOTA, grace)
@@ -279,6 +287,7 @@ class _BorrowerSearch:
                     break
         else:
             return None
+        # the last one made the set enough, so it stays; of the others, those added last leave first
         for each in reversed(some[:-1]):
             rest = [other for other in some if other is not each]
             some = rest if self._suffices(rest) and self._frees_enough(rest) else some
@@ -299,6 +308,7 @@ class _BorrowerSearch:
 
     def _borrows_to_the_last(self, share: Share, resource: str, some: Sequence[Borrower]) -> bool:
         parts = [each.parts.get(counter(share.path, resource), 0) for each in some]
+        # the best order evicts the biggest last: until then the node must still hold more than its min
         most = max(parts)
         return most > 0 and share.borrows(self._used, resource) - (sum(parts) - most) > 0
 

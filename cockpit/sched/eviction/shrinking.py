@@ -38,6 +38,7 @@ def spare_workers(job: Job, leaving: Workers = NO_WORKERS) -> Sequence[Allocatio
     """Return the workers that the job can do without, the youngest first."""
     if job.spec.elastic is None or job.attempt is None:
         return ()
+    # workers that joined later have higher ranks; those already leaving do not count as spare
     left = sorted(staying(job.attempt.placement, job, leaving), key=lambda part: -part.rank)
     return left[: max(0, len(left) - job.spec.elastic.min_workers)]
 
@@ -55,6 +56,7 @@ def worker_candidates(
 def _of_workers(
     candidate: PreemptionCandidate, job: Job, index: Index, leaving: Workers
 ) -> Iterator[PreemptionCandidate]:
+    # a worker cannot be suspended: it ends, with the job's own grace
     grace = job.spec.grace_seconds if candidate.mode is EvictionMode.SUSPEND else candidate.grace_seconds
     if job.spec.elastic is not None and job.spec.elastic.grace_seconds is not None:
         grace = job.spec.elastic.grace_seconds
@@ -89,6 +91,7 @@ def choose_victims(
     jobs = minimal_victims(without, shape, [each.release for each in candidates])
     if jobs is None:
         return None
+    # taken from the real index: a job that is evicted after all releases its spare workers too
     evicted = [each for each in evicted_from(index) if each.release.job in {one.job for one in jobs}]
     # 3.
     gone = {each.release.job for each in evicted}

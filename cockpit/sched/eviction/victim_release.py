@@ -84,6 +84,8 @@ def minimal_victims(
     candidates_by_node = candidates if isinstance(candidates, CandidatesByNode) else CandidatesByNode(index, candidates)
     search = _VictimSearch(index, shape, candidates_by_node, without)
     sets = [chosen for spec in shape.specs if (chosen := search.for_spec(spec)) is not None]
+    # numbers are positions in the list of candidates, so of equally small sets the one with the first members is
+    # smaller
     best = min(sets, key=lambda chosen: (len(chosen), chosen), default=None)
     return None if best is None else tuple([candidates_by_node.candidates[number] for number in best])
 
@@ -103,6 +105,7 @@ def index_after_releases(index: Index, releases: Iterable[VictimRelease]) -> Ind
     left: dict[JobId, Placement] = {}
     for each in releases:
         changed = {index.layout.nodes[order].name: part for order, part in each.left}
+        # several workers of one job may leave, each by a release of its own
         held = left.get(each.job, index.placed[each.job])
         parts = [changed.get(part.node, part) for part in held]
         left[each.job] = tuple([part for part in parts if part is not None])
@@ -138,6 +141,7 @@ class _VictimSearch:
         index, shape = self._index, self._shape
         places = eligible(index, shape, spec)
         free = {node_free.order for node_free in fitting(index, shape, spec)}
+        # nodes that fit without any release are used first
         wanted = shape.nodes - len(free)
         if wanted <= 0:
             return ()
@@ -148,6 +152,7 @@ class _VictimSearch:
             if (numbers := self._useful_victims(order, spec))
         }
         # 3. and 4.
+        # if no candidate is on two of the nodes, the nodes' sets are independent and the cheapest nodes win
         if wanted == 1 or not self._overlap(here):
             return self._singly(here, spec, wanted)
         return self._together(here, spec, wanted)
@@ -162,6 +167,7 @@ class _VictimSearch:
             full = len(sets) == wanted
             if full and least > sets[-1][0]:
                 break
+            # a set larger than the worst one chosen would not be kept
             chosen = self._on_node(order, here[order], spec, least, sets[-1][0] if full else len(here[order]))
             if chosen is not None:
                 sets = sorted([*sets, (len(chosen), chosen)])[:wanted]
@@ -182,7 +188,9 @@ class _VictimSearch:
         if bound is None:
             return None
         for size in range(1, len(bound) + 1):
+            # a single candidate must free something on all the nodes that are wanted
             some = all_numbers if size > 1 else [each for each in all_numbers if len(nodes_of[each]) >= wanted]
+            # too many sets: then the bound is the answer, without the candidates that it does not need
             if comb(len(some), size) > self._tries:
                 break
             for chosen in combinations(some, size):
@@ -196,6 +204,7 @@ class _VictimSearch:
     ) -> Numbers:
         """Leave out candidates that are not needed, those to be spared rather than others first."""
         chosen = list(enough)
+        # candidates to be spared come last in the list, so they are tried first
         for number in reversed(enough):
             rest = [each for each in chosen if each != number]
             chosen = rest if self._enough(rest, nodes_of, spec, wanted) else chosen
@@ -252,6 +261,7 @@ class _VictimSearch:
         if self._shape.exclusive:
             return max(1, len(node_free.tenants))
         freed = self._freed[order]
+        # of each resource the biggest amounts first: fewer candidates than that cannot make up for it
         counts = [
             _count_to(lack, [each[kind] for each in freed])
             for kind, lack in enumerate(lacking(node_free, spec))
@@ -270,6 +280,7 @@ def _freed(held: Allocation, left: Allocation | None) -> Freed:
 def lacking(node_free: NodeFree, spec: NodeSpec) -> tuple[int, int, int]:
     """Return the missing CPUs, MiB and cards, 0 or less where none are missing. A missing share counts as one card."""
     if spec.shares_a_card:
+        # only the share is asked about: CPUs and memory have numbers of their own
         as_if_alone = replace(spec, cpus=0, memory_mib=0)
         cards = int(shortfall(node_free, as_if_alone, exclusive=False) is not None)
     else:

@@ -48,6 +48,7 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> JobPl
     """
     members = [each.name for each in snapshot.cluster.members if shape.partition in (each.name, OVER_CLUSTERS)]
     in_vain = {name: at for name, at in job.in_vain.items() if name in members and snapshot.freed_at.get(name, 0) <= at}
+    # a member's totals may suffice although its nodes do not, so a failure is remembered until something comes free
     names = [name for name in members if name not in in_vain]
     lacking: ClusterShort | None = None
     for spec_index, spec in enumerate(shape.specs):
@@ -73,6 +74,7 @@ def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
         for node_free in index.nodes_free
         if node_free.node_class in usable and member_of(node_free.node.name) == member
     ]
+    # jobs bound by totals are placed on the member's name instead of a node
     bound = [part for placement in index.placed.values() for part in placement if part.node == member]
     cards = sum(
         node_free.free_milli(card.index)

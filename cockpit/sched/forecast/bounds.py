@@ -78,6 +78,7 @@ class Ends:
         for job_id in snapshot.occupied:
             job, end = jobs.get(job_id), snapshot.ends.get(job_id)
             if job is not None and end is not None and job.state in OCCUPYING:
+                # a job that is ending already is killed at a known moment
                 ends.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
         for each in reservations:
             if (job := jobs.get(each.job)) is not None:
@@ -103,8 +104,10 @@ def _is_below_a_tier(job: Job, cluster: Cluster, nodes: Iterable[Node]) -> bool:
     """Return whether a partition of a higher tier shares a node with one of the job's: its jobs are considered
     first."""
     tiers = {each.name: each.priority_tier for each in cluster.partitions}
+    # 1 is also the tier of jobs without a partition; with one tier no job is below another
     if len({1, *tiers.values()}) == 1:
         return False
+    # iterated once for each partition
     nodes = tuple(nodes)
     for own in partitions_of(job):
         names = {node.name for node in nodes_of(cluster, own, nodes)}

@@ -66,8 +66,10 @@ class Extrapolation:
             if job.held_by:
                 continue
             turns[shape] += 1
+            # a rate is no answer for a job with conditions of its own, or with a choice of partitions
             if entry.free and len(partitions_of(job)) == 1 and len(self._begun[place]) >= MANY_STARTS:
                 self._starts[job.id] = self._start(place, shape, work[place], turns[shape])
+            # after the job's own start: its work is ahead of the jobs behind it alone
             work[place] += self._work_of(job)
 
     def _start(self, place: object, shape: object, work: float, turn: int) -> Millis:
@@ -75,11 +77,13 @@ class Extrapolation:
         span = self._span
         took = span.now - span.since
         # 1.
+        # the queue goes on as it did: so much work took the time simulated, the work ahead takes in proportion
         by_work = took * (1 + work / self._done[place]) if self._done[place] > 0 else took
         # 2.
         starts = self._alike[shape]
         by_turn = took * (starts + turn) / starts if starts >= MANY_OF_SHAPE else by_work
         # 3.
+        # the geometric mean of both; the job has not started in the simulated span, so not before its end
         return Millis(span.since + int(max(took, sqrt(by_work * by_turn))))
 
     def _work_of(self, job: Job) -> float:
@@ -91,6 +95,8 @@ class Extrapolation:
         span, done = self._span, defaultdict[object, float](float)
         for job in span.begun:
             done[_competitors(job)] += self._work_of(job)
+        # work begun before the span is added and work left at its end taken off, so that only work done within it
+        # counts
         for sign, (running, ends), at in ((1, span.at_first, span.since), (-1, span.at_last, span.now)):
             for job in running:
                 done[_competitors(job)] += sign * span.shares.of(job) * (ends[job.id] - at)

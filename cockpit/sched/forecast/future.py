@@ -105,6 +105,7 @@ class ClusterSimulation:
         self._original = snapshot
         self._places: dict[JobId, int] = {}
         """How many jobs have started before each job that has."""
+        # the simulated state's own mappings: each pass reads them as they are then, without a copy
         self._snapshot = replace(
             snapshot, queue=(), jobs=state.jobs, occupied=state.occupied, ends=state.ends, changes=(), touched=None
         )
@@ -137,6 +138,7 @@ class ClusterSimulation:
             if len(self.begun) >= enough:
                 if (at := self._extrapolation.start_of(job)) is not None:
                     return PredictedStart(at, ())
+                # too few starts for a rate: simulate twice as many before the next try
                 enough *= 2
             if not self._advance():
                 break
@@ -144,6 +146,7 @@ class ClusterSimulation:
 
     def starts_before(self, job: JobId) -> int:
         """Return the number of jobs that start before this one, as far as the simulation has run."""
+        # only ever grows, so an equal length means that nothing has started since
         if len(self._places) != len(self.begun):
             self._places = {each: place for place, each in enumerate(self.begun)}
         return self._places.get(job, len(self.begun))
@@ -175,6 +178,7 @@ class ClusterSimulation:
     @property
     def _extrapolation(self) -> Extrapolation:
         """The extrapolation from the current moment of the simulation."""
+        # one extrapolation answers for all jobs at this moment
         if self._extrapolated is None or self._extrapolated[0] != self._now:
             state, first = self._state, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
@@ -213,6 +217,7 @@ class ClusterSimulation:
         # 3.
         left = self._end_jobs(Millis(moment + span)) | self._shrink(Millis(moment + span))
         may_fit = self._arrive()
+        # an arrival that does not fit changes nothing, so it needs no pass of its own
         if left or may_fit or (self._next_at is not None and self._next_at <= self._now):
             self._run_pass()
         return True
@@ -224,6 +229,7 @@ class ClusterSimulation:
             yield shrink_at
         if self._next_at is not None:
             yield self._next_at
+        # with an empty queue no arrival can delay any job that is asked about
         if self._arrived < len(self._arrivals) and self._waiting:
             yield self._arrivals[self._arrived].submitted_at
 
@@ -237,9 +243,11 @@ class ClusterSimulation:
                 self._killed.append(left.killed)
             if left.requeued is not None:
                 self._enqueue(left.requeued)
+                # a requeued job goes back to its place by priority, not to the end
                 self._queue.sort(self._ranks)
         if gone:
             self._index.apply([(job, None) for job in gone], {})
+            # `apply` knows no rules: the counters of limits are brought up to date by themselves
             self._index.counters = self._index.counters.changed(dict.fromkeys(gone))
             self._settle_dependencies()
         return bool(gone)
@@ -288,6 +296,7 @@ class ClusterSimulation:
         running = [
             job for each in first.occupied if (job := first.jobs.get(each)) is not None and job.state in OCCUPYING
         ]
+        # running jobs are ranked too, since an evicted one returns to the queue
         queue = sorted([*first.queue, *(replace(job, state=QUEUED) for job in running)], key=by_seniority)
         order = prioritised(replace(first, queue=queue, touched=None)).order
         return {(job.id, partition): rank for rank, (job, partition) in enumerate(order)}
@@ -301,6 +310,7 @@ class ClusterSimulation:
         snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
         plan = run_pass(snapshot, self._index, self._policy, self._table, self._queue)
         self.faults |= plan.scheduling_pass.faults
+        # a moment that is not in the future would repeat the same pass for ever
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
         if plan.scheduling_pass.eviction_planner is not None:
             self._carry_out(plan, snapshot)
@@ -334,6 +344,7 @@ class ClusterSimulation:
             job = self._waiting.pop(start.job)
             self._queue.take(job)
             self._state.begin(job, start, self._now)
+            # only the first start counts: a job that is evicted later starts again
             self.begun.setdefault(start.job, PredictedStart(self._now, start.placement))
 
     def _changed(self, job: Job) -> None:
@@ -365,6 +376,7 @@ class ClusterSimulation:
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
+        # the job waits on: what was killed can no longer succeed
         if condition.kind in _ON_SUCCESS and any(each.is_meant(condition) for each in self._killed):
             return True
         return any(each.is_meant(condition) for each in others)

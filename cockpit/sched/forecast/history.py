@@ -42,12 +42,14 @@ class History:
     def copy(self) -> History:
         """Return a copy that later reports do not change."""
         copied = History()
+        # a user's runs are a tuple, which no later report changes
         copied._runs, copied._arrivals = self._runs.copy(), self._arrivals.copy()
         return copied
 
     def submitted(self, job: Job) -> None:
         """Note that the job was submitted."""
         self._arrivals.append(job)
+        # trimmed only at twice the length, so that most submissions cost one append
         if len(self._arrivals) > 2 * MOST_ARRIVALS:
             del self._arrivals[:-MOST_ARRIVALS]
 
@@ -62,6 +64,7 @@ class History:
             spec.nodes,
             spec.specs,
         )
+        # popped and set again, so that the user moves to the end of the dict and the first one is the longest idle
         self._runs[user] = (*self._runs.pop(user, ()), run)[-MOST_RUNS:]
         if len(self._runs) > MOST_USERS:
             del self._runs[next(iter(self._runs))]  # whose last job ended longest ago
@@ -80,6 +83,7 @@ def history_of(jobs: Iterable[Job]) -> History:
     history, jobs = History(), list(jobs)
     for job in sorted(jobs, key=lambda each: (each.submitted_at, each.id)):
         history.submitted(job)
+    # by end, not by submission: the latest runs are those that ended last
     for job in sorted(jobs, key=lambda each: (each.ended_at or 0, each.id)):
         history.ended(job)
     return history

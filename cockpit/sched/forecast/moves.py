@@ -76,6 +76,7 @@ class BoundHistory:
         starting = {start.job for start in basis.plan.starts}
         for job, bound in (before.bounds if before is not None else self._promised).items():
             after = basis.bounds.get(job)
+            # a job that starts has no bound any more, which is no move
             if bound is not None and job in queued and job not in starting and after != bound:
                 why = difference.causes(job, later=_later(bound, after)) if difference else (EngineRestarted(),)
                 move = BoundMove(basis.snapshot.now, bound, after, why)
@@ -155,6 +156,7 @@ class _Difference:
     def _moved_up(self, job: JobId) -> Iterator[MoveCause]:
         """Yield jobs that started or moved up, those ahead of the job first. Jobs behind it may have filled a gap of
         the plan."""
+        # without a rank they were not in the queue of the first plan, so they cannot have moved up
         started = [other for other in self._started if other in self._ranks]
         yield from map(MovedUp, sorted(started, key=lambda other: not self._was_ahead(other, job)))
         yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
@@ -200,6 +202,7 @@ class _Difference:
     @cached_property
     def _came(self) -> Sequence[JobId]:
         """Jobs that wait or have started since, and were not in the queue before, or had a later place."""
+        # a held job delays no other, so its coming moves nothing
         waiting = [job for job, each in self._queued_now.items() if not each.held_by]
         return [job for job in (*waiting, *self._started) if self._is_new(job)]
 
@@ -207,6 +210,7 @@ class _Difference:
         before, now = self._queued.get(job), self._after.snapshot.jobs.get(job)
         if before is None or before.held_by or now is None:
             return True
+        # a place further ahead than before is as good as new
         return by_seniority(now) < by_seniority(before)
 
     @cached_property
@@ -248,6 +252,7 @@ class _Difference:
         it start only because it delays no other."""
         if other in self._ranks_now:
             return self._ranks_now[other] < self._ranks_now[job]
+        # no rank now: it has started or is gone, so its seniority decides, or it counts as ahead
         known = self._after.snapshot.jobs.get(other)
         return known is None or by_seniority(known) < by_seniority(self._queued_now[job])
 

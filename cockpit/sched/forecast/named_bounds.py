@@ -102,6 +102,7 @@ def _(reason: NeverFits, request: _Request) -> Iterator[Candidate]:
 def _(reason: NotEnoughFree, request: _Request) -> Iterator[Candidate]:
     yield from _nodes(request.spec, reason.nodes_with_room)
     missing = reason.nodes_wanted - reason.nodes_with_room
+    # the nodes that must fit in addition: the nearest ones, as many as are missing
     short = reason.nearest[:missing]
     if 0 < missing == len(short) and len({each.resource for each in short}) == 1:  # else no one bound is enough
         yield from _each(request.spec, short[0].resource, min(each.free for each in short))
@@ -161,6 +162,7 @@ def _in_all(spec: JobSpec, reason: LimitReached | QuotaFull, amount: float) -> I
     known = _RESOURCES.get(resource.partition(":")[0])
     if known is None:
         return
+    # by the alternative that needs most: a number of nodes that satisfies it satisfies all
     used = max(_amount(known, each) for each in spec.specs)
     unit = WHOLE_CARD if known is Resource.CARDS else 1
     of_each_job = isinstance(reason, LimitReached) and reason.limit.startswith("MaxTRESPer") and not reason.used
@@ -179,6 +181,7 @@ def _more(spec: JobSpec, resource: str, amount: float) -> Iterator[Candidate]:
     """Raise the whole job to at least this amount of a TRES."""
     count = spec.least_nodes
     if resource == "node":
+        # rounded up: a minimum must be reached
         yield from _nodes(spec, -int(-amount // 1))
     elif (known := _RESOURCES.get(resource.partition(":")[0])) is not None:
         yield from _each(spec, known, -int(-amount // count), max)
@@ -206,6 +209,7 @@ def _each(
         return
     change, field, unit = _FIELDS[resource]
     before = max(getattr(each, field) for each in spec.specs)
+    # every alternative is bounded, since the scheduler chooses among them
     specs = tuple(replace(each, **{field: chosen(getattr(each, field), bound * unit)}) for each in spec.specs)
     after = max(getattr(each, field) for each in specs)
     if specs != spec.specs and before != after:

@@ -124,6 +124,7 @@ class StartPredictor:
         return likely
 
     def _with_ends(self, job: JobId, forecast: Forecast) -> Forecast:
+        # an extrapolated start is not among these: it has no placement, and so no ends to name
         likely = self._usual.begun.get(job)
         return forecast if likely is None or forecast.now else replace(forecast, after=_awaited(self._usual, likely))
 
@@ -158,6 +159,7 @@ class StartPredictor:
         starting = [start.job for start in plan.starts if start.job in queued]
         bounds |= {job: now for job in starting if self._is_stable(queued[job])}
         if is_strict(self._policy, self._index.equivalence.rules):
+            # only with strict order are simulations at full time limits bounds: nothing can pass these jobs
             behind = [queued[job] for job in plan.order if job not in bounds]
             bounds |= self._strict_bounds(behind[:SIMULATE_WITHIN], ends)
         return bounds

@@ -76,6 +76,7 @@ class UsedShares:
         return shares
 
     def _alike(self, user: str, limit: int, nodes: int, specs: tuple[NodeSpec, ...]) -> list[Run]:
+        # the latest first, since only the latest few are counted
         runs = [*reversed(self._history.runs_of(user))]
         same_limit = [run for run in runs if run.limit_seconds == limit]
         same_size = [run for run in same_limit if run.nodes == nodes and run.specs == specs]
@@ -97,6 +98,7 @@ class MeanRuntimePredictor:
         if elapsed_ms < 0 and key in self._whole:
             return self._whole[key]
         limit_ms = 1000 * spec.time_limit_seconds
+        # a running job has outlived the shorter runs, so these say nothing about its end
         longer = [share for share in self._used_shares.shares(key) if share * limit_ms > elapsed_ms][:COUNTED]
         run_ms = _within(limit_ms, sum(longer) / len(longer) if longer else 1.0)
         if elapsed_ms < 0:
@@ -120,6 +122,7 @@ class P90RuntimePredictor:
     def _share(self, user: str) -> float:
         if user not in self._shares:
             shares = sorted(map(_share, self._history.runs_of(user)[-REMEMBERED:]))
+            # the 90th percentile without interpolation
             self._shares[user] = shares[len(shares[:-1]) * 9 // 10] if len(shares) >= FEW else 1.0
         return self._shares[user]
 
@@ -128,6 +131,7 @@ def ends_at(job: Job, predictor: RuntimePredictor, now: Millis) -> Millis:
     """Return when a running job ends by the predictor; this may be before now."""
     attempt = job.attempt
     assert attempt is not None
+    # as if the job had started later by the time that it was suspended
     since = attempt.placed_at + attempt.suspended_ms
     return Millis(since + predictor.run_ms(job, now - since))
 

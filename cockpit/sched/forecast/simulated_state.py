@@ -38,6 +38,7 @@ class SimulatedState:
         self.jobs, self.occupied, self.ends = dict(snapshot.jobs), dict(snapshot.occupied), dict(snapshot.ends)
         self.promised, self.suspended = dict.fromkeys(snapshot.promised), dict.fromkeys(snapshot.suspended)
         self._predictor, self._began_at = predictor, snapshot.now
+        # predictions decide when jobs leave; the backfiller still sees `ends`, as it would in reality
         self.leaves_at = {job: self._end_of(self.jobs.get(job), end) for job, end in self.ends.items()}
         """When each job that holds resources is predicted to end; `ends` has the latest moments by time limits."""
         self._leaving = [(at, job) for job, at in self.leaves_at.items()]
@@ -93,6 +94,7 @@ class SimulatedState:
         while self._recalls and self._recalls[0][0] <= until:
             at, job_id = heappop(self._recalls)
             job = self.jobs.get(job_id)
+            # several workers of the job may be due at once: the later entries of the heap then find none left
             out = {each.rank for each in job.leaving if each.kill_at <= at} if job is not None else set()
             if job is not None and out and job_id in self.occupied:
                 rest = tuple([each for each in job.leaving if each.rank not in out])
@@ -105,6 +107,7 @@ class SimulatedState:
         job = self.jobs[job_id]
         attempt = job.attempt
         assert attempt is not None
+        # workers are alike, so the billing follows their number
         billing = attempt.billing * len(held) / len(attempt.placement)
         self.jobs[job_id] = replace(job, attempt=replace(attempt, placement=held, billing=billing))
         self.occupied[job_id] = held
@@ -126,6 +129,7 @@ class SimulatedState:
             self._suspend(job, (each.for_job,), now)
             return
         self.jobs[taker.id] = replace(taker, clears=(*taker.clears, job.id))
+        # a suspension frees the CPUs at once, so only the other modes nominate the job that they serve
         self.promised[taker.id] = None
         if each.mode is EvictionMode.SHRINK:
             self._recall(each, job, now)
@@ -143,6 +147,7 @@ class SimulatedState:
             self._suspend(self.jobs[other], switch.instead, now)
         job, runs_on = self.jobs[switch.job], self._runs_on.pop(switch.job, 0)
         assert job.attempt is not None
+        # the time limit does not run while the job is suspended, so its end moves by that long
         suspended_ms = job.attempt.suspended_ms + now - job.state_since
         attempt = replace(job.attempt, resumed_at=now, suspended_ms=suspended_ms)
         self.jobs[job.id] = replace(job, state=JobState.RUNNING, state_since=now, suspension=None, attempt=attempt)
@@ -161,6 +166,7 @@ class SimulatedState:
         self.occupied[job.id] = tuple([replace(part, cpus=0) for part in self.occupied[job.id]])
         self.suspended[job.id] = None
         self.ends.pop(job.id, None)
+        # the old entry stays in the heap, and is skipped there
         self._runs_on[job.id] = self.leaves_at.pop(job.id, now) - now
 
     def _left(self, at: Millis, job_id: JobId) -> JobEnd:
@@ -169,6 +175,7 @@ class SimulatedState:
         self.leaves_at.pop(job_id, None)
         self.elastic.pop(job_id, None)
         job = self.jobs.pop(job_id, None)
+        # an ending without requeue is a kill, on which dependencies on success fail
         if job is None or job.ending is None or not job.ending.requeue:
             return JobEnd(at, job_id, placement, None, job if job is not None and job.ending is not None else None)
         self.jobs[job_id] = replace(job, state=JobState.QUEUED, state_since=at, ending=None, leaving=())

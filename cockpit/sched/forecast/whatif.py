@@ -56,12 +56,14 @@ def _fewer_cards(spec: JobSpec) -> Iterator[Candidate]:
 def _fewer_nodes(spec: JobSpec) -> Iterator[Candidate]:
     pins = len(spec.node_names)
     for fewer in _halves(spec.nodes) if spec.spread is None else ():
+        # a job that names nodes gets no others, so it cannot have more nodes than names
         if not pins or fewer <= pins:
             yield Candidate(Change.NODES, str(spec.nodes), str(fewer), replace(spec, nodes=fewer))
 
 
 def _shorter(spec: JobSpec, now: Millis, reserved_at: Millis | None) -> Iterator[Candidate]:
     """The time until the first waiting job starts, in whole minutes; and half the time limit."""
+    # whole minutes, rounded down: the job must be gone by the reserved moment
     gap = (reserved_at - now) // 60_000 * 60 if reserved_at is not None else 0
     limit = spec.time_limit_seconds
     for seconds in dict.fromkeys((gap, limit // 120 * 60)):
@@ -80,6 +82,7 @@ def _other_cards(spec: JobSpec) -> Iterator[Candidate]:
     """Any card model, where the job asks for certain ones."""
     models = dict.fromkeys(model for each in spec.specs for model in each.card_models)
     if models:
+        # alternatives that differed only in their models become one
         specs = tuple(dict.fromkeys(replace(each, card_models=()) for each in spec.specs))
         yield Candidate(Change.SPEC, ",".join(models), ANY, replace(spec, specs=specs))
 

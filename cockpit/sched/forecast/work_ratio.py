@@ -25,6 +25,7 @@ class Shares:
         self._known: dict[tuple[int, NodeSpec], float] = {}
 
     def of(self, job: Job) -> float:
+        # the first alternative stands for the job: which one it gets is not known yet
         key = job.spec.nodes, job.spec.specs[0]
         share = self._known.get(key)
         if share is None:
@@ -49,6 +50,7 @@ def work_ratios(
 ) -> dict[JobId, tuple[float, float]]:
     """Return, by job, the work ahead of it, itself included, under the second and the third predictor, divided by that
     under the first."""
+    # iterated three times, and the caller may pass a generator
     occupying = [*running]
     usual, careful, hard = [shares.remaining(occupying, predictor, now) for predictor in predictors]
     first, second, third = predictors
@@ -58,5 +60,6 @@ def work_ratios(
         usual += share * first.run_ms(job)
         careful += share * second.run_ms(job)
         hard += share * third.run_ms(job)
+        # the job's own work is included, so `usual` is above 0
         ratios[job.id] = careful / usual, hard / usual
     return ratios

@@ -23,6 +23,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
     __slots__ = ()
 
     def copy(self) -> FreeNodeBuckets:
+        # buckets of one node are never changed in place, so copies may share them
         fresh = FreeNodeBuckets(self)
         for key, bucket in self.items():
             if len(bucket) > 1:
@@ -32,6 +33,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
     def put(self, key: int, node_free: NodeFree) -> None:
         entry = node_free.cpus, node_free.memory_mib, node_free.order
         bucket = self.get(key, ())
+        # a bucket of one node may be shared with a copy, so a second node makes a new list
         if isinstance(bucket, list) and len(bucket) > 1:
             insort(bucket, entry)
         else:
@@ -80,6 +82,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
         """Return whether fewer than `count` nodes have a key of at least `least` and so many free CPUs."""
         for key, bucket in self.items():
             if key >= least and bucket[-1][0] >= cpus:
+                # the bucket is sorted by CPUs: where its first node suffices all do, and no search is needed
                 count -= len(bucket) if bucket[0][0] >= cpus else len(bucket) - bisect_left(bucket, (cpus,))
                 if count <= 0:
                     return False
@@ -116,6 +119,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
         """Yield the bucket's nodes with fewer free CPUs than `below`, most CPUs first, then most memory, then by
         order."""
         bucket = self.get(key, [])
+        # walk back over runs of equal CPUs and memory, so that nodes of one run come in the cluster's order
         end = len(bucket) if below is None else bisect_left(bucket, (below,))
         while end:
             start = bisect_left(bucket, bucket[end - 1][:2])
@@ -131,6 +135,7 @@ def walk(buckets: Sequence[FreeNodeBuckets], least: int, cpus: int, memory_mib: 
         keys = sorted({key for each in buckets for key in each.sorted_keys() if key >= least})
     for key in keys:
         fitting = [entries for each in buckets if (entries := each.with_cpus(key, cpus))]
+        # entries of all classes are merged by CPUs, memory and order, which is the order of best fit within a key
         for entry in fitting[0] if len(fitting) == 1 else merge(*fitting):
             if entry[1] >= memory_mib:
                 yield key, entry[2]

@@ -54,6 +54,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
         if part.slices:
             # slot None: the whole card. Whole idle cards are simple sums; anything else is counted again
             taken = {piece.card for piece in part.slices if piece.slot is None}
+            # slices of one card, or a card that is shared: the sums below would be wrong
             if len(taken) < len(part.slices) or not taken.issubset(idle):
                 return node_free_of(self.node, self.order, self.node_class, tenants.items())
             idle = tuple([card for card in idle if card not in taken])
@@ -63,6 +64,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
 
     def without_tenant(self, job: JobId) -> NodeFree:
         """Return the node without one of its tenants."""
+        # copied for the same reason
         tenants = self.tenants.copy()
         part = tenants.pop(job)
         idle, holes = self.idle, self.holes
@@ -80,6 +82,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
         """Return whether these cards can be allocated whole once their tenant has left. A card that is reserved for a
         nominated job has two tenants meanwhile, and a card may have been removed under a running job."""
         cards = self.node.cards
+        # a card index beyond the list belongs to a card that was removed under the job
         if max(left) >= len(cards) or not all(can_be_whole(cards[card]) for card in left):
             return False
         return left.isdisjoint([piece.card for part in staying for piece in part.slices])
@@ -100,6 +103,7 @@ def node_free_of(node: Node, order: int, node_class: int, tenants: Iterable[Tena
     """Count what these tenants leave free of the node."""
     inside = dict(tenants)
     cpus, memory_mib = node.cpus, node.memory_mib
+    # thousandths in use, by card
     used = [0] * len(node.cards)
     for allocation in inside.values():
         cpus -= allocation.cpus
@@ -108,6 +112,7 @@ def node_free_of(node: Node, order: int, node_class: int, tenants: Iterable[Tena
             if part.card < len(used):  # a card may have been taken out under a running job
                 used[part.card] += part.milli
     idle = tuple([card.index for card in node.cards if not used[card.index] and can_be_whole(card)])
+    # not below 0: a card that is reserved for a nominated job has two tenants meanwhile
     holes = tuple([max(0, shareable(card) - used[card.index]) for card in node.cards])
     return NodeFree(node, order, node_class, inside, cpus, memory_mib, idle, holes)
 
@@ -142,6 +147,7 @@ def whole_cards_taken(node_free: NodeFree, spec: NodeSpec) -> tuple[int, ...]:
     """Return the whole cards that one replica gets, fewer if there are not enough. Cards cut into fixed slots come
     last."""
     cards, usable = node_free.node.cards, whole_cards(node_free, spec)
+    # cards cut into fixed slots can serve small shares, so whole-card jobs take them last
     if len(usable) > spec.whole_cards and any(cards[index].slices for index in usable):
         usable = tuple(sorted(usable, key=lambda index: (cards[index].slices > 0, index)))
     return usable[: spec.whole_cards]
@@ -151,6 +157,7 @@ def sharing_cards(node_free: NodeFree, spec: NodeSpec) -> list[int]:
     """Return the accepted cards that hold the share, best fit first: shared cards, least free first, then idle ones,
     and among these the cards cut into fixed slots first."""
     fitting = [card for card in node_free.node.cards if _holds_share(node_free, card, spec)]
+    # the fullest shared card first: a share on an idle card would break up a card that whole-card jobs need
     fitting.sort(key=lambda card: (*share_rank(node_free, card.index), card.slices == 0, card.index))
     return [card.index for card in fitting]
 

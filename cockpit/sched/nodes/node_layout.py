@@ -120,6 +120,7 @@ class NodeLayout:
         key = shape if spec is shape.specs[0] else (shape, spec)
         orders = self._nodes_for.get(key)
         if orders is None:
+            # a set, not a list: callers intersect it with the nodes that jobs leave
             orders = frozenset(
                 order for node_class in self.classes_for(shape, spec) for order in self.members[node_class.number]
             )
@@ -138,6 +139,7 @@ class _SingleClasses(dict[Shape, int | None]):
 
     def __missing__(self, shape: Shape) -> int | None:
         (spec, *others) = shape.specs
+        # anything that makes one node better than another beyond the tightest, or that needs more than one node
         chooses = (
             shape.nodes > 1 or others or shape.is_uneven or spec.card_milli or shape.exclusive or shape.node_names
         ) or not spec.cpus
@@ -163,6 +165,7 @@ def _node_class(number: int, node: Node, partitions: tuple[str, ...], reservatio
 
 def _by_size(nodes: Sequence[Node], class_of: Sequence[int]) -> list[tuple[NodeFree, list[Node]]]:
     """Group nodes that are equal when empty, each group with the empty state of one of them."""
+    # feasibility depends only on class and size, so ten thousand nodes are judged as a few groups
     sizes: dict[tuple[int, int, int], tuple[NodeFree, list[Node]]] = {}
     for node, node_class in zip(nodes, class_of, strict=True):
         size = (node_class, node.cpus, node.memory_mib)
@@ -190,5 +193,6 @@ def serves(node_class: NodeClass, shape: Shape) -> bool:
 def _has_cards(node_class: NodeClass, spec: NodeSpec) -> bool:
     usable = [card for card in node_class.cards if accepts(spec, card)]
     if spec.shares_a_card:
+        # by whole slots: a share of a sliced card rounds up to them
         return any(share_taken(card, spec.card_milli) <= shareable(card) for card in usable)
     return spec.whole_cards <= sum(map(can_be_whole, usable))

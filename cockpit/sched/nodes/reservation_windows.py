@@ -22,6 +22,7 @@ class ReservationWindows:
         self._now = now
         lasting = [each for each in reservations.values() if each.end_at > now] if reservations else []
         if lasting:
+            # by start: `least_seconds` relies on a longer job meeting the same reservations and then further ones
             lasting.sort(key=lambda each: (each.start_at, each.name))
         self.lasting = tuple(lasting)
         self._all = reservations
@@ -32,6 +33,7 @@ class ReservationWindows:
         first."""
         if not self.lasting:
             return ()
+        # jobs of one time limit run into the same reservations, so the names are found once for each limit
         key = (limit_seconds, named)
         if key not in self._against:
             end = self._now + 1000 * limit_seconds
@@ -51,6 +53,7 @@ class ReservationWindows:
         """
         if not barred:
             return 0
+        # the last one barred begins latest: a job has to last just beyond its start to run into all
         return max(0, (self._all[barred[-1]].start_at - self._now) // 1000 + 1)
 
     def refusal(self, job: Job) -> InReservation | None:
@@ -59,6 +62,7 @@ class ReservationWindows:
         if not name:
             return None
         kept = self._all.get(name)
+        # without a moment: no waiting opens a reservation that is over, for maintenance, or not for this user
         if kept is None or not is_open_to(kept, job.submitter.name, job.account, self._now):
             return InReservation(name)
         begins_at = Millis(kept.start_at) if kept.start_at > self._now else None

@@ -46,6 +46,7 @@ class ClassicShares:
 
     def _add(self, each: Association, effective: Callable[[Association], float]) -> None:
         key, above = each.key, self._tree.parent[each.key]
+        # `parent` shares: the association uses its account's share and usage as its own
         if each.shares is None:
             self.shares[key], self.effective[key] = self.shares[above], self.effective[above]
         else:
@@ -70,6 +71,7 @@ class ClassicShares:
     def _obliviously(self, each: Association) -> float:
         """DEPTH_OBLIVIOUS: R x shares, where R = R of the account x (usage by shares, against its siblings')^k."""
         key, above = each.key, self._tree.parent[each.key]
+        # a ratio or a logarithm of 0 is not defined, so actual usage counts as it is
         if not (self.shares[key] and self.shares[above] and self.effective[above] and self._used[key]):
             return self._used[key]
         ratio_above = self.effective[above] / self.shares[above]
@@ -80,6 +82,7 @@ class ClassicShares:
 
 def _exponent(above: float, own: float) -> float:
     """Return k, which falls from 1 to 0 as the account moves away from its share while its user would bring it back."""
+    # both above their share, or both below: the user is judged by the full ratio
     if math.log(above) * math.log(own) >= 0:
         return 1.0
     return 1 / (1 + (_DIVERGENCE * math.log(above)) ** 2)

@@ -96,10 +96,12 @@ class RankedQueue:
                 entry = self._entries[row]
                 assert entry is not None
                 yield entry
+            # bounds tighten ever more slowly, so later steps compare more rows at once
             start, step = start + step, min(2 * step, _LONGEST_STEP)
 
     def _within(self, rows: NDArray[np.int64], shapes: Bounds, classes: Bounds) -> list[int]:
         shape, number, seconds = self._marks[:, rows]
+        # one comparison for the whole step; the caller tests each entry again, since bounds may tighten meanwhile
         within = (seconds < np.asarray(shapes)[shape]) & (seconds < np.asarray(classes)[number])
         open_rows: list[int] = rows[within].tolist()
         return open_rows
@@ -132,16 +134,19 @@ class Columns:
 
     def follow(self, context: PriorityContext, snapshot: Snapshot) -> bool:
         """Apply what happened to the queue; False where new columns must be made."""
+        # other rules or nodes may change every contribution
         if context is not self._context:
             return False
         if snapshot.version != self._version:
             if snapshot.touched is None or not snapshot.changes_from <= self._version <= snapshot.version:
                 return False
             if snapshot.touched:
+                # the last table's order still looks up its jobs in these lists
                 self._jobs, self._partitions = self._jobs.copy(), self._partitions.copy()
             if not all(self._amend(job, snapshot.jobs.get(job)) for job in snapshot.touched):
                 return False
             self._version = snapshot.version
+        # totals are computed for every row: once most rows belong to jobs that left, new columns are made
         return len(self._jobs) <= 1024 + 2 * int(np.count_nonzero(self._key(WAITS)))
 
     def ranked(self, calculator: PriorityCalculator, minimums: Highest) -> tuple[Order, Iterable[int]]:
@@ -155,6 +160,7 @@ class Columns:
     def pass_queue(self, equivalence: EquivalenceCache, order: Order) -> RankedQueue:
         """Return the order, which these columns made, as the queue of a pass."""
         count = len(self._jobs)
+        # numbers of another cache mean nothing in this one: all rows are marked again
         if equivalence.purge(count) or equivalence is not self._equivalence:
             self._equivalence, self._entries, self._unmarked = equivalence, [None] * count, order.rows.tolist()
         self._entries += [None] * (count - len(self._entries))
@@ -170,10 +176,12 @@ class Columns:
         `factors.weighted_sum`."""
         weights, priority = calculator.context.priority.weights, calculator.context.priority
         most = max(1, 1000 * priority.max_age_seconds)
+        # in place from here on, so that no further array of the queue's length is made
         age = calculator.at - self._field(SINCE)
         np.maximum(age, 0.0, out=age)
         age /= most
         np.minimum(age, 1.0, out=age)
+        # summed in the order of `factors.weighted_sum`, since floating-point sums depend on the order
         named = np.multiply(age, weights.age, out=age)
         named += self._field(ASSOC)
         named += (self._fairshare(calculator) * weights.fairshare)[self._key(ASSOCIATION)]
@@ -182,6 +190,7 @@ class Columns:
         named -= self._field(NICE)
         counted = np.clip(named, 1.0, float(MOST), out=named).astype(np.int64)
         fixed = self._field(FIXED)
+        # held jobs have 0, which the clamp above would have raised to 1
         np.copyto(counted, fixed, where=~np.isnan(fixed), casting="unsafe")
         return counted
 
@@ -225,6 +234,7 @@ class Columns:
 
     def _append(self, job: Job) -> bool:
         """Append the job as the last submitted; False where it is not."""
+        # rows are in order of submission, which breaks ties, so nothing is inserted between them
         if (seniority := by_seniority(job)) < self._youngest:
             return False
         self._youngest = seniority
@@ -243,6 +253,7 @@ class Columns:
         if now is None or now.state is not JobState.QUEUED:
             self._keys[WAITS, rows.start : rows.stop] = False
             return True
+        # other partitions need other rows; the old ones stay behind, unused
         if self._partitions[rows.start : rows.stop] != list(partitions_of(now)):
             self._keys[WAITS, rows.start : rows.stop] = False
             return self._append(now)
@@ -254,6 +265,7 @@ class Columns:
             inputs = self._context.inputs(job, name)
             self._jobs[row] = job
             self._fields[:, row] = _fields(self._context, job, inputs)
+            # fair shares change with usage, not with jobs, so a row holds a position in the column of shares
             place = self._associations.setdefault(inputs.association, len(self._associations))
             self._keys[:, row] = place, self._tiers[self._context.tiers.get(name, 1)], URGENCY[job.spec.priority], True
             self._unmarked.append(row)

@@ -76,6 +76,7 @@ class _Ranking:
         if not tied:
             self._rank = self._rank_without_ties
         self.factors[user] = self._rank / self._tree.user_count
+        # counts every user, tied or not, so that the next rank skips as many as shared the last one
         self._rank_without_ties -= 1
 
 

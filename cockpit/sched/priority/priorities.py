@@ -78,6 +78,7 @@ def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> Prior
     """Return the table of this snapshot. `table`: the last one, or None; it saves work and changes nothing."""
     if snapshot.cluster.priority.kind is _BASIC:
         fifo = table.fifo if table is not None else None
+        # tiers come before submission, so the queue in order of submission is no use
         if snapshot.cluster.partitions and any(each.priority_tier != 1 for each in snapshot.cluster.partitions):
             fifo = None
         elif fifo is None:

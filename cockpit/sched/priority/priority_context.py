@@ -65,6 +65,7 @@ class PriorityContext:
         self._nodes = nodes
         workers = capacity(nodes_of(cluster, "", nodes.values()))
         self._whole = Size(workers.get(NODE, 0.0), workers.get(CPU, 0.0))
+        # a cluster without partitions has the unnamed one
         jobs = {each.name: each.priority_job_factor for each in cluster.partitions} or {"": 1}
         self._partitions = _normalised(jobs, max(1, *jobs.values()), raw=self._raw(PriorityFlag.NO_NORMAL_PART))
         qos = {name: each.priority for name, each in accounts.qos.items()}
@@ -121,6 +122,7 @@ class PriorityContext:
         if job.attempt is not None and job.state in OCCUPYING:
             amounts = allocated(job.attempt.placement, self._nodes)
             return amounts, tuple(self._tres(amounts, partition))
+        # waiting jobs of equal requests share their factors; a running job holds its own nodes
         key = (partition, job.spec.nodes, job.spec.specs[0])
         if key not in self._requests:
             amounts = requested(job.spec)
@@ -205,6 +207,7 @@ def shares_of(context: PriorityContext, usage: Mapping[AssocKey, Usage]) -> Shar
     """Return the factors that the cluster's own scheduler reports, if it does; else those of Fair Tree, or of the
     classic formula if the cluster is configured so."""
     reported = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
+    # the cluster's scheduler has computed them, from usage that need not be known here in full
     if reported:
         return reported
     if context.priority.fair_tree:

@@ -92,6 +92,7 @@ def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dic
     if all(key in after.associations and _parent(before, key) == _parent(after, key) for key in used):
         return used
     own = dict(used)  # becomes each association's own usage, without that of its children
+    # an account's usage contains its children's: subtracted here, and added again along the new line below
     for key, each in used.items():
         if (above := _parent(before, key)) != key:
             own[above] = _plus(own[above], _times(each, -1.0))
@@ -125,6 +126,7 @@ def next_reset(period: UsageReset, last: Millis, utc_offset_seconds: int = 0) ->
         case UsageReset.DAILY:
             following = midnight + timedelta(days=1)
         case UsageReset.WEEKLY:
+            # weeks begin on Sunday, whose `isoweekday` is 7: after a reset on a Sunday the next one is a week later
             following = midnight + timedelta(days=7 - midnight.isoweekday() % 7)
         case UsageReset.MONTHLY:
             following = _first_of(midnight, midnight.month + 1)
@@ -203,6 +205,7 @@ class _LedgerUpdate:
         for each in self._rules.line(job):
             self.associations[each.key] = _plus(self.associations.get(each.key, Usage()), used)
         for name in self._rules.qos(job):
+            # a QOS with NoDecay counts full seconds, also of what is added now
             lasting = _keeps(self._rules.accounts.qos[name])
             self._add_to_qos(name, _used(seconds * factor, job.attempt.billing, amounts) if lasting else used)
 

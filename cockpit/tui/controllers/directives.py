@@ -91,10 +91,10 @@ async def submit_file(app: Cockpit, typed: str) -> None:
         done = [await app.backend.direct(script)]
     else:
         context = app.state.context()
-        found = taken_over(name, text, submission=here(context.now, context.zone))
-        if found is not None and found.form is Form.SBATCH:
+        converted = taken_over(name, text, submission=here(context.now, context.zone))
+        if converted is not None and converted.form is Form.SBATCH:
             folder = str(Path.cwd())
-        specs = app.options.read_jobs(name, found.text if found is not None else text, folder)
+        specs = app.options.read_jobs(name, converted.text if converted is not None else text, folder)
         specs = [_with_arguments(spec, name, arguments) for spec in specs]
         done = [*await app.backend.submit(specs)]
         words = [submitted_words(spec, job) for spec, job in zip(specs, done, strict=True) if job is not None]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 EXTEND_SECONDS = 2 * 3600
 ADDRESS_SECONDS = 30.0
-"""How long the toast with the address is shown: copying an address takes longer than reading a sentence."""
+"""Seconds for which the toast with the address is shown: copying an address takes longer than reading a sentence."""
 TIME_LIMIT: Final = "time-limit"
 _ANOTHER: Final = "another"
 _USUAL: Final = {"+1h": "one hour longer", "+4h": "four hours longer", "+1d": "one day longer", "+7d": "a week longer"}

@@ -28,8 +28,8 @@ async def apply_weights(app: Cockpit) -> None:
     basic = "\nJobs are now served in order of submission; they will be served by priority." * (
         rows.kind is PriorityKind.BASIC
     )
-    said = f"{weights_line(weights)}.{basic}\nThe queue is reordered at once; cluster.toml gets the weights too."
-    if await app.push_screen_wait(Confirm("Put these weights in force?", said)):
+    question = f"{weights_line(weights)}.{basic}\nThe queue is reordered at once; cluster.toml gets the weights too."
+    if await app.push_screen_wait(Confirm("Put these weights in force?", question)):
         done = await app.backend.set_weights(tried)
         app.poller.try_weights(None)
         app.notify(weights_set(done), severity="warning" if done.trouble else "information")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit
 
 LOOKS, LOOK_SECONDS = 25, 0.2
-"""How often and in which interval a new session is checked; one that starts later is opened with a key instead."""
+"""The number of checks of a new session, and the seconds between two; one that starts later is opened with a key
+instead."""
 
 
 async def develop(app: Cockpit) -> None:

@@ -173,7 +173,8 @@ class PriorityRows:
         return cells(self._laid(width), self._rows[row_id], CellContext(self._whole, self.letters(), self.figures))
 
     def _leads(self, column: Column) -> bool:
-        """Whether the column is marked: of the chosen factor while weights are tried, else the one sorted by."""
+        """Return whether the column is marked: the one of the chosen factor while weights are tried, else the sort
+        column."""
         if self.shown_tried and self.chosen is not None:
             return column.id == SIGNS[self.chosen].column
         return column.id == self.sort_column

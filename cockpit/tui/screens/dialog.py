@@ -21,7 +21,7 @@ class Dialog(ModalScreen[Result]):
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close this dialog with its result. Does nothing once it is closed."""
-        return super().dismiss(result) if _can_close(self) else AwaitComplete()
+        return super().dismiss(result) if _close_above(self) else AwaitComplete()
 
 
 class Palette(CommandPalette):
@@ -29,7 +29,7 @@ class Palette(CommandPalette):
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close the palette. Does nothing once it is closed."""
-        return super().dismiss(result) if _can_close(self) else AwaitComplete()
+        return super().dismiss(result) if _close_above(self) else AwaitComplete()
 
     def _gather_commands(self, search_value: str) -> Worker[None] | None:  # type: ignore[override]  # Textual's result is unused
         """Look for commands, unless the palette is closed: what was typed into it last may arrive after that."""
@@ -44,8 +44,8 @@ def is_open(screen: Screen[Any]) -> bool:
     return screen.app.is_running and screen in screen.app.screen_stack
 
 
-def _can_close(screen: Screen[Any]) -> bool:
-    """Whether the screen is still open. Screens above it are closed, without a result, so that it is on top."""
+def _close_above(screen: Screen[Any]) -> bool:
+    """Close the screens above this one, without a result, so that it is on top; return whether it is still open."""
     if not is_open(screen):
         return False
     while screen.app.screen is not screen:

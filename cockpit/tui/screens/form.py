@@ -122,12 +122,12 @@ class FormScreen(Dialog[None]):
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
         self._brought, self._read = brought, read
         self._form = JobForm(values)
-        self._began_with = dict(self._form.texts)
-        self._judged: FormResult = FormResult(None, {}, ())
+        self._initial_texts = dict(self._form.texts)
+        self._result: FormResult = FormResult(None, {}, ())
         self._outlook: Outlook | None = None
-        self._handed: Shown | RequestRefused | None = None
-        self._absent: tuple[str, ...] = ()
-        self._there: Sequence[NodeRow] = ()
+        self._script: Shown | RequestRefused | None = None
+        self._missing_files: tuple[str, ...] = ()
+        self._cluster_nodes: Sequence[NodeRow] = ()
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = Preview.RUNS
         self._field = ""
@@ -158,7 +158,7 @@ class FormScreen(Dialog[None]):
         self.set_class(self.size.width < WIDE, "narrow")
         self.call_after_refresh(self._draw)
 
-    # What is typed
+    # Typing
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -166,7 +166,7 @@ class FormScreen(Dialog[None]):
         if self._form.texts.get(row.path) != event.value:
             self._form.texts[row.path] = event.value
             if row.path == KIND and self._form.follow_kind():
-                self.run_worker(self._lay_out_anew(KIND), group="add")
+                self.run_worker(self._remount_fields(KIND), group="add")
             self._judge()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -175,59 +175,61 @@ class FormScreen(Dialog[None]):
             each.set_class(each is row, "current")
         if row is not None:
             self._field = row.path
-            self._tell_of_field()
+            self._show_field_help()
 
-    def _tell_of_field(self) -> None:
+    def _show_field_help(self) -> None:
         """Show the text about the focused field, as high for each field, so that nothing moves from field to field."""
-        said = {path: hung(line(Span(f" {safe(about(path))}", MUTED)), self.size.width) for path in self._form.texts}
+        lines_by_field = {
+            path: hung(line(Span(f" {safe(about(path))}", MUTED)), self.size.width) for path in self._form.texts
+        }
         lines = self.query_one("#about", Lines)
-        lines.styles.height = min(MOST_SAID, max(map(len, said.values())))
-        lines.show(said.get(self._field, []))
+        lines.styles.height = min(MOST_SAID, max(map(len, lines_by_field.values())))
+        lines.show(lines_by_field.get(self._field, []))
 
     def _judge(self) -> None:
         self._show(self._form.read_spec(self._read, str(Path.cwd())))
         if self._timer is not None:
             self._timer.stop()
-        if self._judged.spec is not None:
-            self._timer = self.set_timer(ASK_AFTER_SECONDS, self._foretell)
+        if self._result.spec is not None:
+            self._timer = self.set_timer(ASK_AFTER_SECONDS, self._predict_start)
 
     def _show(self, judged: FormResult) -> None:
-        self._judged, self._outlook, self._handed, self._absent = judged, None, None, ()
+        self._result, self._outlook, self._script, self._missing_files = judged, None, None, ()
         for row in self.query(FieldRow):
             row.blame(judged.errors.get(row.path, ""))
         self._draw()
 
-    # What the cluster says
+    # Answers of the cluster
 
     async def _ask_nodes(self) -> None:
         try:
-            self._there = await self.app.backend.nodes()
+            self._cluster_nodes = await self.app.backend.nodes()
             if self.app.backend.capabilities.has("catalogue"):
                 self._catalogue = (await self.app.backend.catalogue()).rows
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
 
-    def _foretell(self) -> None:
-        spec = self._judged.spec
+    def _predict_start(self) -> None:
+        spec = self._result.spec
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
             if self.app.backend.capabilities.has(Ability.LOCAL_FILES):
-                _in_thread(lambda: absent(spec), lambda found: self._tell_absent(spec, found))
+                _in_thread(lambda: absent(spec), lambda sentences: self._show_missing_files(spec, sentences))
 
     async def _ask_written(self, spec: JobSpec) -> None:
-        handed: Shown | RequestRefused | None
+        script: Shown | RequestRefused | None
         try:
-            handed = await self.app.backend.written(self._meant(spec))
+            script = await self.app.backend.written(self._with_named_specs(spec))
         except RequestRefused as no:
-            handed = no
-        if spec is self._judged.spec:
-            self._handed = handed
+            script = no
+        if spec is self._result.spec:
+            self._script = script
             self._draw()
 
-    def _tell_absent(self, spec: JobSpec, found: tuple[str, ...]) -> None:
-        if spec is self._judged.spec:
-            self._absent = found
+    def _show_missing_files(self, spec: JobSpec, sentences: tuple[str, ...]) -> None:
+        if spec is self._result.spec:
+            self._missing_files = sentences
             self._draw()
 
     async def _ask_start(self, spec: JobSpec) -> None:
@@ -236,38 +238,38 @@ class FormScreen(Dialog[None]):
                 await self._ask_written(spec)
             (outlook,) = await self.app.backend.predict([spec])
         except RequestRefused as no:
-            if spec is self._judged.spec:
+            if spec is self._result.spec:
                 self._refuse(no)
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         else:
-            if spec is self._judged.spec:
+            if spec is self._result.spec:
                 self._outlook = outlook
                 self._draw()
 
     def _refuse(self, no: RequestRefused) -> None:
         self._show(self._form.errors_by_field(refusal_text(no.refusal, self.app.state.now()).splitlines()))
 
-    # What is done
+    # Actions
 
     async def action_submit(self) -> None:
-        spec = self._judged.spec
+        spec = self._result.spec
         if spec is None:
-            self._go_to_wrong()
+            self._focus_first_error()
             return
         try:
-            said = await self._accept(spec)
+            notice = await self._accept(spec)
         except RequestRefused as no:
             self._refuse(no)
-            self._go_to_wrong()
+            self._focus_first_error()
         except CockpitError as error:
             self.app.notify(str(error), severity="error")
         else:
-            self.app.notify(said)
+            self.app.notify(notice)
             self.dismiss()
 
-    def _go_to_wrong(self) -> None:
-        wrong = next((row for row in self.query(FieldRow) if row.path in self._judged.errors), None)
+    def _focus_first_error(self) -> None:
+        wrong = next((row for row in self.query(FieldRow) if row.path in self._result.errors), None)
         if wrong is not None:
             wrong.typed.focus()
 
@@ -281,7 +283,7 @@ class FormScreen(Dialog[None]):
             self.app.notify(str(error), severity="error")
             return
         if edited is not None:
-            await self._begin_with(edited)
+            await self._replace_job(edited)
 
     def action_add(self) -> None:
         self.run_worker(self._add(), group="add")
@@ -292,7 +294,7 @@ class FormScreen(Dialog[None]):
             Pick("Another field", choices, self.app.state.role_theme, verb="puts it into the form")
         )
         if picked is not None:
-            await self._lay_out_anew(self._form.add(picked.id))
+            await self._remount_fields(self._form.add(picked.id))
 
     def action_choose_specs(self) -> None:
         self.run_worker(self._choose_specs(), group="add")
@@ -301,11 +303,13 @@ class FormScreen(Dialog[None]):
         demand = self.app.state.overview.demand if self.app.state.overview is not None else {}
         entries = [row.entry for row in self._catalogue]
         chosen = await self.app.push_screen_wait(
-            SpecsScreen(offers(self._there, entries), models(self._there, demand), self.app.state.role_theme)
+            SpecsScreen(
+                offers(self._cluster_nodes, entries), models(self._cluster_nodes, demand), self.app.state.role_theme
+            )
         )
         if chosen:
             self._form.put_specs([each.values for each in chosen])
-            await self._lay_out_anew(self._form.first_spec)
+            await self._remount_fields(self._form.first_spec)
 
     def action_take_entry(self) -> None:
         self.run_worker(self._take_entry(), group="add")
@@ -322,7 +326,7 @@ class FormScreen(Dialog[None]):
         )
         if picked is not None:
             path = take_entry(self._form, rows[EntryKey(picked.id)])
-            await self._lay_out_anew(path)
+            await self._remount_fields(path)
 
     @on(Field.Pasted)
     def _pasted(self, event: Field.Pasted) -> None:
@@ -352,21 +356,21 @@ class FormScreen(Dialog[None]):
     async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
         """Replace the form's values by what `read` returns; ask first where the user has changed some."""
         try:
-            found = read()
+            job = read()
         except SpecErrors as wrong:
             self.app.notify(str(wrong), severity="warning")
             return
-        changed = self._form.texts != self._began_with
-        if found is None or (changed and not await self.app.push_screen_wait(Confirm(f"Fill in {safe(what)}?", LOST))):
+        changed = self._form.texts != self._initial_texts
+        if job is None or (changed and not await self.app.push_screen_wait(Confirm(f"Fill in {safe(what)}?", LOST))):
             return
-        await self._begin_with(found)
+        await self._replace_job(job)
 
-    async def _begin_with(self, found: Brought) -> None:
-        self._brought = found
-        self._form = JobForm(found.values)
-        await self._lay_out_anew()
+    async def _replace_job(self, job: Brought) -> None:
+        self._brought = job
+        self._form = JobForm(job.values)
+        await self._remount_fields()
 
-    async def _lay_out_anew(self, focused: str = "") -> None:
+    async def _remount_fields(self, focused: str = "") -> None:
         """Mount the fields again; `focused` is the path of the field that gets the focus, by default the first."""
         fields = self.query_one("#fields", VerticalScroll)
         await fields.remove_children()
@@ -385,7 +389,7 @@ class FormScreen(Dialog[None]):
         self.query_one("#aside", LineView).action_pages(pages)
 
     def action_leave(self) -> None:
-        if self._form.texts == self._began_with:
+        if self._form.texts == self._initial_texts:
             self.dismiss()
         else:
             self.run_worker(self._leave(), group="leave")
@@ -399,17 +403,17 @@ class FormScreen(Dialog[None]):
     def _draw(self) -> None:
         if not is_open(self):
             return
-        self._tell_of_field()
+        self._show_field_help()
         self.query_one("#verdict", Lines).show([self._verdict()])
         self.query_one("#form-keys", Lines).show([KEYS])
         self.query_one("#aside", LineView).show(list(self._aside(max(20, self.query_one("#aside").size.width - 1))))
 
-    def _meant(self, spec: JobSpec) -> JobSpec:
+    def _with_named_specs(self, spec: JobSpec) -> JobSpec:
         """Return the spec with the names of the catalogue resolved; the engine does this again on submission."""
         return with_named_specs(spec, (row.entry for row in self._catalogue))
 
     def _verdict(self) -> Line:
-        judged = self._judged
+        judged = self._result
         if judged.spec is not None:
             return (
                 Span(" ^s ", ACCENT),
@@ -422,24 +426,24 @@ class FormScreen(Dialog[None]):
     def _aside(self, columns: int) -> Iterator[Line]:
         if self._brought is not None:
             yield from brought_lines(self._brought, columns)
-        for said in self._judged.others:
-            yield line(Span(safe(said), "warning"))
-        spec = self._judged.spec
+        for sentence in self._result.others:
+            yield line(Span(safe(sentence), "warning"))
+        spec = self._result.spec
         if spec is None:
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
-        for said in self._absent:
-            yield from hung(line(Span(safe(said), "warning")), columns)
-        known = self._meant(spec)
+        for sentence in self._missing_files:
+            yield from hung(line(Span(safe(sentence), "warning")), columns)
+        known = self._with_named_specs(spec)
         yield from why_lines(self._outlook, self.app.state.context(), columns)
         if self._shows is Preview.RUNS or not self.has_class("narrow"):
-            yield from room_lines(known, self._there, self.app.state.demand, columns)
+            yield from room_lines(known, self._cluster_nodes, self.app.state.demand, columns)
             yield line()
         if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.capabilities.has(Ability.SCRIPTS):
-            yield from script_lines(self._handed, columns)
+            yield from script_lines(self._script, columns)
         else:
             yield from preview_lines(
-                self._shows, spec, known, self._submitter, self._there, self.app.options.read_jobs, columns
+                self._shows, spec, known, self._submitter, self._cluster_nodes, self.app.options.read_jobs, columns
             )
 
 

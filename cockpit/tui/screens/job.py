@@ -1,4 +1,4 @@
-"""One job's page: why it waits, its priority, spec, replicas, logs, events, usage and terminal."""
+"""The page of a job: why it waits, its priority, spec, replicas, logs, events, usage and terminal."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class JobPage(Screen[None]):
     # Searching
 
     def ask_search(self) -> None:
-        """Open the search line, which goes to the first match while the user types."""
+        """Open the search line, which selects the first match while the user types."""
         self.query_one(Entry).ask(SEARCH, self._body.searched, HINT)
 
     def find(self, step: int) -> None:
@@ -304,5 +304,5 @@ class JobPage(Screen[None]):
             await asyncio.sleep(LOG_LOOK_SECONDS)
 
     async def _log_grows(self) -> bool:
-        """Whether the log has more text than is shown."""
+        """Return whether the log has more text than is shown."""
         return bool((await self.app.backend.logs(self._log.request(wait=False))).data)

@@ -1,4 +1,4 @@
-"""One node's page: its cards and its jobs, kept up to date while it is open."""
+"""The page of a node: its cards and its jobs, kept up to date while it is open."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Field(Typed):
-    """The input of a field; a whole job file that is pasted into it goes to the form instead."""
+    """The input of a field. A whole job file that is pasted into it is passed on to the form instead."""
 
     class Pasted(Message):
         """The message that a whole job was pasted; `what` says in words which kind of file it is."""
@@ -58,8 +58,8 @@ class FieldRow(Vertical):
     def typed(self) -> Typed:
         return self.query_one(Typed)
 
-    def blame(self, said: str) -> None:
+    def blame(self, error: str) -> None:
         """Show this error below the field; empty: none."""
         label = self.query_one(".wrong", Label)
-        label.update(safe(said))
-        label.display = bool(said)
+        label.update(safe(error))
+        label.display = bool(error)

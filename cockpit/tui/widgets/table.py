@@ -38,7 +38,7 @@ CURSOR_SIGN = "▌"
 MARK_SIGN = "◆"
 BRIGHT = "bright"
 BRIGHT_SECONDS = 0.9
-"""How long a changed cell is bright; less than the time between two ticks, so that the next tick ends it."""
+"""Seconds for which a changed cell is bright; less than the time between two ticks, so that the next tick ends it."""
 
 
 class TableColumn(NamedTuple):
