@@ -97,7 +97,7 @@ def test_every_import_is_a_declared_dependency():
     assert {canonicalize_name(DISTRIBUTIONS.get(name, name)) for name in outside} <= declared
 
 
-def test_no_path_is_named_for_homeless_code():
+def test_no_path_has_a_generic_name():
     paths = [
         path for top in (PACKAGE, CHECKOUT / "tests") for path in top.rglob("*") if "__pycache__" not in path.parts
     ]
@@ -139,12 +139,12 @@ def test_an_ignore_is_recognised(comment: str, fine: bool):
     assert (unreasoned_ignores(f"x = 1  {comment}\n") == []) is fine
 
 
-def test_every_ignore_names_its_code_and_reason():
+def test_every_ignore_comment_names_its_code_and_reason():
     found = {name_of(file): unreasoned_ignores(file.read_text()) for file in PYTHON_FILES}
     assert {name: comments for name, comments in found.items() if comments} == {}
 
 
-def test_every_rule_switched_off_for_many_files_says_why():
+def test_every_rule_disabled_for_many_files_has_its_reason():
     text = (CHECKOUT / "pyproject.toml").read_text()
     ruff = text[text.index("[tool.ruff.lint]") : text.index("[tool.mypy]")]
     ruff = ruff[ruff.index("ignore = [") :]
@@ -153,7 +153,7 @@ def test_every_rule_switched_off_for_many_files_says_why():
     assert [line for line in codes if not re.search(r"# \w.{7,}", line)] == []
 
 
-def test_every_dependency_says_why_it_is_there():
+def test_every_dependency_has_its_reason():
     text = (CHECKOUT / "pyproject.toml").read_text()
     project = text[text.index("dependencies = [") : text.index("[project.scripts]")]
     requirements = [line.strip() for line in project.splitlines() if re.match(r'\s+"', line)]
@@ -161,7 +161,7 @@ def test_every_dependency_says_why_it_is_there():
     assert [line for line in requirements if not re.search(r", # \w.{7,}", line)] == []
 
 
-def test_every_import_contract_says_why_it_exists():
+def test_every_import_contract_has_its_reason():
     lines = (CHECKOUT / "pyproject.toml").read_text().splitlines()
     contracts = [number for number, line in enumerate(lines) if line == "[[tool.importlinter.contracts]]"]
     assert len(contracts) > 5

@@ -19,11 +19,11 @@ print(json.dumps([before, late.Fraction(1, 2) * 2 == 1, "fractions" in sys.modul
 """
 
 
-def test_it_is_loaded_when_something_of_it_is_used():
+def test_a_lazy_module_is_loaded_on_first_use():
     done = subprocess.run([sys.executable, "-c", LOADED_WHEN_USED], capture_output=True, check=True)
     assert json.loads(done.stdout) == [False, True, True]
 
 
-def test_what_the_module_lacks_it_lacks_too():
+def test_a_missing_attribute_is_missing_in_the_lazy_module_too():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         Late("fractions").nonsense  # noqa: B018 - looked up for its error

@@ -20,6 +20,6 @@ def test_a_fixture_is_found_by_its_path():
 
 
 @pytest.mark.parametrize("path", ["clusters/nowhere.toml", "../pyproject.toml", "README.md/below"])
-def test_what_does_not_ship_is_not_found(path: str):
+def test_a_resource_that_does_not_ship_is_not_found(path: str):
     with pytest.raises(FileNotFoundError, match="no fixture"):
         fixture(path)

@@ -122,7 +122,7 @@ class BackendContract:
         assert [row.id for row in await backend.jobs()] == [row.id for row in before]
 
     @needs("submit")
-    async def test_a_job_tells_everything_about_itself(self, backend: Backend) -> None:
+    async def test_the_details_of_a_job_are_complete(self, backend: Backend) -> None:
         spec = held("told")
         (job,) = await backend.submit([spec])
         detail = await backend.job(job)
@@ -188,7 +188,7 @@ class BackendContract:
             assert all(row.breakdown is not None and row.breakdown.total == 0 for row in rows)
 
     @needs("submit", "cancel", "events")
-    async def test_events_come_oldest_first_and_can_be_gone_on_from(self, backend: Backend) -> None:
+    async def test_events_are_listed_oldest_first_and_can_be_continued(self, backend: Backend) -> None:
         (job,) = await backend.submit([held("told")])
         await backend.cancel(job)
         told = await backend.events(job=job)
@@ -221,7 +221,7 @@ class BackendContract:
         assert read_snapshot(write_snapshot(snapshot), "file") == snapshot
 
     @needs("rules", "accounts", "change_accounts")
-    async def test_accounts_are_changed_and_told(self, backend: Backend) -> None:
+    async def test_accounts_are_changed_and_listed(self, backend: Backend) -> None:
         assert isinstance(await backend.rules(), Cluster)
         await backend.change_accounts(AddAccount("Optics", AssociationChange(shares=60)))
         await backend.change_accounts(AddUser("zoe", "optics"))
@@ -250,14 +250,14 @@ class BackendContract:
         assert await backend.accounting(user="nobody-of-this-name") == []
 
     @needs("spending")
-    async def test_what_is_held_is_told_by_stretch(self, backend: Backend) -> None:
+    async def test_allocated_resources_are_reported_by_interval(self, backend: Backend) -> None:
         edges = [Millis(0), Millis(1), Millis(10**14)]
         spending = await backend.spending(edges)
         assert (spending.edges, len(spending.stretches)) == (tuple(edges), 2)
         assert spending.stretches[0] == ()
 
     @needs("submit", "cancel")
-    async def test_watching_tells_everything_and_then_what_changes(self, backend: Backend) -> None:
+    async def test_a_watch_sends_all_rows_and_then_the_changes(self, backend: Backend) -> None:
         (job,) = await backend.submit([held("watched")])
         rows: dict[JobId, JobRow] = {}
         async with asyncio.timeout(SOON), aclosing(backend.watch_jobs()) as deltas:  # type: ignore[type-var] # they are generators

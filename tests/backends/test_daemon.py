@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.backends.conftest import OwnEngine
 
 
-async def test_of_two_engines_started_at_once_the_second_does_not_wait_for_the_first_to_be_stopped(
+async def test_the_second_of_two_engines_started_together_does_not_wait_for_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemon, "LOCK_SECONDS", 1e9)

@@ -87,7 +87,7 @@ def test_a_submission_through_a_connection_that_breaks_is_accepted_once(
 
 
 @pytest.mark.parametrize("cut", [cut for cut in CUTS if cut != "the whole request"])
-def test_a_submission_whose_answers_never_come_is_never_said_to_be_refused(
+def test_a_submission_without_an_answer_is_never_reported_as_refused(
     engine: OwnEngine, proxy: FaultyProxy, cut: str
 ) -> None:
     proxy.fault = CUTS[cut]._replace(once=False, stalls=True)
@@ -102,7 +102,7 @@ def test_a_submission_whose_answers_never_come_is_never_said_to_be_refused(
     assert names(engine) == ["once"]
 
 
-def test_what_was_never_sent_is_plainly_not_accepted(proxy: FaultyProxy, engine: OwnEngine) -> None:
+def test_a_request_that_was_never_sent_is_not_accepted(proxy: FaultyProxy, engine: OwnEngine) -> None:
     def nobody() -> Channel:
         raise Unreachable("No engine runs here.")
 
@@ -112,7 +112,7 @@ def test_what_was_never_sent_is_plainly_not_accepted(proxy: FaultyProxy, engine:
     assert proxy.connections == 0
 
 
-def test_an_engine_that_stands_still_gets_the_request_once_and_does_it_when_it_goes_on(engine: OwnEngine) -> None:
+def test_a_paused_engine_gets_the_request_once_and_executes_it_when_resumed(engine: OwnEngine) -> None:
     backend = LocalBackend(engine.way.reach, patience=lambda: IMPATIENCE)
     drive(backend.status())  # the connection is there
     engine.signal(signal.SIGSTOP)
@@ -162,7 +162,7 @@ def test_an_engine_that_is_killed_at_any_point_of_a_submission_accepts_it_once(
     assert [(row.id, row.name) for row in drive(directly(engine).jobs())] == [(job, "once")]
 
 
-def test_an_engine_that_dies_of_the_request_each_time_leaves_it_uncertain(
+def test_an_engine_that_crashes_on_every_try_leaves_the_request_uncertain(
     engine: OwnEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine.control.stop(jobs=False)
@@ -189,7 +189,7 @@ def test_a_refusal_is_the_same_through_a_connection_that_breaks(engine: OwnEngin
     assert names(engine) == []
 
 
-def test_a_request_that_no_frame_holds_is_refused_and_the_connection_goes_on(engine: OwnEngine) -> None:
+def test_a_request_too_long_for_a_frame_is_refused_and_the_connection_stays_open(engine: OwnEngine) -> None:
     backend = directly(engine)
     large = [a_spec(f"large-{number}", env={"LARGE": "x" * 60_000}) for number in range(300)]
     with pytest.raises(RequestRefused, match=r"The request has 17 MiB, and one may have 16\. Nothing was sent"):
@@ -197,7 +197,7 @@ def test_a_request_that_no_frame_holds_is_refused_and_the_connection_goes_on(eng
     assert list(drive(backend.jobs())) == []
 
 
-def test_what_the_engine_refuses_for_the_moment_is_refused_at_once(engine: OwnEngine) -> None:
+def test_a_temporary_refusal_is_reported_at_once(engine: OwnEngine) -> None:
     drive(directly(engine).status())
     with closing(sqlite3.connect(engine.places.state_folder / "journal.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -209,9 +209,7 @@ def test_what_the_engine_refuses_for_the_moment_is_refused_at_once(engine: OwnEn
 
 
 @pytest.mark.parametrize("fault", [Fault(to_client=0, once=False), Fault(to_client=0, once=False, stalls=True)])
-def test_who_gets_no_answer_is_told_how_long_that_took_and_not_to_run_it_again_as_it_is(
-    proxy: FaultyProxy, fault: Fault
-) -> None:
+def test_an_unanswered_request_reports_the_time_and_the_risk_of_a_repeat(proxy: FaultyProxy, fault: Fault) -> None:
     proxy.fault = fault
     with pytest.raises(MayBeAccepted) as uncertain:
         drive(through(proxy, IMPATIENCE).submit([SPEC]))
@@ -240,7 +238,7 @@ def test_an_answer_that_is_garbage_leaves_the_request_uncertain(engine: OwnEngin
     assert names(engine) == ["once"]
 
 
-def test_the_request_of_a_further_act_is_repeated_with_the_whole_command(engine: OwnEngine, proxy: FaultyProxy) -> None:
+def test_a_later_request_of_a_command_is_repeated_with_the_whole_command(engine: OwnEngine, proxy: FaultyProxy) -> None:
     first, second = through(proxy), through(proxy, IMPATIENCE)
     ids = RequestIds("nightly")
     first.identify(ids)
@@ -251,7 +249,7 @@ def test_the_request_of_a_further_act_is_repeated_with_the_whole_command(engine:
         drive(second.submit([SPEC]))
 
 
-def test_another_engine_is_not_given_what_the_first_may_have(engine: OwnEngine, proxy: FaultyProxy) -> None:
+def test_a_request_that_one_engine_may_have_is_not_sent_to_another(engine: OwnEngine, proxy: FaultyProxy) -> None:
     """As where the machine-wide engine is gone and one's own answers in its place."""
     proxy.fault = Fault(to_client=0)
     first = through(proxy).open

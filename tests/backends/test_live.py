@@ -103,7 +103,7 @@ async def test_a_silent_engine_makes_data_stale_until_it_answers_again(engine: O
     assert await live.nodes()
 
 
-async def test_rows_go_on_after_a_silence(engine: OwnEngine, live: LiveBackend, watcher: Watcher) -> None:
+async def test_updates_of_rows_continue_after_a_silence(engine: OwnEngine, live: LiveBackend, watcher: Watcher) -> None:
     (job,) = await live.submit([held("one")])
     engine.signal(signal.SIGSTOP)
     releasing = asyncio.ensure_future(live.cancel(job))  # noqa: TID251 - it runs while the engine is silent
@@ -115,7 +115,7 @@ async def test_rows_go_on_after_a_silence(engine: OwnEngine, live: LiveBackend, 
 
 
 @pytest.mark.req("UI-29")
-async def test_an_engine_stopped_on_purpose_stays_so_until_something_is_to_be_done(
+async def test_an_engine_stopped_on_purpose_starts_again_only_for_an_action(
     engine: OwnEngine, live: LiveBackend, watcher: Watcher
 ) -> None:
     await asyncio.to_thread(engine.control.stop, jobs=False)
@@ -129,7 +129,7 @@ async def test_an_engine_stopped_on_purpose_stays_so_until_something_is_to_be_do
 
 
 @pytest.mark.req("UI-29")
-async def test_a_restarted_engine_is_found_without_a_word(
+async def test_a_restarted_engine_is_found_without_a_message(
     engine: OwnEngine, live: LiveBackend, watcher: Watcher
 ) -> None:
     before = engine.holder()
@@ -140,7 +140,7 @@ async def test_a_restarted_engine_is_found_without_a_word(
     assert await phase_of(live, Phase.CONNECTED) == ""
 
 
-async def test_waiting_keeps_nobody_else_waiting(live: LiveBackend) -> None:
+async def test_waiting_requests_do_not_delay_others(live: LiveBackend) -> None:
     (job,) = await live.submit([held("silent")])
     async with asyncio.TaskGroup() as group:
         waiting = [group.create_task(live.wait(job, timeout_seconds=SOON)) for _ in range(40)]
@@ -151,7 +151,7 @@ async def test_waiting_keeps_nobody_else_waiting(live: LiveBackend) -> None:
     assert following.result().ended
 
 
-async def test_a_refusal_comes_as_one(live: LiveBackend) -> None:
+async def test_a_refusal_is_raised_as_a_refusal(live: LiveBackend) -> None:
     with pytest.raises(RequestRefused, match="no job 99"):
         await live.job(JobId(99))
     with pytest.raises(RequestRefused):

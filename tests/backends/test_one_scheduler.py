@@ -71,7 +71,7 @@ WRITTEN_DOWN = "backends/slurm/history.py"
 """What another scheduler was seen to have started."""
 
 
-def test_nothing_but_a_plan_becomes_a_start() -> None:
+def test_only_plans_become_starts() -> None:
     making = {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")

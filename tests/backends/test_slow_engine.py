@@ -92,7 +92,7 @@ async def live(listener: Listener) -> AsyncIterator[LiveBackend]:
 
 
 @pytest.mark.req("TR-01")
-async def test_an_act_is_sent_with_one_id_until_it_is_answered(live: LiveBackend, listener: Listener) -> None:
+async def test_an_action_is_sent_with_one_id_until_it_is_answered(live: LiveBackend, listener: Listener) -> None:
     async def breaks_three_times(request: Request) -> list[Answer] | None:
         if request.op == "hold" and len(listener.of("hold")) < 4:
             return None
@@ -107,7 +107,7 @@ async def test_an_act_is_sent_with_one_id_until_it_is_answered(live: LiveBackend
 
 
 @pytest.mark.req("TR-01")
-async def test_an_act_that_is_never_answered_may_have_been_accepted_and_keeps_its_id(listener: Listener) -> None:
+async def test_an_unanswered_action_may_have_been_accepted_and_keeps_its_id(listener: Listener) -> None:
     live = LiveBackend(listener, lambda: Millis(7), Random(1), msgspec.structs.replace(HASTE, act=0.3, attempt=0.05))
 
     async def silent_on_holds(request: Request) -> list[Answer]:
@@ -129,7 +129,7 @@ async def test_an_act_that_is_never_answered_may_have_been_accepted_and_keeps_it
 
 
 @pytest.mark.req("TR-01")
-async def test_another_engine_is_not_given_what_the_first_may_have(listener: Listener) -> None:
+async def test_a_request_that_one_engine_may_have_is_not_sent_to_another(listener: Listener) -> None:
     live = LiveBackend(listener, lambda: Millis(7), Random(1), msgspec.structs.replace(HASTE, act=0.3, attempt=0.05))
 
     async def gives_way(request: Request) -> list[Answer] | None:
@@ -146,9 +146,7 @@ async def test_another_engine_is_not_given_what_the_first_may_have(listener: Lis
 
 
 @pytest.mark.req("TR-01")
-async def test_a_refusal_for_the_moment_is_no_answer_to_an_act_that_was_sent_before(
-    live: LiveBackend, listener: Listener
-) -> None:
+async def test_a_temporary_refusal_does_not_answer_an_action_sent_before(live: LiveBackend, listener: Listener) -> None:
     full = Refusal(RefusalKind.UNAVAILABLE, "The disk is full. Nothing was accepted.")
 
     async def full_the_second_time(request: Request) -> list[Answer] | None:
@@ -166,7 +164,7 @@ async def done(request: Request) -> list[Answer]:
     return [Answer(request.id, raw(GLANCE if request.op == "overview" else None))]
 
 
-async def test_a_read_is_asked_again_as_often_as_it_takes(live: LiveBackend, listener: Listener) -> None:
+async def test_a_read_request_is_repeated_until_answered(live: LiveBackend, listener: Listener) -> None:
     async def breaks_three_times(request: Request) -> list[Answer] | None:
         return None if request.op == "nodes" and len(listener.of("nodes")) < 4 else await answered(request)
 
@@ -174,7 +172,7 @@ async def test_a_read_is_asked_again_as_often_as_it_takes(live: LiveBackend, lis
     assert await live.nodes() == []
 
 
-async def test_answers_may_come_in_any_order(live: LiveBackend, listener: Listener) -> None:
+async def test_answers_may_arrive_in_any_order(live: LiveBackend, listener: Listener) -> None:
     kept: list[Request] = []
 
     async def the_other_way_round(request: Request) -> list[Answer]:
@@ -189,7 +187,7 @@ async def test_answers_may_come_in_any_order(live: LiveBackend, listener: Listen
     assert await asyncio.gather(live.nodes(), live.holds()) == [[], []]
 
 
-async def test_who_never_answers_is_unreachable_and_leaves_nothing_behind(listener: Listener) -> None:
+async def test_an_engine_that_never_answers_is_unreachable_and_leaves_no_task(listener: Listener) -> None:
     live = LiveBackend(listener, lambda: Millis(7), Random(1), Patience(read=0.05, ping=0.01, silence=0.02))
     listener.answering = silence
     for asked in (live.nodes, live.jobs):
@@ -210,7 +208,7 @@ class BrokenEngine:
         raise Unreachable("The engine was stopped.")
 
 
-async def test_why_an_engine_did_not_start_is_told_as_long_as_it_does_not_run() -> None:
+async def test_the_reason_of_a_failed_engine_start_is_reported_until_it_runs() -> None:
     live = LiveBackend(BrokenEngine(), lambda: Millis(7), Random(1), HASTE)
     with pytest.raises(Unreachable, match="no space left"):
         await live.status()
@@ -222,7 +220,7 @@ async def silence(_: Request) -> list[Answer]:
     return []
 
 
-async def test_rows_that_did_not_change_are_not_told_again(live: LiveBackend, listener: Listener) -> None:
+async def test_unchanged_rows_are_not_sent_again(live: LiveBackend, listener: Listener) -> None:
     shown = [[job_row(1), job_row(2), job_row(3)], [job_row(1), job_row(3, name="other"), job_row(4)]]
 
     async def subscribed(request: Request) -> list[Answer] | None:
@@ -242,7 +240,7 @@ async def test_rows_that_did_not_change_are_not_told_again(live: LiveBackend, li
     assert told == [([1, 2, 3], []), ([], []), ([3, 4], []), ([], [2])]
 
 
-async def test_a_loss_is_told_and_mended(live: LiveBackend, listener: Listener) -> None:
+async def test_a_lost_connection_is_reported_and_restored(live: LiveBackend, listener: Listener) -> None:
     phases = []
     async with asyncio.timeout(60), aclosing(live.connections()) as connections:
         async for connection in connections:
@@ -269,7 +267,7 @@ def test_retries_are_spread_and_grow_to_a_limit() -> None:
     assert len({each[-1] for each in waits}) == 50
 
 
-async def test_a_keeper_tells_the_figures_only_when_they_change(listener: Listener) -> None:
+async def test_figures_are_sent_only_when_they_change(listener: Listener) -> None:
     keeper = Reconnector(listener, lambda: Millis(7), Random(1), HASTE)
     seen = []
     glances = iter([GLANCE, GLANCE, GLANCE, msgspec.structs.replace(GLANCE, held=1)])
@@ -288,7 +286,7 @@ async def test_a_keeper_tells_the_figures_only_when_they_change(listener: Listen
     assert [None if each is None else each.held for each in seen] == [None, 0, 1]
 
 
-async def test_what_nobody_waits_for_any_more_is_discarded() -> None:
+async def test_answers_to_cancelled_requests_are_discarded() -> None:
     begun, go_on, discarded = asyncio.Event(), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -35,7 +35,7 @@ def test_pages_and_changes_are_followed():
     assert delta.removed == (2,)
 
 
-def test_what_a_new_subscription_does_not_tell_again_is_gone():
+def test_rows_missing_from_a_new_subscription_are_removed():
     rows = LiveRows()
     rows.begin()
     told(rows, page_of([queued_row(1), queued_row(2)]), AllLoaded(), start_over(6))

@@ -47,7 +47,7 @@ def test_every_figure_of_the_requirements_has_a_bar_and_no_other():
     assert [each for each in barred if each != "SC-12"] == [each for each in LISTED if each.startswith("PF")]
 
 
-def test_a_figure_stands_beside_its_bar_and_peer(figures: Figures):
+def test_a_figure_is_shown_beside_its_bar_and_peer(figures: Figures):
     figures("PF-31", "submissions one by one", 2143.4)
     assert shown(figures)[0] == "✓ PF-31 submissions one by one 2 143/s bar 200/s others 500"
 

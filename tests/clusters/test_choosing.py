@@ -69,7 +69,7 @@ def configure(home: Path, env: pytest.MonkeyPatch, by: str) -> None:
 @pytest.mark.req("SL-01", "TR-04")
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("by", ["SLURM_CONF", "file", "dangling link", "own folder", "remembered"])
-def test_a_configured_cluster_is_chosen_whether_it_answers_or_not(
+def test_a_configured_cluster_is_chosen_even_if_it_does_not_answer(
     home: Path, monkeypatch: pytest.MonkeyPatch, by: str, answer: str
 ) -> None:
     install(home, monkeypatch, answer)
@@ -88,7 +88,7 @@ def test_installed_packages_alone_configure_nothing(home: Path, monkeypatch: pyt
 
 
 @pytest.mark.req("SL-01")
-def test_the_choice_is_remembered_for_this_machine_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_is_stored_for_this_machine_only(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(home, monkeypatch, "up")
     configure(home, monkeypatch, "remembered")
     name = os.uname()
@@ -115,7 +115,7 @@ def test_every_command_says_unreachable_and_starts_no_engine(
 
 
 @pytest.mark.req("SL-01")
-def test_who_names_the_cluster_is_not_advised(
+def test_naming_the_cluster_suppresses_the_advice(
     home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     install(home, monkeypatch, "down")
@@ -136,7 +136,7 @@ def test_among_all_clusters_the_silent_one_is_listed(
 
 
 @pytest.mark.req("SL-01", "UI-10")
-def test_choosing_the_own_engine_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_choosing_the_own_engine_is_stored(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(home, monkeypatch, "down")
     configure(home, monkeypatch, "SLURM_CONF")
     assert cli.main(["cluster", "use", "local"]) == 0
@@ -144,7 +144,7 @@ def test_choosing_the_own_engine_is_kept(home: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.req("SL-01")
-def test_the_doctor_says_that_the_configured_cluster_does_not_answer(
+def test_the_doctor_reports_that_the_configured_cluster_does_not_answer(
     home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     install(home, monkeypatch, "down")
@@ -157,7 +157,7 @@ def test_the_doctor_says_that_the_configured_cluster_does_not_answer(
 
 
 @pytest.mark.req("SL-01", "TR-04")
-def test_the_cockpit_opens_at_once_and_shows_why_nothing_is_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cockpit_opens_at_once_and_shows_why_the_list_is_empty(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its controller hangs; nothing is known yet, and the screen is there all the same."""
     install(home, monkeypatch, "silent")
     configure(home, monkeypatch, "SLURM_CONF")

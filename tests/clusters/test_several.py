@@ -32,7 +32,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.req("UI-10")
-def test_every_cluster_is_listed_whether_it_answers_or_not(capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_cluster_is_listed_even_if_it_does_not_answer(capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["clusters", "-o", "json"]) == 0
     rows = {row["name"]: row for row in json.loads(capfd.readouterr().out)["rows"]}
     assert [(name, row["state"], row["running"], row["cards"]) for name, row in rows.items()] == [
@@ -66,7 +66,7 @@ def test_a_job_is_named_with_its_cluster(capfd: pytest.CaptureFixture[str]) -> N
     assert '"name":"stage1"' in capfd.readouterr().out.replace(" ", "")
 
 
-def test_without_any_there_is_this_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_configured_clusters_this_machines_own_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(several, "members", dict)
     assert list(several._addresses()) == [(choosing.OWN, choosing.CLUSTERS[choosing.OWN])]
     assert list(several._addresses(may_be_empty=True)) == []
@@ -81,7 +81,7 @@ def test_without_any_there_is_this_machines_own(monkeypatch: pytest.MonkeyPatch)
         ("recorded:22.05", ["recorded:22.05", "snapshot"]),
     ],
 )
-def test_the_view_of_clusters_starts_no_engine_and_writes_nothing(
+def test_the_view_of_clusters_starts_no_engine_and_writes_no_file(
     tmp_path: Path, cluster: str, listed: list[str]
 ) -> None:
     script = tmp_path / "clusters.play"

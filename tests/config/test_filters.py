@@ -10,7 +10,7 @@ ODD = 'name~"a \\" b" why~\'x\' 前処理 \x7f [x] # no comment'
 
 
 @pytest.mark.req("UI-22")
-def test_filters_are_kept_for_each_cluster_and_list_apart(tmp_path: Path) -> None:
+def test_filters_are_stored_separately_for_each_cluster_and_list(tmp_path: Path) -> None:
     path = tmp_path / "new" / "filters.toml"
     here, there = SavedFilters(path, "local"), SavedFilters(path, "system")
     here.save("jobs", "failed-mine", "user:me state:failed")
@@ -28,7 +28,7 @@ def test_filters_are_kept_for_each_cluster_and_list_apart(tmp_path: Path) -> Non
     assert [each.name for each in path.parent.iterdir()] == ["filters.toml"]
 
 
-def test_the_file_may_be_a_link_to_where_a_person_keeps_such_files(tmp_path: Path) -> None:
+def test_the_file_may_be_a_symbolic_link(tmp_path: Path) -> None:
     kept = tmp_path / "dotfiles.toml"
     kept.write_text('[local.jobs]\nold = "bert"\n')
     link = tmp_path / "filters.toml"
@@ -52,7 +52,7 @@ def test_names_are_plain(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[local", 'local = "jobs"', "[local.jobs]\na = 3", '[local]\njobs = "x"'])
-def test_a_file_that_is_wrong_is_named_and_left_alone(tmp_path: Path, text: str) -> None:
+def test_an_invalid_file_is_named_and_not_changed(tmp_path: Path, text: str) -> None:
     path = tmp_path / "filters.toml"
     path.write_text(text)
     for act in (lambda each: each.of("jobs"), lambda each: each.save("jobs", "a", "b")):

@@ -17,7 +17,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_defaults_are_what_the_table_says() -> None:
+def test_defaults_equal_the_documented_table() -> None:
     assert load_settings(env={}) == Settings()
     for setting in SETTINGS.fields:
         if text := default_text(setting):
@@ -69,7 +69,7 @@ def test_text_from_the_environment_becomes_typed() -> None:
     )
 
 
-def test_all_errors_of_all_layers_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_all_layers_are_reported_together(tmp_path: Path) -> None:
     user = written(tmp_path / "user.toml", 'hold_windw = "4h"\npids_limit = 3\ninvariants = "perhaps"\n')
     broken = written(tmp_path / "etc.toml", "cluster = \n")
     with pytest.raises(SpecErrors) as caught:
@@ -102,7 +102,7 @@ def test_wrong_values_name_their_setting(tmp_path: Path, line: str) -> None:
         load_settings(env={}, files=[written(tmp_path / "c.toml", line)])
 
 
-def test_a_relative_state_folder_begins_where_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_state_folder_is_relative_to_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path / "c.toml", 'state_folder = "state"\n')
     assert load_settings(env={}, files=[file]).state_folder == str(tmp_path / "state")
     assert load_settings(env={"HOME": "/h"}, flags={"state_folder": "~/state"}).state_folder == "/h/state"
@@ -110,7 +110,7 @@ def test_a_relative_state_folder_begins_where_it_is_written(tmp_path: Path, monk
     assert load_settings(env={"COCKPIT_STATE_FOLDER": "here"}).state_folder == str(tmp_path / "here")
 
 
-def test_unreadable_files_are_told(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'cluster = "\xff"\n')
     (tmp_path / "folder.toml").mkdir()
     with pytest.raises(SpecErrors) as wrong:
@@ -121,7 +121,7 @@ def test_unreadable_files_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_no_file_no_toml_reader() -> None:
+def test_without_a_file_the_toml_reader_is_not_loaded() -> None:
     """A one-shot command without configuration does not pay for a parser."""
     program = (
         "import sys; from cockpit.config.loading import load_settings; from pathlib import Path;"

@@ -49,7 +49,7 @@ def test_a_cluster_has_a_name_and_poll_intervals_of_its_own(config: Path) -> Non
         ('[clusters.lab]\naddress = "slurm"\npatience = 0', r"clusters\.lab\.patience"),
     ],
 )
-def test_what_is_no_cluster_is_said(tmp_path: Path, text: str, wrong: str) -> None:
+def test_an_invalid_cluster_is_reported(tmp_path: Path, text: str, wrong: str) -> None:
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(SpecErrors, match=wrong):
         load_settings(env={}, files=[tmp_path / "config.toml"])

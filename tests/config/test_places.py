@@ -33,7 +33,7 @@ def test_relative_and_foreign_folders_are_ignored(tmp_path: Path) -> None:
     assert places.config == Path("/h/.config/cockpit-cluster")
 
 
-def test_without_home_the_password_file_is_asked() -> None:
+def test_without_home_the_password_file_is_read() -> None:
     assert paths(0, {}).config == Path("/root/.config/cockpit-cluster")
     assert paths(3_999_999_999, {}).config == Path("/.config/cockpit-cluster")
 

@@ -73,7 +73,7 @@ def test_an_action_has_a_key_or_a_list_of_them(tmp_path: Path, line: str, keys: 
 
 
 @pytest.mark.parametrize("line", ["cancel = 3", 'cancel = ""', 'cancel = ["D", 3]', 'cancel = ["D", ""]'])
-def test_what_is_no_key_is_refused(tmp_path: Path, line: str) -> None:
+def test_an_invalid_key_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "c.toml").write_text(f"[keys]\n{line}\n")
     with pytest.raises(SpecErrors, match=r"keys\.cancel: .*; write a key"):
         load_settings(env={}, files=[tmp_path / "c.toml"])

@@ -17,7 +17,7 @@ def site(tmp_path: Path) -> Site:
     return Site(paths(1234, {"HOME": str(tmp_path)}))
 
 
-def test_cluster_toml_is_written_and_the_one_before_is_kept(site: Site) -> None:
+def test_cluster_toml_is_written_and_the_previous_one_is_kept(site: Site) -> None:
     assert site.cluster_text() is None
     assert site.write_cluster("overcommit = true\n") is None
     assert stat.S_IMODE(site.cluster_file.parent.stat().st_mode) == 0o700

@@ -75,25 +75,25 @@ def listed(table: PriorityTable, snapshot: Snapshot = SNAPSHOT, before: Priority
 
 
 @pytest.mark.req("SC-01", "SC-02")
-def test_the_example_comes_out_as_it_is_printed() -> None:
+def test_the_example_is_scheduled_as_printed() -> None:
     assert "\n".join(listed(prioritised(SNAPSHOT))) in PAGE
 
 
 @pytest.mark.req("SC-01")
-def test_the_example_with_other_weights_comes_out_as_it_is_printed() -> None:
+def test_the_example_with_other_weights_is_scheduled_as_printed() -> None:
     (asked,) = re.findall(r"^cockpit priority --weights (\S+)$", PAGE, re.MULTILINE)
     snapshot, table = tried_order(SNAPSHOT, read_weights(asked))
     assert "\n".join(listed(table, snapshot, prioritised(SNAPSHOT))) in PAGE
 
 
-def test_age_decides_between_equals_and_fair_share_between_people() -> None:
+def test_age_decides_between_equal_jobs_and_fair_share_between_users() -> None:
     older = replace(QUEUE[0], accrues_from=Millis(NOON - 96 * HOUR))
     table = prioritised(replace(SNAPSHOT, queue=(older, *QUEUE[1:])))
     assert next(job.id for job, _ in table.order) == 4711
 
 
 @pytest.mark.req("SC-13")
-def test_every_reason_is_explained_by_a_sentence_that_is_said() -> None:
+def test_every_reason_is_explained_by_a_sentence_of_the_program() -> None:
     assert sorted(kind for kind, _, _ in WHY) == sorted(REASON_TYPES)
     said = {
         (str(reason.__struct_config__.tag), sentence)

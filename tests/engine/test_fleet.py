@@ -78,7 +78,7 @@ def test_a_gang_starts_whole_in_one_cluster() -> None:
 
 
 @pytest.mark.req("FL-05")
-def test_a_job_is_divided_only_where_it_says_so() -> None:
+def test_a_job_is_divided_only_where_it_permits_that() -> None:
     driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(3)))
     filled(driver, "b", 8)
     (plain,) = driver.submit(a_spec("plain", nodes=3, card_milli=8000))
@@ -107,7 +107,7 @@ def test_no_job_is_divided_because_of_the_partition_that_it_names() -> None:
 
 
 @pytest.mark.req("FL-05")
-def test_a_job_that_may_be_divided_stays_in_one_cluster_that_has_room() -> None:
+def test_a_job_that_may_be_divided_stays_in_one_cluster_where_it_fits() -> None:
     driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(2)))
     (job,) = driver.submit(a_spec(nodes=2, card_milli=1000, divide_over_clusters=True))
     driver.settle()

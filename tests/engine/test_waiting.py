@@ -98,7 +98,7 @@ def test_a_waiting_job_that_cannot_end_by_its_deadline_is_ended(engine: EngineDr
 
 
 @pytest.mark.req("SC-10")
-def test_at_the_last_moment_it_still_starts_and_just_after_not(engine: EngineDriver) -> None:
+def test_a_job_starts_at_the_last_time_before_its_deadline_and_not_after(engine: EngineDriver) -> None:
     (job,) = engine.submit(a_spec("a", time_limit_seconds=3600, deadline_at=engine.now + 2 * HOUR))
     engine.now += HOUR + 1
     engine.schedule()

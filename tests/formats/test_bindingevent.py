@@ -29,12 +29,12 @@ def test_the_master_is_the_first_replica_wherever_it_is() -> None:
 
 @given(st.lists(st.sampled_from(["c0ffee", "cn-beijing.1", "x"]), min_size=1, max_size=40))
 @pytest.mark.req("FL-04")
-def test_what_is_written_is_read_again(members: list[str]) -> None:
+def test_a_written_event_is_read_back(members: list[str]) -> None:
     assert read_binding(binding_message(bindings_of(members))) == bindings_of(members)
 
 
 @pytest.mark.req("FL-04")
-def test_clusters_told_of_by_their_count_alone_are_read_too() -> None:
+def test_clusters_given_only_by_their_count_are_read_too() -> None:
     text = "Binding has been scheduled successfully. Result: {member1:2, member2:1}"
     assert read_binding(text) == (BoundRoles("member1", ()), BoundRoles("member2", ()))
 
@@ -51,5 +51,5 @@ def test_clusters_told_of_by_their_count_alone_are_read_too() -> None:
     ],
 )
 @pytest.mark.req("FL-04")
-def test_anything_else_is_no_such_event(text: str) -> None:
+def test_other_text_is_no_binding_event(text: str) -> None:
     assert read_binding(text) is None

@@ -68,7 +68,7 @@ def test_a_file_without_rules_is_completed() -> None:
     assert found.sealed
 
 
-def test_what_the_site_has_stays_where_other_rules_come() -> None:
+def test_settings_of_the_site_are_kept_when_rules_are_replaced() -> None:
     before = initial_cluster(MACHINE, None, SITE).text
     assert has_rules(before, "cluster.toml")
     found = setup(initial_cluster(MACHINE, spec(), before).text)
@@ -78,7 +78,7 @@ def test_what_the_site_has_stays_where_other_rules_come() -> None:
 
 
 @pytest.mark.req("SC-15")
-def test_what_the_file_does_not_know_is_told_with_the_specs_paths() -> None:
+def test_unsupported_settings_are_reported_with_the_paths_of_the_spec() -> None:
     text = '[node_pools]\nb4 = ["box"]\n[home]\n"projects/a/locations/b/instances/c" = "/srv"\n'
     with pytest.raises(SpecErrors) as caught:
         initial_cluster(MACHINE, spec(), text, spec_source="spec.json")
@@ -96,7 +96,7 @@ def test_an_edit_breaks_the_seal_but_the_sites_own_does_not() -> None:
     assert setup("urgent_jobs = 3\n" + text.replace('= "/home"', '= "/srv/home"')).sealed
 
 
-def test_without_a_spec_it_is_a_usual_beginning() -> None:
+def test_without_a_spec_a_default_file_is_written() -> None:
     found = setup(initial_cluster(MACHINE, None, None).text)
     assert [partition.name for partition in found.cluster.partitions] == ["main"]
     assert found.cluster.priority.kind is PriorityKind.MULTIFACTOR

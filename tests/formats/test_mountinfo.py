@@ -35,7 +35,7 @@ def test_the_deepest_and_latest_mount_counts(path: str, kind: str, network: bool
     assert network_filesystem(Path(path), TABLE) == (kind if network else None)
 
 
-def test_a_link_onto_a_network_file_system_is_seen_through(tmp_path: Path) -> None:
+def test_a_link_to_a_network_file_system_is_resolved(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/home/bob")
     assert network_filesystem(tmp_path / "link", TABLE) == "nfs4"
 

@@ -265,7 +265,7 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_the_text_is_read_as_it_stands(name: str) -> None:
+def test_the_text_is_read_unchanged(name: str) -> None:
     """So that the hostile ones are read to their end too."""
     read, texts = READERS[name]
     for text in texts:
@@ -273,7 +273,7 @@ def test_the_text_is_read_as_it_stands(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_hostile_number_is_a_value_or_a_sentence(name: str) -> None:
+def test_a_hostile_number_is_a_value_or_an_error_message(name: str) -> None:
     read, texts = READERS[name]
     for text in texts:
         for hostile in (*variants(text), *HOSTILE):

@@ -54,7 +54,7 @@ def errors_of(text: str) -> list[str]:
 
 
 @pytest.mark.req("FL-01", "FL-03")
-def test_the_published_manifest_is_read_as_it_is() -> None:
+def test_the_published_manifest_is_read_unchanged() -> None:
     tree = read_quota_tree("quota.yaml", PUBLISHED)
     root, leaf = (place.node for place in places(tree.root))
     assert tree.name == "elasticquotatree"
@@ -95,7 +95,7 @@ def test_quantities(text: object, counts: Fraction) -> None:
 @pytest.mark.parametrize(
     "text", ["", "many", "1 Gi", "1gi", "0x10", "9223372036854775808", "8Ei", True, None, "1e", []]
 )
-def test_what_is_no_quantity(text: object) -> None:
+def test_invalid_quantities_are_refused(text: object) -> None:
     assert quantity(text) is None
 
 
@@ -175,7 +175,7 @@ def test_only_one_tree_and_only_in_kube_system() -> None:
 
 
 @pytest.mark.req("FL-01")
-def test_what_a_server_adds_is_passed_over() -> None:
+def test_fields_added_by_a_server_are_ignored() -> None:
     listed = """
 apiVersion: v1
 kind: List

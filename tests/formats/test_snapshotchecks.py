@@ -98,12 +98,12 @@ EDITS = [
 ]
 
 
-def test_what_cockpit_writes_it_reads(written: str) -> None:
+def test_a_snapshot_that_cockpit_wrote_passes_the_checks(written: str) -> None:
     assert write_snapshot(read_snapshot(written, "s.json")) == written
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_what_does_not_fit_together_is_named(written: str, edit: Callable[[dict[str, Any]], None]) -> None:
+def test_contradictions_are_named(written: str, edit: Callable[[dict[str, Any]], None]) -> None:
     document = json.loads(written)
     edit(document["state"])
     with pytest.raises(SpecErrors) as wrong:
@@ -124,7 +124,7 @@ def test_of_very_many_contradictions_the_first_are_listed(written: str, wrong: i
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_edit_ends_in_a_sentence_or_in_a_cluster_that_answers(written: str, seed: int) -> None:
+def test_any_edited_snapshot_is_refused_or_opens_a_working_cluster(written: str, seed: int) -> None:
     chance = random.Random(seed)
     document = json.loads(written)
     for _ in range(chance.choice([1, 1, 3])):

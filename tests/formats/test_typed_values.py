@@ -25,5 +25,5 @@ def test_words_numbers_and_additions_are_read_and_written_back(text: str, wanted
 
 
 @pytest.mark.parametrize("text", ["", "+", "-", "+-4", "4.5", "Urgent", "٤", "9" * 13])
-def test_anything_else_is_none(text: str) -> None:
+def test_invalid_values_are_refused(text: str) -> None:
     assert read_priority(text) is None

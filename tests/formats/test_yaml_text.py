@@ -44,14 +44,14 @@ def error_of(text: str) -> str:
         ("-x", "-x"),
     ],
 )
-def test_unquoted_words_mean_what_most_readers_take_them_for(word: str, value: object) -> None:
+def test_unquoted_words_have_the_meaning_of_most_parsers(word: str, value: object) -> None:
     assert value_of(f"a: {word}") == {"a": value}
 
 
 @pytest.mark.parametrize(
     "word", ["2024-01-01", "1e3", "1.5e3", "0x1f", "0o17", "017", "1_000", "4:00:00", ".inf", "-.INF", "1" * 30]
 )
-def test_words_that_readers_disagree_on_keep_their_text(word: str) -> None:
+def test_words_that_parsers_read_differently_stay_text(word: str) -> None:
     value = value_of(f"a: {word}")["a"]
     assert isinstance(value, Doubtful)
     assert value == word
@@ -99,7 +99,7 @@ def test_each_job_has_the_line_it_begins_on() -> None:
         ("[" * 50_000, ""),
     ],
 )
-def test_what_is_refused_is_told_with_its_line(text: str, expected: str) -> None:
+def test_an_error_is_reported_with_its_line(text: str, expected: str) -> None:
     assert error_of(text).startswith(expected)
     assert error_of(text).isprintable()
     assert "unicode string" not in error_of(text), "that is the reader's own"
@@ -120,5 +120,5 @@ VALUES = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.text(max_size=6).filter(lambda name: name != "<<"), VALUES, min_size=1, max_size=5))
-def test_what_other_writers_write_is_read(table: dict[str, Any]) -> None:
+def test_yaml_of_other_writers_is_read(table: dict[str, Any]) -> None:
     assert value_of(yaml.safe_dump(table)) == table

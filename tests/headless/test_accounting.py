@@ -13,7 +13,7 @@ from tests.headless.conftest import Desk
 
 
 @pytest.mark.req("JT-48")
-def test_ended_jobs_with_what_they_held_and_used(desk: Desk) -> None:
+def test_ended_jobs_are_listed_with_their_allocation_and_usage(desk: Desk) -> None:
     titles, first, second, third = desk("accounting").lines
     assert titles.split()[-7:] == ["CPU", "TIME", "PEAK", "MEM", "CARD-HOURS", "CARDS", "%"]
     assert first.split()[-5:] == ["2:00:00", "7:00:00", "12G", "1.00", "81"]
@@ -33,7 +33,7 @@ def test_ended_jobs_with_what_they_held_and_used(desk: Desk) -> None:
         (("--since", "2026-10-05T09:00Z", "--user", "ann"), (1791190800000, None, "ann")),
     ],
 )
-def test_the_time_is_a_moment_or_so_long_ago(desk: Desk, words: tuple[str, ...], asked: tuple[object, ...]) -> None:
+def test_the_time_is_absolute_or_relative(desk: Desk, words: tuple[str, ...], asked: tuple[object, ...]) -> None:
     desk("accounting", *words)
     assert desk.backend.asked[-1] == ("accounting", *asked)
 
@@ -64,7 +64,7 @@ def test_sums_are_of_the_chosen_jobs(desk: Desk) -> None:
 
 
 @pytest.mark.req("UI-09")
-def test_sums_tell_failed_stopped_and_expired_jobs_apart(desk: Desk) -> None:
+def test_sums_distinguish_failed_stopped_and_expired_jobs(desk: Desk) -> None:
     states = (JobState.ERROR, JobState.STOPPED, JobState.STOPPED, JobState.EXPIRED, JobState.SUCCEEDED)
     first = desk.backend.ended_jobs[0]
     desk.backend.ended_jobs = [replace(first, row=replace(first.row, state=state)) for state in states]
@@ -95,6 +95,6 @@ def test_card_hours_of_each_day_by_name(desk: Desk) -> None:
         (("--by", "colour"), "invalid choice"),
     ],
 )
-def test_what_cannot_be_read_is_said(desk: Desk, words: tuple[str, ...], complaint: str) -> None:
+def test_an_invalid_time_or_option_is_reported(desk: Desk, words: tuple[str, ...], complaint: str) -> None:
     done = desk("accounting", *words)
     assert (done.code, complaint in done.err) == (64, True)

@@ -20,7 +20,7 @@ def desk() -> Desk:
 
 
 @pytest.mark.req("SC-16")
-def test_accounts_as_a_tree(desk: Desk) -> None:
+def test_accounts_are_printed_as_a_tree(desk: Desk) -> None:
     title, root, vision, alice = desk("accounts", "--columns", "account,user,shares,used,limits,qos").lines
     assert title.split() == ["ACCOUNT", "USER", "SHARES", "USED", "LIMITS", "QOS"]
     assert root.startswith("root ")
@@ -30,7 +30,7 @@ def test_accounts_as_a_tree(desk: Desk) -> None:
     assert alice.endswith("normal, high")
 
 
-def test_accounts_for_programs(desk: Desk) -> None:
+def test_accounts_are_printed_for_programs(desk: Desk) -> None:
     rows = json.loads(desk("accounts", "-o", "json", "--filter", "user:alice").out)["rows"]
     assert [(row["account"], row["user"], row["shares"], row["used"]) for row in rows] == [
         ("vision", "alice", "parent", 13)
@@ -75,7 +75,7 @@ def test_accounts_for_programs(desk: Desk) -> None:
         ("remove-coordinator vision carol", change.RemoveCoordinators("vision", ("carol",))),
     ],
 )
-def test_each_verb_asks_for_one_change(desk: Desk, words: str, asked: change.AccountChange) -> None:
+def test_each_verb_requests_one_change(desk: Desk, words: str, asked: change.AccountChange) -> None:
     done = desk("accounts", *words.split())
     assert (done.code, done.err) == (ExitCode.OK, "")
     assert desk.backend.asked == [("change_accounts", asked)]
@@ -93,7 +93,9 @@ def test_each_verb_asks_for_one_change(desk: Desk, words: str, asked: change.Acc
         ("add-coordinator vision", ExitCode.USAGE, "USER"),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_asked(desk: Desk, words: str, code: ExitCode, message: str) -> None:
+def test_an_invalid_account_command_is_reported_and_not_sent(
+    desk: Desk, words: str, code: ExitCode, message: str
+) -> None:
     done = desk("accounts", *words.split())
     assert done.code == code
     assert message in done.err
@@ -102,7 +104,7 @@ def test_what_is_wrong_is_told_and_nothing_asked(desk: Desk, words: str, code: E
 
 @pytest.mark.req("SC-16")
 @pytest.mark.parametrize(("verb", "everywhere"), [("add-user", False), ("modify-user", True), ("remove-user", True)])
-def test_help_says_what_becomes_of_a_user_without_an_account(desk: Desk, verb: str, everywhere: bool) -> None:
+def test_help_explains_users_without_an_account(desk: Desk, verb: str, everywhere: bool) -> None:
     words = " ".join(desk("accounts", verb, "--help").out.decode().split())
     assert "in this account" in words
     assert ("without it, wherever the user is" in words) == everywhere

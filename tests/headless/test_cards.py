@@ -29,7 +29,7 @@ def cluster(desk):
 
 
 @pytest.mark.req("UI-05", "UI-40")
-def test_people_see_who_holds_each_part_and_what_is_stranded(cluster) -> None:
+def test_the_table_shows_the_job_of_each_slice_and_stranded_cards(cluster) -> None:
     done = cluster("cards")
     assert [" ".join(line.split()) for line in done.lines] == [
         "NODE CARD MODEL STATE SHARE IN USE JOB USER",
@@ -40,7 +40,7 @@ def test_people_see_who_holds_each_part_and_what_is_stranded(cluster) -> None:
 
 
 @pytest.mark.req("UI-05", "UI-40")
-def test_programs_get_facts_and_null_for_what_nobody_knows(cluster) -> None:
+def test_programs_get_values_and_null_for_unknown_ones(cluster) -> None:
     rows = json.loads(cluster("cards", "--all", "--filter", "user:bob", "-o", "json").out)["rows"]
     assert [(row["node"], row["card"], row["slice"], row["job"], row["in_use"]) for row in rows] == [
         ("n08", 2, 1, 2, None)
@@ -50,7 +50,7 @@ def test_programs_get_facts_and_null_for_what_nobody_knows(cluster) -> None:
 
 
 @pytest.mark.req("JT-46", "UI-40")
-def test_beside_each_model_stands_what_queued_jobs_ask_for(cluster) -> None:
+def test_each_model_is_listed_with_the_queued_demand(cluster) -> None:
     cluster.backend.glance = replace(overview(), demand={"": 3000, "A100": 4500, "H100": 8000})
     assert [" ".join(line.split()) for line in cluster("cards", "--models").lines] == [
         "MODEL NODES CARDS FREE QUEUED",
@@ -64,20 +64,20 @@ def test_beside_each_model_stands_what_queued_jobs_ask_for(cluster) -> None:
 
 
 @pytest.mark.req("UI-05")
-def test_rows_are_filtered_and_sorted_as_everywhere(cluster) -> None:
+def test_rows_are_filtered_and_sorted_as_in_every_list(cluster) -> None:
     lines = cluster("cards", "--filter", "share<1 !state:stranded", "--columns", "usage", "--no-header").lines
     assert lines == ["2(1):note"]
     assert cluster("cards", "--sort", "-card", "--columns", "card", "--no-header").lines[0].strip() == "2"
 
 
 @pytest.mark.req("UI-05")
-def test_without_cards_it_says_where_they_would_come_from(cluster) -> None:
+def test_without_cards_the_list_explains_how_cards_are_found(cluster) -> None:
     cluster.backend.node_rows = []
     assert "cockpit doctor" in cluster("cards", terminal=True).err
 
 
 @pytest.mark.req("UI-05", "UI-40")
-def test_watch_tells_what_is_new_and_what_has_gone(cluster) -> None:
+def test_watch_prints_added_and_removed_rows(cluster) -> None:
     rest = two_nodes()
     rest[0] = replace(rest[0], slices=rest[0].slices[:1])
     states = [two_nodes(), rest]

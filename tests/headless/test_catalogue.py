@@ -28,7 +28,7 @@ def desk() -> Desk:
 
 
 @pytest.mark.req("JT-49", "UI-40")
-def test_the_list_says_what_each_name_stands_for(desk: Desk) -> None:
+def test_the_list_shows_the_value_of_each_name(desk: Desk) -> None:
     title, corpus, coco, *_ = (" ".join(line.split()) for line in desk("catalogue", columns=200).lines)
     assert title == "KIND NAME SOURCE PROJECT OWNER ACCESS YOU MAY STANDS FOR"
     assert corpus == "dataset corpus private nlp alice ro rw path=/data/corpus"
@@ -71,7 +71,7 @@ def test_one_entry_is_a_page(desk: Desk) -> None:
         (("project", "speech", "users=ann,bob"), ProjectEntry(name="speech", owner="alice", users=("ann", "bob"))),
     ],
 )
-def test_what_is_added_is_the_askers_own(desk: Desk, words: tuple[str, ...], added: object) -> None:
+def test_an_added_entry_belongs_to_the_user(desk: Desk, words: tuple[str, ...], added: object) -> None:
     done = desk("catalogue", "add", *words)
     assert done.code == ExitCode.OK, done.err
     assert desk.backend.asked == [("change_catalogue", EntryChange(None, added))]
@@ -87,7 +87,7 @@ def test_entries_are_changed_and_removed(desk: Desk) -> None:
     ]
 
 
-def test_who_is_meant_is_asked_back(desk: Desk) -> None:
+def test_an_ambiguous_name_is_refused_with_the_candidates(desk: Desk) -> None:
     desk.backend.catalogued = replace(
         desk.backend.catalogued,
         rows=(
@@ -105,7 +105,7 @@ def test_who_is_meant_is_asked_back(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-49", "UI-40")
-def test_what_is_exported_changes_nothing_when_it_is_applied(desk: Desk, tmp_path: Path) -> None:
+def test_applying_an_export_changes_no_entry(desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "catalogue.toml"
     file.write_bytes(desk("catalogue", "export").out)
     assert len(read_catalogue(file.read_text())) == len(ENTRIES)
@@ -119,13 +119,13 @@ def test_what_is_exported_changes_nothing_when_it_is_applied(desk: Desk, tmp_pat
 
 
 @pytest.mark.req("TR-05")
-def test_a_refusal_is_told_whole(desk: Desk) -> None:
+def test_a_refusal_is_printed_completely(desk: Desk) -> None:
     desk.backend.refusal = Refusal(RefusalKind.DENIED, "pool fast: only an administrator adds a pool; ask one.\nmore")
     done = desk("catalogue", "add", "pool", "fast")
     assert done.code == ExitCode.REFUSED
     assert done.err == "pool fast: only an administrator adds a pool; ask one.\nmore\n"
 
 
-def test_help_teaches_the_settings_of_every_kind(desk: Desk) -> None:
+def test_help_lists_the_settings_of_every_kind(desk: Desk) -> None:
     text = desk("catalogue", "add", "--help").out.decode()
     assert all(word in text for word in ("versions.v1=PATH", "card_types", "email", "cockpit catalogue add spec /big"))

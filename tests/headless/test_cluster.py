@@ -26,7 +26,7 @@ def test_init_from_a_slurm_spec(desk: Desk) -> None:
     assert tomllib.loads(desk.site.text)["mutable"] is False
 
 
-def test_init_overwrites_nothing_unasked(desk: Desk) -> None:
+def test_init_overwrites_no_file_without_the_option(desk: Desk) -> None:
     desk.site.text = before = 'login_node_pool = "x"\n'
     done = desk("cluster", "init")
     assert (done.code, desk.site.text) == (ExitCode.CONFLICT, before)
@@ -36,13 +36,13 @@ def test_init_overwrites_nothing_unasked(desk: Desk) -> None:
     assert "[[partitions]]" in desk.site.text
 
 
-def test_init_completes_what_is_there(desk: Desk) -> None:
+def test_init_completes_existing_files(desk: Desk) -> None:
     desk.site.text = '# ours\n[node_pools]\na4 = ["box"]\nlogin = []\n'
     assert desk("cluster", "init", "--from", "-", stdin=EXAMPLE).code == ExitCode.OK
     assert '# ours\n[node_pools]\na4 = ["box"]' in desk.site.text
 
 
-def test_init_tells_all_errors_and_warnings(desk: Desk) -> None:
+def test_init_prints_all_errors_and_warnings(desk: Desk) -> None:
     done = desk("cluster", "init", "--from", "-", stdin=EXAMPLE.replace(b"SUSPEND,GANG", b"SUSPEND"))
     assert (done.code, desk.site.text) == (ExitCode.INVALID, None)
     assert "orchestratorSpec.slurmSpec.scheduling.preempt_mode: SUSPEND needs GANG" in done.err
@@ -79,7 +79,7 @@ def test_export_to_the_output_and_to_a_file_with_scripts(desk: Desk, tmp_path: P
     assert "Prolog, Epilog" not in done.err
 
 
-def test_use_names_the_file_that_says_so(desk: Desk) -> None:
+def test_use_prints_the_file_that_stores_the_choice(desk: Desk) -> None:
     assert "/c/config.toml" in desk("cluster", "use", "system").lines[0]
     assert desk.used == ["system"]
     refused = desk("cluster", "use", "")
@@ -96,11 +96,11 @@ def test_use_names_the_file_that_says_so(desk: Desk) -> None:
         ('theme = "dark"\n', 'cluster = "system"\ntheme = "dark"\n'),
     ],
 )
-def test_the_choice_leaves_everything_else_as_it_is(before: str, after: str) -> None:
+def test_the_chosen_cluster_changes_no_other_setting(before: str, after: str) -> None:
     assert with_cluster(before, "system") == after
 
 
-def test_files_are_written_whole_and_the_one_before_is_kept(tmp_path: Path) -> None:
+def test_files_are_written_atomically_and_the_previous_one_is_kept(tmp_path: Path) -> None:
     site = Site(EnginePaths(tmp_path / "s", tmp_path / "state", tmp_path / "config"))
     assert site.cluster_text() is None
     assert site.write_cluster("a = 1\n") is None

@@ -42,7 +42,7 @@ def offered(desk: Desk, line: str, shell: str = "fish") -> list[str]:
         ("cockpit clone 4711 --name ", []),
     ],
 )
-def test_what_may_follow_is_what_the_parser_would_take(desk: Desk, line: str, words: list[str]) -> None:
+def test_completions_are_what_the_parser_accepts(desk: Desk, line: str, words: list[str]) -> None:
     desk.names = {"lab": "ssh://ann@login", "demo": "made up"}
     assert offered(desk, line) == words
 
@@ -72,7 +72,7 @@ def test_jobs_nodes_and_accounts_come_from_the_cluster_if_it_answers(desk: Desk)
 
 
 @pytest.mark.req("UI-43")
-def test_each_shell_gets_its_own_form(desk: Desk) -> None:
+def test_each_shell_gets_its_own_completion_script(desk: Desk) -> None:
     desk.reached = desk.backend
     assert "jobs\tList every live and held job" in desk("completion", "fish", "cockpit jobs").lines
     assert "jobs:List every live and held job" in desk("completion", "zsh", "cockpit jobs").lines
@@ -81,7 +81,7 @@ def test_each_shell_gets_its_own_form(desk: Desk) -> None:
 
 
 @pytest.mark.req("UI-43", "TR-05")
-def test_a_name_that_a_shell_would_obey_is_not_offered(desk: Desk) -> None:
+def test_a_name_with_shell_syntax_is_not_offered(desk: Desk) -> None:
     desk.names = {"$(reboot)": "", "a b": "", "fine": "a \x1b[31mred\ntale"}
     assert desk("completion", "fish", "cockpit -c ").lines == ["fine\ta \\x1b[31mred\\ntale"]
 
@@ -101,7 +101,7 @@ def test_a_line_is_read_as_a_shell_reads_it(line: str, words: tuple[list[str], s
 
 
 @pytest.mark.req("UI-43")
-def test_bash_finds_no_fault_with_its_script(desk: Desk) -> None:
+def test_bash_accepts_its_completion_script(desk: Desk) -> None:
     script = desk("completion", "bash").out
     assert subprocess.run(["bash", "-n"], input=script, check=False, capture_output=True).stderr == b""
 
@@ -119,5 +119,5 @@ def test_bash_finds_no_fault_with_its_script(desk: Desk) -> None:
         ("-c lab jobs --filter away", "lab"),
     ],
 )
-def test_names_are_asked_of_the_cluster_that_the_line_names(line: str, cluster: str | None) -> None:
+def test_names_come_from_the_cluster_that_the_line_names(line: str, cluster: str | None) -> None:
     assert place_behind(line.split()).cluster == cluster

@@ -18,7 +18,7 @@ def reading(desk: Desk) -> Desk:
 
 
 @pytest.mark.req("LA-70")
-def test_submit_takes_over_what_it_recognises_and_tells_what_it_leaves_out(reading: Desk) -> None:
+def test_submit_converts_known_options_and_reports_the_omitted_ones(reading: Desk) -> None:
     done = reading("submit", "-", stdin=SCRIPT)
     assert done.code == 0
     assert "stdin: --mail-type: has no counterpart here; left out\n" in done.err
@@ -27,7 +27,7 @@ def test_submit_takes_over_what_it_recognises_and_tells_what_it_leaves_out(readi
 
 
 @pytest.mark.req("LA-70")
-def test_convert_writes_other_forms(reading: Desk) -> None:
+def test_convert_writes_other_formats(reading: Desk) -> None:
     manifest = reading("convert", "-", "--to", "pytorchjob", stdin=SCRIPT)
     assert manifest.out.startswith(b"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\n")
     custom = json.loads(reading("convert", "-", "--to", "customjob", stdin=SCRIPT).out)
@@ -36,14 +36,14 @@ def test_convert_writes_other_forms(reading: Desk) -> None:
 
 
 @pytest.mark.req("LA-70")
-def test_convert_tells_what_a_form_cannot_say(reading: Desk) -> None:
+def test_convert_reports_what_a_format_cannot_express(reading: Desk) -> None:
     job = b"name: a\ncommand: b\noutput: /a\nterminal: true\naccess: ro\n"
     assert "sbatch cannot say all of: terminal, access\n" in reading("convert", "-", "--to", "sbatch", stdin=job).err
 
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("form", ["pytorchjob", "tfjob", "mpijob", "trainjob", "job", "volcanojob", "arena", "gcloud"])
-def test_what_convert_prints_submit_takes(reading: Desk, form: str) -> None:
+def test_submit_accepts_the_output_of_convert(reading: Desk, form: str) -> None:
     printed = reading("convert", "-", "--to", form, stdin=SCRIPT).out
     done = reading("submit", "-", stdin=printed)
     assert done.code == 0, done.err

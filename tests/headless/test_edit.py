@@ -53,21 +53,23 @@ def test_edit_opens_the_whole_file_in_the_editor(desk: Desk, editor) -> None:
     assert asked(desk, "edit") == [("edit", 4715, msgspec.structs.replace(SPEC, command="ls"))]
 
 
-def test_an_editor_that_changes_nothing_does_nothing(desk: Desk, editor) -> None:
+def test_an_edit_without_a_change_sends_no_request(desk: Desk, editor) -> None:
     editor("")
     done = desk("edit", "4715")
     assert (done.code, done.err) == (ExitCode.DECLINED, "nothing was changed, nothing was done\n")
     assert asked(desk, "edit") == []
 
 
-def test_what_is_wrong_in_the_edited_file_is_told_to_a_script(desk: Desk, editor) -> None:
+def test_errors_of_the_edited_file_are_reported_to_a_script(desk: Desk, editor) -> None:
     editor("s/^command/comand/")
     done = desk("edit", "4715")
     assert done.code == ExitCode.INVALID
     assert "comand: is no field here; did you mean command?" in done.err
 
 
-def test_without_a_terminal_and_an_editor_it_says_what_to_give(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_and_an_editor_the_required_options_are_named(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("VISUAL", "EDITOR"):
         monkeypatch.delenv(variable, raising=False)
     done = desk("edit", "4715")
@@ -99,7 +101,7 @@ def test_a_pipe_with_anything_but_one_jobs_fields_is_refused(desk: Desk, text: b
 
 
 @pytest.mark.req("UI-41")
-def test_delete_asks_a_person_and_not_a_script(desk: Desk) -> None:
+def test_delete_asks_for_confirmation_only_on_a_terminal(desk: Desk) -> None:
     assert desk("delete", "4715", "4716").out == b"deleted 4715\ndeleted 4716\n"
     desk.backend.asked.clear()
     asking = desk("delete", "4715", stdin=b"\n", terminal=True)
@@ -109,7 +111,7 @@ def test_delete_asks_a_person_and_not_a_script(desk: Desk) -> None:
     assert asked(desk, "delete") == [("delete", 4715)]
 
 
-def test_what_cannot_be_deleted_says_why(desk: Desk) -> None:
+def test_a_refused_deletion_prints_the_reason(desk: Desk) -> None:
     desk.backend.refusal = Refusal(RefusalKind.CONFLICT, "Job 4711 is running; cancel it first.")
     done = desk("delete", "4711")
     assert (done.code, done.err) == (ExitCode.CONFLICT, "Job 4711 is running; cancel it first.\n")
@@ -131,7 +133,7 @@ def test_names_of_copies(name: str, taken: tuple[str, ...], new: str) -> None:
     )
 
 
-def test_errors_stand_above_the_text_once() -> None:
+def test_errors_are_written_above_the_text_once() -> None:
     marked = with_errors(with_errors("name: a\n", "first"), "second\nthird")
     assert marked == "#! second\n#! third\nname: a\n"
     assert without_errors(marked) == "name: a\n"

@@ -20,7 +20,7 @@ from tests.headless.conftest import Desk
 
 
 @pytest.mark.req("SC-12", "SC-13")
-def test_an_explanation_says_rule_start_those_awaited_those_ahead_and_what_would_help(desk: Desk) -> None:
+def test_an_explanation_has_rule_start_awaited_jobs_jobs_ahead_and_what_ifs(desk: Desk) -> None:
     head, why, after, ahead, *what_ifs = desk("explain", "4720").lines
     assert head.startswith("4720 vit-sweep  queued behind 2, starts about ")
     assert ", no later than " in head
@@ -34,7 +34,7 @@ def test_an_explanation_says_rule_start_those_awaited_those_ahead_and_what_would
 
 
 @pytest.mark.req("SC-13")
-def test_programs_get_the_reason_the_moments_and_each_what_if(desk: Desk) -> None:
+def test_programs_get_the_reason_the_times_and_each_what_if(desk: Desk) -> None:
     (row,) = json.loads(desk("explain", "4720", "-o", "json").out)["rows"]
     assert (row["id"], row["position"], row["starts_now"]) == (4720, 3, "no")
     assert row["reason"]["type"] == "not_enough_free"
@@ -48,7 +48,7 @@ def test_programs_get_the_reason_the_moments_and_each_what_if(desk: Desk) -> Non
 
 
 @pytest.mark.req("SC-13")
-def test_a_job_that_is_held_back_has_no_place_in_the_queue(desk: Desk) -> None:
+def test_a_job_that_cannot_start_has_no_position_in_the_queue(desk: Desk) -> None:
     held = Explanation(JobId(4720), Held("ann", None), 1, ())
     desk.backend.outlooks[4720] = replace(outlook(), position=1, explanation=held, forecast=Forecast())
     assert desk("explain", "4720").lines[0] == "4720 vit-sweep  no estimate of when it starts."
@@ -73,7 +73,7 @@ def test_a_file_is_predicted_and_not_submitted(desk: Desk, tmp_path: Path) -> No
 
 
 @pytest.mark.req("JT-32")
-def test_what_would_be_refused_is_refused_with_its_place(desk: Desk, tmp_path: Path) -> None:
+def test_an_invalid_file_is_refused_with_the_position_of_the_error(desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text("vit")
     desk.backend.refusal = Refusal(RefusalKind.INVALID, "nodes: too many")
@@ -84,6 +84,6 @@ def test_what_would_be_refused_is_refused_with_its_place(desk: Desk, tmp_path: P
 
 
 @pytest.mark.req("SC-12")
-def test_what_nobody_can_say_is_said_so(desk: Desk) -> None:
+def test_an_unknown_start_is_reported_as_unknown(desk: Desk) -> None:
     desk.backend.outlooks[4720] = replace(outlook(), forecast=Forecast(), what_ifs=())
     assert "no estimate of when it starts." in desk("explain", "4720").lines[0]

@@ -27,7 +27,7 @@ TOO_BIG = NeverFits(Resource.CARDS, 9, 8)
 
 
 @pytest.mark.req("UI-44")
-def test_doctors_advice_is_never_cut(desk: Desk) -> None:
+def test_the_advice_of_doctor_is_never_truncated(desk: Desk) -> None:
     desk.findings = [Finding("missing", "bubblewrap", "not installed", ADVICE), Finding("ok", "disk", "8 GiB free", "")]
     shown = desk("doctor", terminal=True, columns=60)
     assert shown.lines[0] == "✗ bubblewrap  not installed"
@@ -54,7 +54,7 @@ def test_the_engines_status_is_a_page_to_read(desk: Desk, monkeypatch: pytest.Mo
     assert "cockpit jobs" in stopped.err
 
 
-def test_a_filter_that_leaves_nothing_says_so_without_titles(desk: Desk) -> None:
+def test_a_filter_without_matches_prints_a_message_without_titles(desk: Desk) -> None:
     desk.backend.job_rows = five_jobs()
     nothing = desk("jobs", "--filter", "name:nobody", terminal=True)
     assert (nothing.out, nothing.err) == (b"", "The filter leaves none of 5.\n")
@@ -67,7 +67,7 @@ def test_a_filter_that_leaves_nothing_says_so_without_titles(desk: Desk) -> None
 
 
 @pytest.mark.req("UI-41")
-def test_what_the_cluster_refuses_is_led_by_its_file(desk: Desk, tmp_path: Path) -> None:
+def test_a_refusal_begins_with_the_file_name(desk: Desk, tmp_path: Path) -> None:
     one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
     one.write_text("a")
     two.write_text("b c")
@@ -87,5 +87,5 @@ def test_a_time_out_is_seconds_or_a_duration(text: str, seconds: float) -> None:
     assert timeout(text) == seconds
 
 
-def test_nodes_judged_against_a_spec_that_asks_for_nothing_are_not_judged(desk: Desk) -> None:
+def test_nodes_are_not_checked_against_an_empty_spec(desk: Desk) -> None:
     assert desk("nodes", "--cpus", "0", "--cards", "0").out == desk("nodes").out

@@ -85,7 +85,7 @@ def test_each_error_has_its_exit_code(error: CockpitError, code: ExitCode) -> No
     ],
 )
 @pytest.mark.req("UI-41")
-def test_a_wrong_command_line_says_what_and_connects_nowhere(desk: Desk, argv: list[str], says: str) -> None:
+def test_an_invalid_command_line_is_reported_without_a_connection(desk: Desk, argv: list[str], says: str) -> None:
     done = desk(*argv)
     assert (done.code, done.out) == (ExitCode.USAGE, b"")
     assert says in done.err
@@ -113,12 +113,14 @@ def test_version(desk: Desk) -> None:
     assert desk("--version").out.startswith(b"cockpit 0.")
 
 
-def test_what_stands_after_two_dashes_is_the_command() -> None:
+def test_arguments_after_two_dashes_are_the_command() -> None:
     _, args = parse(["shell", "4715", "--replica", "1", "--", "ls", "--help", "--", "-x"])
     assert (args.replica, args.command_words) == (1, ("ls", "--help", "--", "-x"))
 
 
-def test_a_defect_is_a_sentence_and_never_a_traceback(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_is_reported_in_one_sentence_and_never_a_traceback(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("COCKPIT_TRACEBACK", raising=False)
     desk.backend.job_rows = [object()]
     done = desk("jobs")
@@ -196,7 +198,7 @@ ENTERING = {"cockpit.present.columns", "cockpit.model.jobrow", "cockpit.headless
         ("cockpit.headless.verbs.shell, cockpit.headless.pipes, cockpit.backends.shell", MODELS | LISTS | ENTERING),
     ],
 )
-def test_what_a_command_does_not_need_it_does_not_load(modules: str, not_needed: set[str]) -> None:
+def test_a_command_does_not_load_modules_it_does_not_need(modules: str, not_needed: set[str]) -> None:
     program = (
         "from cockpit.cli import _import_msgspec; _import_msgspec()\n"
         "import sys\n"
@@ -217,7 +219,7 @@ def test_every_verb_that_changes_a_cluster_takes_a_request_id(name: str) -> None
 
 
 @pytest.mark.req("TR-01")
-def test_a_cluster_that_remembers_no_request_ids_refuses_one_and_does_nothing(desk: Desk) -> None:
+def test_a_cluster_without_request_ids_refuses_one_and_does_nothing(desk: Desk) -> None:
     done = desk("hold", "4720", "--request-id", "mine")
     assert done.code == ExitCode.INVALID
     assert "remembers no request ids" in done.err
@@ -226,7 +228,7 @@ def test_a_cluster_that_remembers_no_request_ids_refuses_one_and_does_nothing(de
 
 @pytest.mark.req("SL-21")
 @pytest.mark.parametrize("words", [("hold", "4720"), ("cancel", "4711"), ("nodes", "drain", "n1", "--reason", "disk")])
-def test_where_no_commands_run_none_can_be_shown_and_nothing_is_done(desk: Desk, words: tuple[str, ...]) -> None:
+def test_showing_commands_is_refused_where_the_cluster_runs_none(desk: Desk, words: tuple[str, ...]) -> None:
     done = desk(*words, "--show-commands")
     assert done.code == ExitCode.INVALID
     assert "runs no commands" in done.err
@@ -234,5 +236,5 @@ def test_where_no_commands_run_none_can_be_shown_and_nothing_is_done(desk: Desk,
 
 
 @pytest.mark.req("SL-21")
-def test_a_list_is_read_as_ever_where_no_commands_can_be_shown(desk: Desk) -> None:
+def test_a_list_is_read_as_usual_where_no_commands_can_be_shown(desk: Desk) -> None:
     assert desk("jobs", "--show-commands").code == ExitCode.OK

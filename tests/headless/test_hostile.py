@@ -61,7 +61,7 @@ def hostile_desk(text: str) -> Desk:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 @pytest.mark.req("TR-05")
-def test_nothing_hostile_reaches_the_terminal(text: str) -> None:
+def test_hostile_text_is_escaped_for_the_terminal(text: str) -> None:
     desk = hostile_desk(text)
     for command in COMMANDS:
         done = desk(*command, terminal=True, columns=200)
@@ -78,7 +78,7 @@ def test_json_keeps_the_value_that_it_escapes(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 @pytest.mark.req("TR-05")
-def test_a_hostile_command_line_is_repeated_harmlessly(text: str) -> None:
+def test_a_hostile_command_line_is_quoted_escaped(text: str) -> None:
     desk = Desk()
     for command in ((text,), ("job", text), ("jobs", "--filter", f"{text}:1 x>1"), ("jobs", "--columns", text)):
         done = desk(*command, terminal=True)

@@ -48,7 +48,7 @@ def test_a_command_of_several_lines_is_shown_as_it_was_written(reading: Desk) ->
 
 
 @pytest.mark.req("LA-40", "LA-02")
-def test_the_same_as_data(reading: Desk) -> None:
+def test_a_dry_run_is_printed_as_json(reading: Desk) -> None:
     done = reading("launch", "--dry-run", "-", "-o", "json", stdin=JOB.replace(b"pytorch", b"deepspeed"))
     first, second = json.loads(done.out)["rows"]
     assert first["files"] == second["files"] == {"/job/hostfile": "train-0 slots=4\ntrain-1 slots=4\n"}
@@ -75,12 +75,12 @@ def test_a_batch_script_begins_on_the_first_node_and_finds_the_names_of_slurm(re
     assert first["env"]["PATH"].startswith("/run/cockpit-launch/bin:")
 
 
-def test_without_dry_run_it_says_how_jobs_start(reading: Desk) -> None:
+def test_launch_without_dry_run_is_refused(reading: Desk) -> None:
     assert reading("launch", "-", stdin=JOB).code == 64
 
 
 @pytest.mark.req("JT-03", "LA-50")
-def test_a_batchs_tasks_are_told_apart_and_each_is_started_under_the_batchs_name(reading: Desk) -> None:
+def test_tasks_of_a_batch_are_distinguished_and_started_under_the_batch_name(reading: Desk) -> None:
     batch = b"{name: tune, kind: batch, output: /o, tasks: [{command: a}, {command: b}]}"
     rows = json.loads(reading("launch", "--dry-run", "-", "-o", "json", stdin=batch).out)["rows"]
     assert [(row["name"], row["argv"], row["host"]) for row in rows] == [

@@ -38,7 +38,7 @@ def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
     assert (second.rank, second.attempt, second.stream, second.wait) == (3, 4, "stdout", False)
 
 
-def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:
+def test_reading_stdout_on_a_terminal_mentions_the_stderr_of_the_job(desk: Desk) -> None:
     desk.backend.log = b"loading\n"
     assert desk("logs", "4715", terminal=True).err == ""
     desk.backend.errors = b"Traceback\n"

@@ -34,14 +34,14 @@ def told(desk: Desk, verb: str) -> list[tuple[object, ...]]:
 
 @pytest.mark.req("UI-41")
 @pytest.mark.parametrize(("name", "job"), [("train", 40), ("old", 35), ("sweep", 30), ("40", 40), ("same", None)])
-def test_a_name_means_the_one_job_that_has_it(named: Desk, name: str, job: int | None) -> None:
+def test_a_name_selects_the_only_job_with_it(named: Desk, name: str, job: int | None) -> None:
     done = named("cancel", "-y", name)
     assert [each[0] for each in told(named, "cancel")] == ([job] if job is not None else [])
     assert (done.code == 0) == (job is not None)
 
 
 @pytest.mark.req("UI-41")
-def test_a_name_that_nobody_or_several_have_is_refused_with_what_to_do(named: Desk) -> None:
+def test_an_unknown_or_ambiguous_job_name_is_refused_with_advice(named: Desk) -> None:
     done = named("cancel", "-y", "nosuch")
     assert (done.code, done.err) == (66, "No job is named nosuch. See: cockpit jobs --all\n")
     done = named("hold", "same")
@@ -57,13 +57,13 @@ def test_digits_are_an_id_and_hostile_names_are_written_out(named: Desk) -> None
 
 
 @pytest.mark.req("UI-41", "SL-10")
-def test_a_folded_id_means_its_tasks(named: Desk) -> None:
+def test_a_folded_id_selects_its_tasks(named: Desk) -> None:
     assert named("hold", "30_[0-1%2]").code == 0
     assert [each[:2] for each in told(named, "hold")] == [(30, 0), (30, 1)]
 
 
 @pytest.mark.req("UI-41")
-def test_reading_verbs_take_names_too(named: Desk) -> None:
+def test_reading_verbs_accept_names_too(named: Desk) -> None:
     named.backend.details = {35: named.backend.details[4715]}
     assert json.loads(named("job", "old", "-o", "json").out)["rows"]
     assert named("job", "30_[0-1]").code == 66, "asked for as job 30, which this cluster does not have"

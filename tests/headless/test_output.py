@@ -85,7 +85,7 @@ def csv_cell_of(value: object) -> str:
 
 @pytest.mark.parametrize("column", [column.id for column in JOBS.columns])
 @pytest.mark.req("UI-40")
-def test_each_table_cell_says_what_json_says(desk: Desk, column: str) -> None:
+def test_each_table_cell_agrees_with_json(desk: Desk, column: str) -> None:
     rows = json.loads(desk("jobs", "-o", "json").out)["rows"]
     cells = desk("jobs", "--columns", column, "--no-header").lines
     assert len(cells) == len(rows)
@@ -114,7 +114,7 @@ def test_rows_and_columns_are_chosen_and_sorted(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("option", ["--columns", "--sort"])
-def test_an_unknown_column_is_named_with_the_nearest(desk: Desk, option: str) -> None:
+def test_an_unknown_column_is_reported_with_the_nearest(desk: Desk, option: str) -> None:
     done = desk("jobs", option, "nam")
     assert (done.code, done.out) == (64, b"")
     assert "did you mean name?" in done.err
@@ -137,7 +137,7 @@ def test_cells_of_csv(value: object, cell: str) -> None:
     assert csv_cell(value) == cell
 
 
-def test_no_rows_is_an_empty_document_and_a_hint_for_a_person(desk: Desk) -> None:
+def test_an_empty_list_is_an_empty_document_and_a_hint_on_a_terminal(desk: Desk) -> None:
     desk.backend.job_rows = []
     assert json.loads(desk("jobs", "-o", "json").out)["rows"] == []
     assert desk("jobs").err == ""
@@ -145,7 +145,7 @@ def test_no_rows_is_an_empty_document_and_a_hint_for_a_person(desk: Desk) -> Non
 
 
 @pytest.mark.req("UI-40")
-def test_the_whole_history_is_asked_for_only_when_asked(desk: Desk) -> None:
+def test_the_whole_history_is_requested_only_with_the_option(desk: Desk) -> None:
     desk("jobs")
     desk("jobs", "--all")
     assert desk.backend.asked == [("jobs", False), ("jobs", True)]
@@ -157,7 +157,7 @@ def test_ten_thousand_rows_are_all_written(desk: Desk) -> None:
 
 
 @pytest.mark.req("UI-01", "UI-40")
-def test_arrays_are_folded_when_asked_after_the_filter_and_before_the_order(desk: Desk) -> None:
+def test_arrays_are_folded_on_request_after_filtering_and_before_sorting(desk: Desk) -> None:
     array = [(10 + index, ArrayTask(JobId(10), index, 2, 4)) for index in range(4)]
     running = [job_row(number, array=task, name="sweep", partitions=("gpu",)) for number, task in array[:1]]
     waiting = [queued_row(number, array=task, name="sweep", priority=90 + number) for number, task in array[1:]]

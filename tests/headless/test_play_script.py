@@ -59,7 +59,7 @@ def test_a_line_is_a_step(line: str, act: object) -> None:
         ("cluster demo --seed 7", Cluster("demo", seed=7)),
     ],
 )
-def test_the_cluster_comes_first(line: str, cluster: Cluster) -> None:
+def test_the_cluster_is_named_in_the_first_line(line: str, cluster: Cluster) -> None:
     assert read_script("x", f"{line}\npress j").cluster == cluster
     with pytest.raises(SpecErrors, match="once, before everything"):
         read_script("x", f"press j\n{line}")
@@ -87,19 +87,19 @@ def test_the_cluster_comes_first(line: str, cluster: Cluster) -> None:
         "cluster local campus",
     ],
 )
-def test_every_wrong_line_is_told_with_its_number(line: str) -> None:
+def test_every_invalid_line_is_reported_with_its_number(line: str) -> None:
     with pytest.raises(SpecErrors) as wrong:
         read_script("x.play", f"press j\n{line}\n\nfoo")
     assert [error.split(": ")[0] for error in wrong.value.errors] == ["x.play:2", "x.play:4"]
 
 
-def test_the_documents_script_is_one() -> None:
+def test_the_script_in_the_documentation_is_valid() -> None:
     example = DOCUMENT.split("## Playing the cockpit")[1].split("```")[1]
     assert len(read_script("docs", example).steps) == 6
 
 
 @pytest.mark.req("UI-42")
-def test_the_exit_code_says_whether_it_held(desk: Desk, tmp_path: Path) -> None:
+def test_the_exit_code_tells_whether_the_script_passed(desk: Desk, tmp_path: Path) -> None:
     script = tmp_path / "tour.play"
     script.write_text("cluster demo\npress j\n")
     assert desk("play", str(script), "--out", str(tmp_path)).code == ExitCode.OK
@@ -116,7 +116,7 @@ def test_a_script_from_standard_input_on_another_cluster(desk: Desk) -> None:
     assert desk.played[0][0].cluster == Cluster("lab")
 
 
-def test_a_script_that_is_not_there_or_wrong_is_invalid(desk: Desk, tmp_path: Path) -> None:
+def test_a_missing_or_invalid_script_is_an_invalid_request(desk: Desk, tmp_path: Path) -> None:
     assert desk("play", str(tmp_path / "none.play")).code == ExitCode.INVALID
     done = desk("play", "-", stdin=b"jump")
     assert done.code == ExitCode.INVALID

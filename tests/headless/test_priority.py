@@ -29,7 +29,7 @@ def test_the_queue_in_its_order_with_what_each_weighted_factor_adds(desk: Desk) 
     assert desk("priority").out.decode() == TABLE
 
 
-def test_on_a_terminal_the_weights_are_said(desk: Desk) -> None:
+def test_on_a_terminal_the_weights_are_printed(desk: Desk) -> None:
     done = desk("priority", terminal=True, columns=80)
     assert all(width(line) <= 80 for line in done.lines)
     assert " ".join(done.lines[0].split()) == "PLACE ID NAME USER QUEUE PRIORITY AGE FAIR SIZE PART QOS"
@@ -85,7 +85,7 @@ def test_a_job_that_is_not_queued_is_not_found(desk: Desk) -> None:
     assert [json.loads(line)["id"] for line in done.lines] == [4720]
 
 
-def test_other_weights_are_asked_for_by_name_and_show_the_place_before(desk: Desk) -> None:
+def test_trial_weights_are_given_by_name_and_show_the_previous_position(desk: Desk) -> None:
     row = priority_row(4720, 1, position_before=3, total_before=1200)
     desk.backend.tried = Priorities(PriorityKind.MULTIFACTOR, Weights(age=5, tres={"cpu": 7}), (row,))
     done = desk("priority", "--weights", "age=5,JobSize=2,tres/gres/gpu=7", "--columns", "position,was,priority_before")
@@ -108,20 +108,20 @@ def test_other_weights_are_asked_for_by_name_and_show_the_place_before(desk: Des
         ("", "no weight is given"),
     ],
 )
-def test_weights_that_are_none_are_told(desk: Desk, weights: str, complaint: str) -> None:
+def test_invalid_weights_are_reported(desk: Desk, weights: str, complaint: str) -> None:
     done = desk("priority", "--weights", weights)
     assert (done.code, complaint in done.err) == (64, True)
     assert desk.backend.asked == []
 
 
 @pytest.mark.parametrize("form", ["table", "wide"])
-def test_in_order_of_submission_one_line_says_so(desk: Desk, form: str) -> None:
+def test_in_order_of_submission_one_line_explains_it(desk: Desk, form: str) -> None:
     desk.backend.order = Priorities(PriorityKind.BASIC, Weights(), (priority_row(1, 1),))
     (line,) = desk("priority", "-o", form).lines
     assert line.startswith("This cluster serves in order of submission (priority/basic)")
 
 
-def test_in_order_of_submission_programs_get_the_places_without_figures(desk: Desk) -> None:
+def test_in_order_of_submission_programs_get_the_positions_without_figures(desk: Desk) -> None:
     row = priority_row(7, 1)
     bare = type(row.breakdown)(row.job, "", 0, ())
     desk.backend.order = Priorities(PriorityKind.BASIC, Weights(), (priority_row(7, 1, breakdown=bare),))
@@ -129,13 +129,13 @@ def test_in_order_of_submission_programs_get_the_places_without_figures(desk: De
     assert (found["position"], found["priority"], found["age"], found["factors"]) == (1, None, None, {})
 
 
-def test_changes_leave_the_other_weights_as_they_are() -> None:
+def test_a_change_of_weights_keeps_the_others() -> None:
     changed = WeightChanges(age=1, tres={"cpu": 3}).on(Weights(age=9, qos=4, tres={"mem": 2.0}))
     assert changed == Weights(age=1, qos=4, tres={"mem": 2.0, "cpu": 3})
     assert WeightChanges().on(WEIGHTS) == WEIGHTS
 
 
-def test_nothing_queued_is_said(desk: Desk) -> None:
+def test_an_empty_queue_is_reported(desk: Desk) -> None:
     desk.backend.order = Priorities(PriorityKind.MULTIFACTOR, WEIGHTS, ())
     assert "Nothing is queued." in desk("priority", terminal=True).err
     assert desk("priority", "1").code == 66
@@ -160,7 +160,7 @@ def test_weights_are_put_in_force_after_the_new_order_was_shown(desk: Desk) -> N
     assert "in force: weights: age 5; /etc/cockpit-cluster/cluster.toml says the same now, so they stay" in done.err
 
 
-def test_on_a_terminal_it_asks_first(desk: Desk) -> None:
+def test_applying_weights_on_a_terminal_asks_for_confirmation(desk: Desk) -> None:
     words = ("priority", "--weights", "age=5", "--apply")
     assert desk(*words, stdin=b"n\n", terminal=True).code == 71
     assert desk.backend.asked == [("priorities", WeightChanges(age=5))]
@@ -168,6 +168,6 @@ def test_on_a_terminal_it_asks_first(desk: Desk) -> None:
     assert desk(*words, stdin=b"y\n", terminal=True).code == 0
 
 
-def test_only_weights_that_are_said_are_applied(desk: Desk) -> None:
+def test_only_weights_that_were_given_are_applied(desk: Desk) -> None:
     done = desk("priority", "--apply")
     assert (done.code, "--apply wants the weights too" in done.err, desk.backend.asked) == (64, True, [])

@@ -68,7 +68,7 @@ def test_queues_for_programs(desk: Desk) -> None:
 
 
 @pytest.mark.req("FL-03", "UI-40")
-def test_without_a_tree_the_way_to_one_is_told_where_there_can_be_one(desk: Desk) -> None:
+def test_without_a_quota_tree_the_way_to_create_one_is_printed_where_supported(desk: Desk) -> None:
     desk.backend.queued = QueuesShown(desk.backend.queued.rows[2:])
     assert "cockpit quota apply FILE" in desk("quota", terminal=True).err
     desk.backend.capabilities = SLURM
@@ -87,7 +87,7 @@ def test_a_manifest_is_applied(desk: Desk, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FL-01", "UI-41")
-def test_what_is_wrong_is_told_with_its_path_and_nothing_is_asked(desk: Desk, tmp_path: Path) -> None:
+def test_an_invalid_manifest_is_reported_with_its_path_and_not_sent(desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "quota.yaml"
     file.write_text(PUBLISHED.replace("namespace: kube-system", "namespace: default").replace("- default", "- [x]"))
     done = desk("quota", "apply", str(file))
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_told_with_its_path_and_nothing_is_asked(desk: Desk, tm
 
 
 @pytest.mark.req("FL-01")
-def test_a_refusal_is_told(desk: Desk, tmp_path: Path) -> None:
+def test_a_refused_manifest_is_reported(desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "quota.yaml"
     file.write_text(PUBLISHED)
     desk.backend.refusal = Refusal(RefusalKind.DENIED, "Only an administrator may apply quotas; ask one.")

@@ -58,7 +58,7 @@ def test_json_is_one_object_with_exact_figures(desk, log) -> None:
 @pytest.mark.req("SC-20")
 @pytest.mark.parametrize("policy", ["easy", "conservative", "multifactor"])
 @pytest.mark.parametrize("limit", [4294967295, MOST])
-def test_a_limit_beyond_all_others_is_one_like_others(desk, tmp_path, policy: str, limit: int) -> None:
+def test_a_very_large_time_limit_is_accepted(desk, tmp_path, policy: str, limit: int) -> None:
     """Logs say so that there was none."""
     fields = f"-1 10 4 -1 -1 4 {limit} -1 1 1 1 -1 -1 -1 -1 -1"
     file = tmp_path / "endless.swf"
@@ -77,7 +77,7 @@ def test_a_page_for_people(desk, log) -> None:
     ]
 
 
-def test_without_a_check_nothing_is_compared(desk, log) -> None:
+def test_without_a_check_no_schedule_is_compared(desk, log) -> None:
     told = json.loads(desk("replay", str(log), "--procs", "4", "-o", "json").out)
     assert told["identical_waits"] is None
     assert told["first_difference"] is None
@@ -122,7 +122,7 @@ def test_a_bar_is_drawn_only_on_a_terminal(desk, log) -> None:
 
 
 @pytest.mark.req("UI-27")
-def test_work_that_is_interrupted_leaves_no_bar_behind_and_says_how_long_it_would_have_taken(desk) -> None:
+def test_an_interrupted_replay_clears_its_bar_and_prints_the_remaining_time(desk) -> None:
     err = _Terminal()
     clock = iter(range(0, 100_000, 2000))
     streams = Streams(stdin=BytesIO(), stdout=BytesIO(), stderr=err, now=lambda: Millis(next(clock)))
@@ -143,13 +143,13 @@ def test_work_that_is_interrupted_leaves_no_bar_behind_and_says_how_long_it_woul
         (("LOG", "--procs", "4", "--write", "/nowhere/x.swf"), 65, "/nowhere/x.swf: cannot be written"),
     ],
 )
-def test_what_is_wrong_is_told(desk, log, words, code, says) -> None:
+def test_an_invalid_replay_is_reported(desk, log, words, code, says) -> None:
     done = desk("replay", *(str(log) if word == "LOG" else word for word in words))
     assert done.code == code
     assert says in done.err
 
 
-def test_a_log_without_a_header_wants_a_number(desk, log) -> None:
+def test_a_log_without_a_header_requires_the_number_of_processors(desk, log) -> None:
     done = desk("replay", "-", stdin=log.read_bytes().replace(b"; MaxProcs: 999", b"; Version: 2"))
     assert (done.code, done.out) == (64, b"")
     assert "its header has no MaxProcs; say with --procs N" in done.err

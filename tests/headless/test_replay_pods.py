@@ -33,7 +33,7 @@ def test_json_is_one_object_with_the_curve(desk, trace) -> None:
 
 
 @pytest.mark.req("SC-23")
-def test_people_read_the_allocation_at_each_percent(desk, trace) -> None:
+def test_the_table_has_the_allocation_at_each_percent(desk, trace) -> None:
     pods, nodes = trace
     lines = desk("replay", pods, "--nodes", nodes, "--scale", "1", "--seed", "6").lines
     assert lines[:3] == [
@@ -58,7 +58,7 @@ def test_people_read_the_allocation_at_each_percent(desk, trace) -> None:
         (("IDLE", "--nodes", "NODES"), 65, "no pod asks for a card"),
     ],
 )
-def test_what_is_wrong_is_told(desk, trace, tmp_path, words, code, says) -> None:
+def test_an_invalid_replay_of_pods_is_reported(desk, trace, tmp_path, words, code, says) -> None:
     bare, idle = tmp_path / "bare.csv", tmp_path / "idle.csv"
     bare.write_text(NODES.replace(",2,P100", ",0,"))
     idle.write_text("".join(line + "\n" for line in PODS.splitlines() if line.startswith(("name", "p2"))))

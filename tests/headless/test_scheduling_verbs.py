@@ -35,7 +35,7 @@ HOUR = 3_600_000
         (["set-priority", "4715_3", "urgent"], ("set_priority", 4715, PriorityWord.URGENT, 3), "for 4715_3"),
     ],
 )
-def test_a_task_or_an_array_is_acted_on(desk: Desk, argv: list[str], asked: tuple[Any, ...], said: str) -> None:
+def test_actions_apply_to_a_task_or_an_array(desk: Desk, argv: list[str], asked: tuple[Any, ...], said: str) -> None:
     done = desk(*argv)
     assert done.code == ExitCode.OK
     assert desk.backend.asked == [asked]
@@ -86,7 +86,7 @@ def test_a_time_limit_is_a_time_or_an_addition(desk: Desk) -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_reservations_are_listed_made_and_ended(desk: Desk) -> None:
+def test_reservations_are_listed_created_and_ended(desk: Desk) -> None:
     desk.backend.reserved = [
         Reservation(name="course", nodes=(NodeName("n1"),), start_at=NOW - HOUR, end_at=NOW + HOUR, users=("ann",))
     ]
@@ -107,7 +107,7 @@ def test_reservations_are_listed_made_and_ended(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-24")
-def test_nodes_are_drained_and_given_back(desk: Desk) -> None:
+def test_nodes_are_drained_and_resumed(desk: Desk) -> None:
     assert desk("nodes", "drain", "n1", "n2", "--reason", "new memory").lines == ["drained n1", "drained n2"]
     assert desk("nodes", "resume", "n1").lines == ["resumed n1"]
     assert desk.backend.asked == [

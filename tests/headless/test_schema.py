@@ -74,7 +74,7 @@ def schema_of(desk: Desk, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.req("UI-40")
-def test_what_a_command_writes_is_as_its_schema_says(desk: Desk, name: str) -> None:
+def test_the_output_of_every_command_matches_its_schema(desk: Desk, name: str) -> None:
     document = json.loads(desk(*COMMANDS[name], "-o", "json").out)
     schema = schema_of(desk, name)
     assert conforms(document, schema)
@@ -85,9 +85,7 @@ def test_what_a_command_writes_is_as_its_schema_says(desk: Desk, name: str) -> N
 
 @pytest.mark.req("UI-40")
 @pytest.mark.parametrize("progress", [None, Progress(done=1 << 29, total=1 << 30, rate=0)])
-def test_a_copy_that_is_made_and_one_that_is_there_are_as_the_schema_says(
-    desk: Desk, progress: Progress | None
-) -> None:
+def test_copies_in_progress_and_finished_ones_match_the_schema(desk: Desk, progress: Progress | None) -> None:
     made = StagedCopy(
         key="4f2a",
         what="dataset",
@@ -105,7 +103,7 @@ def test_a_copy_that_is_made_and_one_that_is_there_are_as_the_schema_says(
     assert conforms(document, schema_of(desk, "staged"))
 
 
-def test_the_schema_notices_a_wrong_document(desk: Desk) -> None:
+def test_the_schema_rejects_an_invalid_document(desk: Desk) -> None:
     document = json.loads(desk("jobs", "-o", "json").out)
     document["rows"][0]["state"] = "failed"
     assert not conforms(document, schema_of(desk, "jobs"))

@@ -34,7 +34,7 @@ def submitted(desk: Desk) -> JobSpec:
 
 
 @pytest.mark.req("JT-03")
-def test_a_session_needs_nothing_but_takes_room_and_time(desk: Desk) -> None:
+def test_a_session_needs_only_resources_and_a_time_limit(desk: Desk) -> None:
     words = ("--cpus", "8", "--memory", "32G", "--cards", "1", "--time-limit", "4h")
     done = desk("session", "--detach", *words)
     assert (done.code, done.out) == (ExitCode.OK, b"submitted session as 100\n")
@@ -45,7 +45,7 @@ def test_a_session_needs_nothing_but_takes_room_and_time(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-39")
-def test_like_a_job_but_for_what_a_file_and_the_options_say(desk: Desk, tmp_path: Path) -> None:
+def test_a_session_copies_a_job_except_the_fields_of_a_file_and_the_options(desk: Desk, tmp_path: Path) -> None:
     like = desk.backend.details[4715].job.spec
     (tmp_path / "less.yaml").write_text("command: jupyter lab\nenv: {A: 1}\n")
     assert desk("session", str(tmp_path / "less.yaml"), "--from", "4715", "--cpus", "3", "--detach").code == ExitCode.OK
@@ -65,7 +65,7 @@ def test_a_file_of_another_kind_is_no_session(desk: Desk, tmp_path: Path) -> Non
 
 
 @pytest.mark.req("JT-39")
-def test_why_it_waits_is_told_once_until_it_changes(desk: Desk) -> None:
+def test_the_reason_of_a_waiting_session_is_printed_once_until_it_changes(desk: Desk) -> None:
     waits = queued_row(SESSION)
     ended = failed_row(SESSION, state=JobState.STOPPED, held_until=None)
     rows = [waits, replace(waits, version=9), job_row(7), ended]
@@ -79,7 +79,7 @@ def test_why_it_waits_is_told_once_until_it_changes(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-39")
-def test_a_shell_that_does_not_open_leaves_no_session_behind(desk: Desk) -> None:
+def test_a_session_ends_if_its_shell_does_not_open(desk: Desk) -> None:
     async def refuse(_: object) -> ShellSession:
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "The container did not answer."))
 
@@ -91,7 +91,7 @@ def test_a_shell_that_does_not_open_leaves_no_session_behind(desk: Desk) -> None
 
 
 @pytest.mark.req("JT-39")
-def test_a_training_has_all_that_its_session_has_and_the_words_as_they_are(desk: Desk) -> None:
+def test_a_training_has_the_fields_of_its_session_and_its_arguments_unchanged(desk: Desk) -> None:
     kept = desk.backend.details[4715]
     session = replace(kept.job.spec, name="bert-dev", kind=JobKind.INTERACTIVE, command="")
     desk.backend.details[12] = replace(kept, job=replace(kept.job, spec=session))

@@ -71,7 +71,7 @@ def test_bytes_pass_both_ways_unchanged_without_a_terminal() -> None:
     ],
 )
 @pytest.mark.req("JT-40")
-def test_ends_of_every_sort(script: str, code: int, out: bytes, err: bytes) -> None:
+def test_exit_codes_of_every_kind_of_end(script: str, code: int, out: bytes, err: bytes) -> None:
     done = passed_through("sh", "-c", script, stdin=b"x" * 200_000)
     assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
 
@@ -81,7 +81,7 @@ def test_the_end_of_stdin_reaches_the_command() -> None:
     assert done.stdout.split() == [b"5"]
 
 
-def test_a_reader_that_goes_away_ends_the_command() -> None:
+def test_a_closed_output_ends_the_command() -> None:
     with subprocess.Popen(
         program("yes"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as shell:
@@ -134,7 +134,7 @@ def screen() -> Iterator[Screen]:
 
 
 @pytest.mark.req("JT-40")
-def test_a_terminal_is_raw_inside_follows_its_size_and_is_as_before_after(screen: Screen) -> None:
+def test_a_terminal_is_raw_during_the_shell_follows_its_size_and_is_restored(screen: Screen) -> None:
     screen.until(b"ready\r\n40 100\r\n")
     assert not screen.modes[3] & termios.ICANON
     screen.resize(24, 80)
@@ -147,7 +147,7 @@ def test_a_terminal_is_raw_inside_follows_its_size_and_is_as_before_after(screen
 
 @pytest.mark.parametrize("deadly", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.req("JT-40")
-def test_a_killed_command_gives_the_terminal_back(screen: Screen, deadly: signal.Signals) -> None:
+def test_a_killed_command_restores_the_terminal(screen: Screen, deadly: signal.Signals) -> None:
     screen.until(b"40 100\r\n")
     screen.shell.send_signal(deadly)
     assert screen.shell.wait(timeout=60) == 128 + deadly
@@ -155,7 +155,7 @@ def test_a_killed_command_gives_the_terminal_back(screen: Screen, deadly: signal
 
 
 @pytest.mark.req("JT-40")
-def test_a_terminal_that_goes_without_a_signal_ends_the_shell(screen: Screen) -> None:
+def test_a_terminal_closed_without_a_signal_ends_the_shell(screen: Screen) -> None:
     screen.until(b"40 100\r\n")
     os.close(screen.master)
     screen.master = os.open(os.devnull, os.O_RDONLY)
@@ -174,7 +174,7 @@ def test_a_signal_that_comes_before_the_wait_ends_it() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_what_is_written_last_is_seen() -> None:
+def test_the_last_output_is_printed() -> None:
     opened = Screen("sh", "-c", "seq 1 20000; printf '<last>'")
     try:
         opened.until(b"<last>")
@@ -184,7 +184,7 @@ def test_what_is_written_last_is_seen() -> None:
         opened.close()
 
 
-def test_a_paste_that_is_not_read_while_much_is_written_does_not_stall() -> None:
+def test_a_large_paste_during_much_output_does_not_deadlock() -> None:
     answer = "dd bs=1 count=1 2>/dev/null >&2; head -c 300000 /dev/zero | tr '\\0' y"
     opened = Screen("sh", "-c", f"stty raw -echo; printf ready; {answer}; head -c 49999 >/dev/null; printf '<last>'")
     try:

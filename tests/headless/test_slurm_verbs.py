@@ -38,7 +38,7 @@ def slurm(desk: Desk) -> Desk:
         (("top", "4711", "46_3"), MoveToTop(("4711", "46_3"))),
     ],
 )
-def test_each_verb_asks_for_what_it_says(slurm: Desk, words: tuple[str, ...], wanted: object) -> None:
+def test_each_verb_sends_its_request(slurm: Desk, words: tuple[str, ...], wanted: object) -> None:
     assert slurm(*words).code == 0
     assert slurm.backend.asked[-1] == ("direct", wanted)
 
@@ -47,7 +47,7 @@ def test_a_field_needs_a_value(slurm: Desk) -> None:
     assert slurm("update", "4711", "Nice").code == 64
 
 
-def test_what_the_cluster_refuses_is_told(slurm: Desk) -> None:
+def test_a_refusal_of_the_cluster_is_reported(slurm: Desk) -> None:
     slurm.backend.refusal = Refusal(RefusalKind.INVALID, "Slurm refused: Invalid feature specification")
     done = slurm("update", "4711", "Features=x")
     assert "Invalid feature specification" in done.err
@@ -86,7 +86,7 @@ def test_a_batch_script_has_arguments_and_a_command_needs_no_script(slurm: Desk,
 
 
 @pytest.mark.req("LA-70")
-def test_elsewhere_a_batch_script_becomes_a_job(slurm: Desk, tmp_path: Path) -> None:
+def test_on_other_backends_a_batch_script_becomes_a_job(slurm: Desk, tmp_path: Path) -> None:
     slurm.backend.capabilities = EMBEDDED
     (tmp_path / "job.sh").write_text(SCRIPT)
     slurm("submit", str(tmp_path / "job.sh"))
@@ -94,7 +94,7 @@ def test_elsewhere_a_batch_script_becomes_a_job(slurm: Desk, tmp_path: Path) -> 
 
 
 @pytest.mark.req("SL-21")
-def test_a_dry_run_shows_what_the_cluster_would_be_handed(slurm: Desk) -> None:
+def test_a_dry_run_shows_what_would_be_sent_to_the_cluster(slurm: Desk) -> None:
     assert slurm("launch", "--dry-run", "-", stdin=JOB).lines == [
         "sbatch --job-name=train <<'END_OF_SCRIPT'",
         "#!/bin/sh",
@@ -108,6 +108,6 @@ def test_a_dry_run_shows_what_the_cluster_would_be_handed(slurm: Desk) -> None:
     assert conforms(document, schema_of(slurm, LAUNCH_SCRIPT.name))
 
 
-def test_a_dry_run_says_what_cannot_be_had_there(slurm: Desk) -> None:
+def test_a_dry_run_reports_unsupported_fields(slurm: Desk) -> None:
     slurm.backend.refusal = Refusal(RefusalKind.INVALID, "jobs[0].volumes: Slurm mounts nothing")
     assert slurm("launch", "--dry-run", "-", stdin=JOB).err.startswith("stdin: volumes: Slurm mounts nothing")

@@ -8,7 +8,7 @@ from tests.headless.conftest import Desk
 
 
 @pytest.mark.req("SC-12", "UI-40")
-def test_queued_jobs_stand_in_the_order_in_which_they_likely_start(desk: Desk) -> None:
+def test_queued_jobs_are_in_order_of_their_likely_start(desk: Desk) -> None:
     rows = json.loads(desk("starts", "-o", "json").out)["rows"]
     known = [row for row in rows if row["starts_at"] is not None]
     assert [row["id"] for row in known] == [4720]
@@ -18,6 +18,6 @@ def test_queued_jobs_stand_in_the_order_in_which_they_likely_start(desk: Desk) -
     assert {states[row["id"]] for row in rows} == {"queued"}
 
 
-def test_they_are_filtered_like_jobs(desk: Desk) -> None:
+def test_starts_are_filtered_like_jobs(desk: Desk) -> None:
     rows = json.loads(desk("starts", "--filter", "user:nobody", "-o", "json").out)["rows"]
     assert rows == []

@@ -76,7 +76,7 @@ def command(words: list[str]) -> list[str]:
     ],
     ids=lambda words: " ".join(map(ascii, words))[:60],
 )
-def test_a_terminal_obeys_nothing(words: list[str], around: dict[str, str]) -> None:
+def test_output_on_a_terminal_is_escaped(words: list[str], around: dict[str, str]) -> None:
     seen = on_a_terminal(words, around)
     assert seen
     assert all(is_harmless(line.replace("\t", "")) for line in seen.split("\n")), ascii(seen)
@@ -84,7 +84,7 @@ def test_a_terminal_obeys_nothing(words: list[str], around: dict[str, str]) -> N
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("form", ["yaml", "json", "sbatch"])
-def test_a_pipe_gets_exactly_what_was_meant(form: str, around: dict[str, str]) -> None:
+def test_output_to_a_pipe_is_unchanged(form: str, around: dict[str, str]) -> None:
     words = ["convert", "job.json", "--to", form]
     printed = subprocess.run(command(words), cwd=around["HOME"], env=around, capture_output=True, check=True).stdout
     folder = Path(around["HOME"])

@@ -26,13 +26,13 @@ def test_trials_have_parameters_state_and_progress(desk: Desk) -> None:
 
 
 @pytest.mark.req("LA-63")
-def test_a_job_that_is_no_sweep_says_so(desk: Desk) -> None:
+def test_trials_of_a_job_that_is_no_sweep_are_refused(desk: Desk) -> None:
     done = desk("trials", "4715")
     assert (done.code, done.err) == (65, "Job 4715 is no sweep; submit one with `sweep:`.\n")
 
 
 @pytest.mark.req("LA-63")
-def test_the_page_of_a_trial_says_which_it_is(desk: Desk) -> None:
+def test_the_details_of_a_trial_identify_it(desk: Desk) -> None:
     assert "trial         1 of 4: lr=0.1 layers=2" in desk("job", "4730").lines
 
 

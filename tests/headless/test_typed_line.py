@@ -21,7 +21,7 @@ from cockpit.model.ids import Millis
         ("remove vision -c other", "--cluster: this is about the cluster that is shown"),
     ],
 )
-def test_a_line_that_is_no_command_is_refused_with_what_would_be_one(text: str, told: str) -> None:
+def test_an_unknown_command_is_refused_with_a_suggestion(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         typed(NOUN, text, CHANGES)
 

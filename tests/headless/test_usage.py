@@ -39,7 +39,7 @@ def test_totals_of_an_ended_job_as_a_table_and_as_data(used: Desk) -> None:
 
 
 @pytest.mark.req("JT-48")
-def test_it_is_watched_until_it_has_ended(used: Desk) -> None:
+def test_usage_is_watched_until_the_job_has_ended(used: Desk) -> None:
     """Each change once."""
     waits = iter([None, None, detail().job])
     seen = iter([100, 100, 200])
@@ -55,11 +55,11 @@ def test_it_is_watched_until_it_has_ended(used: Desk) -> None:
 
 
 @pytest.mark.req("JT-48")
-def test_the_page_of_a_job_says_what_it_used(used: Desk) -> None:
+def test_the_details_of_a_job_show_its_usage(used: Desk) -> None:
     assert "     used 1:59:00 CPU time, 12G at most, cards 81 % busy on average" in used("job", "4715").lines
 
 
 @pytest.mark.req("JT-48")
-def test_where_nobody_measures_there_is_no_row(desk: Desk) -> None:
+def test_without_measurements_there_is_no_usage_row(desk: Desk) -> None:
     done = desk("usage", "4715", terminal=True)
     assert "This job was not measured" in done.err

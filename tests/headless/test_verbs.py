@@ -54,12 +54,12 @@ Events
 
 
 @pytest.mark.req("JT-40")
-def test_the_page_of_a_kept_job(desk: Desk) -> None:
+def test_the_details_of_a_held_job(desk: Desk) -> None:
     assert desk("job", "4715").out.decode() == JOB_PAGE
 
 
 @pytest.mark.req("SC-14")
-def test_the_page_of_a_waiting_job_begins_with_why(desk: Desk) -> None:
+def test_the_details_of_a_waiting_job_begin_with_the_reason(desk: Desk) -> None:
     assert desk("job", "4720").lines[:4] == [
         "4720 vit-sweep · ann · ◌ queued",
         "Waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free.",
@@ -68,14 +68,14 @@ def test_the_page_of_a_waiting_job_begins_with_why(desk: Desk) -> None:
     ]
 
 
-def test_the_same_job_as_data(desk: Desk) -> None:
+def test_the_details_of_a_job_as_json(desk: Desk) -> None:
     (row,) = json.loads(desk("job", "4715", "-o", "json").out)["rows"]
     assert (row["id"], row["state"], row["attempt"]) == (4715, "error", 1)
     assert row["replicas"][0]["exit_code"] == 3
     assert row["events"][-1]["event"] == "job_ended"
 
 
-def test_a_job_that_is_not_there(desk: Desk) -> None:
+def test_an_unknown_job_is_reported(desk: Desk) -> None:
     done = desk("job", "9")
     assert (done.code, done.out, done.err) == (66, b"", "there is no job 9; see cockpit jobs\n")
 
@@ -91,9 +91,7 @@ def test_submit_prints_the_id_as_the_last_word_of_a_line_each(desk: Desk, tmp_pa
 
 
 @pytest.mark.req("JT-06", "UI-41")
-def test_submit_tells_of_folders_that_are_not_there_before_the_job_has_waited_for_them(
-    desk: Desk, tmp_path: Path
-) -> None:
+def test_submit_reports_missing_folders_at_once(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "data").touch()
 
@@ -121,7 +119,7 @@ def test_submit_held(desk: Desk) -> None:
     assert desk.backend.asked[0][1].hold
 
 
-def test_one_wrong_file_submits_nothing_and_all_errors_are_told(desk: Desk, tmp_path: Path) -> None:
+def test_one_invalid_file_submits_no_job_and_all_errors_are_reported(desk: Desk, tmp_path: Path) -> None:
     def read_jobs(source: str, text: str, _folder: str) -> list[JobSpec]:
         if text == "wrong":
             raise SpecErrors([f"{source}: nodes: is 0; at least 1"])
@@ -151,7 +149,7 @@ def test_one_wrong_file_submits_nothing_and_all_errors_are_told(desk: Desk, tmp_
     ],
 )
 @pytest.mark.req("UI-41")
-def test_wait_exits_as_the_job_did(desk: Desk, ended: dict[str, object], code: int) -> None:
+def test_wait_exits_with_the_code_of_the_job(desk: Desk, ended: dict[str, object], code: int) -> None:
     desk.backend.ended[7] = job(7, **ended)
     done = desk("wait", "7")
     assert (done.code, done.out) == (code, b"")
@@ -172,7 +170,7 @@ def test_wait_gives_up_after_its_time_over_all_jobs(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-36")
-def test_cancel_asks_a_person_and_no_is_the_default(desk: Desk) -> None:
+def test_cancel_asks_for_confirmation_on_a_terminal_with_no_as_the_default(desk: Desk) -> None:
     refused = desk("cancel", "4711", terminal=True, stdin=b"\n")
     assert (refused.code, refused.out, desk.backend.asked) == (71, b"", [])
     assert refused.err == "Cancel 4711? [y/N] "
@@ -190,7 +188,7 @@ def test_deleting_several_asks_once_with_their_number(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-36")
-def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
+def test_cancel_asks_for_no_confirmation_in_a_script_or_with_yes(desk: Desk) -> None:
     desk("cancel", "1")
     desk("cancel", "2", "--now")
     desk("cancel", "3", "--yes", terminal=True)
@@ -200,7 +198,7 @@ def test_cancel_asks_no_script_and_not_with_yes(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-25", "SC-10")
-def test_conditions_may_be_given_beside_the_file(desk: Desk) -> None:
+def test_dependencies_may_be_given_beside_the_file(desk: Desk) -> None:
     desk("submit", "--dependency", "afterok:7_2,singleton", "-", stdin=b"one")
     wanted = (Dependency(DependencyKind.AFTER_OK, JobId(7), 2), Dependency(DependencyKind.SINGLETON))
     assert desk.backend.asked[0][1].dependencies == wanted
@@ -247,7 +245,7 @@ def test_holds_are_listed_with_the_time_left(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-43", "JT-44")
-def test_nodes_are_schedulable_ones_judged_against_the_chosen_spec(desk: Desk) -> None:
+def test_schedulable_nodes_are_listed_and_checked_against_the_chosen_spec(desk: Desk) -> None:
     rows = json.loads(desk("nodes", "--cards", "6", "--cpus", "4", "-o", "json").out)["rows"]
     assert [(row["name"], row["status"], row["specs_fit"]) for row in rows] == [("n07", "idle", 1)]
     rows = json.loads(desk("nodes", "--all", "--card-model", "H100", "-o", "json").out)["rows"]
@@ -267,7 +265,7 @@ def test_drained_nodes_are_among_the_nodes_with_their_reason(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("cards", ["1.5", "-1", "x", "nan"])
-def test_cards_that_nobody_can_ask_for(desk: Desk, cards: str) -> None:
+def test_an_invalid_number_of_cards_is_refused(desk: Desk, cards: str) -> None:
     assert desk("nodes", f"--cards={cards}").code == 64
 
 
@@ -286,13 +284,13 @@ def test_events_of_one_job(desk: Desk) -> None:
         ("nodes", "resume", "1", "2"),
     ],
 )
-def test_every_one_is_tried_whatever_becomes_of_the_others(desk: Desk, words: tuple[str, ...]) -> None:
+def test_every_job_is_tried_even_if_others_are_refused(desk: Desk, words: tuple[str, ...]) -> None:
     desk.backend.refusal = Refusal(RefusalKind.CONFLICT, "not now")
     refused = desk(*words)
     assert (refused.code, refused.out, refused.err) == (ExitCode.CONFLICT, b"", "not now\nnot now\n")
 
 
-def test_the_cluster_at_a_glance(desk: Desk) -> None:
+def test_the_overview_of_the_cluster(desk: Desk) -> None:
     lines = desk().lines
     assert lines[0] == "lab: 2 nodes, 128 CPUs, 1T, 16 × A100."
     assert lines[1] == "◌ 2 queued   ● 2 running   ✗ 1 error   1 held"
@@ -307,7 +305,7 @@ def test_a_first_run_says_what_to_do_next(desk: Desk) -> None:
     assert "cockpit submit job.yaml" in lines[1]
 
 
-def test_the_engine_is_looked_at_without_connecting(desk: Desk) -> None:
+def test_the_engine_status_is_read_without_connecting(desk: Desk) -> None:
     (row,) = json.loads(desk("engine", "status", "-o", "json").out)["rows"]
     assert (row["pid"], row["socket"], row["state_folder"]) == (77, "/run/s", "/var/s")
     assert (row["version"], row["protocol"], row["status"]) == ("0.1.0", "1.0", "running")
@@ -352,7 +350,7 @@ def test_doctor_fails_only_when_something_is_missing(desk: Desk) -> None:
 
 
 @pytest.mark.req("JT-36")
-def test_stopping_the_engine_says_what_stays(desk: Desk) -> None:
+def test_stopping_the_engine_reports_what_remains(desk: Desk) -> None:
     desk.engine.held = [hold_row()]
     done = desk("engine", "stop", "--jobs", "--yes")
     assert "stay" in done.err

@@ -91,7 +91,7 @@ def test_lists_are_watched_by_row(desk: Desk, verb: str) -> None:
 
 
 @pytest.mark.req("UI-40")
-def test_what_follows_no_job_is_told_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_no_job_are_printed_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that is drained, a reservation that is made: they change no row of the jobs."""
     asked = []
 
@@ -117,20 +117,20 @@ def test_what_follows_no_job_is_told_too(desk: Desk, monkeypatch: pytest.MonkeyP
     ]
 
 
-def test_weights_are_not_put_in_force_again_and_again(desk: Desk) -> None:
+def test_watching_with_applied_weights_is_refused(desk: Desk) -> None:
     done = desk("priority", "--watch", "--weights", "age=1000", "--apply")
     assert done.code == 64
     assert desk.backend.asked == []
 
 
-def test_an_engine_that_does_not_run_is_not_waited_for(desk: Desk) -> None:
+def test_a_watch_does_not_wait_for_an_engine_that_does_not_run(desk: Desk) -> None:
     desk.engine.running = False
     done = desk("engine", "status", "--watch", "--columns", "status")
     assert (done.code, done.lines) == (69, ["STATUS", "stopped"])
 
 
 @pytest.mark.req("UI-40")
-def test_a_hold_that_has_ended_is_told_by_its_id(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_hold_is_printed_by_its_id(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.backend.deltas = [JobsDelta((), (), 1)] * 2
     kept, seen = desk.backend.hold_rows, iter([desk.backend.hold_rows, []])
 

@@ -33,7 +33,7 @@ ENV = {"N": "4", "NEGATIVE": "-7", "HEX": "0x10", "SPACED": " 5 ", "EMPTY": "", 
         ("0-9223372036854775807-1", -(2**63)),
     ],
 )
-def test_it_computes_as_c_does(text: str, value: int) -> None:
+def test_arithmetic_is_evaluated_as_in_c(text: str, value: int) -> None:
     assert evaluate(text, ENV) == value
 
 
@@ -50,7 +50,7 @@ def test_it_computes_as_c_does(text: str, value: int) -> None:
         ("08", "octal"),
     ],
 )
-def test_what_cannot_be_computed_is_said(text: str, part: str) -> None:
+def test_an_invalid_computation_is_reported(text: str, part: str) -> None:
     with pytest.raises(ExpressionError, match=part):
         evaluate(text, ENV)
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_computed_is_said(text: str, part: str) -> None:
         "(" * 5000 + "1",
     ],
 )
-def test_what_is_no_expression_is_refused_before_anything_runs(text: str) -> None:
+def test_an_invalid_expression_is_refused_before_evaluation(text: str) -> None:
     with pytest.raises(ExpressionError):
         check(text)
 
@@ -84,7 +84,7 @@ def test_checking_needs_no_values() -> None:
     check("WORD / (UNSET - UNSET)")
 
 
-def test_a_long_sum_needs_no_stack() -> None:
+def test_a_long_sum_does_not_overflow_the_stack() -> None:
     assert evaluate("+".join(["1"] * 20_000), {}) == 20_000
     assert evaluate("-" * 10_001 + "1", {}) == -1
 

@@ -18,7 +18,7 @@ def test_each_task_writes_into_its_own_folder_below_the_output(output: str) -> N
 
 
 @pytest.mark.req("JT-03", "JT-33")
-def test_what_is_left_of_a_batch_asks_for_the_same_again() -> None:
+def test_the_remaining_tasks_of_a_batch_request_the_same_again() -> None:
     batch = a_batch("a", "b", "c", cpus=2)
     assert batch_spec({n: task_spec(batch, n) for n in range(3)}) == batch
     left = batch_spec({n: task_spec(batch, n) for n in (2, 1)})
@@ -28,7 +28,7 @@ def test_what_is_left_of_a_batch_asks_for_the_same_again() -> None:
 
 
 @pytest.mark.req("JT-03", "SC-10")
-def test_task_by_task_conditions_are_the_whole_batchs_again() -> None:
+def test_dependencies_by_task_are_again_those_of_the_whole_batch() -> None:
     first = replace(task_spec(a_batch("a"), 0), dependencies=(Dependency(DependencyKind.AFTER_CORR, 7, 0),))
     batch = batch_spec({0: first})
     assert batch is not None

@@ -62,11 +62,11 @@ def test_patterns_are_filled_in_as_sbatch_does(pattern: str, name: str) -> None:
     assert expanded(pattern, name="train", user="ann", host="train-0", job=42, task=None) == name
 
 
-def test_a_task_of_an_array_has_its_arrays_number_and_its_own() -> None:
+def test_a_task_of_an_array_has_the_array_id_and_its_task_id() -> None:
     assert expanded("%A_%a-%3a-%j", name="x", user="ann", host="h", job=42, task=TASK) == "40_5-005-42"
 
 
-def test_a_name_leads_into_no_other_folder() -> None:
+def test_a_job_name_cannot_lead_into_another_folder() -> None:
     assert expanded("%x.out", name="../../etc/x", user="ann", host="h", job=1, task=None) == ".._.._etc_x.out"
 
 
@@ -80,7 +80,9 @@ def test_a_name_leads_into_no_other_folder() -> None:
         ({"error": "/x/%j.e"}, None, "/home/ann/proj/slurm-42.out", "/x/42.e"),
     ],
 )
-def test_files_begin_in_the_working_folder(script: dict[str, str], task: ArrayTask, stdout: str, stderr: str) -> None:
+def test_files_are_relative_to_the_working_folder(
+    script: dict[str, str], task: ArrayTask, stdout: str, stderr: str
+) -> None:
     files = script_files(a_job(**script), ANN, "train-0", REPLICA, task)
     assert (files.stdin, files.stdout, files.stderr, files.append) == ("/dev/null", stdout, stderr, False)
     assert script_files(a_job(open_mode=OpenMode.APPEND), ANN, "h", REPLICA, task).append
@@ -106,7 +108,7 @@ def test_a_submission_names_the_file_as_far_as_it_is_known(spec: JobSpec, path: 
         ({"SLURM_NTASKS_PER_NODE": "2"}, 2, {"SLURM_NTASKS": "4", "SLURM_TASKS_PER_NODE": "2(x2)"}),
     ],
 )
-def test_tasks_are_counted_as_the_script_asked(env: dict[str, str], nodes: int, expected: dict[str, str]) -> None:
+def test_tasks_are_counted_as_the_script_requested(env: dict[str, str], nodes: int, expected: dict[str, str]) -> None:
     placement = tuple(Allocation(rank, NodeName(f"n{rank}"), 2, 512) for rank in range(nodes))
     hosts = [f"train-{rank}" for rank in range(nodes)]
     found = slurm_environment(a_job(nodes, env), Run(ANN, placement, REPLICA, hosts, facts=_facts()))
@@ -115,7 +117,7 @@ def test_tasks_are_counted_as_the_script_asked(env: dict[str, str], nodes: int, 
 
 
 @pytest.mark.parametrize("share", ["SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU"])
-def test_memory_is_told_in_one_way_alone(share: str) -> None:
+def test_memory_is_set_in_only_one_variable(share: str) -> None:
     """Slurm's own srun ends where two of these variables are there."""
     placement = (Allocation(0, NodeName("n1"), 2, 512),)
     run = Run(ANN, placement, REPLICA, ["train-0"], facts=_facts())
@@ -147,7 +149,7 @@ def test_the_script_itself_is_started_with_its_arguments_in_its_folder() -> None
     }
 
 
-def test_the_record_of_the_job_says_what_scontrol_shows() -> None:
+def test_the_record_of_the_job_equals_the_output_of_scontrol() -> None:
     placement = (Allocation(0, NodeName("n0"), 2, 512),)
     run = Run(ANN, placement, REPLICA, ["train-0"], _facts())
     spec = a_job(file="/home/ann/train.sh", arguments=("a b",))

@@ -57,7 +57,7 @@ def test_each_vendor_shows_its_own_cards_and_hides_the_others(vendor: CardVendor
 
 
 @pytest.mark.req("JT-47")
-def test_a_uuid_is_better_than_an_index() -> None:
+def test_a_uuid_is_preferred_to_an_index() -> None:
     env = card_environment(node(*NVIDIA), [CardSlice(1, None), CardSlice(0, None)])
     assert env["CUDA_VISIBLE_DEVICES"] == env["NVIDIA_VISIBLE_DEVICES"] == "GPU-0,GPU-1"
 
@@ -88,7 +88,7 @@ def test_a_share_shows_the_card_and_limits_its_threads(milli: int, percentage: s
         (NVIDIA[2], CardSlice(2, None), ""),
     ],
 )
-def test_a_share_that_is_not_enforced_says_so(card: Card, part: CardSlice, said: str) -> None:
+def test_an_unenforced_share_is_marked_as_such(card: Card, part: CardSlice, said: str) -> None:
     assert share_limits(node(card), [part]) == said
 
 
@@ -106,14 +106,14 @@ def test_without_cards_every_variable_is_empty() -> None:
 
 
 @pytest.mark.req("JT-47")
-def test_devices_are_those_of_the_held_cards_each_once() -> None:
+def test_devices_are_those_of_the_allocated_cards_each_once() -> None:
     slices = [CardSlice(1, None), CardSlice(0, None)]
     assert card_devices(node(*NVIDIA), slices) == ("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia1")
     assert card_devices(node(*NVIDIA), []) == ()
 
 
 @pytest.mark.req("LA-02")
-def test_slots_are_cards_and_one_without() -> None:
+def test_the_number_of_slots_is_the_number_of_cards_or_one() -> None:
     assert slots([]) == 1
     assert slots([CardSlice(0, None), CardSlice(3, None)]) == 2
     assert slots([CardSlice(0, 1, 250)]) == 1

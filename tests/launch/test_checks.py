@@ -10,7 +10,7 @@ from tests.builders import a_spec
 
 
 @pytest.mark.req("JT-01", "JT-16", "LA-01")
-def test_a_forged_request_meets_every_rule() -> None:
+def test_a_forged_request_is_checked_against_every_rule() -> None:
     errors = submission_errors(JobSpec(name="a\x1b", command="a && b", output="out", nodes=-1))
     assert [error.split(":")[0] for error in errors] == ["name", "output", "nodes", "command"]
 
@@ -21,7 +21,7 @@ def test_an_empty_or_oversized_command_has_one_error(command: str) -> None:
     assert [error.split(":")[0] for error in errors] == ["command"]
 
 
-def test_best_effort_workers_that_nobody_watches_are_warned_of() -> None:
+def test_unsupervised_best_effort_workers_cause_a_warning() -> None:
     unwatched = a_spec(
         "x", elastic=Elastic(workers=2, max_workers=2, best_effort=True), specs=(NodeSpec(cpus=0, memory_mib=0),)
     )
@@ -33,7 +33,7 @@ def test_best_effort_workers_that_nobody_watches_are_warned_of() -> None:
     assert warnings(a_spec("x", elastic=Elastic(workers=2, max_workers=2))) == ()
 
 
-def test_a_sound_spec_has_none() -> None:
+def test_a_valid_spec_has_no_errors() -> None:
     assert submission_errors(JobSpec(name="[bold]", command="x ';'", output="/out")) == []
 
 

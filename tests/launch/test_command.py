@@ -86,7 +86,7 @@ def test_more_than_a_simple_command_is_refused_with_the_wrapping(command: str, p
     ("command", "part"),
     [("a 'b", "never closed"), ('a "b', "never closed"), ("a \\", "backslash"), ("a $((1", '"))"'), ("", "no word")],
 )
-def test_what_no_shell_would_take_either_is_refused_without_that_advice(command: str, part: str) -> None:
+def test_text_that_no_shell_accepts_is_refused_without_that_advice(command: str, part: str) -> None:
     (error,) = command_errors(command)
     assert part in error
     assert "bash -c" not in error
@@ -102,14 +102,14 @@ def test_the_advice_quotes_the_users_own_text() -> None:
 
 
 @given(st.text())
-def test_a_wrapped_command_reaches_bash_as_it_was_written(text: str) -> None:
+def test_a_wrapped_command_is_passed_to_bash_unchanged(text: str) -> None:
     if text.strip(" \t\n"):
         assert expand(wrapped(text), {}) == ("bash", "-c", text.strip(" \t\n"))
 
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_commands_are_told_in_one_visible_line(text: str) -> None:
+def test_hostile_commands_are_reported_in_one_escaped_line(text: str) -> None:
     for command in (text, f"a;{text}", f"{text};"):
         for error in command_errors(command):
             assert error.isprintable()
@@ -152,7 +152,7 @@ def test_variables_and_sums_are_expanded_and_nothing_else(command: str, argv: tu
         ('bash -c "n=2; echo $((n * 2)) $LR"', ("bash", "-c", "n=2; echo $((n * 2)) 0.1")),
     ],
 )
-def test_a_name_that_is_not_set_stays_as_it_is_written(command: str, argv: tuple[str, ...]) -> None:
+def test_an_unset_variable_is_not_replaced(command: str, argv: tuple[str, ...]) -> None:
     assert command_errors(command) == []
     assert expand(command, ENV) == argv
 
@@ -169,7 +169,7 @@ def test_a_name_that_is_not_set_stays_as_it_is_written(command: str, argv: tuple
         'echo $(echo "a $(echo "b") ${c:-"d"}")',
     ],
 )
-def test_the_script_of_a_shell_reaches_it_with_all_that_only_a_shell_knows(shell: str, script: str) -> None:
+def test_the_script_of_a_shell_keeps_the_syntax_that_only_a_shell_has(shell: str, script: str) -> None:
     command = f'{shell} "{script}"'
     assert command_errors(command) == []
     assert expand(command, ENV)[-1] == script
@@ -179,7 +179,7 @@ def test_the_script_of_a_shell_reaches_it_with_all_that_only_a_shell_knows(shell
 @pytest.mark.parametrize(
     "command", ['python -c "$1"', 'echo -c "$(a)"', 'bash x.sh "$1"', "bash -c $1", 'bash -c "$(a"']
 )
-def test_what_only_a_shell_knows_is_refused_elsewhere(command: str) -> None:
+def test_shell_syntax_is_refused_elsewhere(command: str) -> None:
     assert command_errors(command)
 
 
@@ -190,7 +190,7 @@ def test_names_that_no_shell_will_set_are_reported() -> None:
 
 
 @pytest.mark.req("LA-01")
-def test_arithmetic_that_fails_at_start_is_told_with_its_field() -> None:
+def test_arithmetic_that_fails_at_start_is_reported_with_its_field() -> None:
     with pytest.raises(SpecErrors) as caught:
         expand("x $((8 / NODES))", {"NODES": "0"})
     assert caught.value.errors == ("command: $((…)) divides by zero",)
@@ -211,7 +211,7 @@ WORDS = (
 @pytest.mark.req("LA-01")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), min_size=20, max_size=20))
-def test_a_real_shell_expands_alike(commands: list[str]) -> None:
+def test_a_real_shell_expands_in_the_same_way(commands: list[str]) -> None:
     env = {"A": "value", "B": "one", "A_N": "5", "NONE": ""}
     texts = (shell_text(f"x {words}", known=env) for words in commands)
     script = "".join(f"printf '<%s>' {text}\nprintf '\\n'\n" for text in texts)

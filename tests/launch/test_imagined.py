@@ -33,7 +33,7 @@ def test_each_pool_has_its_own_size() -> None:
 @pytest.mark.req("LA-70", "JT-47")
 @pytest.mark.parametrize("model", ["MLU370-X8", "mlu370-x8"])
 @pytest.mark.parametrize(("milli", "seen"), [(1000, "0"), (2000, "0,1"), (500, "0")])
-def test_cards_have_the_variables_of_their_maker_however_they_are_spelled(model: str, milli: int, seen: str) -> None:
+def test_cards_have_the_variables_of_their_vendor_in_any_spelling(model: str, milli: int, seen: str) -> None:
     spec = a_spec("x", specs=(NodeSpec(card_milli=milli, card_models=(model,)),))
     (part,) = placement = imagined_placement(spec)
     node = imagined_node(spec, part, (GPU, MLU))

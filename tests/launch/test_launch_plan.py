@@ -34,7 +34,7 @@ def plan(array: ArrayTask | None = None, **fields: Any) -> LaunchPlan:
 
 
 @pytest.mark.req("SC-10")
-def test_a_task_of_an_array_knows_which_one_it_is() -> None:
+def test_a_task_of_an_array_has_its_task_id() -> None:
     task = plan(ArrayTask(JobId(5), 9, 2, 3, 1, 9), command="t $SLURM_ARRAY_TASK_ID", env={"SLURM_ARRAY_JOB_ID": "x"})
     assert task.argv == ("t", "9")
     array = {name: value for name, value in task.env.items() if name.startswith("SLURM_ARRAY_")}
@@ -50,7 +50,7 @@ def test_a_task_of_an_array_knows_which_one_it_is() -> None:
 
 
 @pytest.mark.req("LA-50")
-def test_a_standalone_command_is_started_as_it_is() -> None:
+def test_a_standalone_command_is_started_unchanged() -> None:
     assert plan(command="python3 t.py --sep ';' 'a b'").argv == ("python3", "t.py", "--sep", ";", "a b")
 
 
@@ -61,7 +61,7 @@ def test_a_session_without_a_command_stays_open_for_its_shells() -> None:
 
 
 @pytest.mark.req("LA-01")
-def test_what_is_not_set_stays_as_written_and_is_named_unless_a_shell_sets_it() -> None:
+def test_unset_variables_are_kept_and_named_unless_a_shell_sets_them() -> None:
     made = plan(command="t $X $NONE", env={"X": "y"})
     assert made.argv == ("t", "y", "$NONE")
     assert made.hints == ("$NONE is not set for this replica; the program gets it as written",)
@@ -82,12 +82,12 @@ def test_a_batchs_tasks_a_sweeps_trials_and_a_pools_replicas_keep_their_scripts_
 
 
 @pytest.mark.req("LA-01", "LA-50")
-def test_it_is_expanded_with_the_replicas_own_environment() -> None:
+def test_a_command_is_expanded_with_the_replicas_own_environment() -> None:
     argv = plan(command="t $COCKPIT_REPLICA/$COCKPIT_REPLICAS $X $((COCKPIT_SLOTS * 2))", env={"X": "y"}).argv
     assert argv == ("t", "1/2", "y", "2")
 
 
-def test_the_environment_is_whole_and_owes_nothing_to_the_engine() -> None:
+def test_the_environment_is_complete_and_independent_of_the_engine() -> None:
     env = plan(env={"X": "y"}).env
     assert {name: value for name, value in env.items() if "VISIBLE" not in name} == {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -125,7 +125,7 @@ def test_a_job_cannot_give_itself_other_cards() -> None:
 
 
 @pytest.mark.req("JT-47", "JT-20")
-def test_a_kept_container_has_the_same_environment_without_cards() -> None:
+def test_a_held_container_has_the_same_environment_without_cards() -> None:
     given = plan(env={"X": "y"})
     kept = given.env | given.kept_env
     differing = {name for name in given.env if given.env[name] != kept[name]}
@@ -135,13 +135,13 @@ def test_a_kept_container_has_the_same_environment_without_cards() -> None:
 
 
 @pytest.mark.req("JT-30")
-def test_it_works_in_its_algorithm_where_it_has_one() -> None:
+def test_the_working_folder_is_the_algorithm_if_there_is_one() -> None:
     assert plan().workdir == "/workspace"
     assert plan(algorithm=Algorithm(path="/a")).workdir == "/workspace/algorithm"
 
 
 @pytest.mark.req("JT-27")
-def test_a_home_that_is_not_there_is_replaced_by_a_writable_place() -> None:
+def test_a_missing_home_is_replaced_by_a_writable_folder() -> None:
     assert plan(home=HomeAccess.NONE).env["HOME"] == "/tmp"
     assert plan(home=HomeAccess.RW).env["HOME"] == "/home/alice"
 
@@ -152,7 +152,7 @@ def test_the_host_name_is_made_of_the_jobs_name_and_the_rank() -> None:
 
 
 @pytest.mark.req("JT-49", "LA-12")
-def test_the_mpi_is_that_of_the_root_that_the_job_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mpi_is_that_of_the_root_that_the_job_starts_with(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Mpi | None] = []
     monkeypatch.setattr(launching, "outfit", lambda *words: asked.append(words[-1]) or Outfit(words[1]))
     node = msgspec.structs.replace(NODE, mpi=Mpi.OPENMPI)

@@ -78,7 +78,7 @@ def test_a_horovod_command_is_run_by_mpirun() -> None:
 @pytest.mark.parametrize(
     "command", [MPIRUN_OF_ONES_OWN, "horovodrun -np 16 python t.py", "bash -c 'mpirun -np 2 x && y'", "mpiexec x"]
 )
-def test_a_command_with_its_own_launcher_is_left_as_it_is(command: str) -> None:
+def test_a_command_with_its_own_launcher_is_not_changed(command: str) -> None:
     found = of(Mode.HOROVOD, command, nodes=4)
     assert (found.command, found.hints) == (command, ())
 
@@ -91,7 +91,7 @@ def test_the_options_of_mpirun_are_open_mpis() -> None:
 
 @pytest.mark.req("LA-12")
 @pytest.mark.parametrize("option", ["-H", "-hostfile", "--hostfile"])
-def test_naming_hosts_oneself_is_hinted_at(option: str) -> None:
+def test_a_command_that_names_hosts_gets_a_hint(option: str) -> None:
     found = of(Mode.HOROVOD, f"mpirun {option} server1,server2 -np 8 python t.py")
     assert found.command == f"mpirun {option} server1,server2 -np 8 python t.py"
     assert found.hints == (f"{option} is not needed: the variables name the host file already",)
@@ -99,7 +99,7 @@ def test_naming_hosts_oneself_is_hinted_at(option: str) -> None:
 
 @pytest.mark.req("LA-12", "LA-40")
 @pytest.mark.parametrize("mode", [Mode.HOROVOD, Mode.DEEPSPEED])
-def test_only_rank_0_launches_and_it_reaches_the_others(mode: Mode) -> None:
+def test_only_rank_0_launches_and_connects_to_the_others(mode: Mode) -> None:
     first, second = (of(mode, PLAIN, rank=rank) for rank in (0, 1))
     assert "train.py" in first.command
     assert second.command == "sleep infinity"
@@ -170,7 +170,7 @@ def test_a_plain_script_is_run_by_pytorchs_launcher() -> None:
         "pythonic train.py",
     ],
 )
-def test_any_other_command_is_left_as_it_is(command: str) -> None:
+def test_any_other_command_is_not_changed(command: str) -> None:
     assert of(Mode.PYTORCH, command).command == command
 
 

@@ -28,6 +28,6 @@ def test_a_job_of_one_replica_with_the_machines_root_runs_without_a_container() 
     ],
 )
 @pytest.mark.req("LA-50")
-def test_what_needs_one_is_told_by_its_field(field: str, spec: JobSpec) -> None:
+def test_fields_that_need_a_container_are_reported(field: str, spec: JobSpec) -> None:
     (said,) = needs_container(spec)
     assert said.startswith(f"{field}: ")

@@ -22,7 +22,7 @@ def environment(*replicas: int, rank: int = 0, trial: str = "") -> dict[str, Any
 
 
 @pytest.mark.req("LA-61")
-def test_cluster_spec_names_the_pools_that_there_are() -> None:
+def test_cluster_spec_names_the_existing_pools() -> None:
     found = environment(1, 2, 2, 3, trial="TRIAL_ID")["CLUSTER_SPEC"]
     assert found.pop("job")["workerPoolSpecs"][1]["replicaCount"] == 2
     assert found == {
@@ -42,7 +42,7 @@ def test_cluster_spec_names_the_pools_that_there_are() -> None:
 
 
 @pytest.mark.req("LA-60", "LA-61")
-def test_a_pool_that_is_left_out_keeps_the_positions() -> None:
+def test_an_omitted_pool_keeps_the_positions() -> None:
     found = environment(1, 0, 1, rank=1)
     assert [*found["CLUSTER_SPEC"]["cluster"]] == ["workerpool0", "workerpool2"]
     assert found["CLUSTER_SPEC"]["task"] == {"type": "workerpool2", "index": 0}
@@ -50,7 +50,7 @@ def test_a_pool_that_is_left_out_keeps_the_positions() -> None:
 
 
 @pytest.mark.req("LA-62")
-def test_tf_config_stands_beside_it_on_jobs_of_several_replicas() -> None:
+def test_tf_config_is_set_too_on_jobs_of_several_replicas() -> None:
     found = environment(1, 2, 1, rank=1, trial="1")["TF_CONFIG"]
     assert found.pop("job")
     assert found == {

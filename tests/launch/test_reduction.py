@@ -27,7 +27,7 @@ def test_the_sums_of_the_source() -> None:
 
 
 @pytest.mark.req("LA-64")
-def test_they_are_offered_where_there_are_none() -> None:
+def test_reduction_servers_are_offered_where_there_are_none() -> None:
     (offered,) = advice(job(WORKER, replace(WORKER, replicas=4)))
     assert offered.startswith("16 reduction servers of n1-highcpu-16 would carry the 500 Gbps")
     assert all(image in offered for image in IMAGES)
@@ -36,7 +36,7 @@ def test_they_are_offered_where_there_are_none() -> None:
 
 
 @pytest.mark.req("LA-64")
-def test_too_few_and_too_small_ones_are_told() -> None:
+def test_too_few_and_too_small_reduction_servers_are_reported() -> None:
     enough = [*advice(job(WORKER, replace(WORKER, replicas=4), REDUCER))]
     assert not any("reduction servers carry" in each or "does best" in each for each in enough)
     few = [*advice(job(WORKER, replace(WORKER, replicas=4), replace(REDUCER, replicas=10)))]
@@ -56,7 +56,7 @@ def test_large_messages_are_advised() -> None:
 
 
 @pytest.mark.req("LA-64")
-def test_cards_where_they_do_not_belong_and_none_where_they_do() -> None:
+def test_cards_on_reduction_servers_and_workers_without_cards_are_reported() -> None:
     wrong = conflict_errors(job(WORKER, WORKER, replace(REDUCER, spec=V100)))
     assert wrong == ["worker_pools[2].spec.cards: a reduction server has no cards; remove them"]
     plain = replace(WORKER, spec=NodeSpec(cpus=96))

@@ -32,7 +32,7 @@ JOBS: dict[str, JobSpec] = {
 
 @pytest.mark.req("JT-39")
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_session_is_made_of_any_job_and_a_job_of_it(job: JobSpec) -> None:
+def test_a_session_is_created_from_any_job_and_a_job_from_the_session(job: JobSpec) -> None:
     session = development(job)
     assert [*submission_errors(session), *meeting_errors(session)] == []
     assert (session.name, session.kind, session.command, session.nodes) == ("job-dev", JobKind.INTERACTIVE, "", 1)

@@ -42,7 +42,7 @@ def test_a_command_of_known_names_is_not_changed() -> None:
 
 
 @pytest.mark.req("LA-01", "LA-70")
-def test_a_program_that_expands_nothing_is_handed_a_shell_where_it_must() -> None:
+def test_a_program_that_expands_no_variables_is_wrapped_in_a_shell_where_needed() -> None:
     assert plain_arguments("python3 t.py 'a b'") == ("python3", "t.py", "a b")
     *shell, script = plain_arguments('bash -c "for i in 1 2; do echo $i; done"')
     assert shell == ["bash", "-c"]

@@ -39,7 +39,7 @@ def test_a_trial_that_the_sweep_does_not_have_is_refused_in_a_sentence(search: S
 
 
 @pytest.mark.req("LA-63")
-def test_the_values_stand_behind_the_command() -> None:
+def test_the_values_follow_the_command() -> None:
     assert swept(a_spec(sweep=GRID), 3).command == "python train.py --lr=0.01 --layers=2"
     odd = Sweep(parameters={"x": ("b c;",)})
     assert swept(a_spec(sweep=odd), 0).command == "python train.py '--x=b c;'"

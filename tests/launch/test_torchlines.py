@@ -84,7 +84,7 @@ def test_the_interpreters_options_stay_with_it(command: str, line: str) -> None:
         "env A=1 python train.py",
     ],
 )
-def test_what_starts_its_processes_itself_or_runs_no_program_is_left_as_it_is(command: str) -> None:
+def test_a_command_with_own_processes_or_without_a_program_is_not_changed(command: str) -> None:
     assert launched(command) == command
 
 

@@ -62,7 +62,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.req("EL-01", "EL-03")
-def test_those_that_stay_have_ranks_without_gaps(script) -> None:
+def test_remaining_workers_have_ranks_without_gaps(script) -> None:
     told = json.loads(world_files(a_job(leaving=(leaving(2),)))[FILE])
     assert told == {
         "version": 12,
@@ -80,7 +80,9 @@ def test_those_that_stay_have_ranks_without_gaps(script) -> None:
 
 @pytest.mark.req("EL-03")
 @pytest.mark.parametrize(("replica", "alive", "saves"), [(0, True, True), (2, False, True), (3, True, False)])
-def test_a_worker_hears_of_its_end_and_the_first_one_saves(script, replica: int, alive: bool, saves: bool) -> None:
+def test_a_worker_is_notified_of_its_end_and_the_first_one_saves(
+    script, replica: int, alive: bool, saves: bool
+) -> None:
     script(replica, a_job())
     assert (elastic.check_alive(), elastic.checkpoint_requested()) == (True, False)
     script(replica, a_job(leaving=(leaving(2),)))
@@ -88,7 +90,7 @@ def test_a_worker_hears_of_its_end_and_the_first_one_saves(script, replica: int,
 
 
 @pytest.mark.req("EL-03")
-def test_of_a_job_that_is_ended_nobody_stays(script) -> None:
+def test_no_worker_of_an_ending_job_remains(script) -> None:
     ending = Ending(cause=EndCause.PREEMPTED, at=NOON, kill_at=Millis(NOON + 5))
     script(3, a_job(ending=ending))
     assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, False)
@@ -96,7 +98,7 @@ def test_of_a_job_that_is_ended_nobody_stays(script) -> None:
 
 
 @pytest.mark.req("EL-04", "EL-03")
-def test_where_all_have_to_end_the_first_one_alone_saves(script) -> None:
+def test_where_all_must_end_only_the_first_one_saves(script) -> None:
     ending = Ending(cause=EndCause.PREEMPTED, at=NOON, kill_at=Millis(NOON + 5))
     script(0, a_job(ending=ending))
     assert (elastic.check_alive(), elastic.checkpoint_requested()) == (False, True)
@@ -111,7 +113,7 @@ def test_outside_of_an_elastic_job_the_world_is_this_process(monkeypatch: pytest
 
 
 @pytest.mark.req("EL-03")
-def test_the_helper_needs_nothing_of_cockpit(tmp_path: Path) -> None:
+def test_the_helper_imports_no_module_of_cockpit(tmp_path: Path) -> None:
     copied = tmp_path / "kubeai.py"
     copied.write_text(Path(elastic.__file__).read_text())
     code = "import kubeai; kubeai.init('/nowhere'); print(kubeai.check_alive(), 'msgspec' in __import__('sys').modules)"

@@ -34,7 +34,7 @@ NUMBERS = st.integers(1, (1 << 26) - 1)
 
 @pytest.mark.req("JT-25", "SL-01")
 @given(NUMBERS, st.integers(0, 4_000_000))
-def test_the_id_of_a_task_tells_its_array_and_index_and_fits_into_numbers_of_json(number: int, index: int) -> None:
+def test_the_id_of_a_task_encodes_array_and_index_and_fits_into_json_numbers(number: int, index: int) -> None:
     task = task_id(number, index)
     assert task_of(task) == (number, index)
     assert number < task < 1 << 53
@@ -43,7 +43,7 @@ def test_the_id_of_a_task_tells_its_array_and_index_and_fits_into_numbers_of_jso
 
 @pytest.mark.req("JT-25")
 @given(st.lists(st.tuples(NUMBERS, st.integers(0, 4_000_000)), unique=True))
-def test_tasks_sort_by_array_then_by_index_and_among_other_jobs_at_their_arrays_number(
+def test_tasks_are_sorted_by_array_then_index_and_among_jobs_by_array_id(
     pairs: list[tuple[int, int]],
 ) -> None:
     tasks = [task_id(*pair) for pair in pairs]
@@ -55,7 +55,7 @@ def test_tasks_sort_by_array_then_by_index_and_among_other_jobs_at_their_arrays_
 
 @pytest.mark.req("UI-10")
 @given(st.integers(1, 500), NUMBERS, st.integers(0, 4_000_000))
-def test_the_id_of_a_members_job_tells_the_member_and_its_own_id(member: int, number: int, index: int) -> None:
+def test_the_id_of_a_members_job_encodes_the_member_and_its_own_id(member: int, number: int, index: int) -> None:
     for own in (JobId(number), task_id(number, index)):
         assert member_of(member_id(member, own)) == (member, own)
         assert task_of(member_id(member, own)) == task_of(own)

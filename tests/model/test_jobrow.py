@@ -15,7 +15,7 @@ def by_column(rows: list[JobRow]) -> JobRows:
     return JobRows([list(column) for column in zip(*map(astuple, rows), strict=True)])
 
 
-def test_they_are_a_sequence_of_rows():
+def test_job_rows_are_a_sequence():
     rows = by_column(ROWS)
     assert list(rows) == ROWS
     assert (len(rows), rows[2], rows[-1]) == (6, ROWS[2], ROWS[-1])
@@ -23,7 +23,7 @@ def test_they_are_a_sequence_of_rows():
     assert list(JobRows.joined([rows[:2], rows[2:]])) == ROWS
 
 
-def test_those_that_pass_keep_their_order():
+def test_rows_that_match_keep_their_order():
     assert list(by_column(ROWS).where([row.id % 2 == 0 for row in ROWS])) == ROWS[1::2]
 
 

@@ -36,7 +36,7 @@ def test_printable_names_are_legal(name: str) -> None:
         ("\u0301a", "accent"),
     ],
 )
-def test_other_names_are_refused_with_what_is_wrong(name: str, part: str) -> None:
+def test_other_names_are_refused_with_the_error(name: str, part: str) -> None:
     error = name_error(name)
     assert error is not None
     assert part in error

@@ -32,7 +32,7 @@ def test_memory_is_binary_and_rounded_up(text: object, mib: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "M", "12X", "-1G", "1,5G", "1e3M", "0x10", "٣G", True, 1.5, None, [], "9" * 400])
-def test_what_is_no_memory_is_said(text: object) -> None:
+def test_an_invalid_memory_amount_is_reported(text: object) -> None:
     error = parse_memory(text)
     assert isinstance(error, str)
     assert "512M" in error
@@ -67,7 +67,7 @@ def test_durations_in_units_and_as_slurm_writes_them(text: object, seconds: int)
 @pytest.mark.parametrize(
     "text", ["", "soon", "UNLIMITED", "-5m", "1:60", "1:00:60", "1-24", "1-2:60", "1:2:3:4", "5x", True, 1.5, None, {}]
 )
-def test_what_is_no_duration_is_said(text: object) -> None:
+def test_an_invalid_duration_is_reported(text: object) -> None:
     error = parse_duration(text)
     assert isinstance(error, str)
     assert "1h30m" in error
@@ -75,7 +75,7 @@ def test_what_is_no_duration_is_said(text: object) -> None:
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_is_refused_in_visible_words(text: str) -> None:
+def test_hostile_text_is_refused_with_an_escaped_message(text: str) -> None:
     for error in (parse_memory(text), parse_duration(text)):
         assert isinstance(error, str)
         assert error.isprintable()

@@ -16,7 +16,7 @@ from cockpit.model.quota import QuotaNode, QuotaTree, tree_errors
         ("mem", 2_048_000, 1_024_000, "max 1024Mi is below min 2048Mi"),
     ],
 )
-def test_amounts_are_told_in_the_units_of_a_manifest(resource: str, least: int, most: int, said: str) -> None:
+def test_amounts_are_written_in_the_units_of_a_manifest(resource: str, least: int, most: int, said: str) -> None:
     child = QuotaNode(name="child", min={resource: least}, max={resource: most})
     root = QuotaNode(name="root", min={resource: 20_000_000}, max={resource: 20_000_000}, children=(child,))
     assert any(error.endswith(said) for error in tree_errors(QuotaTree("tree", root)))

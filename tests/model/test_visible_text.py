@@ -19,7 +19,7 @@ def test_unseen_characters_are_escaped(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SEEN.values(), ids=SEEN)
-def test_other_text_is_shown_as_it_is(text: str) -> None:
+def test_other_text_is_shown_unchanged(text: str) -> None:
     assert visible(text) == text
 
 

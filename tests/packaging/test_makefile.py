@@ -19,12 +19,12 @@ def make(*arguments: str) -> str:
     ).stdout
 
 
-def test_help_lists_every_target_that_says_what_it_does():
+def test_help_lists_every_documented_target():
     named = re.findall(r"^([a-z-]+):.*## ", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     assert {line.split()[0] for line in make("help").splitlines()} == set(named) >= {"run", "test", "check", "bench"}
 
 
-def test_words_after_run_reach_cockpit():
+def test_arguments_after_run_are_passed_to_cockpit():
     assert ".venv/bin/cockpit engine status" in make("--dry-run", "run", "engine", "status")
     assert ".venv/bin/cockpit jobs -o json" in make("--dry-run", "run", "ARGS=jobs -o json")
 
@@ -47,9 +47,7 @@ def bare_project(folder: Path) -> tuple[Path, Path]:
         ("python: error while loading shared libraries: libpython3.12.so.1.0", 127, "loading shared libraries"),
     ],
 )
-def test_a_named_python_that_does_not_do_is_told_with_its_own_words(
-    tmp_path: Path, words: str, status: int, shown: str
-):
+def test_an_unsuitable_python_is_reported_with_its_own_message(tmp_path: Path, words: str, status: int, shown: str):
     project, setup = bare_project(tmp_path)
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\n[ "$1" = --version ] || exit 1\necho "{words}" >&2\nexit {status}\n')
@@ -62,7 +60,7 @@ def test_a_named_python_that_does_not_do_is_told_with_its_own_words(
     assert not (project / ".venv").exists()
 
 
-def test_a_second_setup_does_nothing(tmp_path: Path):
+def test_a_second_setup_changes_nothing(tmp_path: Path):
     project, setup = bare_project(tmp_path)
     (project / ".venv/bin").mkdir(parents=True)
     (project / ".venv/bin/python").symlink_to("/bin/true")

@@ -65,7 +65,7 @@ def home(environment: Path, tmp_path: Path):
         run(environment / "bin" / "cockpit", "engine", "stop", "--jobs", cwd=tmp_path, env=env)
 
 
-def test_the_wheel_asks_for_all_that_it_needs(environment: Path, tmp_path: Path):
+def test_the_wheel_declares_all_its_dependencies(environment: Path, tmp_path: Path):
     assert "No broken requirements" in run(*pip(environment), "check", cwd=tmp_path)
 
 

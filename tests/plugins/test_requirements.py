@@ -46,7 +46,7 @@ def test_fails_afterwards(broken): pass
 
 
 @pytest.mark.parametrize("arguments", [(), ("-n", "1")], ids=["one process", "workers"])
-def test_a_run_tells_how_the_tests_of_each_id_ended(run, arguments: tuple[str, ...]):
+def test_a_run_records_how_the_tests_of_each_id_ended(run, arguments: tuple[str, ...]):
     _, proved = run(MIXED, *arguments)
     assert proved == {
         "JT-01": {"test_jobs.py::test_passes": "passed"},

@@ -21,7 +21,7 @@ def shown(tree: AccountTree) -> list[str]:
 
 
 @pytest.mark.req("UI-09")
-def test_rows_that_come_and_go_are_shown_and_told_apart_from_those_that_change() -> None:
+def test_added_and_removed_rows_are_distinguished_from_changed_ones() -> None:
     tree = AccountTree(lambda: Context(now=NOW, zone=UTC))
     assert tree.take(ROWS[:2]) == ([row.association.key for row in ROWS[:2]], True)
     assert tree.take(ROWS) == ([ROWS[2].association.key], True)

@@ -22,7 +22,7 @@ SHAPES = {
 
 
 @pytest.mark.req("UI-24")
-def test_every_state_keeps_a_shape_of_its_own() -> None:
+def test_every_state_has_a_distinct_ascii_symbol() -> None:
     assert {state: ascii_text(GLYPHS[state]) for state in SHAPES} == SHAPES
 
 
@@ -37,13 +37,13 @@ def test_every_state_keeps_a_shape_of_its_own() -> None:
         ("▌ 3–6:bert ⇄", "> 3-6:bert /"),
     ],
 )
-def test_signs_have_stand_ins(text: str, shown: str) -> None:
+def test_symbols_have_ascii_replacements(text: str, shown: str) -> None:
     assert ascii_text(text) == shown
 
 
 @pytest.mark.req("UI-24")
 @pytest.mark.parametrize("text", [*HOSTILE, "前処理", "👩‍💻", "e\u0301", "ﬁ"])
-def test_nothing_changes_its_width_and_all_is_ascii(text: str) -> None:
+def test_replacements_keep_the_width_and_are_ascii(text: str) -> None:
     from cockpit.present.safe import safe
 
     shown = ascii_text(safe(text))
@@ -52,6 +52,6 @@ def test_nothing_changes_its_width_and_all_is_ascii(text: str) -> None:
 
 
 @pytest.mark.parametrize("eighths", range(17))
-def test_bars_stay_bars(eighths: int) -> None:
+def test_bars_remain_bars_in_ascii(eighths: int) -> None:
     shown = ascii_text(bar(eighths / 16, 2))
     assert set(shown) <= set("=- ")

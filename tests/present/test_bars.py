@@ -36,11 +36,13 @@ def test_none_is_without_a_cell_where_each_may_have_one(amounts: list[float], ce
     ("amounts", "cells", "counts"),
     [([83, 500, 150], 7, [1, 5, 1]), ([0.4, 0.6, 9], 10, [0, 1, 9]), ([1, 1], 3, [2, 1]), ([0, 0], 5, [0, 0])],
 )
-def test_the_largest_remainders_get_what_rounding_leaves(amounts: list[float], cells: int, counts: list[int]) -> None:
+def test_cells_left_by_rounding_go_to_the_largest_remainders(
+    amounts: list[float], cells: int, counts: list[int]
+) -> None:
     assert apportioned(amounts, cells) == counts
 
 
 @pytest.mark.req("UI-07")
 @given(st.floats(0, 1), st.integers(-3, 40))
-def test_a_bar_takes_its_columns_and_without_any_there_is_none(part: float, columns: int) -> None:
+def test_a_bar_fills_its_columns_and_is_empty_without_any(part: float, columns: int) -> None:
     assert line_width(bar(part, columns, "running")) == max(columns, 0)

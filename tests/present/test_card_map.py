@@ -57,13 +57,13 @@ def test_a_name_runs_on_over_the_edge_of_a_card() -> None:
 
 
 @pytest.mark.req("UI-05")
-def test_a_shared_card_is_split_by_size_and_says_where_one_job_ends() -> None:
+def test_a_shared_card_is_split_by_size_with_visible_job_borders() -> None:
     assert drawn(use(0, 0, 500), use(0, 1, 300, 8, "eval")) == "app │eva·· ·········· ·········· ··········"
     assert drawn(use(0, 0, 250), use(0, 1, 250), use(0, 2, 500, 8, "eval")).startswith("app │eval  ")
 
 
 @pytest.mark.req("UI-05")
-def test_what_nobody_holds_has_a_shape_of_its_own_also_in_ascii() -> None:
+def test_a_free_part_has_a_distinct_symbol_also_in_ascii() -> None:
     stranded = drawn(use(0, 0, 500), requests=(NodeSpec(card_milli=600, card_models=("A100",)),))
     assert stranded == "app  ░░░░░ ·········· ·········· ··········"
     assert drawn(state=NodeState.DRAINED) == "╌╌╌╌╌╌╌╌╌╌ " * 3 + "╌╌╌╌╌╌╌╌╌╌"
@@ -81,7 +81,7 @@ def test_colours_follow_the_job_or_the_user() -> None:
 
 
 @pytest.mark.req("UI-05")
-def test_the_picked_part_and_what_a_filter_lets_through_stand_out() -> None:
+def test_the_selected_part_and_filter_matches_are_highlighted() -> None:
     row = a_node(use(0, None, 1000), use(1, None, 1000), use(2, None, 1000, 8, "eval"))
     roles = {span.text: span.role for span in the_map(row, picked=(1, -1), lit={(0, -1), (1, -1)})}
     assert roles["━" * 10] == PICKED

@@ -40,13 +40,13 @@ def test_a_whole_card_is_one_row_and_a_sliced_one_a_row_for_each_slice() -> None
 
 
 @pytest.mark.req("UI-05")
-def test_what_is_left_of_a_freely_shared_card_is_one_row() -> None:
+def test_the_free_part_of_a_shared_card_is_one_row() -> None:
     rows = told(node(use(0, 0, 300), use(0, 1, 200)))[:3]
     assert rows == [((0, 0), 300, "allocated", 7), ((0, 1), 200, "allocated", 7), ((0, 1000), 500, "free", None)]
 
 
 @pytest.mark.req("UI-05")
-def test_stranded_out_of_service_and_kept_are_told_apart() -> None:
+def test_stranded_out_of_service_and_held_parts_are_distinguished() -> None:
     tight = (NodeSpec(card_milli=600),)
     assert [state for _, _, state, _ in told(node(use(0, 0, 500)), tight)][:2] == ["allocated", "stranded"]
     assert told(node(state=NodeState.DRAINED))[0][2] == "out of service"
@@ -55,7 +55,7 @@ def test_stranded_out_of_service_and_kept_are_told_apart() -> None:
 
 
 @pytest.mark.req("UI-05")
-def test_given_is_not_busy_and_what_nobody_measures_is_not_0() -> None:
+def test_allocated_is_not_busy_and_unmeasured_is_not_zero() -> None:
     context = Context(now=NOW)
     rows = card_rows(node(use(0, None, 1000), loads=(CardLoad(0, 0), CardLoad(1, 90))), ANY)
     column = CARDS.find("in_use")
@@ -72,7 +72,7 @@ def test_the_thousandths_of_a_card_are_all_there() -> None:
         assert len({(row.key, row.state is CardState.FREE) for row in rows}) == len(rows)
 
 
-def test_a_job_that_one_may_not_see_has_no_number() -> None:
+def test_a_hidden_job_has_no_id() -> None:
     (hidden, *_) = card_rows(node(use(0, None, 1000, job=JobId(0), name="-", user="-")), ANY)
     context = Context(now=NOW)
     assert CARDS.find("job").facts([hidden], context) == [None]
@@ -81,7 +81,7 @@ def test_a_job_that_one_may_not_see_has_no_number() -> None:
 
 
 @pytest.mark.req("UI-05", "SL-11")
-def test_a_task_is_named_as_people_name_it() -> None:
+def test_a_task_is_named_by_its_array_id_and_index() -> None:
     rows = card_rows(node(use(0, None, 1000, job=task_id(27, 2))), ANY)
     (column,) = (each for each in CARDS.columns if each.id == "job")
     assert column.texts(rows, Context(now=NOW))[:2] == ["27_2", "–"]

@@ -32,12 +32,12 @@ CONTEXT = Context(now=samples.NOW, zone=UTC)
         (None, "its files are copied; it starts with the others of its replicas"),
     ],
 )
-def test_how_far_the_copies_are(progress: Progress | None, said: str) -> None:
+def test_the_progress_of_staging_is_shown(progress: Progress | None, said: str) -> None:
     assert copying_sentence(progress) == said
 
 
 @pytest.mark.req("JT-50")
-def test_a_list_a_page_and_a_script_tell_the_same() -> None:
+def test_list_details_and_json_show_the_same_progress() -> None:
     assert plain(state_cell(ROW, CONTEXT)) == "◍ staging 50%"
     assert why(ROW, CONTEXT) == copying_sentence(HALF)
     assert copied_json(HALF) == {

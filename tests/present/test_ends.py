@@ -35,5 +35,5 @@ STOPPED = {"state": JobState.STOPPED, "end_cause": EndCause.STOP, "exit_code": 1
         (failed_row(1, state=JobState.SUCCEEDED, exit_code=0, held_until=None), None),
     ],
 )
-def test_who_stopped_a_job_and_which_replica_failed(row: JobRow, sentence: str | None) -> None:
+def test_the_end_names_the_user_who_stopped_the_job_and_the_failed_replica(row: JobRow, sentence: str | None) -> None:
     assert why(row, CONTEXT) == sentence

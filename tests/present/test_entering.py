@@ -16,14 +16,14 @@ CONTEXT = Context(now=NOW, zone=UTC)
 KEPT = entry_notice(kept=True, remounted=True, cards_freed=True)
 
 
-def test_what_a_kept_container_lacks_is_told_first() -> None:
+def test_what_a_held_container_lacks_is_printed_first() -> None:
     assert KEPT == (
         "The files are as the job left them; its processes and /tmp are gone; its cards are free "
         "(debug_hold: {cards: keep} keeps them)."
     )
 
 
-def test_what_a_plain_process_lacks_is_told_whether_it_runs_or_is_kept() -> None:
+def test_what_a_plain_process_lacks_is_printed_whether_it_runs_or_is_held() -> None:
     running = entry_notice(kept=False, remounted=False, cards_freed=False, plain=True)
     assert running.startswith("No container: this is a plain process of yours.")
     kept = entry_notice(kept=True, remounted=True, cards_freed=True, plain=True)
@@ -32,7 +32,7 @@ def test_what_a_plain_process_lacks_is_told_whether_it_runs_or_is_kept() -> None
 
 
 @pytest.mark.req("JT-40", "UI-12")
-def test_a_kept_container_tells_which_it_is_and_what_is_left_of_it() -> None:
+def test_a_held_container_is_identified_with_its_end_and_its_last_lines() -> None:
     assert list(entry_lines(detail(), 0, KEPT, CONTEXT)) == [
         "4715 bert-eval · replica 0 on n03 · ended 11:59 with exit 3 · held until 15:59",
         KEPT,
@@ -41,7 +41,7 @@ def test_a_kept_container_tells_which_it_is_and_what_is_left_of_it() -> None:
     ]
 
 
-def test_a_running_container_tells_only_which_it_is() -> None:
+def test_a_running_container_is_only_identified() -> None:
     attempt = job().attempt
     assert attempt is not None
     (replica,) = attempt.replicas
@@ -52,6 +52,6 @@ def test_a_running_container_tells_only_which_it_is() -> None:
     assert list(entry_lines(seen, 0, "", CONTEXT)) == ["4715 bert-eval · replica 0 on n03 · running since 11:00"]
 
 
-def test_what_the_job_printed_is_harmless() -> None:
+def test_output_of_the_job_is_escaped() -> None:
     hostile = msgspec.structs.replace(detail(), log_tail="\x1b]52;c;aGk=\x07boom\n")
     assert "\x1b" not in "".join(entry_lines(hostile, 0, KEPT, CONTEXT))

@@ -55,7 +55,7 @@ def test_a_column_of_figures_is_compared_with_one(table: TableView) -> None:
 
 @pytest.mark.req("UI-22")
 @every_table
-def test_what_stands_in_a_cell_is_found_there(table: TableView) -> None:
+def test_the_text_of_a_cell_is_found_by_its_column(table: TableView) -> None:
     rows = rows_of(table.name)
     for column in table.columns:
         cells = column.texts(rows, CONTEXT)
@@ -70,7 +70,7 @@ def test_what_stands_in_a_cell_is_found_there(table: TableView) -> None:
 @pytest.mark.req("UI-23")
 @pytest.mark.parametrize("descending", [False, True])
 @every_table
-def test_rows_are_sorted_by_any_column_and_those_without_a_fact_come_last(table: TableView, descending: bool) -> None:
+def test_rows_are_sorted_by_any_column_and_those_without_a_value_are_last(table: TableView, descending: bool) -> None:
     rows = rows_of(table.name)
     for column in table.columns:
         found = sorted_places(rows, [(column, descending)], CONTEXT)
@@ -97,5 +97,5 @@ def _structs() -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", _structs(), ids=lambda kind: kind.__name__)
-def test_what_is_shown_cannot_be_changed_behind_somebodys_back(kind: Any) -> None:
+def test_shown_rows_are_immutable(kind: Any) -> None:
     assert kind.__struct_config__.frozen

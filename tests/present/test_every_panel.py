@@ -163,7 +163,7 @@ def test_the_chart_of_what_was_spent_is_as_it_was(columns: int, lines: int) -> N
     )
 
 
-def test_what_stands_in_an_empty_view_is_as_it_was() -> None:
+def test_the_text_of_an_empty_view_is_unchanged() -> None:
     keys = {"back": "Esc", "filter": "/", "new": "n", "help": "?"}
     lines = [
         line

@@ -185,7 +185,7 @@ def test_folded_rows_look_as_they_did() -> None:
 
 
 @pytest.mark.req("UI-02")
-def test_what_is_foretold_reads_as_it_did() -> None:
+def test_the_text_of_predictions_is_unchanged() -> None:
     lines = [with_roles(line) for outlook in made(Outlook, 2 * ROWS) for line in outlook_lines(outlook, CONTEXT)]
     assert_as_recorded("outlook", lines)
 

@@ -35,7 +35,7 @@ def test_a_reason_that_failed_names_the_error_and_no_escape_sequence() -> None:
     assert reason_sentence(NotEvaluated(), Millis(0), None) == "waits for the scheduler to look at it"
 
 
-def test_a_row_says_once_what_failed() -> None:
+def test_a_row_names_its_failure_once() -> None:
     said = why(a_row(reason=NotEvaluated(BAD), failure=BAD), NOW) or ""
     assert said.count("IndexError") == 1
     said = why(a_row(reason=QosRefused("high", ()), failure=BAD), NOW) or ""

@@ -99,7 +99,7 @@ def test_a_task_is_found_as_its_id_is_written(text: str, ids: list[int]) -> None
     ],
 )
 @pytest.mark.req("UI-22")
-def test_errors_say_what_and_what_is_near(text: str, says: str) -> None:
+def test_errors_name_the_problem_and_the_nearest_name(text: str, says: str) -> None:
     if not says:
         assert passing(text) == []
         return
@@ -183,19 +183,19 @@ def test_any_text_can_be_a_quoted_value(name: str) -> None:
         ("status:idel", NODES, "status is never idel; did you mean idle?"),
     ],
 )
-def test_a_value_that_a_column_never_has_is_refused_with_what_it_may_be(text: str, table: TableView, hint: str) -> None:
+def test_an_impossible_value_of_a_column_is_refused_with_the_valid_ones(text: str, table: TableView, hint: str) -> None:
     with pytest.raises(FilterError, match=re.escape(hint)):
         compile_filter(text, table)
 
 
 @pytest.mark.req("UI-22")
 @pytest.mark.parametrize("text", ["state:FAILED", "state:held", "state:none", "state:Queued,timeout", "kind:batch"])
-def test_values_are_taken_in_capitals_and_by_their_other_words(text: str) -> None:
+def test_values_match_in_any_case_and_by_their_synonyms(text: str) -> None:
     compile_filter(text, JOBS)
 
 
 @pytest.mark.req("UI-22")
-def test_what_is_written_out_to_be_harmless_is_found_as_it_is_shown() -> None:
+def test_escaped_text_is_found_as_it_is_shown() -> None:
     rows = [job_row(1, name="a\x1b[31mred"), job_row(2, name="前処理"), job_row(3, name="red")]
     shown = JOBS.find("name").texts(rows, CONTEXT)[0]
     for text in (f"name~{quoted(shown)}", quoted(shown)):

@@ -75,6 +75,6 @@ def rows() -> list[JobRow]:
         ("algorithm~bert kind:batch", ""),
     ],
 )
-def test_each_alone_and_all_together(text: str, found: str) -> None:
+def test_each_criterion_alone_and_all_together_find_jobs(text: str, found: str) -> None:
     passing = compile_filter(text, JOBS).passing(rows(), Context(now=NOON))
     assert " ".join(row.name for row in passing) == found

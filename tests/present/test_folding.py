@@ -55,14 +55,14 @@ def test_a_folded_row_counts_states_and_sums_what_has_not_ended() -> None:
     assert row.reason == TASKS[1].reason
 
 
-def test_what_has_ended_whole_is_summed_whole_and_a_kept_task_speaks() -> None:
+def test_an_ended_array_is_summed_completely_and_a_held_task_represents_it() -> None:
     ended = [failed_row(10 + each, array=ArrayTask(ARRAY, each), held_until=None) for each in range(2)]
     row = folded([*ended, failed_row(12, array=ArrayTask(ARRAY, 2))])
     assert (row.speaker, row.nodes) == (12, 3)
 
 
 @pytest.mark.req("UI-01")
-def test_a_table_tells_how_many_are_in_which_state() -> None:
+def test_a_table_counts_tasks_by_state() -> None:
     (row,) = fold(TASKS)
     cells = {name: JOBS.find(name).texts([row], Context(now=NOW, zone=UTC))[0] for name in ("id", "state", "tasks")}
     assert cells == {"id": "10_[0-2]", "state": "2 queued, 1 running", "tasks": "3"}
@@ -80,7 +80,7 @@ def test_a_list_has_one_row_for_each_array_at_the_place_of_its_first_task() -> N
 
 
 @pytest.mark.req("UI-23")
-def test_unfolding_stands_on_the_first_task_and_folding_on_the_array() -> None:
+def test_unfolding_puts_the_cursor_on_the_first_task_and_folding_on_the_array() -> None:
     jobs = a_list(job_row(9), *TASKS)
     assert jobs.toggle(ARRAY) == 10
     assert list(jobs.order) == [9, 10, 11, 12]
@@ -103,7 +103,7 @@ def test_a_filter_counts_only_what_it_leaves_and_a_single_task_is_itself() -> No
 
 
 @pytest.mark.req("UI-23")
-def test_an_array_stands_where_its_best_task_does_in_any_order() -> None:
+def test_an_array_is_sorted_by_its_best_task_in_any_order() -> None:
     jobs = a_list(queued_row(9, priority=8), *TASKS)
     jobs.jobs.sort_by("priority", descending=True)
     assert list(jobs.order) == [10, 9]
@@ -131,7 +131,7 @@ def test_columns_that_some_job_fills_are_noticed() -> None:
     assert jobs.used == {"partitions", "priority", "array"}
 
 
-def test_new_jobs_at_the_end_are_seen() -> None:
+def test_new_jobs_at_the_end_are_noticed() -> None:
     jobs = a_list(*TASKS)
     assert list(jobs.order) == [10]
     jobs.apply([job_row(30)], [])
@@ -139,7 +139,7 @@ def test_new_jobs_at_the_end_are_seen() -> None:
     assert jobs.place(JobId(30)) == 1
 
 
-def test_an_act_on_an_array_is_about_what_has_not_ended() -> None:
+def test_an_action_on_an_array_applies_to_tasks_that_have_not_ended() -> None:
     ended = failed_row(13, array=ArrayTask(ARRAY, 3))
     jobs = a_list(*TASKS, ended, failed_row(40))
     assert [row.id for row in jobs.action_targets(ARRAY)] == [10, 11, 12]
@@ -157,7 +157,7 @@ def test_without_arrays_the_list_is_the_jobs_own() -> None:
 
 
 @pytest.mark.req("JT-03", "UI-01")
-def test_what_is_left_of_a_batch_is_one_row_that_counts_what_has_gone() -> None:
+def test_the_remaining_tasks_of_a_batch_are_one_row_that_counts_the_ended_ones() -> None:
     batch = ArrayTask(ARRAY, 2, count=3, last=2, batch=True)
     left = job_row(12, array=batch)
     (row,) = fold([left], all_that_live=True)
@@ -172,7 +172,7 @@ def test_what_is_left_of_a_batch_is_one_row_that_counts_what_has_gone() -> None:
 
 
 @pytest.mark.req("UI-01")
-def test_where_a_filter_hides_tasks_none_is_taken_for_gone() -> None:
+def test_tasks_hidden_by_a_filter_are_not_counted_as_ended() -> None:
     jobs = a_list(*TASKS)
     assert progress(jobs.row(ARRAY)) == (6, 9)
     jobs.jobs.filter_by("state:queued")
@@ -194,7 +194,7 @@ def test_one_row_for_tasks_that_wait_counts_as_all_of_them() -> None:
 
 
 @pytest.mark.req("SL-10")
-def test_what_waits_together_becomes_rows_where_it_is_looked_at() -> None:
+def test_waiting_tasks_in_one_record_become_rows_when_unfolded() -> None:
     shown = a_list(task(0, running=True), REST)
     assert (shown.order, len(shown.jobs.rows())) == ([ARRAY], 2)
     shown.toggle(ARRAY)
@@ -210,14 +210,14 @@ def test_what_waits_together_becomes_rows_where_it_is_looked_at() -> None:
     assert {row.id for row in shown.action_targets(ARRAY)} == {10, task_id(ARRAY, 5), REST.id}
 
 
-def test_alone_it_is_one_folded_row_too() -> None:
+def test_a_single_record_of_waiting_tasks_is_one_folded_row_too() -> None:
     shown = a_list(REST)
     assert id_text(shown.row(ARRAY)) == "10_[4-6%5]"
     assert [row.id for row in shown.action_targets(ARRAY)] == [REST.id]
 
 
 @pytest.mark.req("SL-10")
-def test_the_components_of_a_job_stand_together() -> None:
+def test_the_components_of_a_job_are_listed_together() -> None:
     parts = [queued_row(20 + each, component=(20, each), cpus=4) for each in range(3)]
     shown = a_list(*parts)
     assert (id_text(shown.row(JobId(20))), shown.row(JobId(20)).cpus) == ("20+[0-2]", 12)

@@ -27,7 +27,7 @@ def text(line: Line) -> str:
         (30, ""),
     ],
 )
-def test_the_top_bar_says_less_where_there_is_less_room(columns: int, right: str) -> None:
+def test_the_top_bar_is_shorter_on_a_narrow_screen(columns: int, right: str) -> None:
     shown = top_bar(STANDING, overview(), columns)
     assert text(shown).startswith(" cockpit  lab-a  rw · alice")
     assert text(shown).removeprefix(" cockpit  lab-a  rw · alice").strip() == right
@@ -35,7 +35,7 @@ def test_the_top_bar_says_less_where_there_is_less_room(columns: int, right: str
 
 
 @pytest.mark.req("UI-29")
-def test_stale_data_is_badged_with_reason_and_age_before_any_figure_goes() -> None:
+def test_stale_data_has_a_badge_with_reason_and_age_before_figures_are_dropped() -> None:
     stale = STANDING._replace(trouble="The engine does not answer", age="12 s old")
     assert "⚠ The engine does not answer · 12 s old" in text(top_bar(stale, overview(), 120))
     assert "⚠ The engine does not answer · 12 s old" in text(top_bar(stale, overview(), 80))
@@ -44,7 +44,7 @@ def test_stale_data_is_badged_with_reason_and_age_before_any_figure_goes() -> No
 
 
 @pytest.mark.req("UI-01", "UI-29")
-def test_fresh_data_is_live_however_narrow_and_old_data_says_when_it_was_good() -> None:
+def test_fresh_data_is_live_at_any_width_and_old_data_shows_its_time() -> None:
     fresh = STANDING._replace(fresh=True)
     assert text(top_bar(fresh, overview(), 120)).endswith("   live ")
     assert text(top_bar(fresh, overview(), 80)).endswith("   ● 2   ◌ 2   ✗ 1   cards 1.5/16 ━·········   live ")
@@ -54,30 +54,30 @@ def test_fresh_data_is_live_however_narrow_and_old_data_says_when_it_was_good() 
 
 
 @pytest.mark.req("UI-01")
-def test_jobs_that_begin_or_stand_still_are_counted_where_there_are_any() -> None:
+def test_starting_or_suspended_jobs_are_counted_where_there_are_any() -> None:
     some = replace(overview(), jobs_by_state={"running": 2, "staging": 1, "starting": 2, "suspended": 4})
     assert "● 2 running   ◌ 0 queued   ◍ 3 starting   ⏸ 4 suspended" in text(top_bar(STANDING, some, 140))
 
 
 @pytest.mark.req("TR-03")
-def test_an_engine_in_trouble_shows_unless_it_is_not_heard_at_all() -> None:
+def test_trouble_of_an_engine_is_shown_unless_it_does_not_answer() -> None:
     ill = replace(overview(), trouble=("The disk is full.",))
     assert "⚠ engine in trouble" in text(top_bar(STANDING, ill, 80))
     assert "⚠ no containers" in text(top_bar(STANDING, replace(ill, trouble=(), plain=True), 80))
     assert "engine in trouble" not in text(top_bar(STANDING._replace(age="12 s old"), ill, 120))
 
 
-def test_read_only_and_the_demo_stand_out() -> None:
+def test_read_only_and_the_demo_are_highlighted() -> None:
     shown = top_bar(STANDING._replace(access="ro", badge="DEMO 60×"), overview(), 120)
     assert Span("  ro", "warning") in shown
     assert Span("  DEMO 60×", "demo") in shown
 
 
-def test_hostile_names_are_harmless() -> None:
+def test_hostile_names_are_escaped() -> None:
     assert "\x1b" not in text(top_bar(STANDING._replace(cluster="a\x1b[31m"), None, 120))
 
 
-def test_the_view_of_now_stands_out_and_the_note_is_at_the_right_where_it_fits() -> None:
+def test_the_current_view_is_highlighted_and_the_note_is_at_the_right_where_it_fits() -> None:
     row = view_row(VIEWS, "Nodes", (Span("/ name~bert"),), 60)
     assert Span("Nodes", "strong") in row
     assert text(row).endswith("/ name~bert ")
@@ -87,7 +87,7 @@ def test_the_view_of_now_stands_out_and_the_note_is_at_the_right_where_it_fits()
 
 
 @pytest.mark.req("UI-24")
-def test_views_come_closer_for_a_note_and_never_give_up_their_names_for_it() -> None:
+def test_view_names_are_spaced_closer_for_a_note_and_never_dropped() -> None:
     views, note = [("1", "Jobs"), ("2", "Nodes"), ("3", "Queues")], (Span("/ " + "x" * 67),)
     for columns in range(30, 140):
         row = text(view_row(views, "Nodes", note, columns))
@@ -100,7 +100,7 @@ def test_views_come_closer_for_a_note_and_never_give_up_their_names_for_it() -> 
     assert narrow.split() == ["1", "Jobs", "2", "Nodes", "3"]
 
 
-def test_keys_that_do_not_fit_are_left_out_whole() -> None:
+def test_keys_that_do_not_fit_are_omitted_completely() -> None:
     assert text(key_row(KEYS, 80)) == " ? help  x cancel  Enter open "
     assert text(key_row(KEYS, 20)) == " ? help  x cancel "
     assert [span.role for span in key_row(KEYS, 80)] == ["accent", "text", "muted", "muted", "accent", "text"]

@@ -9,5 +9,5 @@ from cockpit.present.tables.all import TABLES
 
 
 @pytest.mark.parametrize("table", [each for each in TABLES.values() if each.identity], ids=lambda each: each.name)
-def test_a_row_is_told_from_others_by_columns_of_its_own(table: TableView):
+def test_the_identity_of_a_row_consists_of_columns_of_its_table(table: TableView):
     assert set(table.identity) <= {column.id for column in table.columns}

@@ -11,7 +11,7 @@ from cockpit.present.tables.nodes import NODES
 
 @pytest.mark.req("UI-24")
 @pytest.mark.parametrize("total", [-10, -1, 0, 1, 5])
-def test_a_table_without_any_room_has_columns_or_none_but_no_defect(total: int) -> None:
+def test_a_table_without_width_is_laid_out_without_error(total: int) -> None:
     assert laid_out(NODES.screen, total) is not None
     assert laid_out(JOBS.screen, total) is not None
     assert laid_out([], total) == []

@@ -46,7 +46,7 @@ def test_a_progress_bar_is_one_line_that_moves() -> None:
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
-def test_no_character_of_a_log_is_obeyed(text: str) -> None:
+def test_control_characters_of_a_log_are_escaped(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass") + b"\xff\x9b\n"
     shown = "".join(texts(LogLines().feed(data)))
     assert not any(is_harmful(char) for char in shown if char != "\u200d")
@@ -95,7 +95,7 @@ def test_colours_are_shown_as_colours(data: bytes, line: Line) -> None:
 @pytest.mark.parametrize(
     ("on", "off"), [(1, 22), (2, 22), (3, 23), (4, 21), (4, 24), (7, 27), (9, 29), (31, 39), (44, 49), (1, 0)]
 )
-def test_what_a_log_switches_on_it_can_switch_off(on: int, off: int) -> None:
+def test_text_attributes_of_a_log_are_switched_on_and_off(on: int, off: int) -> None:
     shown, _ = LogLines().feed(f"a\x1b[{on}mb\x1b[{off}mc\n".encode())
     roles = {char: span.role for span in shown for char in span.text}
     assert roles["a"] == roles["c"] != roles["b"]

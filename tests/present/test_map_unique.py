@@ -13,7 +13,7 @@ from tests.doubles.samples import NOW
 MANY = 10 * FEW
 
 
-def test_equal_values_are_made_once():
+def test_equal_values_are_computed_once():
     calls: Counter[int] = Counter()
 
     def doubled(value: int) -> int:
@@ -29,7 +29,7 @@ def test_whatever_the_values_are_the_result_is_of_each(values: list[object]):
     assert map_unique(str, values) == list(map(str, values))
 
 
-def test_what_has_no_hash_is_taken_to_differ():
+def test_unhashable_values_are_treated_as_different():
     assert hardly_repeats([[]] * MANY)
     assert not hardly_repeats([None] * MANY)
 

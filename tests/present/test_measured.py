@@ -70,13 +70,13 @@ def test_a_running_replica_at_80_columns() -> None:
 
 
 @pytest.mark.req("JT-48")
-def test_with_more_room_the_chart_is_wider_and_with_less_there_is_none() -> None:
+def test_the_chart_is_wider_on_a_wide_screen_and_absent_on_a_narrow_one() -> None:
     assert len(shown(job(USE), 120, node())[1]) == 119
     assert shown(job(USE), 70, node())[1].endswith("CPU time")
 
 
 @pytest.mark.req("JT-48")
-def test_of_one_that_has_ended_totals_are_shown() -> None:
+def test_an_ended_replica_shows_totals() -> None:
     kept = replace(USE, memory_mib=None, card_percent=None, card_memory_mib=None, course=())
     lines = shown(job(kept, ended=True), 80, node())
     assert [each.split() for each in lines[1:4]] == [
@@ -95,7 +95,7 @@ def test_of_one_that_has_ended_totals_are_shown() -> None:
         ((CardSlice(0, None),), {}, "not measured"),
     ],
 )
-def test_a_card_that_nobody_measures_is_said_to_be_so(
+def test_an_unmeasured_card_is_reported_as_such(
     slices: tuple[CardSlice, ...], card: dict[str, object], words: str
 ) -> None:
     nothing = replace(USE, card_percent=None, mean_card_percent=None)
@@ -128,7 +128,7 @@ def test_many_replicas_are_a_table() -> None:
 
 @pytest.mark.req("JT-48", "UI-25")
 @pytest.mark.parametrize(("memory_mib", "role"), [(15_000, "tight"), (8192, "running")])
-def test_memory_that_is_nearly_used_up_has_a_colour_of_its_own(memory_mib: int, role: str) -> None:
+def test_nearly_full_memory_has_its_own_colour(memory_mib: int, role: str) -> None:
     used = job(replace(USE, memory_mib=memory_mib))
     around = Around(Context(now=NOW, zone=UTC), 80, 30, {}, lambda _: None, node={"n03": node()}.get)
     line = next(each for each in usage_tab(used, around) if plain(each).startswith("    memory "))

@@ -36,7 +36,7 @@ def test_every_card_and_slice_has_its_line_and_the_rest_is_free() -> None:
 
 
 @pytest.mark.req("UI-04")
-def test_jobs_that_one_may_not_see_are_not_there() -> None:
+def test_hidden_jobs_are_not_listed() -> None:
     row = replace(node_row(), jobs=(JobId(4711),))
     lines = [plain(each) for each in node_lines(row, lambda _: None, CONTEXT)]
     assert lines[-1] == "  No job that you may see runs here."

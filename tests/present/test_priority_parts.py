@@ -48,12 +48,12 @@ def text(lines: list[Line]) -> list[str]:
         (breakdown(0, 0), ""),
     ],
 )
-def test_a_bar_has_each_factors_letter_and_what_nice_takes_off(made: Breakdown, bar: str) -> None:
+def test_a_bar_has_each_factors_letter_and_the_nice_deduction(made: Breakdown, bar: str) -> None:
     assert plain(stacked(made, 1000, 20, letters=True)) == bar
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(-(10**6), 10**6), st.integers(1, 60))
-def test_a_bar_is_as_long_as_what_is_added_and_never_longer_than_its_room(
+def test_a_bar_is_as_long_as_its_sum_and_never_longer_than_its_width(
     age: float, fair: float, nice: int, columns: int
 ) -> None:
     made = breakdown(age, fair, nice)
@@ -87,7 +87,7 @@ def test_the_layout_fills_its_width_and_shows_the_factor_that_leads(total: int, 
     assert next(width for column, width in columns if column.id == "bar") >= 10
 
 
-def test_rows_without_a_bar_say_why() -> None:
+def test_rows_without_a_bar_show_the_reason() -> None:
     shape = Shape((AGE,), None, 5, 3, 7, 6, tried=False, queues=False)
     cell = next(column.drawn for column, _ in laid_out_priorities(119, shape) if column.id == "bar")
     direct = Breakdown(JobId(1), "gpu", 9000, (), direct=True)
@@ -105,7 +105,7 @@ QUEUE = [
 
 
 @pytest.mark.req("UI-07")
-def test_who_is_ahead_and_by_which_factor() -> None:
+def test_the_job_ahead_is_named_with_the_deciding_factor() -> None:
     said = text(list(priority_answer(QUEUE[1], QUEUE, 120, 3, tried=False)))
     assert said == [
         "5 job-5  is at place 2 of 4 with 850.",
@@ -120,7 +120,7 @@ def test_who_is_ahead_and_by_which_factor() -> None:
     )
 
 
-def test_equals_stand_by_submission_and_queues_by_their_tier() -> None:
+def test_equal_priorities_are_sorted_by_submission_and_queues_by_tier() -> None:
     first, second = row(1, 1, breakdown(5)), row(2, 2, breakdown(5))
     assert (
         "which has just as much and came earlier"
@@ -145,7 +145,7 @@ def test_a_job_has_one_row_unless_its_queues_differ() -> None:
     assert "which has just as much" in text(list(priority_answer(queue[1], queue, 120, 3, tried=False)))[1]
 
 
-def test_a_large_panel_says_where_every_figure_comes_from() -> None:
+def test_a_large_panel_explains_every_figure() -> None:
     said = text(list(priority_answer(QUEUE[1], QUEUE, 120, 9, tried=False)))
     assert [" ".join(each.split()) for each in said[2:]] == [
         "fair share 800 = 0.400 × 2 000 the less its share was used",
@@ -155,7 +155,7 @@ def test_a_large_panel_says_where_every_figure_comes_from() -> None:
 
 
 @pytest.mark.req("UI-07")
-def test_what_other_weights_move_is_said() -> None:
+def test_the_changes_by_trial_weights_are_described() -> None:
     up = replace(QUEUE[1], position=1, position_before=2, total_before=10)
     down = replace(QUEUE[0], position=2, position_before=1)
     assert trial_words([up, down]) == "1 up, 1 down"
@@ -165,7 +165,7 @@ def test_what_other_weights_move_is_said() -> None:
     )
 
 
-def test_the_legend_says_weights_and_what_they_were_as_far_as_there_is_room() -> None:
+def test_the_legend_shows_current_and_previous_weights_where_they_fit() -> None:
     own = replace(WEIGHTS, age=5)
     said = [plain(legend(WEIGHTS, own, (AGE, FAIR), AGE, columns, letters=True)) for columns in (80, 36, 20)]
     assert said == [" a age 5 → 1 000  F fair share 2 000", " a age 5 → 1 000  F fair 2 000", " a age  F fair"]
@@ -182,7 +182,7 @@ def test_the_legend_says_weights_and_what_they_were_as_far_as_there_is_room() ->
         (4_294_967_295, 4_294_967_295, 2_000_000_000),
     ],
 )
-def test_weights_go_up_and_down_a_ladder(weight: int, up: int, down: int) -> None:
+def test_weights_change_by_fixed_steps(weight: int, up: int, down: int) -> None:
     assert (stepped(weight, 1), stepped(weight, -1)) == (up, down)
 
 
@@ -193,7 +193,7 @@ def test_a_step_changes_one_factor_of_all() -> None:
 
 
 @pytest.mark.req("UI-07")
-def test_where_nothing_is_to_be_ranked_it_says_what_to_do() -> None:
+def test_an_empty_ranking_says_what_to_do() -> None:
     def said(priorities: Priorities | None, hidden: int = 0) -> str:
         return "\n".join(text(nothing_to_rank(priorities, hidden, {"new": "n"}, tried=False)))
 

@@ -166,7 +166,7 @@ def test_no_reason_is_forgotten() -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
 @pytest.mark.req("TR-05")
-def test_names_in_reasons_are_harmless(hostile: str) -> None:
+def test_names_in_reasons_are_escaped(hostile: str) -> None:
     node = NodeName(hostile)
     reasons: list[Reason] = [
         Told(hostile, hostile),

@@ -12,7 +12,7 @@ from tests.doubles.samples import node_row
 
 @pytest.mark.req("LA-70", "JT-44")
 @pytest.mark.parametrize(("asked", "there"), [("a100", True), ("A100", True), ("A_100", False), ("h100", False)])
-def test_a_model_is_found_however_it_is_spelled(asked: str, there: bool) -> None:
+def test_a_model_is_found_in_any_spelling(asked: str, there: bool) -> None:
     assert fits(node_row(), NodeSpec(card_milli=1000, card_models=(asked,))) is there
 
 
@@ -34,7 +34,7 @@ def test_shares_are_counted_in_slots_where_a_card_has_them(slices: int, asked: i
 
 
 @pytest.mark.req("JT-43")
-def test_a_card_that_is_cut_is_no_whole_one() -> None:
+def test_a_sliced_card_is_not_counted_as_whole() -> None:
     cut = Card(index=5, model="A100", slices=2, slice_uuids=("a", "b"))
     assert copies_that_fit(node_row(cards=(cut,)), NodeSpec(card_milli=1000)) == 0
     assert copies_that_fit(node_row(cards=(Card(index=5, model="A100", slices=2),)), NodeSpec(card_milli=1000)) == 1

@@ -131,7 +131,7 @@ def test_every_rule_has_its_sentence(reason: Reason, sentence: str) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
 @pytest.mark.req("TR-05")
-def test_names_in_rules_are_harmless(hostile: str) -> None:
+def test_names_in_rules_are_escaped(hostile: str) -> None:
     reasons: list[Reason] = [
         PartitionRefuses(hostile, RULE.ACCOUNT, hostile, hostile),
         PartitionRefuses(hostile, RULE.STATE, hostile),

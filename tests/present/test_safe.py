@@ -10,13 +10,13 @@ from tests.present.corpus import HOSTILE, PLAIN, is_harmless
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_what_a_terminal_obeys_becomes_visible(text: str) -> None:
+def test_control_characters_become_visible(text: str) -> None:
     assert is_harmless(safe(text))
     assert "\\" in safe(text)
 
 
 @pytest.mark.parametrize("text", PLAIN, ids=ascii)
-def test_everything_else_stays_as_it_is(text: str) -> None:
+def test_other_characters_are_unchanged(text: str) -> None:
     assert safe(text) == text
 
 
@@ -37,7 +37,7 @@ def test_escapes_are_written_as_in_python(text: str, shown: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_harmless_and_stays_so(text: str) -> None:
+def test_any_text_is_escaped_once(text: str) -> None:
     once = safe(text)
     assert is_harmless(once)
     assert safe(once) == once

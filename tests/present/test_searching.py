@@ -13,7 +13,7 @@ CONTEXT = Context(now=NOW, zone=UTC)
 
 
 @pytest.mark.req("PF-16", "UI-22")
-def test_what_is_remembered_of_a_plain_row_takes_a_byte_a_letter() -> None:
+def test_the_search_cache_of_an_ascii_row_uses_one_byte_per_letter() -> None:
     """Two with a single dash of an empty cell: a hundred thousand rows would be twice as large."""
     (text,) = SearchMemory(JOBS).texts([queued_row(1)], CONTEXT)
     assert "job-1" in text

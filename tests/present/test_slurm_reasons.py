@@ -45,5 +45,5 @@ def test_every_code_of_slurms_sources_has_a_sentence_of_its_own() -> None:
         ("", ("waits, and the cluster does not say why",)),
     ],
 )
-def test_codes_become_sentences_and_unknown_ones_stay(code: str, clauses: tuple[str, ...]) -> None:
+def test_codes_become_sentences_and_unknown_ones_are_kept(code: str, clauses: tuple[str, ...]) -> None:
     assert slurm_clauses(Told(code))[: len(clauses)] == clauses

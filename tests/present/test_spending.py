@@ -33,7 +33,7 @@ def test_days_begin_at_midnight_also_where_clocks_are_set() -> None:
 
 
 @pytest.mark.req("UI-09")
-def test_sums_by_name_with_those_that_one_may_not_know() -> None:
+def test_sums_by_name_include_hidden_users() -> None:
     edges = (Millis(0), Millis(DAY), Millis(2 * DAY))
     hidden = Spent("", "nlp", "", "normal", 1000 * HOUR, HOUR)
     found = Spending(edges, ((Spent("ann", "nlp", "p", "", 3000 * HOUR, 8 * HOUR), hidden), (hidden,)))
@@ -55,7 +55,7 @@ EDGES = [Millis(millis("2026-03-07T00:00") + day * DAY) for day in range(4)]
 
 
 @pytest.mark.req("UI-09", "UI-26")
-def test_columns_stand_on_each_other_and_letters_stand_for_colours() -> None:
+def test_columns_are_stacked_and_letters_replace_colours() -> None:
     lines = list(chart(ROWS, EDGES, 40, 5, UTC, letters=True))
     assert [plain(each) for each in lines] == [
         "   8.0 ┤bbbbbbbb",
@@ -79,14 +79,14 @@ def test_thirty_days_fit_on_every_screen(columns: int) -> None:
     assert all(line_width(each) <= columns for each in lines)
 
 
-def test_without_anything_held_there_is_no_scale() -> None:
+def test_without_usage_there_is_no_scale() -> None:
     assert list(chart([], EDGES, 40, 5, UTC, letters=False)) == []
     nothing = [Held("ann", (0, 0, 0), (0, 0, 0), 0.0)]
     assert "┤" not in "".join(plain(each) for each in chart(nothing, EDGES, 40, 5, UTC, letters=False))
 
 
 @pytest.mark.req("UI-09")
-def test_where_there_are_no_cards_cpu_hours_are_told() -> None:
+def test_without_cards_cpu_hours_are_shown() -> None:
     rows = [Held("ann", (0, 0, 0), (HOUR, 2 * HOUR, 0), 0.0)]
     assert spending_title(By.USER, 3, rows) == "3.0 CPU-hours in the last 3 days, by user"
     begins = [datetime.fromtimestamp(edge / 1000, UTC) for edge in EDGES[:-1]]
@@ -96,7 +96,7 @@ def test_where_there_are_no_cards_cpu_hours_are_told() -> None:
 
 
 @pytest.mark.req("UI-09")
-def test_minutes_of_a_first_day_are_told_apart_from_nothing() -> None:
+def test_a_few_minutes_of_usage_differ_from_zero() -> None:
     rows = [Held("ann", (0, 0, 0), (0, 0, 90_000), 100.0)]
     scale = [plain(each)[:8] for each in chart(rows, EDGES, 40, 5, UTC, letters=False)]
     assert scale == ["  0.03 ┤", "       │", " 0.015 ┤", "       │", "        "]

@@ -63,7 +63,7 @@ CAUSES: dict[MoveCause, str] = {
 
 @pytest.mark.req("SC-12")
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda each: type(each).__name__)
-def test_each_cause_has_a_harmless_sentence(cause: MoveCause) -> None:
+def test_each_cause_has_an_escaped_sentence(cause: MoveCause) -> None:
     said = cause_words(cause, CONTEXT)
     assert said.startswith(CAUSES[cause])
     assert "\x1b" not in said
@@ -84,7 +84,7 @@ def test_a_bound_is_rounded_up_to_the_minute_that_it_holds_in() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_the_last_move_that_a_clock_shows_is_told() -> None:
+def test_the_last_change_that_a_clock_shows_is_reported() -> None:
     hour, two = Millis(NOW + HOUR), Millis(NOW + 2 * HOUR)
     moves = (
         BoundMove(NOW, hour, two, (CameAhead(JOB),)),

@@ -38,16 +38,16 @@ WHOLE = SliceUse(0, None, 1000, JobId(1), "train", "ann")
         (two_cards(HALF, used_memory_mib=512 * 1024), wants(100), set()),
     ],
 )
-def test_usable_is_what_a_request_could_take_beside_what_is_there(row, request_, usable) -> None:
+def test_usable_is_what_a_request_could_use_with_the_free_cpus_and_memory(row, request_, usable) -> None:
     assert usable_cards(row, (request_,)) == usable
 
 
 @pytest.mark.req("UI-05")
-def test_one_request_that_could_is_enough() -> None:
+def test_one_request_that_fits_makes_cards_usable() -> None:
     assert usable_cards(two_cards(HALF), (wants(2000), wants(300))) == {0, 1}
 
 
-def test_a_node_out_of_service_is_of_use_to_nobody() -> None:
+def test_a_node_out_of_service_is_usable_by_no_job() -> None:
     row = two_cards()
     assert usable_cards(replace(row, node=replace(row.node, state=NodeState.DRAINED)), (wants(1),)) == set()
 

@@ -26,7 +26,7 @@ def status(spec: NodeSpec | None, **changes: object) -> str:
 
 
 @pytest.mark.req("JT-31", "JT-40")
-def test_a_kept_failure_reads_as_error_and_counts_down() -> None:
+def test_a_held_failure_is_shown_as_error_with_a_countdown() -> None:
     row = failed_row(1)
     assert cell(JOBS, "state", row) == "error · held 3:59"
     assert JOBS.find("state").fact(row, Context(now=NOW)) == "error"
@@ -76,7 +76,7 @@ def test_usage_counts_cards_and_slices_from_one() -> None:
     assert cell(NODES, "usage", row) == "1(1):app, 1(2):b, 4:whole"
 
 
-def test_what_is_not_as_the_hardware_is_wears_a_badge() -> None:
+def test_differences_from_the_hardware_have_a_badge() -> None:
     declared = (Card(index=0, model="A100", declared=True),)
     row = node_row(virtual=True, overcommitted=True, cards=declared)
     assert cell(NODES, "badges", row) == "virtual, declared cards, overcommit"

@@ -79,7 +79,7 @@ def test_durations_in_sentences(seconds: int, said: str) -> None:
     assert units.spoken(seconds) == said
 
 
-def test_moments_for_programs_are_iso_in_utc() -> None:
+def test_times_for_programs_are_iso_in_utc() -> None:
     assert iso(Millis(NOW + 61_023)) == "2026-10-05T12:01:01.023Z"
     assert datetime.fromisoformat(iso(NOW)) == datetime(2026, 10, 5, 12, tzinfo=UTC)
 
@@ -87,11 +87,11 @@ def test_moments_for_programs_are_iso_in_utc() -> None:
 @pytest.mark.parametrize(
     ("moment", "shown"), [(NOW, "14:00"), (NOW - 15 * HOUR, "10-04 23:00"), (NOW - 400 * 24 * HOUR, "2025-08-31 14:00")]
 )
-def test_moments_for_people_are_as_short_as_today_allows(moment: int, shown: str) -> None:
+def test_times_for_people_are_as_short_as_possible_for_the_day(moment: int, shown: str) -> None:
     assert clock(Millis(moment), NOW, timezone(timedelta(hours=2))) == shown
 
 
-def test_moments_are_read_with_their_zone() -> None:
+def test_times_are_read_with_their_zone() -> None:
     assert parse_moment("2026-10-05T14:00+02:00") == NOW
     assert parse_moment("yesterday") is None
 
@@ -119,12 +119,12 @@ def test_job_references(text: str, reference: JobRef) -> None:
 @pytest.mark.parametrize(
     "text", ["", "-1", ".x", "1/", "a/b", "a/1/2", "1\n", "x\x1b", "x" * 64, "34_[]", "34_[1-]", "34_[0-999999]"]
 )
-def test_what_is_no_reference(text: str) -> None:
+def test_an_invalid_job_reference_is_refused(text: str) -> None:
     assert parse_reference(text) is None
 
 
 @pytest.mark.parametrize(
     ("part", "shown"), [(0.0, "····"), (0.001, "╸···"), (0.5, "━━··"), (0.999, "━━━╸"), (1.0, "━━━━"), (1.5, "━━━━")]
 )
-def test_only_nothing_is_empty_and_only_the_whole_is_full(part: float, shown: str) -> None:
+def test_only_zero_is_an_empty_bar_and_only_the_total_a_full_one(part: float, shown: str) -> None:
     assert "".join(span.text for span in spans_of_bar(part, 4, "text")) == shown

@@ -55,14 +55,14 @@ def test_cut_and_padded_text_fills_its_column_exactly(text: str, columns: int) -
 
 
 @given(st.lists(st.text(st.sampled_from("ab前é\u0301👩\u200d🔬🇩🇪❤\ufe0f"))), st.integers(2, 12))
-def test_a_folded_line_says_the_same_in_as_many_lines_as_it_needs(texts: list[str], columns: int) -> None:
+def test_a_wrapped_line_keeps_its_text_in_as_many_lines_as_needed(texts: list[str], columns: int) -> None:
     given_line = line(*map(safe, texts))
     lines = wrapped(given_line, columns)
     assert "".join(span.text for each in lines for span in each) == "".join(span.text for span in given_line)
     assert all(line_width(each) <= columns for each in lines)
 
 
-def test_a_sentence_goes_on_below_where_its_cell_began() -> None:
+def test_a_sentence_continues_below_the_start_of_its_cell() -> None:
     fact = line(Span("  kind      ", MUTED), "a session, which ", Span("lasts", MUTED), " until it ends")
     assert [plain(each) for each in hung(fact, 30)] == [
         "  kind      a session, which",
@@ -74,6 +74,6 @@ def test_a_sentence_goes_on_below_where_its_cell_began() -> None:
     assert [plain(each) for each in hung(line("训练 训练 abcdefgh"), 5)] == ["训练", "训练", "abcde", "fgh"]
 
 
-def test_below_goes_on_what_pushes_nothing_out() -> None:
+def test_overflowing_text_continues_below_without_moving_other_cells() -> None:
     lines = [line("one two three"), line("four five six"), line("x")]
     assert [plain(each) for each in hung_within(lines, 8, 4)] == ["one two", "three", "four five six", "x"]

@@ -42,12 +42,12 @@ def row(nodes: int, **changes: object) -> JobRow:
         (job_row(7), None),
     ],
 )
-def test_a_list_says_who_runs_with_fewer_than_asked(shown: JobRow, sentence: str | None) -> None:
+def test_a_list_marks_jobs_with_fewer_workers_than_requested(shown: JobRow, sentence: str | None) -> None:
     assert why(shown, CONTEXT) == sentence
 
 
 @pytest.mark.req("EL-04")
-def test_a_list_says_until_when_it_is_suspended_for_want_of_workers() -> None:
+def test_a_list_shows_until_when_a_job_without_enough_workers_is_suspended() -> None:
     shown = replace(row(0), state=JobState.SUSPENDED, waits_until=Millis(NOW + 600_000), reason=BehindHead(JobId(3)))
     sentence = why(shown, CONTEXT)
     assert sentence is not None
@@ -70,7 +70,7 @@ def test_a_job_that_is_suspended_below_its_minimum_shows_nothing_that_it_does_no
 
 
 @pytest.mark.req("EL-01")
-def test_a_list_shows_how_many_there_are_and_may_be() -> None:
+def test_a_list_shows_the_current_and_the_maximum_number_of_workers() -> None:
     (nodes,) = [each for each in JOBS.screen if each.id == "nodes"]
     assert plain(nodes.drawn(row(2), CONTEXT, 0)) == "2/8"
     assert plain(nodes.drawn(job_row(7, nodes=2), CONTEXT, 0)) == "2"
@@ -81,7 +81,7 @@ def test_a_list_shows_how_many_there_are_and_may_be() -> None:
 
 
 @pytest.mark.req("EL-01")
-def test_a_page_says_why_it_has_no_more() -> None:
+def test_the_job_details_explain_why_there_are_no_more_workers() -> None:
     sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
     detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=NoGrowth.KEPT)
     assert workers_fact(detail) == "2, asked for 3, may have 1 to 8; free resources are reserved for jobs that wait"
@@ -91,14 +91,14 @@ def test_a_page_says_why_it_has_no_more() -> None:
 
 @pytest.mark.req("EL-01")
 @pytest.mark.parametrize("reason", NoGrowth)
-def test_every_reason_has_its_words(reason: NoGrowth) -> None:
+def test_every_reason_not_to_grow_has_its_text(reason: NoGrowth) -> None:
     sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
     detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=reason)
     assert workers_fact(detail).startswith("2, asked for 3, may have 1 to 8; ")
 
 
 @pytest.mark.req("JT-26", "EL-05")
-def test_a_page_names_the_launcher_and_says_why_a_worker_was_left_out() -> None:
+def test_the_job_details_name_the_launcher_and_why_a_worker_was_excluded() -> None:
     spec = replace(job().spec, nodes=1, mode=Mode.HOROVOD, elastic=Elastic(workers=1, max_workers=2))
     part = Allocation(1, NodeName("n1"), 4, 1024)
     left = Replica(rank=2, left_at=NOW, had=replace(part, rank=2), blocked="it has not answered for 600 s")

@@ -135,7 +135,7 @@ def test_every_kind_of_message_is_recorded() -> None:
 
 @pytest.mark.req("TR-09")
 @pytest.mark.parametrize(("moments", "taken"), [(1, False), (2, True), (400, True), (401, False)])
-def test_spending_takes_as_many_moments_as_the_protocol_says(moments: int, taken: bool) -> None:
+def test_spending_accepts_as_many_times_as_the_protocol_specifies(moments: int, taken: bool) -> None:
     sent = msgspec.msgpack.encode({"edges": list(range(moments))})
     refused = nullcontext() if taken else pytest.raises(msgspec.ValidationError)
     with refused:
@@ -143,18 +143,18 @@ def test_spending_takes_as_many_moments_as_the_protocol_says(moments: int, taken
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_was_once_recorded_is_understood_as_it_was_meant(name: str) -> None:
+def test_recorded_messages_are_decoded_to_their_meaning(name: str) -> None:
     assert understood(name, RECORDED[name]) == understood(name, SPOKEN[name])
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_was_once_recorded_is_still_spoken(name: str) -> None:
+def test_recorded_messages_are_still_encoded_alike(name: str) -> None:
     spoken, once = (msgspec.msgpack.decode(body_of(each[name]), strict=False) for each in (SPOKEN, RECORDED))
     assert contains(spoken, once)
 
 
 @pytest.mark.parametrize("operation", sorted({*OPERATIONS, SHELL} - {"stop"}))
-def test_an_engine_takes_every_recorded_request(served: ServedEngine, operation: str) -> None:
+def test_an_engine_accepts_every_recorded_request(served: ServedEngine, operation: str) -> None:
     """It may say no to what is asked; it never says that it does not understand."""
     with served.client() as client:
         client.socket.sendall(RECORDED[f"request-{operation}"])
@@ -173,14 +173,14 @@ def a_hello(major: int = MAJOR, minor: int = MINOR) -> Hello:
     return Hello(protocol=(major, minor), version="9.9", capabilities=("jobs",), pid=1, state_folder="/")
 
 
-def test_another_minor_is_spoken_and_another_major_is_not() -> None:
+def test_another_minor_version_is_accepted_and_another_major_is_not() -> None:
     check_hello(a_hello(minor=MINOR + 5))
     for major in (MAJOR - 1, MAJOR + 1):
         with pytest.raises(ProtocolMismatch, match="cockpit engine restart"):
             check_hello(a_hello(major))
 
 
-def test_a_longer_message_than_a_frame_may_have_is_a_defect_here_and_no_frame_there() -> None:
+def test_a_message_too_long_for_a_frame_is_neither_sent_nor_accepted() -> None:
     with pytest.raises(ValueError, match="exceeds"):
         frame(Request(1, "jobs", raw(b"\0" * (MAX_FRAME + 1))))
     assert body_length((MAX_FRAME).to_bytes(4, "big")) == MAX_FRAME
@@ -232,7 +232,7 @@ def told(tmp_path: Path, hello: Hello, *words: str) -> subprocess.CompletedProce
 
 @pytest.mark.real
 @pytest.mark.req("TR-09")
-def test_a_command_says_in_one_sentence_that_the_engine_is_of_another_major(tmp_path: Path) -> None:
+def test_a_command_reports_an_engine_of_another_major_version_in_one_sentence(tmp_path: Path) -> None:
     done = told(tmp_path, a_hello(MAJOR + 1), "jobs")
     assert (done.returncode, done.stdout) == (76, b"")
     assert done.stderr.decode().splitlines() == [

@@ -58,7 +58,7 @@ rows = st.lists(st.builds(a_row, st.integers(1, 10**6), st.integers(0, 2), st.te
 @pytest.mark.req("PF-10")
 @given(rows, st.booleans())
 @settings(max_examples=50)
-def test_a_page_gives_back_its_rows(sent: list[JobRow], brief: bool) -> None:
+def test_a_page_is_decoded_to_its_rows(sent: list[JobRow], brief: bool) -> None:
     encoded = msgspec.msgpack.encode(page_of(sent, {"queued": len(sent)}, brief=brief))
     page = msgspec.msgpack.decode(encoded, type=Update)
     assert isinstance(page, JobsPage)
@@ -70,14 +70,14 @@ def test_a_reason_that_thousands_share_is_sent_once() -> None:
     assert len(page_of([a_row(job, 2) for job in range(1000)]).reasons) == 1
 
 
-def test_what_all_rows_say_is_sent_once_to_who_asks_for_it_brief() -> None:
+def test_values_common_to_all_rows_are_sent_once_to_brief_clients() -> None:
     sent = [a_row(job, name=f"job-{job}") for job in range(1000)]
     full, brief = (msgspec.structs.astuple(page_of(sent, brief=each).columns) for each in (False, True))
     assert {len(column) for column in full} == {1000}
     assert [field for field, column in zip(FIELDS, brief, strict=True) if len(column) == 1000] == ["id", "name"]
 
 
-def test_only_changed_columns_travel() -> None:
+def test_only_changed_columns_are_sent() -> None:
     before = a_row(1, 1)
     after = replace(before, state=JobState.RUNNING, reason=None, started_at=Millis(NOON + 1), version=9)
     columns = changed_columns(before, after)
@@ -86,14 +86,14 @@ def test_only_changed_columns_travel() -> None:
     assert with_changes(before, decoded) == after
 
 
-def test_columns_that_an_older_engine_does_not_know_have_their_defaults() -> None:
+def test_columns_missing_in_an_older_engine_have_their_defaults() -> None:
     page = page_of([a_row(1), a_row(2)])
     columns = list(msgspec.structs.astuple(page.columns))[:-2]
     older = msgspec.msgpack.encode({"type": "page", "columns": columns, "reasons": page.reasons})
     assert list(rows_of(msgspec.msgpack.decode(older, type=JobsPage))) == [a_row(1), a_row(2)]
 
 
-def test_who_cannot_be_told_the_changes_is_told_to_subscribe_again() -> None:
+def test_a_client_that_missed_changes_is_told_to_subscribe_again() -> None:
     told = msgspec.msgpack.decode(msgspec.msgpack.encode(start_over(7)), type=Update)
     assert (told.version, told.resync, list(rows_of(told.new))) == (7, True, [])
 
@@ -114,7 +114,7 @@ def test_rows_that_one_frame_cannot_hold_are_divided_and_others_are_one_page(bri
 
 
 @pytest.mark.req("PF-10")
-def test_a_client_that_does_not_ask_for_brief_pages_gets_whole_ones() -> None:
+def test_a_client_that_does_not_request_brief_pages_gets_full_ones() -> None:
     nothing = msgspec.msgpack.encode({})
     assert not msgspec.msgpack.decode(nothing, type=SubscribeArgs).brief
     assert not msgspec.msgpack.decode(nothing, type=JobsArgs).brief
@@ -133,7 +133,7 @@ def test_a_client_that_does_not_ask_for_brief_pages_gets_whole_ones() -> None:
         (SetTimeLimitArgs(4, WantedLimit(60)), {"job": 4, "limit": {"seconds": 60, "beside": False}}),
     ],
 )
-def test_arguments_that_nobody_set_are_not_sent(arguments: msgspec.Struct, sent: dict[str, object]) -> None:
+def test_unset_arguments_are_not_sent(arguments: msgspec.Struct, sent: dict[str, object]) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(arguments)) == sent
 
 
@@ -155,7 +155,7 @@ def test_records_are_sent_in_as_few_pieces_as_their_size_allows() -> None:
 
 
 @pytest.mark.req("PF-10")
-def test_a_client_that_does_not_ask_for_empty_changes_gets_none() -> None:
+def test_a_client_that_does_not_request_empty_changes_gets_none() -> None:
     assert not msgspec.msgpack.decode(msgspec.msgpack.encode({}), type=SubscribeArgs).anything
 
 

@@ -105,7 +105,7 @@ class Stage:
 
 @pytest.mark.req("TR-11")
 @pytest.mark.parametrize("operation", ACTING)
-def test_every_act_leaves_its_event(engine: ServedEngine, operation: str) -> None:
+def test_every_action_writes_its_event(engine: ServedEngine, operation: str) -> None:
     with engine.client() as client, engine.client() as reader:
         job = Stage(engine, client).job_for(operation)
         before = SystemClock().now()
@@ -118,7 +118,7 @@ def test_every_act_leaves_its_event(engine: ServedEngine, operation: str) -> Non
 
 
 @pytest.mark.req("TR-11")
-def test_what_only_reads_leaves_none(engine: ServedEngine) -> None:
+def test_read_operations_write_no_event(engine: ServedEngine) -> None:
     with engine.client() as client, engine.client() as reader:
         job = Stage(engine, client).first
         before = events(reader)
@@ -130,7 +130,7 @@ def test_what_only_reads_leaves_none(engine: ServedEngine) -> None:
 
 
 @pytest.mark.req("TR-11")
-def test_a_shell_that_is_asked_for_twice_is_told_twice(engine: ServedEngine) -> None:
+def test_a_shell_opened_twice_writes_two_events(engine: ServedEngine) -> None:
     """Two people stand in the container, whatever ids they gave their requests."""
     with engine.client() as client, engine.client() as other, engine.client() as reader:
         job = Stage(engine, client).first

@@ -38,7 +38,7 @@ def first_come_first_served(folder: Path, backfill: str) -> str:
 
 @pytest.mark.req("SC-12")
 @pytest.mark.parametrize("backfill", ["easy", "off"])
-async def test_a_shown_bound_is_kept_or_its_cause_is_named(backfill: str, tmp_path: Path) -> None:
+async def test_a_shown_bound_is_met_or_its_cause_is_named(backfill: str, tmp_path: Path) -> None:
     demo = await open_demo(first_come_first_served(tmp_path, backfill), 1, going=False)
     shown: dict[JobId, Forecast] = {}
     moved = 0
@@ -64,7 +64,7 @@ async def test_a_shown_bound_is_kept_or_its_cause_is_named(backfill: str, tmp_pa
 
 
 @pytest.mark.req("SC-12", "TR-03")
-async def test_causes_name_no_job_that_the_asker_may_not_see() -> None:
+async def test_causes_name_no_job_hidden_from_the_user() -> None:
     demo = await open_demo("campus", 1, going=False)
     rows = [row for row in await demo.backend.jobs() if row.queued]
     own, other = next(row for row in rows if row.user == "erin"), next(row for row in rows if row.user != "erin")

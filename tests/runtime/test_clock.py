@@ -39,7 +39,7 @@ def test_follows_an_undisturbed_wall_clock() -> None:
 
 @pytest.mark.req("TR-03")
 @pytest.mark.parametrize("jump", [-10 * HOUR, -HOUR, HOUR, 24 * HOUR])
-def test_a_jump_shortens_no_hold_and_turns_no_time_back(jump: int) -> None:
+def test_a_clock_jump_shortens_no_hold_and_never_moves_time_back(jump: int) -> None:
     machine = Machine()
     clock = machine.clock()
     before = clock.now()
@@ -54,7 +54,7 @@ def test_a_jump_shortens_no_hold_and_turns_no_time_back(jump: int) -> None:
 
 
 @pytest.mark.req("TR-03")
-def test_a_jump_is_told_and_made_up_for_slowly() -> None:
+def test_a_clock_jump_is_reported_and_corrected_slowly() -> None:
     machine = Machine()
     clock = machine.clock()
     machine.wall += 2000 * MILLI
@@ -67,7 +67,7 @@ def test_a_jump_is_told_and_made_up_for_slowly() -> None:
     assert clock.offset_millis() == 0
 
 
-def test_a_suspended_machine_wakes_up_at_the_right_time() -> None:
+def test_a_machine_resumed_from_suspend_has_the_right_time() -> None:
     machine = Machine()
     clock = machine.clock()
     machine.passes(8 * HOUR)  # the boot clock counts it
@@ -80,7 +80,7 @@ def test_begins_no_earlier_than_the_journal_ended() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, HOUR), st.integers(-1000 * HOUR, 1000 * HOUR)), max_size=30))
-def test_never_decreases_whatever_the_wall_does(steps: list[tuple[int, int]]) -> None:
+def test_never_decreases_for_any_wall_clock(steps: list[tuple[int, int]]) -> None:
     machine = Machine()
     clock = machine.clock()
     last = clock.now()
@@ -105,7 +105,7 @@ async def test_waiting_for_the_past_returns_at_once() -> None:
         await clock.wait_until(Millis(clock.now() + 2))
 
 
-async def test_a_virtual_clock_wakes_in_order_of_moment_then_of_arrival() -> None:
+async def test_a_virtual_clock_wakes_sleepers_in_order_of_time_then_of_arrival() -> None:
     clock = VirtualClock(Millis(100))
     woken: list[str] = []
 
@@ -126,7 +126,7 @@ async def test_a_virtual_clock_wakes_in_order_of_moment_then_of_arrival() -> Non
     assert clock.now() == 699
 
 
-async def test_a_virtual_clock_forgets_who_no_longer_waits() -> None:
+async def test_a_virtual_clock_drops_cancelled_sleepers() -> None:
     clock = VirtualClock()
     async with asyncio.TaskGroup() as tasks:
         gone = tasks.create_task(clock.wait_until(Millis(10)))
@@ -140,7 +140,7 @@ async def test_a_virtual_clock_forgets_who_no_longer_waits() -> None:
     assert clock.next_wait() is None
 
 
-def test_virtual_time_does_not_go_back() -> None:
+def test_virtual_time_never_decreases() -> None:
     with pytest.raises(ValueError, match="back"):
         VirtualClock().advance(-1)
 

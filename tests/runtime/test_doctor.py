@@ -63,7 +63,9 @@ def install_nft(folder: Path) -> None:
 
 
 @pytest.mark.req("UI-44", "LA-10")
-def test_an_ordinary_users_networks_need_a_program_and_a_tunnel_to_lead_outward(around, tmp_path: Path) -> None:
+def test_an_ordinary_users_networks_need_a_program_and_a_tunnel_for_outgoing_connections(
+    around, tmp_path: Path
+) -> None:
     here = Answer(Outcome.ANSWERED, 0, "1.2.0")
     (no_rules,) = containers.outward(around())
     assert "nftables is not installed" in no_rules.found
@@ -91,7 +93,7 @@ def test_roots_networks_need_a_machine_that_forwards(around, tmp_path: Path) -> 
 
 
 @pytest.mark.req("UI-44")
-def test_everything_on_this_machine_in_sentences(tmp_path: Path) -> None:
+def test_every_check_of_this_machine_is_a_sentence(tmp_path: Path) -> None:
     env = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "HOME": str(tmp_path)}
     found = findings(socket=tmp_path / "engine.sock", state_folder=tmp_path / "state", env=env)
     subjects = [finding.subject for finding in found]
@@ -128,7 +130,7 @@ def test_a_check_that_fails_is_a_finding(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.req("UI-44")
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts as root")
-def test_an_overlay_is_really_mounted_and_gone_again() -> None:
+def test_an_overlay_is_actually_mounted_and_unmounted_again() -> None:
     with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as folder:
         state = Path(folder) / "with, comma:colon/state"
         state.parent.mkdir()
@@ -160,7 +162,9 @@ def test_bubblewrap_installed_but_forbidden(around) -> None:
         ("user/max_user_namespaces", "0", "user.max_user_namespaces=15000"),
     ],
 )
-def test_namespaces_and_who_forbids_them(around, machine_root, sysctl: str, value: str, mends: str) -> None:
+def test_namespaces_and_the_setting_that_forbids_them(
+    around, machine_root, sysctl: str, value: str, mends: str
+) -> None:
     root = machine_root({f"proc/sys/{sysctl}": f"{value}\n"})
     (finding,) = containers.namespaces(around(root=root))
     assert finding.level is Level.MISSING

@@ -73,7 +73,7 @@ def free_cpus(row: JobRow) -> int:
     return row.reason.nearest[0].free
 
 
-async def test_a_reason_that_changes_for_many_comes_in_pieces(host: PlanningHost) -> None:
+async def test_a_reason_that_changes_for_many_jobs_is_sent_in_several_pages(host: PlanningHost) -> None:
     """And what has really happened does not wait for them."""
     jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
@@ -106,7 +106,7 @@ def _take(told: dict[JobId, JobRow], change: JobsChange) -> None:
 
 
 @pytest.mark.req("TR-13")
-async def test_those_who_see_everything_share_what_changes(host: PlanningHost) -> None:
+async def test_subscribers_with_full_access_share_the_encoded_changes(host: PlanningHost) -> None:
     """They hold no rows of their own, and whatever they miss is worked out and encoded once."""
     jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
@@ -124,7 +124,7 @@ async def test_those_who_see_everything_share_what_changes(host: PlanningHost) -
 
 @pytest.mark.req("TR-13")
 @pytest.mark.parametrize("seed", range(20))
-async def test_however_late_one_looks_the_rows_are_as_they_are(host: PlanningHost, seed: int) -> None:
+async def test_a_late_subscriber_gets_the_current_rows(host: PlanningHost, seed: int) -> None:
     chance = random.Random(seed)
     jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
@@ -158,7 +158,7 @@ async def test_a_list_is_exact_at_once(host: PlanningHost) -> None:
     assert {free_cpus(row) for row in jobs.rows(ADMIN) if 1 < row.id < 12} == {1}
 
 
-async def test_a_held_row_says_so_whatever_the_plan(host: PlanningHost) -> None:
+async def test_a_held_job_is_shown_as_held_whatever_the_plan(host: PlanningHost) -> None:
     jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     await host.happens(submitted(2, cpus=8), events.JobHeld(JobId(2), "ann"))
     assert jobs.rows(ADMIN)[-1].reason == Held("ann", NOON)
@@ -186,7 +186,7 @@ async def test_the_first_page_is_as_small_as_a_screen_and_counts_all(host: Plann
     assert [row.id for page in rest for row in rows_of(page)] == list(range(6, 41))
 
 
-async def test_who_wants_to_know_of_anything_is_told_of_what_changes_no_row(host: PlanningHost) -> None:
+async def test_a_subscriber_to_all_changes_is_informed_of_changes_outside_the_rows(host: PlanningHost) -> None:
     feed = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     curious, other = feed.subscribe(ADMIN, anything=True), feed.subscribe(ADMIN)
     await host.happens(events.ReservationEnded("course"))
@@ -197,7 +197,7 @@ async def test_who_wants_to_know_of_anything_is_told_of_what_changes_no_row(host
     assert other.seen is None
 
 
-async def test_encoded_pages_are_kept_until_a_row_changes_for_brief_askers_and_others(host: PlanningHost) -> None:
+async def test_encoded_pages_are_cached_until_a_row_changes_in_brief_and_full_form(host: PlanningHost) -> None:
     await host.happens(submitted(2, cpus=1))
     feed = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     brief, full = feed.live_pages(ADMIN, brief=True), feed.live_pages(ADMIN)
@@ -210,7 +210,7 @@ async def test_encoded_pages_are_kept_until_a_row_changes_for_brief_askers_and_o
 
 
 @pytest.mark.req("UI-01")
-async def test_a_row_tells_the_start_that_the_plan_promises_as_long_as_it_does(host: PlanningHost) -> None:
+async def test_a_row_shows_the_planned_start_while_the_plan_has_it(host: PlanningHost) -> None:
     await host.happens(submitted(1), placed(1, 8), events.ReplicaStarted(JobId(1), 1, 0), submitted(2), submitted(3))
     feed = JobFeed(host)
     first, second, third = feed.rows(ADMIN)

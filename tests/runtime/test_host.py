@@ -39,7 +39,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 @pytest.mark.req("TR-01")
-async def test_what_containers_depend_on_is_on_the_disk_first(world: World) -> None:
+async def test_events_are_on_the_disk_before_containers_start(world: World) -> None:
     job = await world.run(a_spec())
     world.executor.end(job)
     await eventually(lambda: world.executor.of(RemoveContainer))
@@ -54,7 +54,7 @@ async def test_what_containers_depend_on_is_on_the_disk_first(world: World) -> N
 
 
 @pytest.mark.req("JT-21")
-async def test_a_time_limit_asks_then_kills(world: World) -> None:
+async def test_a_time_limit_terminates_then_kills(world: World) -> None:
     job = await world.run(a_spec(time_limit_seconds=600, grace_seconds=30))
     await world.pass_time(600 * SECOND - 1)
     assert world.executor.of(SignalReplica) == []
@@ -67,7 +67,7 @@ async def test_a_time_limit_asks_then_kills(world: World) -> None:
 
 
 @pytest.mark.req("JT-40")
-async def test_a_hold_ends_by_itself_and_the_job_leaves_an_hour_after_its_end(world: World) -> None:
+async def test_a_hold_ends_by_itself_and_the_job_is_archived_an_hour_after_its_end(world: World) -> None:
     job = await world.run(a_spec(terminal=True))
     world.executor.end(job, code=3)
     await eventually(lambda: world.state(job) == "error")
@@ -94,7 +94,7 @@ async def test_all_jobs_of_a_submission_wait_for_the_disk_once(world: World) -> 
 
 
 @pytest.mark.req("TR-03", "TR-01")
-async def test_a_refused_submission_leaves_nothing_and_the_journal_is_watched_until_it_works(world: World) -> None:
+async def test_a_refused_submission_writes_no_event_and_the_journal_is_checked_until_it_works(world: World) -> None:
     world.journal.refusing |= {"append", "probe"}
     before = msgspec.msgpack.encode(world.host.machine.state)
     with pytest.raises(StoreError, match="full"):
@@ -137,7 +137,7 @@ async def test_accounting_that_was_refused_is_repeated(world: World) -> None:
 
 
 @pytest.mark.req("TR-03")
-async def test_who_waits_behind_a_refusal_shares_it(world: World) -> None:
+async def test_requests_queued_behind_a_refused_write_are_refused_too(world: World) -> None:
     """A locked journal takes seconds to say so; one after the other, the last would wait for minutes."""
     await world.idle()
     world.journal.refusing |= {"append", "probe"}
@@ -152,7 +152,7 @@ async def test_who_waits_behind_a_refusal_shares_it(world: World) -> None:
 
 
 @pytest.mark.req("TR-01", "TR-09")
-async def test_an_asker_that_goes_away_leaves_journal_and_state_together(world: World) -> None:
+async def test_a_cancelled_request_leaves_journal_and_state_consistent(world: World) -> None:
     await world.idle()
     for turns in range(40):
         asking = asyncio.ensure_future(world.submit(a_spec(f"job-{turns}", hold=True)))  # noqa: TID251 - held here
@@ -169,7 +169,7 @@ async def test_an_asker_that_goes_away_leaves_journal_and_state_together(world: 
 
 
 @pytest.mark.req("TR-01")
-async def test_a_snapshot_comes_every_ten_thousand_events_and_at_stop(tmp_path: Path) -> None:
+async def test_a_snapshot_is_written_every_ten_thousand_events_and_at_stop(tmp_path: Path) -> None:
     world = World(tmp_path, check_invariants=False)
     await world.begin()
     await world.idle()
@@ -213,7 +213,7 @@ async def _live_a_little(world: World, chance: random.Random, name: str) -> None
     await world.pass_time(chance.choice([1, SECOND, MINUTE, HOUR]))
 
 
-async def test_a_damaged_snapshot_costs_time_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_damaged_snapshot_loses_no_data(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.begin()
     await world.run(a_spec())
@@ -251,7 +251,7 @@ async def test_events_older_than_the_history_kept_are_archived_once_a_day(tmp_pa
     await world.stop()
 
 
-async def test_an_archive_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
+async def test_an_archive_that_cannot_be_written_is_reported_and_the_engine_continues(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.begin()
     await world.idle()
@@ -269,7 +269,7 @@ async def test_an_archive_that_cannot_be_written_is_told_and_stops_nothing(tmp_p
 
 
 @pytest.mark.req("TR-02")
-async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, monkeypatch, capfd) -> None:
+async def test_violated_invariants_stop_all_scheduling_and_are_reported(tmp_path: Path, monkeypatch, capfd) -> None:
     world = World(tmp_path)
     await world.begin()
     running = await world.run(a_spec())
@@ -301,7 +301,7 @@ async def test_broken_promises_end_all_deciding_and_are_told(tmp_path: Path, mon
     await world.stop()
 
 
-async def test_an_event_that_cannot_be_applied_ends_all_deciding_too(world: World, capfd) -> None:
+async def test_an_event_that_cannot_be_applied_stops_all_scheduling_too(world: World, capfd) -> None:
     await world.host.act(lambda *_: [events.JobReleased(JobId(99))], BY_ANN)
     assert isinstance(await world.submit(a_spec("more")), Refusal)
     assert "KeyError" in capfd.readouterr().err
@@ -332,7 +332,7 @@ class MachineTime:
 @pytest.mark.parametrize(
     ("jump", "told"), [(5 * HOUR, "5 h ahead of the engine's"), (-5 * HOUR, "back to 5 h behind the engine's")]
 )
-async def test_a_jump_of_the_clock_is_told_and_neither_ends_nor_lengthens_a_hold(
+async def test_a_clock_jump_is_reported_and_neither_ends_nor_extends_a_hold(
     tmp_path: Path, jump: int, told: str
 ) -> None:
     time = MachineTime()

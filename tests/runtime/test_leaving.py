@@ -48,26 +48,26 @@ except SystemExit:
 
 @pytest.mark.req("UI-50")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_deadly_signal_is_an_exit_after_which_nobody_takes_the_screen_again(number: signal.Signals) -> None:
+def test_a_fatal_signal_exits_and_the_screen_is_not_used_again(number: signal.Signals) -> None:
     program = PROGRAM.format(number=int(number))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "tidied\n", "")
 
 
 @pytest.mark.req("UI-50")
-def test_an_exit_that_is_lost_comes_again() -> None:
+def test_a_suppressed_exit_is_raised_again() -> None:
     done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 128 + signal.SIGTERM
     assert "Exception ignored" in done.stderr
 
 
 @pytest.mark.req("UI-50")
-def test_it_comes_again_also_where_it_left_a_part_that_leaves_politely_by_itself() -> None:
+def test_an_exit_is_raised_again_after_a_part_that_shut_down_by_itself() -> None:
     done = subprocess.run([sys.executable, "-c", LOST_INSIDE], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 128 + signal.SIGTERM
 
 
-def test_afterwards_signals_mean_what_they_did() -> None:
+def test_signal_handlers_are_restored_afterwards() -> None:
     from cockpit.runtime.leaving import DEADLY, leaving_politely
 
     before = [signal.getsignal(number) for number in DEADLY]

@@ -13,10 +13,10 @@ pytestmark = pytest.mark.req("JT-40")
 
 
 @pytest.mark.parametrize("size", [MIB, 56 * MIB + 190_000, 57 * MIB - 1, 12 * 1024 * MIB + 1])
-def test_the_job_and_its_log_tell_the_same_size(size: int) -> None:
+def test_the_job_and_its_log_report_the_same_size(size: int) -> None:
     assert units.memory(mib_of(size)) == units.size(size)
 
 
 @pytest.mark.parametrize(("size", "mib"), [(0, 0), (1, 1), (MIB - 1, 1)])
-def test_a_little_that_is_left_out_is_not_nothing(size: int, mib: int) -> None:
+def test_a_small_omitted_part_is_not_reported_as_zero(size: int, mib: int) -> None:
     assert mib_of(size) == mib

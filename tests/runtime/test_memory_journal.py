@@ -52,7 +52,7 @@ async def test_loads_what_the_events_add_up_to() -> None:
     assert await journal.load() == (machine.state, 6)
 
 
-async def test_forgets_old_events_but_never_what_no_snapshot_holds() -> None:
+async def test_drops_old_events_but_none_missing_from_the_snapshots() -> None:
     journal = MemoryJournal(events_kept=3)
     machine = await filled(journal, 10)
     assert len(await journal.events(job=None, after=-1, limit=99)) == 10
@@ -79,7 +79,7 @@ async def test_finds_events_from_either_end(job: int | None, after: int, limit: 
     assert [each.seq for each in await journal.events(job=job, after=after, limit=limit)] == found
 
 
-async def test_remembers_ended_jobs_newest_first_and_by_user_up_to_its_bound() -> None:
+async def test_stores_ended_jobs_newest_first_and_by_user_up_to_its_bound() -> None:
     journal = MemoryJournal(ended_kept=3)
     await journal.record_ended([an_ended_job(1), an_ended_job(2, BOB), an_ended_job(3), an_ended_job(4)])
     assert await journal.ended_job(JobId(1)) is None

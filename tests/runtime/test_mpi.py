@@ -23,7 +23,9 @@ from cockpit.runtime.mpi import found_mpi
         ({}, None),
     ],
 )
-def test_mpirun_leads_to_the_program_that_it_is(tmp_path: Path, links: dict[str, str], found: str | None) -> None:
+def test_mpirun_is_identified_by_the_program_behind_its_links(
+    tmp_path: Path, links: dict[str, str], found: str | None
+) -> None:
     for place, target in links.items():
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).symlink_to(target)

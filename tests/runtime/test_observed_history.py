@@ -25,7 +25,7 @@ def at(minutes: int) -> Millis:
 
 
 @pytest.mark.req("UI-11")
-def test_who_connects_again_knows_what_was_seen_and_when_nobody_looked(tmp_path: Path) -> None:
+def test_a_new_connection_has_the_observed_history_and_its_gaps(tmp_path: Path) -> None:
     first = ObservedHistory(tmp_path / "lab.jsonl", "Slurm")
     first.note([(JOB, BEHIND)], [], at(0))
     first.note([(JOB, BEHIND)], [(at(1), JobReleased(JobId(8)))], at(2))
@@ -40,7 +40,7 @@ def test_who_connects_again_knows_what_was_seen_and_when_nobody_looked(tmp_path:
     assert [each.actor for each in second.events([JOB], after=1)] == ["Slurm"]
 
 
-def test_of_several_cockpits_one_writes_and_the_others_read(tmp_path: Path) -> None:
+def test_one_of_several_cockpits_writes_the_history_and_the_others_read_it(tmp_path: Path) -> None:
     path = tmp_path / "lab.jsonl"
     writer, reader = ObservedHistory(path, "Slurm"), ObservedHistory(path, "Slurm")
     writer.note([(JOB, BEHIND)], [], at(0))
@@ -53,7 +53,9 @@ def test_of_several_cockpits_one_writes_and_the_others_read(tmp_path: Path) -> N
     assert [each.reason for each in ObservedHistory(path, "Slurm").waited([JOB], at(2))] == [BEHIND, BUSY, BEHIND]
 
 
-def test_the_file_is_bounded_and_keeps_what_is_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_file_is_bounded_and_keeps_the_newest_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(observed_history, "MOST_BYTES", 4000)
     path = tmp_path / "lab.jsonl"
     kept = ObservedHistory(path, "Slurm")
@@ -64,7 +66,7 @@ def test_the_file_is_bounded_and_keeps_what_is_newest(tmp_path: Path, monkeypatc
     assert kept.waited([JobId(199)], at(200)) == (Waited(at(199), BEHIND),)
 
 
-def test_a_damaged_line_or_a_place_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> None:
+def test_a_damaged_line_or_a_read_only_folder_loses_no_other_line(tmp_path: Path) -> None:
     path = tmp_path / "lab.jsonl"
     ObservedHistory(path, "Slurm").note([(JOB, BEHIND)], [], at(0))
     with path.open("ab") as file:

@@ -28,7 +28,7 @@ def those_left(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
-def test_what_was_last_written_long_ago_is_old(tmp_path: Path) -> None:
+def test_a_log_last_written_long_ago_is_old(tmp_path: Path) -> None:
     logs_of(tmp_path, 1, 400, 390)
     logs_of(tmp_path, 2, 400, 3)
     (tmp_path / "notes").mkdir()
@@ -36,7 +36,7 @@ def test_what_was_last_written_long_ago_is_old(tmp_path: Path) -> None:
     assert old_logs(tmp_path / "none", NOW) == []
 
 
-async def test_each_day_they_are_removed_but_for_those_of_jobs_that_live(tmp_path: Path) -> None:
+async def test_old_logs_are_removed_daily_except_those_of_current_jobs(tmp_path: Path) -> None:
     logs_of(tmp_path, 1, 400)
     logs_of(tmp_path, 2, 400)
     logs_of(tmp_path, 3, 364)

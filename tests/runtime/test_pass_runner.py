@@ -108,7 +108,7 @@ async def test_a_job_starts_when_a_reservation_is_over(world: World) -> None:
 
 
 @pytest.mark.req("SC-02")
-async def test_usage_is_gone_over_by_the_clock(world: World) -> None:
+async def test_usage_decays_by_the_clock(world: World) -> None:
     rules = Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR, calc_period_seconds=60))
     await world.host.act(lambda _machine, _now: [events.ClusterConfigured(rules)], SYSTEM)
     await world.run(a_spec())

@@ -55,7 +55,7 @@ def interface(root: Path, name: str, state: str, *, hardware: bool = True) -> No
 
 
 @pytest.mark.req("EL-11")
-def test_an_interface_that_worked_and_does_not_any_more_is_a_fault(tmp_path: Path) -> None:
+def test_a_network_interface_that_stopped_working_is_a_fault(tmp_path: Path) -> None:
     for name, state, hardware in (("eth0", "up", True), ("eth1", "down", True), ("veth7", "up", False)):
         interface(tmp_path, name, state, hardware=hardware)
     interface(tmp_path, "bond0", "up", hardware=False)
@@ -77,7 +77,7 @@ def test_an_interface_that_worked_and_does_not_any_more_is_a_fault(tmp_path: Pat
 
 
 @pytest.mark.req("EL-11")
-def test_a_card_that_does_not_answer_is_its_nodes_fault_alone(tmp_path: Path) -> None:
+def test_an_unresponsive_card_is_a_fault_of_its_node_only(tmp_path: Path) -> None:
     whole = Node(name=NodeName("n2"), cpus=8, memory_mib=8192)
     parts = [(NODE, PART), (whole, Allocation(1, whole.name, 1, 1))]
     machine = Node(name=NODE.name, cpus=8, memory_mib=8192, cards=CARDS[:1])
@@ -85,7 +85,7 @@ def test_a_card_that_does_not_answer_is_its_nodes_fault_alone(tmp_path: Path) ->
 
 
 @pytest.mark.req("EL-13")
-def test_its_owner_is_written_to_and_a_command_is_told(tmp_path: Path) -> None:
+def test_the_owner_gets_an_email_and_the_alert_command_its_input(tmp_path: Path) -> None:
     mail, line = tmp_path / "mail", tmp_path / "line"
     alerts = Alerts("lab\nBcc: all@example.org", f"tee {mail}", f"tee {line}")
     asyncio.run(alerts.tell(job(), FELL))
@@ -101,7 +101,7 @@ def test_its_owner_is_written_to_and_a_command_is_told(tmp_path: Path) -> None:
     ("command", "why"),
     [("/no/such/program", "cannot be run: No such file or directory"), ("false", "ended with 1")],
 )
-def test_what_fails_stands_in_the_log(capfd: pytest.CaptureFixture[str], command: str, why: str) -> None:
+def test_failed_notifications_are_logged(capfd: pytest.CaptureFixture[str], command: str, why: str) -> None:
     asyncio.run(Alerts("lab", "", command).tell(job(), FELL))
     assert capfd.readouterr().err.strip() == f"cockpit engine: the alert about job {job().id}: {command} {why}"
 
@@ -126,7 +126,7 @@ async def in_pool(world: World) -> JobId:
 
 
 @pytest.mark.req("EL-11")
-async def test_every_period_its_node_is_looked_at_and_one_that_does_not_answer_has_a_fault(world: World) -> None:
+async def test_every_node_is_checked_periodically_and_an_unresponsive_one_has_a_fault(world: World) -> None:
     job = await in_pool(world)
     answers = threading.Event()
 
@@ -146,7 +146,7 @@ async def test_every_period_its_node_is_looked_at_and_one_that_does_not_answer_h
 
 
 @pytest.mark.req("EL-13")
-async def test_a_slow_line_is_in_the_journal_before_anybody_is_told(world: World) -> None:
+async def test_a_slow_iteration_is_in_the_journal_before_a_notification_is_sent(world: World) -> None:
     job = await in_pool(world)
     logs = world.folder / "logs"
     (logs / str(job)).mkdir(parents=True)

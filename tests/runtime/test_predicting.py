@@ -39,7 +39,7 @@ class Slow:
 
 
 @pytest.mark.req("SC-12", "TR-03")
-async def test_who_asks_after_somebody_who_gave_up_waits_for_that_ones_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_after_a_cancelled_one_waits_for_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow()
     monkeypatch.setattr(predicting, "outlook", slow)
     demo = await open_demo(FIXTURE, going=False)
@@ -59,7 +59,7 @@ async def test_who_asks_after_somebody_who_gave_up_waits_for_that_ones_thread(mo
 
 
 @pytest.mark.req("SC-12", "JT-60")
-async def test_starts_are_told_of_the_queued_jobs_that_the_asker_may_see_and_are_those_of_the_forecasts() -> None:
+async def test_starts_are_given_for_visible_queued_jobs_and_equal_the_forecasts() -> None:
     demo = await open_demo(FIXTURE, going=False)
     await demo.backend.submit(ALICE)
     await demo.elapse(6)
@@ -75,7 +75,7 @@ async def test_starts_are_told_of_the_queued_jobs_that_the_asker_may_see_and_are
 
 
 @pytest.mark.req("SC-12", "SC-13")
-async def test_a_defect_at_one_job_is_logged_and_told_there_and_all_others_have_their_answers(
+async def test_a_defect_in_one_forecast_is_logged_and_shown_and_does_not_affect_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo = await open_demo(FIXTURE, going=False)

@@ -33,7 +33,7 @@ def rules_of(served: ServedEngine) -> Any:
 
 
 @pytest.mark.req("SC-15", "UI-07")
-def test_the_file_says_them_too_so_that_the_next_start_changes_nothing(tmp_path: Path) -> None:
+def test_applied_weights_are_written_to_the_file_so_that_a_restart_keeps_them(tmp_path: Path) -> None:
     file = tmp_path / "cluster.toml"
     file.write_text("# mine\n[priority.weights]\nage = 1 # little\n")
     file.chmod(0o640)
@@ -49,7 +49,7 @@ def test_the_file_says_them_too_so_that_the_next_start_changes_nothing(tmp_path:
 
 
 @pytest.mark.req("SC-15", "UI-07")
-def test_where_the_file_cannot_be_written_it_is_told_with_what_comes_of_it(tmp_path: Path) -> None:
+def test_an_unwritable_weights_file_is_reported_with_the_consequence(tmp_path: Path) -> None:
     file = tmp_path / "cluster.toml"
     file.write_text("[priority]\nweights = { age = 1 }\n")
     with ServedEngine(tmp_path) as served:
@@ -61,6 +61,6 @@ def test_where_the_file_cannot_be_written_it_is_told_with_what_comes_of_it(tmp_p
     assert file.read_text() == "[priority]\nweights = { age = 1 }\n"
 
 
-def test_an_engine_without_a_file_says_nothing_of_one(tmp_path: Path) -> None:
+def test_an_engine_without_a_file_mentions_none(tmp_path: Path) -> None:
     with ServedEngine(tmp_path) as served:
         assert answered(served) == WeightsSet(CHOSEN)

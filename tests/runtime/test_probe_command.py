@@ -9,7 +9,7 @@ import pytest
 from cockpit.runtime.probe_command import LONGEST_ANSWER, Outcome, printable, probe_command
 
 
-def test_an_answer_with_its_code(tools) -> None:
+def test_a_command_returns_its_output_and_exit_code(tools) -> None:
     tools("tool", 'echo "hello $1"; echo trouble >&2; exit 3')
     answer = probe_command(("tool", "you; rm -rf $HOME"))
     assert (answer.outcome, answer.code, answer.ok) == (Outcome.ANSWERED, 3, False)
@@ -39,7 +39,7 @@ def test_a_hung_program_and_its_children_are_killed(tools, tmp_path: Path) -> No
     assert _hangs_up(life)
 
 
-def test_closing_its_output_does_not_save_a_hung_program(tools) -> None:
+def test_a_hung_program_with_closed_output_is_killed_too(tools) -> None:
     tools("tool", "exec sleep 1000 >&- 2>&-")
     assert probe_command(("tool",), seconds=0.3).outcome is Outcome.HUNG
 
@@ -51,7 +51,7 @@ def test_an_endless_answer_is_cut(tools) -> None:
     assert len(answer.text) == LONGEST_ANSWER
 
 
-def test_hostile_bytes_become_harmless(tools) -> None:
+def test_hostile_bytes_are_escaped(tools) -> None:
     tools("tool", r"printf '\033]0;title\007 \377 [bold]\n'")
     assert probe_command(("tool",)).first_line == "?]0;title? � [bold]"
     assert printable(" a\tb\n" + "x" * 100) == "a?b?" + "x" * 59

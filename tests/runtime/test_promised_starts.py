@@ -91,7 +91,7 @@ async def promised(tmp_path: Path) -> AsyncIterator[Promised]:
 
 
 @pytest.mark.req("SC-12")
-async def test_a_bound_that_was_shown_is_seen_to_move_though_nobody_asks(promised: Promised) -> None:
+async def test_a_changed_bound_is_recorded_without_a_request(promised: Promised) -> None:
     bound = await promised.ask()
     assert bound is not None
     await promised.extend()
@@ -107,7 +107,7 @@ async def test_a_bound_that_was_shown_is_seen_to_move_though_nobody_asks(promise
 
 
 @pytest.mark.req("SC-12", "TR-01")
-async def test_a_promise_and_its_moves_outlive_an_engine_that_is_killed(promised: Promised) -> None:
+async def test_a_promised_start_and_its_changes_survive_a_killed_engine(promised: Promised) -> None:
     bound = await promised.ask()
     await promised.extend()
     later = await promised.ask()
@@ -121,7 +121,7 @@ async def test_a_promise_and_its_moves_outlive_an_engine_that_is_killed(promised
 
 
 @pytest.mark.req("SC-12")
-async def test_a_bound_that_moved_before_the_new_engine_looked_is_told_with_what_was_promised(
+async def test_a_bound_that_changed_during_a_restart_is_reported_with_the_promised_one(
     promised: Promised,
 ) -> None:
     bound = await promised.ask()
@@ -135,7 +135,7 @@ async def test_a_bound_that_moved_before_the_new_engine_looked_is_told_with_what
 
 
 @pytest.mark.req("SC-12")
-async def test_what_does_not_move_is_written_once_and_looked_at_no_more(
+async def test_an_unchanged_promised_start_is_written_once_and_not_checked_again(
     promised: Promised, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
@@ -154,14 +154,14 @@ async def test_what_does_not_move_is_written_once_and_looked_at_no_more(
 
 
 @pytest.mark.req("SC-12")
-async def test_without_a_promise_nothing_is_looked_after(promised: Promised) -> None:
+async def test_without_a_promised_start_no_check_runs(promised: Promised) -> None:
     await promised.world.pass_time(HOUR // 2)
     assert not promised.world.host.reminded
     assert promised.writes() == 0
 
 
 @pytest.mark.req("SC-12")
-async def test_a_promise_is_forgotten_once_the_job_has_started(promised: Promised) -> None:
+async def test_a_promised_start_is_removed_once_the_job_has_started(promised: Promised) -> None:
     await promised.ask()
     promised.world.executor.end(promised.runs)
     await eventually(lambda: promised.world.state(promised.waits) == "running")
@@ -174,7 +174,7 @@ async def test_a_promise_is_forgotten_once_the_job_has_started(promised: Promise
 
 
 @pytest.mark.req("SC-12", "TR-01")
-async def test_a_store_that_refuses_costs_no_answer_and_gets_the_promise_later(promised: Promised) -> None:
+async def test_a_failed_write_loses_no_answer_and_the_promised_start_is_written_later(promised: Promised) -> None:
     promised.world.journal.refusing.add("save_promised_starts")
     bound = await promised.ask()
     assert bound is not None
@@ -186,7 +186,7 @@ async def test_a_store_that_refuses_costs_no_answer_and_gets_the_promise_later(p
 
 
 @pytest.mark.req("SC-12")
-async def test_a_promise_that_cannot_be_read_keeps_no_engine_from_starting(promised: Promised) -> None:
+async def test_an_unreadable_promised_start_does_not_prevent_the_engines_start(promised: Promised) -> None:
     bound = await promised.ask()
     await promised.world.crash()
     stored = sqlite3.connect(promised.folder / "journal.db")

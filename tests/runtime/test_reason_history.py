@@ -63,7 +63,7 @@ def test_only_another_kind_of_reason_is_a_change(reasons: dict[int, Reason]) -> 
 
 
 @pytest.mark.req("UI-03")
-def test_a_long_queue_is_looked_at_in_turns_and_not_too_often(
+def test_a_long_queue_is_examined_in_parts_and_at_a_bounded_rate(
     reasons: dict[int, Reason], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reason_history, "LOOKED_AT", 2)
@@ -76,7 +76,7 @@ def test_a_long_queue_is_looked_at_in_turns_and_not_too_often(
     assert seen == [[0, 1], [0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
 
 
-def test_what_is_kept_is_bounded(reasons: dict[int, Reason], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_of_reasons_is_bounded(reasons: dict[int, Reason], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reason_history, "CHANGES_KEPT", 3)
     monkeypatch.setattr(reason_history, "SPARE", 1)
     history, waiting = ReasonHistory(), queue([1, 2, 3])

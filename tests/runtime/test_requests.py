@@ -54,12 +54,12 @@ def jobs(client: RawClient) -> int:
     return int(msgspec.msgpack.decode(client.ask("status").ok)["jobs"])
 
 
-def test_every_act_is_among_those_that_happen_once() -> None:
+def test_every_action_is_executed_once_per_request_id() -> None:
     assert {*OPERATIONS, SHELL} - ONCE == {*READING, SHELL, "stop"}
 
 
 @pytest.mark.parametrize("operation", sorted(ONCE))
-def test_a_repeat_of_any_act_is_answered_alike_and_leaves_no_further_event(
+def test_a_repeated_action_gets_the_same_answer_and_writes_no_second_event(
     engine: ServedEngine, client: RawClient, operation: str
 ) -> None:
     arguments = arguments_for(operation, Stage(engine, client).job_for(operation))
@@ -72,7 +72,7 @@ def test_a_repeat_of_any_act_is_answered_alike_and_leaves_no_further_event(
     assert [record for record in events(client) if record.request.endswith(":same")] == left
 
 
-def test_a_repeat_is_refused_as_it_was_at_first(client: RawClient) -> None:
+def test_a_repeat_of_a_refused_request_is_refused_alike(client: RawClient) -> None:
     (job,) = ids(client.ask("submit", HELD))
     first = client.ask("suspend", {"job": job}, "refused")
     missing = client.ask("hold", {"job": job + 1}, "missing")
@@ -85,7 +85,7 @@ def test_a_repeat_is_refused_as_it_was_at_first(client: RawClient) -> None:
     assert outcome(client, "refused").refusal == first.no
 
 
-def test_what_the_engine_cannot_do_just_now_may_be_repeated(
+def test_a_temporarily_refused_request_may_be_repeated(
     engine: ServedEngine, client: RawClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = engine.engine.host.journal
@@ -102,7 +102,7 @@ def test_what_the_engine_cannot_do_just_now_may_be_repeated(
     assert len(ids(client.ask("submit", HELD, "later"))) == 1
 
 
-def test_a_repeat_while_the_journal_cannot_be_read_is_told_that_it_is_not_known(
+def test_a_repeat_while_the_journal_is_unreadable_has_an_unknown_outcome(
     engine: ServedEngine, client: RawClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accepted = ids(client.ask("submit", HELD, "mine"))
@@ -155,7 +155,7 @@ def test_a_corrected_request_may_have_the_id_of_a_refused_one(client: RawClient)
     assert jobs(client) == 1
 
 
-def test_a_request_that_comes_in_many_times_at_once_is_done_once(engine: ServedEngine) -> None:
+def test_a_request_received_many_times_together_is_executed_once(engine: ServedEngine) -> None:
     clients = [engine.client() for _ in range(12)]
     body = msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "at once"})
     for each in clients:
@@ -166,7 +166,7 @@ def test_a_request_that_comes_in_many_times_at_once_is_done_once(engine: ServedE
         each.socket.close()
 
 
-def test_a_client_that_goes_away_finds_what_it_submitted(engine: ServedEngine) -> None:
+def test_a_disconnected_client_finds_the_job_it_submitted(engine: ServedEngine) -> None:
     with engine.client() as impatient:
         impatient.say(msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "gone"}))
     with engine.client() as client:
@@ -201,5 +201,5 @@ def test_the_outcome_of_a_request_that_is_being_decided_is_waited_for(engine: Se
         journal.append = append  # type: ignore[method-assign] # a slow disk
 
 
-def test_of_an_unknown_request_nothing_is_known(client: RawClient) -> None:
+def test_an_unknown_request_has_no_outcome(client: RawClient) -> None:
     assert outcome(client, "never") == RequestOutcome(known=False)

@@ -81,7 +81,9 @@ def test_random_bytes_in_a_frame_are_answered(engine: ServedEngine, witness: Raw
 @pytest.mark.req("TR-09")
 @fuzz
 @given(st.binary(min_size=1, max_size=100))
-def test_random_bytes_instead_of_frames_hurt_nobody(engine: ServedEngine, witness: RawClient, data: bytes) -> None:
+def test_random_bytes_instead_of_frames_affect_no_other_client(
+    engine: ServedEngine, witness: RawClient, data: bytes
+) -> None:
     with engine.client() as client:
         client.socket.sendall(data)
     assert witness.ask("status").no is None
@@ -120,7 +122,7 @@ def test_one_field_of_any_value_is_answered_without_a_defect(
 
 @pytest.mark.req("TR-09")
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e300])
-def test_no_time_out_bends_the_engines_clock(witness: RawClient, seconds: float) -> None:
+def test_no_timeout_value_changes_the_engines_clock(witness: RawClient, seconds: float) -> None:
     refused = witness.ask("wait", {"job": 1, "timeout_seconds": seconds}).no
     assert refused is not None
     assert "timeout_seconds" in refused.message
@@ -154,7 +156,7 @@ DEEP = b"\x91" * 1_000_000 + b"\xc0"
     ],
     ids=["empty", "deep", "deep args", "deep specs", "no UTF-8", "huge map", "huge array", "no msgpack", "huge text"],
 )
-def test_bodies_that_attack_the_decoder_are_refused(engine: ServedEngine, witness: RawClient, body: bytes) -> None:
+def test_hostile_message_bodies_are_refused(engine: ServedEngine, witness: RawClient, body: bytes) -> None:
     with engine.client() as client:
         client.say(body)
         refused = client.answer().no
@@ -173,7 +175,7 @@ def test_a_frame_that_is_too_long_ends_the_connection(engine: ServedEngine, witn
 
 
 @pytest.mark.req("TR-09")
-def test_the_longest_frame_is_taken(engine: ServedEngine, witness: RawClient) -> None:
+def test_the_longest_frame_is_accepted(engine: ServedEngine, witness: RawClient) -> None:
     with engine.client() as client:
         client.say(msgspec.msgpack.encode({"id": 1, "op": "jobs", "args": {"x": b"\0" * (MAX_FRAME - 100)}}))
         assert client.answer().no is None
@@ -181,7 +183,7 @@ def test_the_longest_frame_is_taken(engine: ServedEngine, witness: RawClient) ->
 
 @pytest.mark.req("TR-09")
 @pytest.mark.parametrize("part", [b"\0", struct.pack(">I", 100) + b"half", struct.pack(">I", 1 << 20)])
-def test_half_a_frame_is_given_up_in_time(hasty: ServedEngine, part: bytes) -> None:
+def test_an_incomplete_frame_times_out(hasty: ServedEngine, part: bytes) -> None:
     with hasty.client() as slow, hasty.client() as other:
         slow.socket.sendall(part)
         assert other.ask("status").no is None
@@ -191,7 +193,7 @@ def test_half_a_frame_is_given_up_in_time(hasty: ServedEngine, part: bytes) -> N
 
 
 @pytest.mark.req("TR-09")
-def test_a_drip_of_bytes_does_not_stretch_the_time(hasty: ServedEngine) -> None:
+def test_slowly_sent_bytes_do_not_extend_the_timeout(hasty: ServedEngine) -> None:
     """Each byte arrives soon after the one before; the whole frame does not."""
     with hasty.client() as slow:
         slow.socket.sendall(struct.pack(">I", 10_000))
@@ -203,7 +205,7 @@ def test_a_drip_of_bytes_does_not_stretch_the_time(hasty: ServedEngine) -> None:
 
 
 @pytest.mark.req("TR-09")
-def test_a_client_that_never_reads_is_dropped_and_costs_little(tmp_path: Any) -> None:
+def test_a_client_that_never_reads_is_disconnected_within_a_small_buffer(tmp_path: Any) -> None:
     """Large frames have all the time they need on a busy machine: only who takes nothing is dropped soon."""
     specs = [{**SPEC, "name": f"j{n}", "command": f"true {'x' * 20_000}", "hold": True} for n in range(700)]
     with ServedEngine(tmp_path, Bounds(frame_seconds=60, send_seconds=1)) as engine, engine.client() as other:
@@ -271,7 +273,7 @@ def test_many_requests_in_flight_are_all_answered(engine: ServedEngine, witness:
 
 
 @pytest.mark.req("TR-09")
-def test_waiting_requests_let_others_of_the_connection_pass(engine: ServedEngine) -> None:
+def test_waiting_requests_do_not_delay_others_of_the_connection(engine: ServedEngine) -> None:
     with engine.client() as client:
         held = {"specs": [{**SPEC, "name": "waits", "hold": True}]}
         (job,) = msgspec.msgpack.decode(client.ask("submit", held).ok)["ids"]
@@ -281,7 +283,7 @@ def test_waiting_requests_let_others_of_the_connection_pass(engine: ServedEngine
 
 
 @pytest.mark.req("TR-09")
-def test_large_requests_of_one_user_come_one_after_another(hasty: ServedEngine) -> None:
+def test_large_requests_of_one_user_are_handled_one_after_another(hasty: ServedEngine) -> None:
     """Not all of them lie in memory at once; and small ones are answered meanwhile."""
     with hasty.client() as first, hasty.client() as second, hasty.client() as other:
         first.socket.sendall(struct.pack(">I", 1 << 20))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.req("TR-04")
-async def test_its_address_is_gone_before_anybody_is_refused_there(
+async def test_the_socket_is_removed_before_any_connection_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is refused at an address that is there takes the engine for one that died, and starts another."""

@@ -16,7 +16,7 @@ def folder_of(path: Path) -> Path:
 
 
 @pytest.mark.req("TR-09")
-def test_a_made_folder_is_the_users_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_a_created_folder_is_private_whatever_the_umask(tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         assert trusted_socket_folder(folder_of(tmp_path / "deep/run"), os.getuid(), create=True)
@@ -31,7 +31,7 @@ def test_an_absent_folder_is_no_engine(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("TR-09")
-def test_impostors_are_refused(tmp_path: Path) -> None:
+def test_untrusted_socket_folders_are_refused(tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir(mode=0o700)
     link = tmp_path / "link"
@@ -48,7 +48,7 @@ def test_impostors_are_refused(tmp_path: Path) -> None:
         trusted_socket_folder(folder_of(real), os.getuid() + 1, create=False)
 
 
-def test_the_systems_folder_lets_everybody_in_but_nobody_write(tmp_path: Path) -> None:
+def test_the_system_folder_is_readable_by_all_and_writable_by_none(tmp_path: Path) -> None:
     assert trusted_socket_folder(folder_of(tmp_path / "run"), os.getuid(), create=True, shared=True)
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o755
     (tmp_path / "run").chmod(0o775)

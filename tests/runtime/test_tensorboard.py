@@ -55,7 +55,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
 
 
 @pytest.mark.req("JT-41")
-def test_it_shows_a_run_for_each_folder_and_ends_when_it_is_stopped(board: Board, runs: dict[str, str]) -> None:
+def test_tensorboard_shows_a_run_for_each_folder_and_ends_when_stopped(board: Board, runs: dict[str, str]) -> None:
     address = board.start(runs)
     assert address.startswith("http://127.0.0.1:")
     assert shown(address) == ["tune-0", "tune-1"]
@@ -77,7 +77,9 @@ def test_a_second_start_finds_the_first(board: Board, runs: dict[str, str], tmp_
 
 
 @pytest.mark.req("JT-41")
-def test_what_stands_in_the_way_is_said(board: Board, runs: dict[str, str], tmp_path: Path, monkeypatch) -> None:
+def test_an_obstacle_to_tensorboard_is_reported(
+    board: Board, runs: dict[str, str], tmp_path: Path, monkeypatch
+) -> None:
     with pytest.raises(CockpitError, match="None of the output folders can be read from here, such as /nowhere"):
         board.start({"a": "/nowhere/tune-0"})
     stand_in(tmp_path / "bin", "#!/bin/sh\necho cannot import numpy >&2\nexit 3\n")
@@ -98,7 +100,7 @@ def test_what_stands_in_the_way_is_said(board: Board, runs: dict[str, str], tmp_
 
 @pytest.mark.real
 @pytest.mark.req("JT-41")
-def test_the_real_one_takes_the_same_command_line(runs: dict[str, str], tmp_path: Path) -> None:
+def test_the_real_tensorboard_accepts_the_same_command_line(runs: dict[str, str], tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     subprocess.run([sys.executable, "-c", WRITES, runs["tune-0"], runs["tune-1"]], check=True, capture_output=True)
     board = Board(tmp_path / "boards" / "real")
@@ -110,7 +112,7 @@ def test_the_real_one_takes_the_same_command_line(runs: dict[str, str], tmp_path
 
 
 @pytest.mark.req("JT-41")
-def test_who_asks_for_one_that_never_ran_leaves_no_folder(tmp_path: Path) -> None:
+def test_a_query_without_a_running_tensorboard_creates_no_folder(tmp_path: Path) -> None:
     board = Board(tmp_path / "state/tensorboard/4711")
     assert board.address == ""
     assert not board.stop()

@@ -16,7 +16,7 @@ from tests.doubles.samples import NOW, job
 
 
 @pytest.mark.req("JT-48")
-async def test_a_worker_that_has_left_is_told_of_as_it_was() -> None:
+async def test_usage_of_a_worker_that_left_is_shown_unchanged() -> None:
     """And it is not asked for: its container is gone."""
     asked = []
 

@@ -43,7 +43,7 @@ def test_what_each_part_of_the_enforcement_implies(written, means) -> None:
 
 
 @pytest.mark.req("SC-10", "SC-13")
-def test_a_jobs_own_conditions_come_first_and_in_this_order() -> None:
+def test_a_jobs_own_conditions_are_checked_first_and_in_this_order() -> None:
     here = World(node("n1"))
     job = here.submit(begin_at=Millis(9000))
     after = (Dependency(DependencyKind.AFTER_ANY, JobId(7)), Dependency(DependencyKind.AFTER_OK, JobId(8)))

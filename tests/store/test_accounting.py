@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from cockpit.store.journal import SqliteJournal
 
 
-async def test_the_whole_job_comes_back(journal: SqliteJournal) -> None:
+async def test_a_recorded_job_is_read_back_completely(journal: SqliteJournal) -> None:
     await journal.record_ended([ended_job(1), ended_job(2, user="boris")])
     assert await journal.ended_job(JobId(1)) == ended_job(1)
     assert await journal.ended_job(JobId(2)) == ended_job(2, user="boris")
 
 
 @pytest.mark.parametrize("job", [0, -1, 7, 2**63, 10**30])
-async def test_an_unknown_job_is_none(journal: SqliteJournal, job: int) -> None:
+async def test_an_unknown_job_is_not_found(journal: SqliteJournal, job: int) -> None:
     assert await journal.ended_job(JobId(job)) is None
 
 
@@ -33,7 +33,7 @@ async def test_recording_twice_replaces(journal: SqliteJournal) -> None:
     assert await journal.ended_jobs(limit=10) == [ended_job(1, code=0)]
 
 
-async def test_jobs_come_newest_first(journal: SqliteJournal) -> None:
+async def test_jobs_are_listed_newest_first(journal: SqliteJournal) -> None:
     ends = {1: 50, 2: 70, 3: 10, 4: 70}
     await journal.record_ended(
         [ended_job(job, ended_at=T0 + end, user="anna" if job < 4 else "boris") for job, end in ends.items()]
@@ -44,7 +44,7 @@ async def test_jobs_come_newest_first(journal: SqliteJournal) -> None:
     assert await journal.ended_jobs(limit=-1) == []
 
 
-async def test_the_columns_add_up(journal: SqliteJournal, tmp_path: Path) -> None:
+async def test_the_columns_are_summed_correctly(journal: SqliteJournal, tmp_path: Path) -> None:
     await journal.record_ended([ended_job(5, ended_at=T0 + HOUR)])
     stored = sqlite3.connect(tmp_path / "journal.db")
     row = stored.execute(
@@ -55,7 +55,7 @@ async def test_the_columns_add_up(journal: SqliteJournal, tmp_path: Path) -> Non
     assert row == ("held-[bold]one", "anna", 1000, "error", "exit", T0, T0 + 10, T0 + HOUR, 3, 2, 8, 4096, 1000)
 
 
-async def test_a_job_that_never_ran_counts_what_it_asked_for(journal: SqliteJournal, tmp_path: Path) -> None:
+async def test_a_job_that_never_ran_records_its_request(journal: SqliteJournal, tmp_path: Path) -> None:
     job = msgspec.structs.replace(queued_job(6), state=JobState.STOPPED)
     await journal.record_ended([job])
     stored = sqlite3.connect(tmp_path / "journal.db")

@@ -58,22 +58,22 @@ async def test_old_events_move_to_a_file(full: SqliteJournal, tmp_path: Path) ->
     assert list(file.parent.iterdir()) == [file]
 
 
-async def test_never_beyond_what_every_snapshot_holds(full: SqliteJournal) -> None:
+async def test_no_event_missing_from_a_snapshot_is_archived(full: SqliteJournal) -> None:
     assert await full.archive(at_second(1000)) == 12
     assert await kept(full) == list(range(13, 21))
 
 
-async def test_nothing_old_nothing_moved(full: SqliteJournal, tmp_path: Path) -> None:
+async def test_without_old_events_none_is_archived(full: SqliteJournal, tmp_path: Path) -> None:
     assert await full.archive(at_second(1)) == 0
     assert not (tmp_path / "archive").exists()
 
 
-async def test_without_a_snapshot_nothing_is_moved(journal: SqliteJournal) -> None:
+async def test_without_a_snapshot_no_event_is_archived(journal: SqliteJournal) -> None:
     await journal.append(RECORDS, durable=True)
     assert await journal.archive(at_second(1000)) == 0
 
 
-async def test_numbers_go_on_when_all_events_are_archived(journal: SqliteJournal) -> None:
+async def test_event_numbers_continue_when_all_events_are_archived(journal: SqliteJournal) -> None:
     await journal.append(RECORDS, durable=True)
     await journal.snapshot(state_after(20), 20)
     assert await journal.archive(at_second(1000)) == 20
@@ -111,7 +111,7 @@ async def test_without_snapshots_the_archive_is_replayed(full: SqliteJournal) ->
 
 
 @pytest.mark.req("TR-03")
-async def test_a_needed_file_that_is_missing_or_damaged_is_told(full: SqliteJournal, tmp_path: Path) -> None:
+async def test_a_missing_or_damaged_archive_file_is_reported(full: SqliteJournal, tmp_path: Path) -> None:
     await full.archive(at_second(8))
     assert await full.load() == (state_after(20), 20), "with a snapshot, no file is needed"
     await full._database.fetch("DELETE FROM snapshots")
@@ -127,7 +127,7 @@ async def test_a_needed_file_that_is_missing_or_damaged_is_told(full: SqliteJour
 
 
 @pytest.mark.req("TR-01")
-async def test_a_crash_before_the_rows_go_loses_nothing(
+async def test_a_crash_before_the_rows_are_deleted_loses_no_event(
     full: SqliteJournal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is there, but the journal does not name it: the next run, with another end, replaces it."""
@@ -148,7 +148,7 @@ async def test_a_crash_before_the_rows_go_loses_nothing(
 
 
 @pytest.mark.req("TR-03")
-async def test_a_folder_that_cannot_be_made_moves_nothing(full: SqliteJournal, tmp_path: Path) -> None:
+async def test_an_archive_folder_that_cannot_be_created_moves_no_event(full: SqliteJournal, tmp_path: Path) -> None:
     (tmp_path / "archive").write_text("a file is in the way")
     with pytest.raises(StoreError, match="archive cannot be read or written"):
         await full.archive(at_second(8))

@@ -27,7 +27,7 @@ def contains(whole: object, part: object) -> bool:
 
 
 @pytest.mark.parametrize("line", GOLDEN, ids=lambda line: json.loads(line)["body"]["type"])
-def test_what_was_once_written_is_read_whole(line: bytes) -> None:
+def test_recorded_events_of_older_versions_are_read_completely(line: bytes) -> None:
     record = codec.from_line(line)
     assert contains(json.loads(msgspec.json.encode(record)), json.loads(line))
 
@@ -67,7 +67,7 @@ def test_an_event_version_of_the_future_is_refused() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"\xff\n", b'{"seq": 1}', b'{"seq": 1, "at"'])
-def test_a_damaged_line_is_a_sentence(line: bytes) -> None:
+def test_a_damaged_line_is_reported_in_one_sentence(line: bytes) -> None:
     with pytest.raises(StoreError, match="archived event cannot be read"):
         codec.from_line(line)
 
@@ -78,7 +78,7 @@ def test_text_that_is_not_unicode_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["\x1b]0;title\x07", "a\0b", "[bold]", "'; DROP TABLE events; --", "\u2028", "𝔘"])
-def test_hostile_text_comes_back_as_it_was(text: str) -> None:
+def test_hostile_text_is_read_back_unchanged(text: str) -> None:
     record = event(1, ShellOpened(JobId(1), rank=0, command=(text,)))
     row = codec.to_row(record)
     assert codec.from_row(row) == record

@@ -44,7 +44,7 @@ UNSHARE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-ro
 
 
 @pytest.mark.req("TR-01", "TR-03")
-def test_a_full_disk_is_told_and_left_again(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_writing_resumes_later(tmp_path: Path) -> None:
     if shutil.which("unshare") is None or subprocess.run([*UNSHARE, "true"], check=False).returncode != 0:
         pytest.skip("this machine gives no mount namespace to put a small disk in")
     told = json.loads(run([*UNSHARE, sys.executable, "-m", "tests.store.full_disk", tmp_path]))
@@ -56,7 +56,7 @@ def test_a_full_disk_is_told_and_left_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("TR-03")
-async def test_a_file_that_may_not_grow_keeps_what_it_has(journal: SqliteJournal) -> None:
+async def test_a_file_at_its_size_limit_keeps_its_events(journal: SqliteJournal) -> None:
     await journal.append([submitted(1)], durable=True)
     ((pages,),) = await journal._database.fetch("PRAGMA page_count")
     await journal._database.fetch(f"PRAGMA max_page_count = {pages}")
@@ -72,7 +72,7 @@ async def test_a_file_that_may_not_grow_keeps_what_it_has(journal: SqliteJournal
 
 
 @pytest.mark.req("TR-03")
-async def test_what_goes_on_has_room_of_its_own_that_submissions_do_not_get(
+async def test_events_of_running_jobs_have_reserved_space_that_submissions_cannot_use(
     journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await journal.append([submitted(1)], durable=True)
@@ -89,7 +89,7 @@ async def test_what_goes_on_has_room_of_its_own_that_submissions_do_not_get(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_the_systems_words_for_full(number: int, tmp_path: Path) -> None:
+def test_the_system_errors_that_mean_a_full_disk(number: int, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"journal.db is full.*Free some space"), store_errors(tmp_path / "journal.db"):
         raise OSError(number, os.strerror(number))
 
@@ -120,7 +120,7 @@ def locker(journal: SqliteJournal, tmp_path: Path) -> Iterator[subprocess.Popen[
 
 
 @pytest.mark.req("TR-03")
-async def test_a_lock_is_waited_for_then_told(journal: SqliteJournal, locker: subprocess.Popen[str]) -> None:
+async def test_a_lock_is_waited_for_then_reported(journal: SqliteJournal, locker: subprocess.Popen[str]) -> None:
     with pytest.raises(StoreError, match=r"journal.db is locked by another process.*fuser -v .*journal.db"):
         await journal.append([submitted(1)], durable=True, answer=KeptAnswer("r", b"a"))
     assert await seqs(journal) == [], "reading goes on"
@@ -142,7 +142,7 @@ def reachable() -> Iterator[Path]:
 
 
 @pytest.mark.req("TR-03")
-def test_a_read_only_folder_is_told_to_an_ordinary_user(reachable: Path) -> None:
+def test_a_read_only_folder_is_reported_to_an_ordinary_user(reachable: Path) -> None:
     old, new = reachable / "old", reachable / "new"
     old.mkdir()
     new.mkdir()
@@ -191,28 +191,28 @@ async def open_and_load(folder: Path) -> None:
 
 @pytest.mark.req("TR-03")
 @pytest.mark.parametrize("begin", [b"not a database at all", b"\0" * 100])
-async def test_a_damaged_head_is_told(closed: Path, begin: bytes) -> None:
+async def test_a_damaged_header_is_reported(closed: Path, begin: bytes) -> None:
     overwrite(closed, 0, begin)
     with pytest.raises(StoreError, match=DAMAGED):
         await open_journal(closed.parent)
 
 
 @pytest.mark.req("TR-03")
-async def test_damaged_pages_are_told_when_read(closed: Path) -> None:
+async def test_damaged_pages_are_reported_when_read(closed: Path) -> None:
     overwrite(closed, 20 * 4096, b"\xaa" * 20 * 4096)
     with pytest.raises(StoreError, match=DAMAGED):
         await open_and_load(closed.parent)
 
 
 @pytest.mark.req("TR-03")
-async def test_a_truncated_file_is_told(closed: Path) -> None:
+async def test_a_truncated_file_is_reported(closed: Path) -> None:
     os.truncate(closed, 30 * 4096)
     with pytest.raises(StoreError, match=DAMAGED):
         await open_and_load(closed.parent)
 
 
 @pytest.mark.req("TR-01", "TR-03")
-async def test_a_torn_end_of_the_write_ahead_log_loses_only_what_was_not_acknowledged(tmp_path: Path) -> None:
+async def test_a_torn_end_of_the_write_ahead_log_loses_only_unacknowledged_events(tmp_path: Path) -> None:
     """As after a power cut in the middle of an append: the last transaction's pages are there in part."""
     async with opened(tmp_path) as journal:
         await journal.append(shells(1, 3), durable=True)

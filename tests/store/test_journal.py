@@ -31,7 +31,7 @@ async def test_a_new_journal_is_empty(journal: SqliteJournal) -> None:
 
 
 @pytest.mark.req("TR-01", "TR-11")
-async def test_what_was_appended_is_there_after_reopening(tmp_path: Path) -> None:
+async def test_appended_events_are_read_after_reopening(tmp_path: Path) -> None:
     records = [submitted(1, request="r1"), submitted(2, request="r1"), *shells(3, 5)]
     async with opened(tmp_path) as journal:
         await journal.append(records[:2], durable=True)
@@ -79,9 +79,7 @@ async def test_events_are_paged_by_job(journal: SqliteJournal) -> None:
 
 
 @pytest.mark.parametrize("first", [1, 2, 4, 5])
-async def test_an_event_out_of_line_is_refused_and_nothing_of_its_batch_kept(
-    journal: SqliteJournal, first: int
-) -> None:
+async def test_an_event_with_a_wrong_number_is_refused_with_its_whole_batch(journal: SqliteJournal, first: int) -> None:
     await journal.append(shells(1, 2), durable=True)
     with pytest.raises(StoreError, match="numbered without gaps"):
         await journal.append(shells(first, first + 3), durable=True, answer=KeptAnswer("r", b"a"))
@@ -116,7 +114,7 @@ async def test_the_file_itself_refuses_to_be_edited(
 
 
 @pytest.mark.req("TR-01")
-async def test_a_repeated_request_is_answered_once(journal: SqliteJournal) -> None:
+async def test_a_repeated_request_is_recorded_once(journal: SqliteJournal) -> None:
     assert await journal.answer("r1") is None
     await journal.append([submitted(1)], durable=True, answer=KeptAnswer("r1", b"job 1"))
     with pytest.raises(StoreError):
@@ -130,7 +128,7 @@ async def test_an_answer_needs_no_event(journal: SqliteJournal) -> None:
     assert await answered(journal, "r1") == b""
 
 
-async def test_answers_are_forgotten_after_a_day(journal: SqliteJournal, clock: StillClock) -> None:
+async def test_answers_are_deleted_after_a_day(journal: SqliteJournal, clock: StillClock) -> None:
     await journal.append([submitted(1)], durable=True, answer=KeptAnswer("old", b"1"))
     clock.time += 1
     await journal.append([submitted(2)], durable=True, answer=KeptAnswer("new", b"2"))
@@ -142,7 +140,7 @@ async def test_answers_are_forgotten_after_a_day(journal: SqliteJournal, clock: 
 
 
 @pytest.mark.parametrize("steps", range(9))
-async def test_a_cancelled_append_is_whole_or_absent(journal: SqliteJournal, steps: int) -> None:
+async def test_a_cancelled_append_is_complete_or_absent(journal: SqliteJournal, steps: int) -> None:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(journal.append(shells(1, 3), durable=True, answer=KeptAnswer("r", b"a")))
         for _ in range(steps):
@@ -177,7 +175,7 @@ async def test_many_waiting_appends_keep_their_order(journal: SqliteJournal) -> 
     assert await seqs(journal) == list(range(1, 21))
 
 
-async def test_a_damaged_order_of_events_is_told(journal: SqliteJournal, tmp_path: Path) -> None:
+async def test_a_damaged_order_of_events_is_reported(journal: SqliteJournal, tmp_path: Path) -> None:
     await journal.append(shells(1, 5), durable=True)
     other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
     other.execute("DROP TRIGGER events_are_archived_before_they_go")

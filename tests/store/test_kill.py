@@ -85,7 +85,7 @@ def check(folder: Path, acknowledged: int) -> None:
 
 
 @pytest.mark.req("TR-01", "TR-03")
-def test_killed_at_any_moment_the_journal_keeps_what_it_acknowledged(tmp_path: Path) -> None:
+def test_a_process_killed_at_any_time_loses_no_acknowledged_event(tmp_path: Path) -> None:
     chance = random.Random(20_260)
     writer = Writer(tmp_path)
     for _ in range(ROUNDS):

@@ -48,14 +48,14 @@ async def loaded(folder: Path) -> ClusterState:
         await journal.close()
 
 
-async def test_its_jobs_stand_as_it_left_them(folder: Path, story: str) -> None:
+async def test_jobs_of_an_older_engines_store_are_unchanged(folder: Path, story: str) -> None:
     state = await loaded(folder)
     assert STORIES[story].items() <= {job: str(state.jobs[job].state) for job in state.jobs}.items()
     assert state.jobs[2].held_until is not None
     assert violations(Machine(state)) == []
 
 
-async def test_its_snapshot_says_what_its_events_say(folder: Path) -> None:
+async def test_an_older_engines_snapshot_equals_its_events(folder: Path) -> None:
     """Fails where a snapshot lacks what the engine of now derives from events: then `STATE_VERSION` is to be raised."""
     from_snapshot = await loaded(folder)
     with closing(sqlite3.connect(folder / "journal.db", isolation_level=None)) as stored:

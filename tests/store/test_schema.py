@@ -37,7 +37,7 @@ async def test_a_new_store_has_the_current_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("TR-12")
-async def test_a_store_of_schema_1_opens_and_goes_on(schema_1: Path) -> None:
+async def test_a_store_of_schema_1_opens_and_is_written_further(schema_1: Path) -> None:
     assert version(schema_1 / "journal.db") == 1
     async with opened(schema_1) as journal:
         state, seq = await journal.load()

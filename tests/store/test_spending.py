@@ -29,7 +29,7 @@ def jobs() -> list:
 
 
 @pytest.mark.req("UI-09")
-async def test_sqlite_and_memory_say_the_same(journal: SqliteJournal) -> None:
+async def test_sqlite_and_memory_give_the_same_figures(journal: SqliteJournal) -> None:
     memory = MemoryJournal()
     for each in (journal, memory):
         await each.record_ended(jobs())
@@ -56,13 +56,13 @@ async def test_ended_jobs_within_a_time(journal: SqliteJournal) -> None:
 
 @pytest.mark.req("TR-12", "UI-09")
 @pytest.mark.parametrize("story", ["schema1", "before_accounts", "with_accounts"])
-async def test_a_store_from_before_tells_what_its_jobs_held(tmp_path: Path, story: str) -> None:
+async def test_an_older_store_reports_the_resources_of_its_jobs(tmp_path: Path, story: str) -> None:
     folder = Path(shutil.copytree(DATA / story, tmp_path / story))
     await _counted(folder)
 
 
 @pytest.mark.req("TR-12")
-async def test_attempts_before_the_last_one_are_told_too(tmp_path: Path) -> None:
+async def test_attempts_before_the_last_one_are_reported_too(tmp_path: Path) -> None:
     """Of a store of the first schema, in which somebody's job was preempted."""
     async with opened(tmp_path) as journal:
         await journal.record_ended(jobs())

@@ -17,7 +17,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_the_folder_is_made_private_with_its_rooms(tmp_path: Path) -> None:
+def test_the_state_folder_is_created_private_with_its_subfolders(tmp_path: Path) -> None:
     folder = StateFolder.acquire(tmp_path / "deep" / "state")
     assert mode(folder.path) == 0o700
     assert folder.journal == tmp_path / "deep" / "state" / "journal.db"
@@ -27,7 +27,7 @@ def test_the_folder_is_made_private_with_its_rooms(tmp_path: Path) -> None:
     folder.release()
 
 
-def test_an_open_folder_is_closed_to_others(tmp_path: Path) -> None:
+def test_an_open_folder_is_made_private(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     StateFolder.acquire(tmp_path).release()
     assert mode(tmp_path) == 0o700
@@ -45,7 +45,7 @@ def test_a_second_engine_is_refused_with_the_first_ones_pid(tmp_path: Path) -> N
 @pytest.mark.req("TR-01", "TR-03")
 @pytest.mark.parametrize("room", ["containers", "logs", "archive"])
 @pytest.mark.parametrize("journal", [None, b""])
-def test_what_jobs_left_without_its_journal_is_not_begun_anew_with(
+def test_job_files_without_their_journal_prevent_a_new_journal(
     tmp_path: Path, room: str, journal: bytes | None
 ) -> None:
     StateFolder.acquire(tmp_path).release()
@@ -74,7 +74,7 @@ def test_a_container_of_a_job_that_the_journal_has_lost_is_missed_loudly(tmp_pat
 
 
 @pytest.mark.req("TR-01")
-def test_a_container_of_no_job_is_nothing_that_jobs_left(tmp_path: Path) -> None:
+def test_a_container_of_no_job_does_not_prevent_a_new_journal(tmp_path: Path) -> None:
     StateFolder.acquire(tmp_path).release()
     (tmp_path / "containers" / "probe-abc").mkdir()
     StateFolder.acquire(tmp_path).release()
@@ -91,7 +91,7 @@ sys.stdin.read()
 
 
 @pytest.mark.req("TR-01")
-def test_a_killed_engine_leaves_the_folder_free(tmp_path: Path) -> None:
+def test_a_killed_engine_does_not_lock_the_folder(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
@@ -119,7 +119,7 @@ def test_another_users_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         StateFolder.acquire(tmp_path)
 
 
-def test_a_file_in_the_way_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
     with pytest.raises(StoreError, match="state cannot be read or written"):
         StateFolder.acquire(tmp_path / "state")

@@ -69,7 +69,7 @@ def archive_file(folder: Path) -> Path:
     return file
 
 
-def test_a_whole_store_is_whole(folder: Path) -> None:
+def test_an_undamaged_store_has_no_findings(folder: Path) -> None:
     found = verified(folder)
     assert (found.damages, found.archived, found.events) == ((), ARCHIVED, EVENTS - ARCHIVED)
     assert (found.snapshots, found.answers, found.ended, found.unchecked) == (2, 1, 1, 0)
@@ -103,7 +103,7 @@ def test_a_whole_store_is_whole(folder: Path) -> None:
         ("UPDATE ended_jobs SET job = 7", "accounting record of job 7", False),
     ],
 )
-def test_what_was_changed_is_named(folder: Path, statement: str, where: str, needed: bool) -> None:
+def test_a_changed_record_is_reported(folder: Path, statement: str, where: str, needed: bool) -> None:
     edit(folder, statement)
     named = {each.where: each for each in verified(folder).damages}
     assert where in named, named
@@ -140,7 +140,7 @@ async def test_answers_and_ended_jobs_of_an_older_release_have_no_checksum_and_a
         lambda file: file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()).partition(b"\n")[0] + b"\n")),
     ],
 )
-def test_a_damaged_archive_is_named(folder: Path, damage: Any) -> None:
+def test_a_damaged_archive_is_reported(folder: Path, damage: Any) -> None:
     damage(archive_file(folder))
     found = verified(folder)
     assert found.damages
@@ -158,7 +158,7 @@ def test_a_store_of_an_older_release_is_verified_once_it_is_migrated(tmp_path: P
     assert [each.subject for each in journal_findings(folder)] == ["journal", "looked at", "without checksum"]
 
 
-def test_no_store_is_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_store_is_reported_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="There is no journal"):
         verified(tmp_path)
 
@@ -171,9 +171,7 @@ async def test_the_store_of_a_running_engine_is_verified_beside_it(folder: Path)
     assert (found.damages, found.events) == ((), EVENTS + 3 - ARCHIVED)
 
 
-async def test_what_a_running_engine_changes_meanwhile_is_no_damage(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changes_by_a_running_engine_are_no_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tables are read as of one moment: here events leave a table after the list of archive files was read."""
     read = archive.lines
 
@@ -187,7 +185,7 @@ async def test_what_a_running_engine_changes_meanwhile_is_no_damage(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_bytes_that_were_changed_anywhere_end_in_a_sentence_or_do_no_harm(tmp_path: Path, seed: int) -> None:
+def test_changed_bytes_anywhere_are_reported_or_harmless(tmp_path: Path, seed: int) -> None:
     """Opening, loading, listing and verifying raise nothing but `StoreError`."""
     chance = random.Random(seed)
     story = chance.choice(["before_accounts", "with_accounts"])

@@ -49,7 +49,7 @@ def events(folder: Path) -> int:
     return int(count)
 
 
-async def test_a_whole_log_is_whole_and_loses_nothing(killed: Path) -> None:
+async def test_an_undamaged_log_has_no_findings_and_loses_no_event(killed: Path) -> None:
     assert find_damage(killed / "journal.db") is None
     assert verify(killed / "journal.db", killed / "archive").damages == ()
     async with opened(killed) as journal:

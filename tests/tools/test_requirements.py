@@ -27,11 +27,11 @@ def test_every_row_is_well_formed_and_listed_once():
     assert [each for each, count in Counter(LISTED).items() if count > 1] == []
 
 
-def test_every_area_is_there_and_no_other():
+def test_every_area_exists_and_no_other():
     assert {each.partition("-")[0] for each in LISTED} == set(AREAS)
 
 
-def test_ids_stand_in_order_within_their_area():
+def test_ids_are_in_order_within_their_area():
     for area in AREAS:
         ids = [each for each in LISTED if each.startswith(area)]
         assert ids == sorted(ids)
@@ -49,7 +49,7 @@ OUTCOMES = {
 }
 
 
-def test_an_id_is_proved_by_a_passed_test_and_no_failed_one():
+def test_an_id_is_proven_by_a_passed_test_and_no_failed_one():
     assert proved(OUTCOMES) == {"JT-01"}
 
 

@@ -28,7 +28,7 @@ async def with_accounts(lab: Lab) -> Cockpit:
 
 
 @pytest.mark.req("SC-16", "UI-09")
-async def test_the_tree_with_shares_use_and_limits() -> None:
+async def test_the_account_tree_shows_shares_usage_and_limits() -> None:
     async with the_lab() as lab:
         screen = await (await with_accounts(lab)).sees("MaxJobs=4 GrpTRES=gres/gpu=16")
         vision = next(line for line in screen.splitlines() if "vision" in line)
@@ -49,7 +49,7 @@ async def test_folding_keeps_the_cursor_and_shows_the_jobs_of_a_user() -> None:
 
 
 @pytest.mark.req("UI-22", "UI-23")
-async def test_a_filter_shows_what_is_above_and_the_cursor_follows_its_row() -> None:
+async def test_a_filter_keeps_the_parents_of_matches_and_the_cursor_follows_its_row() -> None:
     async with the_lab() as lab:
         cockpit = await with_accounts(lab)
         await cockpit.press("G").stands_on("bob").press("/").type("user:alice").press("Enter")
@@ -62,7 +62,7 @@ async def test_a_filter_shows_what_is_above_and_the_cursor_follows_its_row() -> 
 
 
 @pytest.mark.req("SC-16")
-async def test_before_there_are_accounts_it_says_what_to_do_first() -> None:
+async def test_an_empty_accounts_view_says_what_to_do_first() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit.press("4").sees("There are no accounts yet", ":accounts add vision --shares 60")
         await cockpit.press(":").type("accounts add vision --shares 60").press("Enter").sees("added account vision")
@@ -72,7 +72,7 @@ async def test_before_there_are_accounts_it_says_what_to_do_first() -> None:
 
 
 @pytest.mark.req("SC-16", "UI-09")
-async def test_keys_write_the_words_for_the_row_under_the_cursor() -> None:
+async def test_keys_fill_the_command_line_for_the_row_under_the_cursor() -> None:
     async with the_lab() as lab:
         cockpit = await with_accounts(lab)
         await cockpit.press("G", "e").sees("accounts modify-user bob --account vision").type("MaxJobs=7").press("Enter")
@@ -95,7 +95,7 @@ async def test_removing_asks_first_with_no_as_the_default() -> None:
 
 
 @pytest.mark.req("SC-16")
-async def test_refusals_are_told_whole_and_change_nothing() -> None:
+async def test_refusals_are_shown_completely_and_change_nothing() -> None:
     async with the_lab() as lab:
         cockpit = await with_accounts(lab)
         await lab.backend.submit([job("charged")])
@@ -127,7 +127,7 @@ async def test_tab_completes_verbs_names_and_settings() -> None:
 
 
 @pytest.mark.req("SC-16", "UI-28")
-async def test_who_may_not_change_them_is_told_why() -> None:
+async def test_a_user_without_rights_sees_why_accounts_cannot_be_changed() -> None:
     async with the_lab(read_only="This cockpit only looks.") as lab:
         cockpit = await with_accounts(lab)
         await cockpit.press("G", "X").sees("This cockpit only looks.").misses("Remove user")
@@ -143,7 +143,7 @@ async def test_who_may_not_change_them_is_told_why() -> None:
 
 @pytest.mark.req("UI-24")
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_small_and_large_terminals(size: tuple[int, int]) -> None:
+async def test_the_accounts_view_fits_small_and_large_terminals(size: tuple[int, int]) -> None:
     async with the_lab(size=size) as lab:
         screen = await (await with_accounts(lab)).press("G").stands_on("bob").sees("LEVELFS", "FAIR", "LIMITS")
         assert max(map(cell_len, screen.splitlines())) <= size[0]
@@ -151,7 +151,7 @@ async def test_small_and_large_terminals(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.req("UI-24")
-async def test_ascii_alone() -> None:
+async def test_the_accounts_view_works_in_ascii() -> None:
     async with the_lab(ascii_only=True) as lab:
         for wanted in (change.AddAccount("ai"), change.AddUser("alice", "ai")):
             await lab.backend.change_accounts(wanted)

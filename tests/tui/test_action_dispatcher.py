@@ -50,7 +50,7 @@ async def test_hold_and_release_are_one_key() -> None:
 
 
 @pytest.mark.req("JT-31", "UI-20")
-async def test_a_job_is_suspended_and_goes_on_with_one_key_and_begins_anew_with_another() -> None:
+async def test_one_key_suspends_and_resumes_a_job_and_another_requeues_it() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("U").sees("⏸ suspended")
         assert await state_of(lab, 1) is JobState.SUSPENDED
@@ -76,7 +76,7 @@ async def test_a_hold_is_extended_and_ended() -> None:
 
 
 @pytest.mark.req("UI-20")
-async def test_what_cannot_be_done_says_why() -> None:
+async def test_an_unavailable_action_shows_its_reason() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("e").sees("Job 1 is running")
@@ -86,7 +86,7 @@ async def test_what_cannot_be_done_says_why() -> None:
 
 
 @pytest.mark.req("UI-12", "JT-40")
-async def test_of_several_containers_one_is_chosen_those_that_failed_first() -> None:
+async def test_one_of_several_containers_is_chosen_with_failed_ones_first() -> None:
     async with a_lab(job("pair", "bash -c 'exit 3'", nodes=2, terminal=True)) as lab:
         asked = []
 
@@ -104,7 +104,7 @@ async def test_of_several_containers_one_is_chosen_those_that_failed_first() -> 
 
 
 @pytest.mark.req("UI-28")
-async def test_what_only_administrators_may_do_is_dimmed_for_others_and_says_why() -> None:
+async def test_administrator_actions_are_dimmed_for_others_with_the_reason() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("2").stands_on("n01").press("D").sees("nodes drain n01").press("Esc")
@@ -115,7 +115,7 @@ async def test_what_only_administrators_may_do_is_dimmed_for_others_and_says_why
 
 
 @pytest.mark.req("JT-60", "JT-02")
-async def test_of_a_members_job_what_one_may_not_do_is_dimmed_and_says_why() -> None:
+async def test_forbidden_actions_on_a_members_job_are_dimmed_with_the_reason() -> None:
     shared = [job(f"net-{each}", project="vision", access=each) for each in (Access.RO, Access.RW, Access.NONE)]
     async with a_members_lab(*shared) as cockpit:
         await cockpit.sees("net-ro", "net-rw").misses("net-none").press("x")
@@ -126,7 +126,7 @@ async def test_of_a_members_job_what_one_may_not_do_is_dimmed_and_says_why() -> 
 
 
 @pytest.mark.req("UI-28")
-async def test_read_only_dims_what_acts_and_says_why() -> None:
+async def test_read_only_mode_dims_changing_actions_with_the_reason() -> None:
     async with the_lab(read_only="This cockpit was opened with --read-only.") as lab:
         cockpit = lab.cockpit
         await cockpit.sees(" ro · alice")
@@ -139,7 +139,7 @@ async def test_read_only_dims_what_acts_and_says_why() -> None:
         await cockpit.press("Enter").sees("Spec").press("Esc").stands_on("train")
 
 
-async def test_where_no_terminal_is_to_be_handed_over_the_cockpit_says_so() -> None:
+async def test_the_cockpit_reports_that_no_terminal_can_be_handed_to_a_shell() -> None:
     async with the_lab() as lab:
         del lab.cockpit.app.check_terminal
         await lab.cockpit.press("s").sees("no terminal")
@@ -148,7 +148,7 @@ async def test_where_no_terminal_is_to_be_handed_over_the_cockpit_says_so() -> N
 
 
 @pytest.mark.req("JT-34")
-async def test_a_priority_is_chosen_from_a_list_or_said_on_the_command_line() -> None:
+async def test_a_priority_is_chosen_from_a_list_or_typed_on_the_command_line() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("P").sees("Job 1 is running: this is for queued jobs")
@@ -162,7 +162,7 @@ async def test_a_priority_is_chosen_from_a_list_or_said_on_the_command_line() ->
 
 
 @pytest.mark.req("JT-35")
-async def test_a_time_limit_is_chosen_from_a_list_or_said_on_the_command_line() -> None:
+async def test_a_time_limit_is_chosen_from_a_list_or_typed_on_the_command_line() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         limit = (await lab.backend.job(JobId(1))).job.spec.time_limit_seconds
@@ -191,7 +191,7 @@ async def test_a_lost_login_names_the_key_that_the_user_bound(keys: dict[str, li
 
 
 @pytest.mark.req("UI-20")
-async def test_what_only_slurm_can_do_says_so_among_the_commands() -> None:
+async def test_actions_that_only_slurm_supports_are_marked_among_the_commands() -> None:
     async with the_lab() as lab:
         only_slurm = "Only a Slurm cluster does this: this one is cockpit's own."
         refused = {entry.title for entry in lab.cockpit.app.dispatcher.palette() if only_slurm in entry.help}

@@ -16,7 +16,7 @@ RESUME = Resume(max_resumes=1, grace_seconds=60, performance=Performance(thresho
 
 
 @pytest.mark.req("EL-13", "UI-02")
-async def test_a_slow_job_of_ones_own_is_noticed_and_stays_an_alert() -> None:
+async def test_an_own_slow_job_shows_a_notice_and_remains_an_alert() -> None:
     async with a_lab(job("train", pool="gpu", resume=RESUME)) as lab:
         await lab.cockpit.sees("train", "running").misses("slow")
         host, act = lab.demo.host, Act(actor="engine", origin="runtime")

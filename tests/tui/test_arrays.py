@@ -32,7 +32,7 @@ async def test_enter_shows_the_tasks_and_z_folds_them_from_any_of_them() -> None
 
 
 @pytest.mark.req("UI-23")
-async def test_a_filter_leaves_the_array_and_its_cursor_where_they_are() -> None:
+async def test_a_filter_does_not_move_the_array_or_its_cursor() -> None:
     async with a_lab(*JOBS) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("sweep [4]").press("j").press("/").type("state:queued").press("Enter").sees("2_[2-3%2]")
@@ -40,7 +40,7 @@ async def test_a_filter_leaves_the_array_and_its_cursor_where_they_are() -> None
 
 
 @pytest.mark.req("UI-23")
-async def test_marks_are_about_all_tasks_or_none() -> None:
+async def test_marks_apply_to_all_tasks_of_an_array_or_none() -> None:
     async with a_lab(*JOBS) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("sweep [4]").press("j", "Space", "x").sees("Stop 4 jobs?").press("n").misses("Stop 4")
@@ -49,7 +49,7 @@ async def test_marks_are_about_all_tasks_or_none() -> None:
         await cockpit.lives(60).sees("■ 4")
 
 
-async def test_a_job_that_is_of_no_array_says_so() -> None:
+async def test_folding_a_job_of_no_array_shows_a_message() -> None:
     async with a_lab(*JOBS) as lab:
         await lab.cockpit.sees("sweep [4]").press("z").sees("Job 1 is not a task of an array.")
         await lab.cockpit.press(":").type("4").press("Enter").stands_on("sweep [4]")
@@ -66,7 +66,7 @@ async def test_the_first_task_alone_is_no_array() -> None:
 
 
 @pytest.mark.req("UI-01", "UI-30")
-async def test_the_command_line_goes_to_a_task_and_to_an_array_by_the_ids_that_lists_show() -> None:
+async def test_the_command_line_opens_a_task_or_an_array_by_the_listed_ids() -> None:
     async with a_lab(*JOBS) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("sweep [4]").press("G").stands_on("last")

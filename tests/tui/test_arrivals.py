@@ -26,7 +26,7 @@ def test_pages_in_quick_succession_are_shown_together():
 
 
 @pytest.mark.req("UI-23")
-def test_what_was_not_shown_yet_is_once_all_is_loaded_and_nothing_waits_from_then_on():
+def test_pending_pages_are_shown_once_all_is_loaded_and_later_ones_at_once():
     arrivals = Arrivals()
     arrivals.worth_showing(page(1), 0.0, loaded=False)
     arrivals.worth_showing(page(2, order_changed=True), SOON, loaded=False)
@@ -35,7 +35,7 @@ def test_what_was_not_shown_yet_is_once_all_is_loaded_and_nothing_waits_from_the
 
 
 @pytest.mark.req("UI-29")
-def test_where_nothing_more_comes_the_rest_can_be_had_once():
+def test_pending_rows_can_be_taken_once_when_no_more_arrive():
     arrivals = Arrivals()
     arrivals.worth_showing(page(1), 0.0, loaded=False)
     arrivals.worth_showing(page(2, order_changed=True), SOON, loaded=False)

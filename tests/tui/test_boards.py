@@ -36,7 +36,7 @@ def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobSpec]:
 
 
 @pytest.mark.req("JT-41", "JT-03")
-async def test_a_key_starts_it_over_all_tasks_and_stops_it_again(batch: JobSpec) -> None:
+async def test_a_key_starts_and_stops_tensorboard_for_all_tasks(batch: JobSpec) -> None:
     async with a_lab(batch, **LIVE) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("tune [2]").press("T").sees("is at http://127.0.0.1:", "It ends with this cockpit.")
@@ -50,7 +50,7 @@ async def test_a_key_starts_it_over_all_tasks_and_stops_it_again(batch: JobSpec)
 
 
 @pytest.mark.req("JT-41", "JT-60")
-async def test_who_may_only_look_may_see_the_curves(batch: JobSpec) -> None:
+async def test_a_user_with_read_access_may_open_tensorboard(batch: JobSpec) -> None:
     async with a_members_lab(replace(batch, access=Access.RO, project="vision"), **LIVE) as cockpit:
         await cockpit.sees("tune [2]").press("T").sees("is at http://127.0.0.1:")
         (board,) = cockpit.app.boards
@@ -58,13 +58,13 @@ async def test_who_may_only_look_may_see_the_curves(batch: JobSpec) -> None:
 
 
 @pytest.mark.req("JT-41")
-async def test_folders_that_are_not_there_are_told() -> None:
+async def test_missing_tensorboard_folders_are_reported() -> None:
     async with a_lab(job("done", "sleep 1"), **LIVE) as lab:
         await lab.cockpit.sees("done").press("T").sees("None of the output folders can be read from here")
 
 
 @pytest.mark.req("UI-50", "JT-41")
-async def test_in_a_demo_there_is_none_and_the_user_has_no_new_folder(batch: JobSpec, tmp_path: Path) -> None:
+async def test_a_demo_has_no_tensorboard_and_creates_no_folder(batch: JobSpec, tmp_path: Path) -> None:
     async with a_lab(batch) as lab:
         await lab.cockpit.sees("tune [2]").press("T").sees("The jobs of a demo write no files.")
         assert not lab.cockpit.app.boards

@@ -39,7 +39,7 @@ async def the_cards(**outside) -> AsyncIterator[Lab]:
 
 
 @pytest.mark.req("UI-05")
-async def test_a_line_for_each_node_with_cards_shows_who_holds_them() -> None:
+async def test_each_node_with_cards_has_a_row_with_the_jobs_of_its_cards() -> None:
     async with the_cards() as lab:
         screen = await lab.cockpit.sees("3.5 of 6 cards allocated")
         assert "train━" in screen
@@ -50,7 +50,7 @@ async def test_a_line_for_each_node_with_cards_shows_who_holds_them() -> None:
 
 
 @pytest.mark.req("UI-05")
-async def test_the_part_under_the_cursor_is_told_by_its_usage_and_opens_its_job() -> None:
+async def test_the_slice_under_the_cursor_shows_its_usage_and_opens_its_job() -> None:
     async with the_cards() as lab:
         await lab.cockpit.stands_on("n01").sees("n01 1:train", "alice  the whole card since", "in use")
         await lab.cockpit.press("right", "right").sees("n01 3(1):note", "alice  500/1000 of card 3")
@@ -59,14 +59,14 @@ async def test_the_part_under_the_cursor_is_told_by_its_usage_and_opens_its_job(
 
 
 @pytest.mark.req("UI-05")
-async def test_a_slice_that_the_hardware_cut_is_not_measured_and_the_place_is_kept_on_another_node() -> None:
+async def test_a_hardware_slice_has_no_usage_and_the_cursor_column_is_kept_on_another_node() -> None:
     async with the_cards() as lab:
         await lab.cockpit.press("right", "right", "j").sees("m01 2(4)", "in use  n/a (MIG)")
         await lab.cockpit.press("left", "left", "left", "left").sees("m01 1(4)").press("k").sees("n01 1:train")
 
 
 @pytest.mark.req("UI-05")
-async def test_the_place_stays_when_its_job_ends() -> None:
+async def test_the_cursor_stays_on_its_card_when_the_job_ends() -> None:
     async with the_cards() as lab:
         await lab.cockpit.press("right", "right", "right").sees("n01 3(2):lab")
         bobs = next(row for row in await lab.backend.jobs() if row.name == "lab")
@@ -83,14 +83,14 @@ async def test_a_filter_keeps_the_nodes_of_what_matches_and_colours_turn() -> No
 
 
 @pytest.mark.req("UI-05")
-async def test_a_free_place_has_no_job_to_open() -> None:
+async def test_a_free_card_has_no_job_to_open() -> None:
     async with the_cards() as lab:
         await lab.cockpit.press("right", "right", "right", "right", "right").sees("n01 4  the whole card is free")
         await lab.cockpit.press("Enter").sees("There is no job under the cursor.")
 
 
 @pytest.mark.req("UI-05")
-async def test_it_works_at_80_by_24_and_in_ascii() -> None:
+async def test_the_cards_view_works_at_80_by_24_and_in_ascii() -> None:
     async with the_cards(size=(80, 24), ascii_only=True) as lab:
         screen = await lab.cockpit.sees("3.5 alloc", "signs")
         assert "train===" in screen
@@ -109,7 +109,7 @@ async def test_a_cluster_without_cards_says_what_to_do(monkeypatch: pytest.Monke
 
 
 @pytest.mark.req("UI-05")
-def test_of_a_thousand_nodes_only_changed_ones_are_made_again() -> None:
+def test_only_changed_rows_of_a_thousand_nodes_are_rebuilt() -> None:
     rows = CardRows(lambda: Context(now=NOW))
     nodes = [node_row(f"n{number:04}") for number in range(1000)]
     changed, moved = rows.take(nodes, [])

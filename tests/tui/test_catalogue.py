@@ -22,7 +22,7 @@ async def there(lab: Lab) -> list[object]:
 
 
 @pytest.mark.req("JT-49")
-async def test_each_name_says_what_it_stands_for_and_for_whom() -> None:
+async def test_each_entry_shows_its_value_and_its_access() -> None:
     async with the_lab() as lab:
         await with_names(lab)
         cockpit = lab.cockpit.press("7").sees("STANDS FOR", "path=/data/corpus", "all users").stands_on("corpus")
@@ -31,7 +31,7 @@ async def test_each_name_says_what_it_stands_for_and_for_whom() -> None:
 
 
 @pytest.mark.req("JT-49", "UI-23")
-async def test_an_entry_is_added_changed_and_taken_out() -> None:
+async def test_an_entry_is_added_changed_and_removed() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit.press("7").sees("gpu", "stands in cluster.toml")
         await (
@@ -59,7 +59,7 @@ FIELDS = {"name": "corpus", "project": "alice", "owner": "alice", "path": "/data
 
 
 @pytest.mark.req("JT-49")
-async def test_what_is_wrong_is_said_and_changes_nothing() -> None:
+async def test_an_invalid_entry_is_reported_and_changes_nothing() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit.press("7").sees("stands in cluster.toml")
         await cockpit.press(":").type("catalogue add dataset a source=x").press("Enter").sees("source: is the text")
@@ -69,7 +69,7 @@ async def test_what_is_wrong_is_said_and_changes_nothing() -> None:
 
 
 @pytest.mark.req("JT-49", "UI-21")
-async def test_what_a_file_says_cannot_be_changed_here_and_says_why() -> None:
+async def test_an_entry_of_a_file_cannot_be_changed_and_shows_the_reason() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit.press("7").sees("stands in cluster.toml").press("X")
         await cockpit.sees("It is defined in cluster.toml; change it there.")
@@ -93,7 +93,7 @@ async def test_tab_completes_kinds_names_and_settings() -> None:
 
 
 @pytest.mark.req("UI-24")
-async def test_on_a_small_screen() -> None:
+async def test_the_catalogue_view_fits_a_small_screen() -> None:
     async with the_lab(size=(80, 24)) as lab:
         await with_names(lab)
         await lab.cockpit.press("7").sees("7 Catalogue", "STANDS FOR", "path=/data/", "dataset corpus", "e changes it")

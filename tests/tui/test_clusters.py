@@ -78,7 +78,7 @@ class Heard(FleetBackend):
 
 
 @pytest.mark.req("UI-10", "UI-50")
-async def test_who_looks_in_the_time_of_a_demo_reads_true_ages() -> None:
+async def test_ages_of_clusters_are_correct_in_the_time_of_a_demo() -> None:
     every = Watching(Heard, ahead=lambda: 90_000)
     assert [row.heard_at for row in await every.clusters()] == [NOW + 90_000, None]
     await every.close()
@@ -87,14 +87,14 @@ async def test_who_looks_in_the_time_of_a_demo_reads_true_ages() -> None:
 
 @pytest.mark.req("UI-10")
 @pytest.mark.parametrize(("keys", "next_cluster"), [(("8", "j", "enter"), "again"), (("8", "a"), EVERY_CLUSTER)])
-async def test_another_is_opened_in_its_place(keys: tuple[str, ...], next_cluster: str) -> None:
+async def test_another_cluster_replaces_the_open_one(keys: tuple[str, ...], next_cluster: str) -> None:
     async with the_lab(every=Watching(a_fleet)) as lab:
         await lab.cockpit.press(keys[0]).sees("■ snapshot").press(*keys[1:])
         assert lab.cockpit.app.next_cluster == next_cluster
 
 
 @pytest.mark.req("UI-10")
-async def test_one_table_over_all_of_them_with_one_filter() -> None:
+async def test_one_table_shows_the_jobs_of_all_clusters_with_one_filter() -> None:
     async with all_clusters() as cockpit:
         await cockpit.sees("CLUSTER", "⚠ lab: no answer", "all · 3 clusters", "timesout")
         screen = await cockpit.press("/").type("cluster:again state:running").press("enter").sees("train-h100")

@@ -59,7 +59,7 @@ async def test_a_dialog_that_closes_below_others_closes_them_too() -> None:
 
 
 @pytest.mark.req("TR-05", "TR-10")
-def test_a_defect_is_told_without_values_and_harmless() -> None:
+def test_a_defect_is_reported_without_values_and_escaped() -> None:
     token = "t0ken-of-somebody"
 
     def failing(secret: str) -> None:
@@ -76,7 +76,7 @@ def test_a_defect_is_told_without_values_and_harmless() -> None:
 
 @pytest.mark.req("UI-03", "UI-26")
 @pytest.mark.parametrize("action", ["back", "times", "wrap", "search", "next_tab", "stream", "replica", "help"])
-async def test_what_is_done_while_a_page_opens_waits_for_the_page(action: str) -> None:
+async def test_input_while_a_page_opens_waits_for_the_page(action: str) -> None:
     async with the_lab() as lab:
         lab.cockpit.app.dispatcher.perform("open")
         lab.cockpit.app.dispatcher.perform(action)
@@ -85,7 +85,7 @@ async def test_what_is_done_while_a_page_opens_waits_for_the_page(action: str) -
 
 
 @pytest.mark.req("UI-26", "UI-08")
-async def test_a_click_on_what_has_gone_but_is_still_drawn_does_nothing() -> None:
+async def test_a_click_on_a_removed_but_still_drawn_widget_has_no_effect() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("n").sees("New job")
         app = lab.cockpit.app
@@ -100,7 +100,7 @@ async def test_a_click_on_what_has_gone_but_is_still_drawn_does_nothing() -> Non
 
 
 @pytest.mark.req("UI-26", "UI-30")
-async def test_what_was_typed_into_the_palette_is_not_looked_for_once_it_is_closed() -> None:
+async def test_text_typed_into_the_palette_is_not_searched_after_it_is_closed() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("ctrl+p").sees("Search for commands")
         palette = lab.cockpit.app.screen

@@ -84,7 +84,7 @@ class Screen:
 
 
 @pytest.mark.req("UI-01", "SC-12")
-def test_starts_are_asked_for_when_jobs_come_in_sight_and_again_once_they_are_old(monkeypatch) -> None:
+def test_starts_are_requested_when_jobs_become_visible_and_again_when_outdated(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     app = screen.app
     screen.look([])
@@ -124,7 +124,7 @@ def test_list_and_panel_change_in_one_frame_and_show_one_figure(monkeypatch) -> 
 
 
 @pytest.mark.req("UI-32")
-def test_the_job_under_the_cursor_is_asked_about_though_its_row_is_out_of_sight(monkeypatch) -> None:
+def test_the_start_of_the_job_under_the_cursor_is_requested_though_its_row_is_not_visible(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.look([ONE], queued(2))
     screen.app.answer()
@@ -132,7 +132,7 @@ def test_the_job_under_the_cursor_is_asked_about_though_its_row_is_out_of_sight(
 
 
 @pytest.mark.req("UI-32")
-def test_another_schedulers_word_stands_in_list_and_panel(monkeypatch) -> None:
+def test_another_schedulers_estimate_is_shown_in_list_and_panel(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.app.told_by = "Slurm"
     screen.look([ONE], queued(1))
@@ -145,7 +145,7 @@ def test_another_schedulers_word_stands_in_list_and_panel(monkeypatch) -> None:
 
 
 @pytest.mark.req("UI-02", "UI-32")
-def test_in_a_cluster_whose_time_is_faster_the_whole_frame_is_as_fresh_as_the_panel(monkeypatch) -> None:
+def test_in_a_faster_demo_the_list_is_as_current_as_the_panel(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.look([ONE, TWO], queued(1))
     screen.app.answer()
@@ -160,7 +160,7 @@ def test_in_a_cluster_whose_time_is_faster_the_whole_frame_is_as_fresh_as_the_pa
 
 
 @pytest.mark.req("UI-02")
-async def test_an_answer_comes_however_long_it_takes_and_however_the_cursor_moves(monkeypatch) -> None:
+async def test_a_slow_answer_is_shown_though_the_cursor_moves(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.look([ONE], queued(1))
     screen.app.time += 2 * FRESH_SECONDS
@@ -181,7 +181,7 @@ async def test_an_answer_comes_however_long_it_takes_and_however_the_cursor_move
 
 
 @pytest.mark.req("UI-29")
-def test_while_the_cluster_is_away_what_was_known_stands(monkeypatch) -> None:
+def test_the_last_starts_are_shown_while_the_cluster_is_unreachable(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     app = screen.app
     for app.away in (False, True):
@@ -195,7 +195,7 @@ def test_while_the_cluster_is_away_what_was_known_stands(monkeypatch) -> None:
 
 
 @pytest.mark.req("UI-29")
-def test_a_job_that_has_just_started_leaves_the_list_its_starts(monkeypatch) -> None:
+def test_a_started_job_does_not_clear_the_starts_of_the_list(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.app.unexplained = True
     screen.look([ONE], queued(2))

@@ -34,14 +34,14 @@ async def test_after_submitting_the_cursor_is_on_the_new_job_and_the_next_form_h
 
 
 @pytest.mark.req("UI-31", "UI-21")
-async def test_a_new_job_that_the_filter_hides_is_said_to_be_hidden() -> None:
+async def test_a_notice_says_that_the_filter_hides_the_new_job() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("/").type("name:train").press("Enter").sees("train").press("n").sees(READY)
         await lab.cockpit.press("Ctrl-s").sees("filtered out; Esc shows all jobs").stands_on("train")
 
 
 @pytest.mark.req("UI-08", "JT-32")
-async def test_a_new_job_is_foretold_and_submitted() -> None:
+async def test_a_new_job_shows_its_predicted_start_and_is_submitted() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees("New job", READY, "rank 0", "my-job-0 in /workspace/algorithm")
@@ -52,7 +52,7 @@ async def test_a_new_job_is_foretold_and_submitted() -> None:
 
 
 @pytest.mark.req("UI-08", "JT-06")
-async def test_a_folder_that_is_not_there_is_told_of_and_hinders_nothing(
+async def test_a_missing_folder_is_reported_and_does_not_prevent_submission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(DemoBackend, "capabilities", ENGINE)
@@ -65,7 +65,7 @@ async def test_a_folder_that_is_not_there_is_told_of_and_hinders_nothing(
 
 
 @pytest.mark.req("UI-08")
-async def test_what_is_wrong_stands_below_its_field_and_nothing_is_submitted() -> None:
+async def test_an_error_is_shown_below_its_field_and_no_job_is_submitted() -> None:
     async with the_lab(size=(80, 24)) as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY, "unique in the\n project among live jobs.")
@@ -80,7 +80,7 @@ async def test_what_is_wrong_stands_below_its_field_and_nothing_is_submitted() -
 
 
 @pytest.mark.req("UI-08", "JT-32")
-async def test_what_the_cluster_says_stands_at_its_field_too() -> None:
+async def test_a_refusal_of_the_cluster_is_shown_at_its_field() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY).type("train").sees("name", "already", "1 field is wrong")
@@ -90,7 +90,7 @@ async def test_what_the_cluster_says_stands_at_its_field_too() -> None:
 
 
 @pytest.mark.req("UI-08", "JT-46")
-async def test_beside_it_stands_where_there_is_room_and_what_others_wait_for() -> None:
+async def test_the_form_shows_free_nodes_and_the_queued_demand_beside_it() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("n").sees("room now on", "cards waited for", "A100 0", "any model 11")
         await lab.cockpit.press("Ctrl-t").sees("Nodes it may be on", "n01   ○ idle", "1/32")
@@ -114,7 +114,7 @@ async def test_specs_are_chosen_by_card_model_and_several_are_alternatives() -> 
 
 
 @pytest.mark.req("UI-08")
-async def test_leaving_asks_only_where_something_was_typed() -> None:
+async def test_leaving_the_form_asks_only_after_a_change() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees("New job").press("Esc").misses("New job").stands_on("train")
@@ -124,7 +124,7 @@ async def test_leaving_asks_only_where_something_was_typed() -> None:
 
 
 @pytest.mark.req("UI-08", "UI-24")
-async def test_a_field_that_is_added_is_seen_on_a_small_screen() -> None:
+async def test_an_added_field_is_visible_on_a_small_screen() -> None:
     async with the_lab(size=(80, 24)) as lab:
         entry = DatasetEntry(name="corpus", project="alice", owner="alice", path="/data/corpus")
         await lab.backend.change_catalogue([EntryChange(None, entry)])
@@ -156,7 +156,7 @@ async def test_any_other_field_can_be_added() -> None:
 
 
 @pytest.mark.req("UI-08", "JT-33")
-async def test_a_clone_has_a_free_name_and_the_rest_as_it_was() -> None:
+async def test_a_clone_has_a_free_name_and_the_same_other_fields() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("G", "k").stands_on("eval").press("N").sees("A copy of eval", "eval-2", "cards         2")
@@ -166,7 +166,7 @@ async def test_a_clone_has_a_free_name_and_the_rest_as_it_was() -> None:
 
 
 @pytest.mark.req("UI-08", "JT-42")
-async def test_an_edited_job_keeps_its_id_and_its_place() -> None:
+async def test_an_edited_job_keeps_its_id_and_its_position() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("G", "k").stands_on("eval").press("e").sees("Job 6 eval", READY).type("renamed")
@@ -175,7 +175,7 @@ async def test_an_edited_job_keeps_its_id_and_its_place() -> None:
 
 
 @pytest.mark.req("UI-08", "JT-42")
-async def test_a_job_that_starts_while_it_is_edited_says_so_and_what_was_typed_stays() -> None:
+async def test_a_job_that_starts_while_edited_shows_a_message_and_keeps_the_typed_text() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("G", "k").stands_on("eval").press("e").sees("Job 6 eval", READY).type("renamed")
@@ -190,7 +190,7 @@ async def test_a_job_that_starts_while_it_is_edited_says_so_and_what_was_typed_s
 
 
 @pytest.mark.req("UI-08")
-async def test_the_editor_gives_back_to_the_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_the_form_has_the_text_of_the_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     change = "sed -i 's/^name: .*/name: written-here/; s/^}$//; $a env: {A: 1}' $1"
     editor = an_editor(monkeypatch, tmp_path, "echo '}' >>$1", change, "true")
     async with the_lab() as lab:
@@ -204,7 +204,7 @@ async def test_the_editor_gives_back_to_the_form(monkeypatch: pytest.MonkeyPatch
     assert second.endswith("}\n")
 
 
-async def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_editor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "/nowhere/editor")
     async with the_lab() as lab:
@@ -212,7 +212,7 @@ async def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.req("JT-03", "UI-08")
-async def test_a_job_becomes_a_batch_while_one_types() -> None:
+async def test_a_job_becomes_a_batch_while_the_user_types() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY).type("sweep").press("Down").type("sleep 60").press(*["Up"] * 2)
@@ -232,7 +232,7 @@ ARENA = 'arena submit pytorchjob --name=bert --gpus=1 --image=host --workers=2 -
 
 
 @pytest.mark.req("LA-70", "UI-08")
-async def test_what_people_have_already_is_pasted_into_the_form() -> None:
+async def test_existing_commands_and_scripts_are_pasted_into_the_form() -> None:
     async with the_lab(size=(80, 24)) as lab:
         cockpit = lab.cockpit
         await cockpit.press("n").sees(READY).paste(SCRIPT)
@@ -284,7 +284,7 @@ async def test_worker_pools_are_shown_rank_by_rank_and_as_a_custom_job() -> None
 
 
 @pytest.mark.req("JT-27", "FL-05")
-async def test_on_a_fleet_a_job_is_divided_where_its_form_says_so_alone(tmp_path: Path) -> None:
+async def test_on_a_fleet_a_job_is_divided_only_where_its_form_requests_it(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("name: wide\ncommand: x\noutput: out\nnodes: 2\nspecs: [{cpus: 1, memory: 1G}]\n")
     async with a_lab(fixture=PAIR) as lab:

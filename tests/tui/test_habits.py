@@ -23,7 +23,7 @@ async def test_the_sort_dialog_sorts_by_any_column_and_the_same_again_reverses()
 
 
 @pytest.mark.req("UI-20")
-async def test_a_screen_stands_still_until_it_is_to_go_on() -> None:
+async def test_updates_are_paused_until_resumed() -> None:
     async with a_lab(job("short", "sleep 120"), pace=None, badge=lambda: "") as lab:
         cockpit = lab.cockpit
         await cockpit.sees("● running").press("F6").sees("paused").lives(300).sees("● running")
@@ -47,13 +47,13 @@ async def test_the_record_an_earlier_log_and_folded_lines_are_a_key_away() -> No
         assert body.virtual_size.height < folded
 
 
-async def test_attaching_says_what_to_do_instead() -> None:
+async def test_attaching_shows_what_to_do_instead() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("a").sees("reads from no terminal", "s opens a shell")
 
 
 @pytest.mark.req("UI-20")
-async def test_another_cluster_is_opened_once_this_cockpit_has_closed() -> None:
+async def test_another_cluster_is_opened_after_the_cockpit_has_closed() -> None:
     clusters = {"local": "your own engine", "lab": "made up"}
     async with the_lab(clusters=clusters, cluster="lab") as lab:
         cockpit = lab.cockpit
@@ -64,7 +64,7 @@ async def test_another_cluster_is_opened_once_this_cockpit_has_closed() -> None:
 
 
 @pytest.mark.req("UI-24")
-async def test_nothing_that_is_said_first_is_cut_on_a_small_screen() -> None:
+async def test_first_messages_are_not_cut_on_a_small_screen() -> None:
     async with a_lab(size=(80, 24)) as lab:
         assert "…" not in await lab.cockpit.press("4").sees("no limits apply.")
         await lab.cockpit.press("8", "?").sees("Nothing is filtered; / filters while", "you type.")

@@ -48,7 +48,7 @@ def tour(terminal: FencedTerminal, job: str) -> None:
 
 @pytest.mark.real
 @pytest.mark.req("TR-05")
-def test_nothing_from_outside_is_obeyed_by_the_terminal(user: CockpitUser) -> None:
+def test_hostile_text_is_not_executed_by_the_terminal(user: CockpitUser) -> None:
     job = a_hostile_job(user)
     with FencedTerminal(["cockpit.cli", "-c", "local"], user.env, cwd=str(user.work), lines=60) as terminal:
         tour(terminal, job)
@@ -100,7 +100,7 @@ VIEWS = {
 
 
 @pytest.mark.req("TR-05")
-def test_no_view_obeys_a_cluster_every_text_of_which_attacks() -> None:
+def test_every_view_escapes_the_texts_of_a_hostile_cluster() -> None:
     with hostile_cluster() as terminal:
         for keys in (key for view in VIEWS.values() for key in view):
             terminal.do(keys)
@@ -112,7 +112,7 @@ def test_no_view_obeys_a_cluster_every_text_of_which_attacks() -> None:
 
 
 @pytest.mark.req("TR-05")
-def test_no_notice_and_no_trouble_is_obeyed() -> None:
+def test_notices_and_trouble_messages_are_escaped() -> None:
     with hostile_cluster() as terminal:
         for keys, comes in LAST:
             press_and_see(terminal, keys, comes)

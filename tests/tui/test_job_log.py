@@ -45,7 +45,7 @@ def shows(lab: Lab, texts: dict[tuple[int, LogStream], bytes]) -> Logs:
 
 
 @pytest.mark.req("UI-14")
-async def test_a_failed_job_opens_at_the_traceback_on_its_stderr_and_says_so() -> None:
+async def test_the_log_of_a_failed_job_opens_at_the_traceback_on_stderr_with_a_note() -> None:
     async with the_lab() as lab:
         lines = b"".join(b"step %d\n" % number for number in range(200))
         shows(lab, {(0, LogStream.STDOUT): b"loading\n", (0, LogStream.STDERR): lines + TRACEBACK})
@@ -75,7 +75,7 @@ async def test_a_running_job_opens_at_the_end_of_its_output() -> None:
 
 
 @pytest.mark.req("UI-14", "UI-03")
-async def test_the_replica_that_failed_is_opened_and_the_others_are_a_key_away() -> None:
+async def test_the_log_of_the_failed_replica_opens_and_a_key_opens_the_others() -> None:
     async with a_lab(job("pair", "bash -c 'exit 3'", nodes=2)) as lab:
         shows(lab, {(rank, LogStream.STDERR): b"replica %d here\n" % rank for rank in range(2)})
         detail = await lab.backend.job(1)
@@ -87,7 +87,7 @@ async def test_the_replica_that_failed_is_opened_and_the_others_are_a_key_away()
 
 
 @pytest.mark.req("UI-14")
-async def test_what_part_of_a_large_log_is_shown_is_said() -> None:
+async def test_a_note_names_the_shown_part_of_a_large_log() -> None:
     async with the_lab() as lab:
         lines = b"".join(b"%015d\n" % number for number in range(200_000))
         shows(lab, {(0, LogStream.STDOUT): lines})

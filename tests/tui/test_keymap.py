@@ -24,7 +24,7 @@ def test_the_keys_that_ship_are_consistent() -> None:
 
 
 @pytest.mark.req("UI-20")
-def test_nothing_that_destroys_ships_on_a_chord() -> None:
+def test_no_destructive_action_has_a_default_chord() -> None:
     dangerous = [action for action in ACTIONS if action.danger]
     assert {action.id for action in dangerous} == {
         *("cancel", "requeue", "delete", "end_hold"),
@@ -34,7 +34,7 @@ def test_nothing_that_destroys_ships_on_a_chord() -> None:
 
 
 @pytest.mark.req("UI-20")
-def test_a_person_chooses_other_keys() -> None:
+def test_a_user_may_bind_other_keys() -> None:
     keys = {action.id: action.keys for action in with_keys({"cancel": ["D"], "help": ["?", "F12"], "copy": []})}
     assert keys["cancel"] == ("D",)
     assert keys["help"] == ("question_mark", "f12")
@@ -42,7 +42,7 @@ def test_a_person_chooses_other_keys() -> None:
     assert keys["new"] == ("n",)
 
 
-def test_a_key_may_do_one_thing_in_this_view_and_another_in_that() -> None:
+def test_a_key_may_have_different_actions_in_two_views() -> None:
     opening = {action.id: action.keys for action in ACTIONS if "enter" in action.keys}
     assert set(opening) == {
         *("open", "open_node", "open_cluster", "node_jobs", "queue_jobs"),
@@ -65,11 +65,11 @@ def test_a_key_may_do_one_thing_in_this_view_and_another_in_that() -> None:
         ({"logs": ["x"]}, 'keys: cancel and logs both want "x"; choose another for one of them'),
     ],
 )
-def test_what_cannot_be_is_told(chosen: dict[str, list[str]], sentence: str) -> None:
+def test_an_invalid_key_binding_is_reported(chosen: dict[str, list[str]], sentence: str) -> None:
     assert errors(**chosen) == (sentence,)
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_errors_of_a_keymap_are_reported_together() -> None:
     assert len(errors(nothing=["x"], cancel=["Entre", "j"])) == 3
 
 
@@ -77,12 +77,12 @@ def test_everything_wrong_is_told_at_once() -> None:
     ("written", "name"),
     [("?", "question_mark"), ("Ctrl-x", "ctrl+x"), ("ctrl+X", "ctrl+x"), ("F5", "f5"), ("Esc", "escape")],
 )
-def test_keys_are_read_as_people_write_them(written: str, name: str) -> None:
+def test_keys_are_parsed_in_common_spellings(written: str, name: str) -> None:
     assert key_of(written) == name
 
 
 @pytest.mark.parametrize("key", sorted({key for action in ACTIONS for key in action.keys}))
-def test_what_is_shown_is_what_may_be_written(key: str) -> None:
+def test_a_shown_key_name_can_be_written_in_the_keymap(key: str) -> None:
     assert key_of(key_name(key)) == key
 
 
@@ -93,7 +93,7 @@ def test_commands_are_named_with_hyphens_underscores_or_blanks() -> None:
     assert command_name("extend_hold") == "extend-hold"
 
 
-def test_the_bottom_row_begins_with_help_and_what_acts() -> None:
+def test_the_bottom_row_starts_with_help_and_actions() -> None:
     row = [action.id for action in ACTIONS if action.in_row]
     assert row[:3] == ["help", "new", "edit"]
     assert all(a != b for a, b in pairwise(row))

@@ -65,7 +65,7 @@ def script(engine: OwnEngine, name: str, text: str, **fields: object) -> JobSpec
 
 
 @pytest.mark.req("UI-01", "UI-03")
-async def test_a_job_is_written_runs_prints_and_ends_before_ones_eyes(engine: OwnEngine) -> None:
+async def test_a_job_is_submitted_runs_prints_and_ends_in_an_open_cockpit(engine: OwnEngine) -> None:
     (engine.folder / "algo").mkdir()
     go_on = engine.folder / "algo/go-on"
     command = "echo first line; until test -e /workspace/algorithm/go-on; do sleep 0.05; done; echo last line"
@@ -79,7 +79,7 @@ async def test_a_job_is_written_runs_prints_and_ends_before_ones_eyes(engine: Ow
 
 
 @pytest.mark.req("JT-40", "UI-02")
-async def test_a_failed_container_is_kept_extended_and_removed(engine: OwnEngine) -> None:
+async def test_a_failed_container_is_held_extended_and_removed(engine: OwnEngine) -> None:
     async with cockpit_on(engine) as cockpit:
         await cockpit.session.backend.submit([script(engine, "broken", "echo oops >&2; exit 3", terminal=True)])
         await (
@@ -115,7 +115,7 @@ async def test_a_killed_engine_is_replaced_under_an_open_cockpit(engine: OwnEngi
 
 
 @pytest.mark.req("UI-29", "TR-04")
-async def test_without_an_engine_the_face_works_on_what_it_knows(engine: OwnEngine) -> None:
+async def test_without_an_engine_the_cockpit_shows_its_last_data(engine: OwnEngine) -> None:
     async with cockpit_on(engine) as cockpit:
         await two_held_jobs(engine, cockpit)
         engine.control.stop(jobs=False)
@@ -127,7 +127,7 @@ async def test_without_an_engine_the_face_works_on_what_it_knows(engine: OwnEngi
 
 
 @pytest.mark.req("UI-29", "TR-04")
-async def test_a_stopped_engine_shows_the_growing_age_of_what_is_known(engine: OwnEngine) -> None:
+async def test_a_stopped_engine_shows_the_growing_age_of_the_data(engine: OwnEngine) -> None:
     async with cockpit_on(engine) as cockpit:
         await two_held_jobs(engine, cockpit)
         engine.signal(signal.SIGSTOP)
@@ -142,7 +142,7 @@ async def test_a_stopped_engine_shows_the_growing_age_of_what_is_known(engine: O
 
 
 @pytest.mark.req("TR-03", "UI-29")
-async def test_an_engine_in_trouble_says_so_refuses_and_recovers_under_an_open_cockpit(engine: OwnEngine) -> None:
+async def test_trouble_of_an_engine_is_shown_and_recovers_under_an_open_cockpit(engine: OwnEngine) -> None:
     async with cockpit_on(engine) as cockpit:
         await two_held_jobs(engine, cockpit)
         locker = sqlite3.connect(engine.folder / "state/cockpit-cluster/journal.db", isolation_level=None)

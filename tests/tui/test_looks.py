@@ -38,7 +38,7 @@ async def test_chosen_keys_act_and_the_bottom_row_and_the_help_follow() -> None:
 
 
 @pytest.mark.req("UI-21", "UI-22")
-async def test_a_filter_that_cannot_be_read_says_why_and_keeps_the_text_and_the_rows() -> None:
+async def test_an_invalid_filter_shows_its_error_and_keeps_the_text_and_the_rows() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await (
@@ -56,7 +56,7 @@ async def test_a_filter_that_cannot_be_read_says_why_and_keeps_the_text_and_the_
 
 @pytest.mark.req("UI-21")
 @pytest.mark.parametrize(("typed", "words"), [("/xnXHq", "/ xnXHq"), (":theme light", "train")])
-async def test_what_is_typed_at_once_goes_into_the_line_that_it_opens(typed: str, words: str) -> None:
+async def test_text_typed_at_once_goes_into_the_line_that_it_opens(typed: str, words: str) -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.type(typed).press("Enter").sees(words).misses("Stop job", "Delete")
@@ -65,13 +65,13 @@ async def test_what_is_typed_at_once_goes_into_the_line_that_it_opens(typed: str
 
 
 @pytest.mark.req("UI-23")
-async def test_after_a_filter_the_cursor_is_where_it_was() -> None:
+async def test_the_cursor_returns_to_its_row_after_a_filter() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("j", "j").stands_on("done")
         await lab.cockpit.press("/").type("name:wide").stands_on("wide").press("Esc").stands_on("done")
 
 
-async def test_a_list_that_a_filter_emptied_says_how_to_come_back() -> None:
+async def test_a_list_emptied_by_a_filter_shows_how_to_clear_it() -> None:
     async with the_lab() as lab:
         screen = await lab.cockpit.press("/").type("name:nobody").press("Enter").sees("No job matches.")
         assert "Esc  show them all" in screen
@@ -84,7 +84,7 @@ async def test_the_first_run_says_what_to_do_first() -> None:
 
 
 @pytest.mark.req("UI-25")
-async def test_the_theme_changes_while_one_looks() -> None:
+async def test_the_theme_changes_in_an_open_cockpit() -> None:
     async with the_lab() as lab:
         for name in ("light", "ansi", "dark"):
             await lab.cockpit.press(":").type(f"theme {name}").press("Enter").sees("train")
@@ -123,7 +123,7 @@ async def test_the_right_button_copies_a_rows_id_and_a_line_of_a_page() -> None:
 
 
 @pytest.mark.req("UI-04")
-async def test_a_nodes_page_shows_its_cards_and_jobs_and_leads_to_them() -> None:
+async def test_a_nodes_page_shows_and_opens_its_cards_and_jobs() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         screen = await cockpit.press("2").stands_on("n01").press("Enter").sees("node n01", "Cards", "Jobs", "4/4")
@@ -148,13 +148,13 @@ async def test_nodes_are_judged_against_the_queued_job_under_the_cursor() -> Non
         await lab.cockpit.press("G", "k").stands_on("eval").sees("place ").press("2").sees("tight")
 
 
-async def test_a_jobs_number_on_the_command_line_goes_there() -> None:
+async def test_a_job_id_on_the_command_line_opens_the_job() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press(":").type("5").press("Enter").stands_on("wide")
         await lab.cockpit.press(":").type("99").press("Enter").sees("Job 99 is not on the list.")
 
 
-async def test_what_changed_is_bright_for_a_moment() -> None:
+async def test_changed_cells_are_highlighted_for_a_moment() -> None:
     async with the_lab() as lab:
         table = lab.cockpit.app.main_screen.jobs
         await lab.cockpit.press("G", "k", "k").stands_on("wide").press("H").sees("held by alice")
@@ -182,7 +182,7 @@ def test_the_command_line_that_opens_the_cockpit(words: list[str], options: Opti
 
 
 @pytest.mark.req("UI-28", "UI-24")
-async def test_settings_and_environment_reach_the_face(tmp_path: Path) -> None:
+async def test_settings_and_environment_apply_to_the_cockpit(tmp_path: Path) -> None:
     async with a_lab() as lab:
         session = session_of(lab.demo)
         app = app_for(session, {"LANG": "de_DE.ISO-8859-1"}, Look(settings=Settings(read_only=True, theme="light")))
@@ -197,7 +197,7 @@ async def test_settings_and_environment_reach_the_face(tmp_path: Path) -> None:
             app_for(session, {"COCKPIT_THEME": "ligth"})
 
 
-async def test_the_bar_beside_a_followed_log_stands_at_its_end() -> None:
+async def test_the_scroll_bar_of_a_followed_log_is_at_its_end() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.lives(600)
@@ -223,7 +223,7 @@ async def test_a_click_on_a_title_sorts_by_its_column_and_another_the_other_way_
 
 
 @pytest.mark.req("UI-24", "UI-21")
-async def test_what_filters_is_said_at_the_bottom_where_the_views_leave_no_room() -> None:
+async def test_the_active_filter_is_shown_at_the_bottom_where_the_view_names_fill_the_top() -> None:
     async with the_lab(size=(100, 30)) as lab:
         screen = await lab.cockpit.press("/").type("state:running user:alice").press("Enter").sees("train")
         assert "8 Clusters" in screen.splitlines()[1]

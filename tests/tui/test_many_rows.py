@@ -107,14 +107,14 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[JobId]:
 
 
 @pytest.mark.req("UI-60", "PF-11")
-async def test_the_first_rows_wait_for_nothing_else() -> None:
+async def test_the_first_rows_are_shown_before_all_else() -> None:
     """Neither for the rest of them nor for any other answer."""
     async with looking_at(Cluster(answers=False)) as cockpit:
         await cockpit.sees("train-1 ", "train-20 ").stands_on("train-1")
 
 
 @pytest.mark.req("UI-60", "PF-12", "PF-18")
-async def test_who_opens_sees_a_first_page_and_the_rest_comes_underneath() -> None:
+async def test_a_first_page_is_shown_and_the_rest_is_added_below() -> None:
     cluster = Cluster()
     async with looking_at(cluster) as cockpit:
         await cockpit.sees("train-1 ").press("j").stands_on("train-2")
@@ -124,7 +124,7 @@ async def test_who_opens_sees_a_first_page_and_the_rest_comes_underneath() -> No
 
 
 @pytest.mark.req("UI-27")
-async def test_who_opens_very_many_reads_how_far_that_is_and_need_not_wait() -> None:
+async def test_loading_very_many_rows_shows_the_progress_and_does_not_block() -> None:
     cluster = Cluster()
     cluster.glance = replace(overview(), jobs_by_state={"queued": MANY})
     async with looking_at(cluster) as cockpit:
@@ -134,7 +134,7 @@ async def test_who_opens_very_many_reads_how_far_that_is_and_need_not_wait() -> 
 
 
 @pytest.mark.req("UI-27", "UI-29")
-async def test_who_waits_for_the_first_row_reads_for_how_long() -> None:
+async def test_the_time_waited_for_the_first_row_is_shown() -> None:
     clock = [NOW]
     async with looking_at(Silent(), lambda: Millis(clock[0])) as cockpit:
         assert "goes on" not in await cockpit.sees("connecting …")
@@ -179,7 +179,7 @@ async def test_rows_that_change_out_of_sight_are_not_drawn(drawn: list[JobId]) -
 
 
 @pytest.mark.req("PF-16")
-async def test_rows_that_were_seen_are_forgotten_again() -> None:
+async def test_drawn_rows_are_dropped_from_the_cache_again() -> None:
     cluster = Cluster()
     cluster.rest.set()
     async with looking_at(cluster) as cockpit:

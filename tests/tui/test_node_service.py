@@ -43,7 +43,7 @@ async def test_a_reservation_shows_its_nodes() -> None:
 
 
 @pytest.mark.req("JT-24", "UI-20")
-async def test_a_node_is_drained_and_given_back() -> None:
+async def test_a_node_is_drained_and_resumed() -> None:
     async with the_lab() as lab:
         first = (await lab.backend.nodes())[0].node.name
         cockpit = lab.cockpit.press("2").sees("NODE").press("g", "D").sees(f"nodes drain {first} --reason")
@@ -60,7 +60,7 @@ def kept(**fields: object) -> Reservation:
 
 
 @pytest.mark.req("SC-10")
-def test_a_reservation_in_a_line() -> None:
+def test_a_reservation_is_created_by_the_command_line() -> None:
     from datetime import UTC
 
     from cockpit.present.tables.reservations import reservation_line

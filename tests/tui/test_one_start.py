@@ -82,7 +82,7 @@ def said_by_commands(demo: DemoCluster, job: JobId, context: Context, found: dic
 
 
 @pytest.mark.req("UI-32", "SC-12")
-async def test_every_command_says_the_same_start_at_one_moment() -> None:
+async def test_every_command_shows_the_same_start_at_one_time() -> None:
     demo, asked = await open_demo("campus", 3, going=False), 0
     for _ in range(12):
         await demo.elapse(20)

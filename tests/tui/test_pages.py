@@ -30,7 +30,7 @@ class OneLog:
 
 
 @pytest.mark.req("UI-03")
-async def test_every_tab_of_a_jobs_page_and_back_to_the_same_row() -> None:
+async def test_every_tab_of_a_jobs_page_opens_and_closing_returns_to_the_same_row() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("j").stands_on("broken").press("Enter").sees("2 broken", "exit 3", "open shell")
@@ -67,7 +67,7 @@ async def test_logs_follow_while_the_job_prints_and_the_other_stream_is_a_key_aw
 
 
 @pytest.mark.req("UI-03")
-async def test_what_a_job_waited_for_stands_over_its_events_and_its_priority_is_taken_apart() -> None:
+async def test_the_wait_reasons_are_above_the_events_and_the_priority_is_itemized() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("G", "k", "k").stands_on("wide").press("H").sees("held by").press("H").misses("held by")
@@ -89,7 +89,7 @@ async def test_a_text_is_searched_in_a_log_and_the_keys_go_to_it() -> None:
 
 
 @pytest.mark.req("UI-03")
-async def test_times_say_when_a_line_came_and_nothing_of_those_before() -> None:
+async def test_timestamps_are_shown_for_new_log_lines_and_not_for_earlier_ones() -> None:
     async with a_lab(job("chatty", "sleep 30000")) as lab:
         cockpit = lab.cockpit
         await cockpit.press("l").sees("config.yaml").press("t")
@@ -138,7 +138,7 @@ async def test_help_lists_every_key_of_the_view(view: str, way: tuple[str, ...])
 
 
 @pytest.mark.req("UI-20")
-async def test_keys_that_a_person_chose_work_and_are_shown_everywhere() -> None:
+async def test_user_defined_keys_work_and_are_shown_everywhere() -> None:
     async with the_lab(keys={"cancel": ("K",), "hold": ("Z",)}) as lab:
         cockpit = lab.cockpit
         screen = await cockpit.press("x").sees("K cancel").misses("Stop job")
@@ -182,7 +182,7 @@ async def test_the_palette_finds_actions_and_themes() -> None:
 
 
 @pytest.mark.req("UI-50")
-async def test_a_demos_time_stands_still_and_hurries() -> None:
+async def test_a_demos_time_is_paused_and_accelerated() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await (
@@ -191,14 +191,14 @@ async def test_a_demos_time_stands_still_and_hurries() -> None:
         await cockpit.press("F6").misses("paused")
 
 
-async def test_copying_gives_the_ids_to_the_terminal() -> None:
+async def test_copying_sends_the_ids_to_the_terminal() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("Space", "Space", "c").sees("copied 1 2")
         assert lab.cockpit.app.clipboard == "1 2"
 
 
 @pytest.mark.req("UI-03")
-async def test_a_log_that_stays_empty_is_not_said_to_be_so_only_yet() -> None:
+async def test_the_empty_log_of_an_ended_job_is_not_described_as_empty_so_far() -> None:
     async with a_lab(job("chatty", "sleep 30000")) as lab:
         lab.backend.logs = OneLog(b"").read
         screen = await lab.cockpit.press("l").sees("nothing on stdout")
@@ -213,7 +213,7 @@ async def test_no_sentence_of_the_page_is_cut() -> None:
 
 
 @pytest.mark.req("UI-30")
-async def test_tab_goes_through_all_that_a_command_may_become() -> None:
+async def test_tab_cycles_through_all_completions_of_a_command() -> None:
     async with the_lab() as lab:
         cockpit, themes = lab.cockpit, list(lab.cockpit.app.options.themes)
         await cockpit.press(":").type("theme ").press("Tab").sees(f"theme {themes[0]}")
@@ -224,7 +224,7 @@ async def test_tab_goes_through_all_that_a_command_may_become() -> None:
 
 
 @pytest.mark.req("UI-30", "UI-22")
-async def test_a_value_that_a_column_never_has_is_told_with_the_nearest_one() -> None:
+async def test_an_impossible_filter_value_is_reported_with_the_nearest_one() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("/").type("state:faild").sees("state is never faild; did you mean failed?")
         await lab.cockpit.press("Ctrl-u").type("state:failed").press("Enter").sees("broken").misses("never")
@@ -239,7 +239,7 @@ async def test_a_job_is_found_by_its_name() -> None:
 @pytest.mark.req("UI-03", "UI-26")
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize(("keys", "question"), [(("Enter",), "job"), (("2", "Enter"), "nodes")])
-async def test_an_answer_that_comes_while_the_cockpit_closes_harms_nothing(
+async def test_an_answer_that_arrives_while_the_cockpit_closes_is_harmless(
     monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], question: str, *, fails: bool
 ) -> None:
     """A page's widgets go before the page and what it does beside the screen."""
@@ -267,7 +267,7 @@ async def test_an_answer_that_comes_while_the_cockpit_closes_harms_nothing(
 
 
 @pytest.mark.req("UI-26")
-async def test_priorities_that_come_while_the_cockpit_closes_harm_nothing() -> None:
+async def test_priorities_that_arrive_while_the_cockpit_closes_are_harmless() -> None:
     drawn = []
     async with the_lab() as lab:
         app = lab.cockpit.app

@@ -92,7 +92,7 @@ def test_many_small_updates_show_the_same_as_one_whole_one(seed: int):
             assert cells(written) == cells([written_whole(picture)]), f"after update {number}"
 
 
-def test_a_screen_that_others_wrote_on_is_written_anew():
+def test_a_screen_overwritten_by_another_program_is_redrawn():
     picture, shown = Picture(1), Shown()
     WholeUpdate(picture.whole(), shown).render_segments(CONSOLE)
     same = ChopsUpdate(
@@ -105,14 +105,14 @@ def test_a_screen_that_others_wrote_on_is_written_anew():
     assert DifferingUpdate(same, shown)
 
 
-def test_an_update_that_was_never_written_is_not_taken_for_shown():
+def test_an_unwritten_update_is_not_treated_as_shown():
     picture, shown = Picture(2), Shown()
     change = picture.change()
     assert DifferingUpdate(change, shown)
     assert DifferingUpdate(change, shown)
 
 
-def test_a_changed_word_is_all_that_is_written():
+def test_only_a_changed_word_is_written():
     def line(word: str) -> Strip:
         return Strip([Segment("before ", STYLES[1]), Segment(word, STYLES[2]), Segment(" after", STYLES[1])])
 

@@ -33,7 +33,7 @@ def play(tmp_path: Path) -> Callable[..., int]:
 
 
 @pytest.mark.req("UI-42")
-def test_a_script_that_holds(play: Callable[..., int], tmp_path: Path) -> None:
+def test_a_play_script_with_true_expectations_passes(play: Callable[..., int], tmp_path: Path) -> None:
     code = play("size 100x30", "wait 'No jobs yet'", "expect not bert", "press 2", "wait n01", "screenshot nodes")
     assert code == ExitCode.OK
     text = (tmp_path / "out/nodes.txt").read_text()
@@ -48,7 +48,7 @@ def test_a_script_that_holds(play: Callable[..., int], tmp_path: Path) -> None:
 
 @pytest.mark.req("UI-42")
 @pytest.mark.parametrize("line", ["expect bert", "expect not 'No jobs yet'", "wait bert within 1s"])
-def test_one_that_does_not_tells_the_line_and_shows_the_screen(
+def test_a_failed_play_script_names_the_line_and_shows_the_screen(
     line: str, play: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert play("wait 'No jobs yet'", line) == ExitCode.UNMET
@@ -65,7 +65,7 @@ def test_one_that_does_not_tells_the_line_and_shows_the_screen(
         (["press q", "expect jobs"], ExitCode.UNMET, "was left before"),
     ],
 )
-def test_what_cannot_be_played_is_told(
+def test_an_invalid_play_script_is_reported(
     lines: list[str], code: int, words: str, play: Callable[..., int], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert play(*lines) == code
@@ -81,7 +81,7 @@ def test_a_demos_time_passes_only_while_the_script_waits(play: Callable[..., int
 
 @pytest.mark.req("UI-42")
 @pytest.mark.parametrize("script", SHIPPED, ids=lambda path: path.stem)
-def test_the_shipped_scripts_hold_and_their_pictures_are_small(script: Path, tmp_path: Path) -> None:
+def test_the_shipped_scripts_pass_and_their_pictures_are_small(script: Path, tmp_path: Path) -> None:
     assert main(["play", str(script), "--out", str(tmp_path)]) == ExitCode.OK
     wanted = {step.act.name for step in read_script("", script.read_text()).steps if isinstance(step.act, Screenshot)}
     pictures = {path.stem: path.stat().st_size for path in tmp_path.glob("*.svg")}

@@ -58,7 +58,7 @@ async def test_the_queue_in_its_order_with_a_bar_and_a_column_for_each_factor() 
 
 
 @pytest.mark.req("UI-07")
-async def test_the_panel_says_who_is_ahead_and_by_which_factor() -> None:
+async def test_the_panel_shows_the_job_ahead_and_the_deciding_factor() -> None:
     async with a_queue() as lab:
         await lab.cockpit.press("5").sees("at place 1 of 4").sees("ahead of 6 wide (bob)", "resources +")
         await lab.cockpit.press("G").sees("3 nice  is at place 4 of 4", "behind  5 small (alice) by 100: nice −100")
@@ -85,7 +85,7 @@ async def test_sorted_by_any_column_and_filtered() -> None:
 
 
 @pytest.mark.req("UI-07")
-async def test_weights_are_typed_and_the_new_order_stands_beside_the_old_one() -> None:
+async def test_weights_are_typed_and_the_new_order_is_shown_beside_the_old_one() -> None:
     async with a_queue() as lab:
         cockpit = lab.cockpit.press("5")
         await ordered(cockpit, "large", "wide", "small", "nice")
@@ -99,7 +99,7 @@ async def test_weights_are_typed_and_the_new_order_stands_beside_the_old_one() -
 
 
 @pytest.mark.req("UI-07")
-async def test_what_cannot_be_read_is_told_and_escape_leaves_all_as_it_was() -> None:
+async def test_invalid_weights_are_reported_and_escape_changes_nothing() -> None:
     async with a_queue() as lab:
         cockpit = lab.cockpit.press("5").sees("PLACE").press("w", "Ctrl-u").type("speed=3").sees("speed is no factor")
         await cockpit.press("Enter").sees("speed is no factor").press("Esc").misses("speed")
@@ -127,7 +127,7 @@ async def test_an_administrator_applies_the_weights_after_a_question() -> None:
 
 
 @pytest.mark.req("UI-07", "SC-15")
-async def test_rules_that_are_fixed_stay_and_it_says_why() -> None:
+async def test_fixed_weights_are_not_changed_and_the_reason_is_shown() -> None:
     async with a_queue() as lab:
         rules = await lab.backend.rules()
         fixed = Cluster(priority=rules.priority, mutable=False)
@@ -138,7 +138,7 @@ async def test_rules_that_are_fixed_stay_and_it_says_why() -> None:
 
 
 @pytest.mark.req("UI-07")
-async def test_in_order_of_submission_it_says_what_to_do() -> None:
+async def test_in_order_of_submission_the_priority_view_says_what_to_do() -> None:
     async with a_queue(None) as lab:
         await lab.cockpit.press("5").sees("order of submission", "cockpit cluster init", "docs/scheduling.md")
         await lab.cockpit.press("w").press("Ctrl-u").type("jobsize=1000").press("Enter").sees("WAS", "what if")
@@ -146,7 +146,7 @@ async def test_in_order_of_submission_it_says_what_to_do() -> None:
 
 
 @pytest.mark.req("UI-07")
-async def test_nothing_pending_says_so() -> None:
+async def test_an_empty_queue_is_reported_in_the_priority_view() -> None:
     async with a_lab() as lab:
         await lab.backend.set_weights(WEIGHTS)
         await lab.cockpit.press("5").sees("No jobs are queued", "submit one")
@@ -197,7 +197,7 @@ def _always(rows: Any, whole: Any) -> Any:
 
 @pytest.mark.req("UI-07")
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_every_size_shows_place_name_total_and_bar(size: tuple[int, int]) -> None:
+async def test_every_screen_size_shows_position_name_total_and_bar(size: tuple[int, int]) -> None:
     async with a_queue(size=size) as lab:
         screen = await lab.cockpit.press("5").sees("PLACE", "TOTAL", "▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆", "large", "ahead of")
         assert all(len(line) <= size[0] for line in screen.splitlines())

@@ -46,7 +46,7 @@ async def test_the_tree_and_the_partitions_with_bars() -> None:
 
 
 @pytest.mark.req("UI-06")
-async def test_the_panel_tells_who_borrows_and_who_lends() -> None:
+async def test_the_panel_shows_borrowing_and_lending_queues() -> None:
     async with the_lab() as lab:
         cockpit = await with_quotas(lab)
         await cockpit.press("j").stands_on("alices").sees("queue root/alices  borrows", "lenders may take it back")
@@ -72,14 +72,14 @@ async def test_a_filter_and_a_command() -> None:
 
 
 @pytest.mark.req("UI-06")
-async def test_without_a_tree_the_partitions_are_there_and_a_way_to_one() -> None:
+async def test_without_a_quota_tree_the_partitions_and_the_way_to_create_one_are_shown() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("6").sees("(all nodes)", "There is no quota tree", "cockpit quota apply FILE")
 
 
 @pytest.mark.req("UI-06", "UI-24")
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_small_and_large_terminals(size: tuple[int, int]) -> None:
+async def test_the_queues_view_fits_small_and_large_terminals(size: tuple[int, int]) -> None:
     async with the_lab(size=size) as lab:
         screen = await (await with_quotas(lab)).sees("CPUS used/min/max")
         assert max(map(cell_len, screen.splitlines())) <= size[0]
@@ -88,7 +88,7 @@ async def test_small_and_large_terminals(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.req("UI-06", "UI-24")
-async def test_ascii_alone_tells_the_parts_of_a_bar_apart() -> None:
+async def test_the_parts_of_a_bar_are_distinct_in_ascii() -> None:
     async with the_lab(ascii_only=True) as lab:
         screen = await with_quotas(lab)
         alices = row_of(await screen, "alices")

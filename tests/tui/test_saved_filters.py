@@ -31,7 +31,7 @@ async def test_a_filter_is_saved_applied_and_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("UI-22")
-async def test_each_list_has_its_own_and_the_palette_and_the_command_line_know_them() -> None:
+async def test_each_list_has_its_own_filters_in_the_palette_and_the_command_line() -> None:
     filters = SavedFilters()
     filters.save("jobs", "bobs", "user:bob")
     filters.save("nodes", "first", "name:n01")
@@ -47,7 +47,7 @@ async def test_each_list_has_its_own_and_the_palette_and_the_command_line_know_t
 
 
 @pytest.mark.req("UI-22")
-async def test_a_name_that_cannot_be_one_and_a_file_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+async def test_an_invalid_filter_name_and_an_unreadable_file_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "filters.toml"
     async with the_lab(filters=SavedFilters(path, "lab")) as lab:
         cockpit = lab.cockpit

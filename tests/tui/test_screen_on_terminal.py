@@ -70,7 +70,7 @@ def test_after_many_small_updates_the_screen_is_the_one_painted_at_once(tmp_path
             assert perf_counter() < at + SECONDS, "\n".join(terminal.screen(since=at).display)
 
 
-def test_painting_can_be_left_to_textual():
+def test_drawing_can_be_delegated_to_textual():
     with feeder(Wish(rows=200), COCKPIT_PLAIN_PAINT="1") as plain, feeder(Wish(rows=200)) as tight:
         for terminal in (plain, tight):
             terminal.paint_after(0, CURSOR_SIGN)
@@ -82,7 +82,7 @@ def test_painting_can_be_left_to_textual():
         assert len(tight.written_since(before)) < len(plain.written_since(before))
 
 
-def test_a_terminal_that_is_gone_ends_the_app():
+def test_a_closed_terminal_ends_the_app():
     with feeder(Wish(rows=200)) as terminal:
         terminal.paint_after(0, CURSOR_SIGN)
         terminal.hang_up()
@@ -91,7 +91,7 @@ def test_a_terminal_that_is_gone_ends_the_app():
 
 @pytest.mark.real
 @pytest.mark.req("UI-50", "UI-12")
-def test_a_terminal_that_is_gone_while_one_is_in_a_shell_ends_the_demo():
+def test_a_terminal_closed_during_a_shell_ends_the_demo():
     with Terminal([sys.executable, "-m", "cockpit.cli", "demo"], {**os.environ, "PYTHONPATH": str(ROOT)}) as terminal:
         terminal.until(lambda screen: "? help" in screen)
         terminal.press("s")
@@ -101,7 +101,7 @@ def test_a_terminal_that_is_gone_while_one_is_in_a_shell_ends_the_demo():
 
 
 @pytest.mark.req("UI-24", "UI-26")
-def test_bytes_that_are_not_utf_8_are_read_as_signs_that_stand_for_them():
+def test_invalid_utf_8_bytes_are_read_as_replacement_characters():
     with feeder(Wish(rows=200)) as terminal:
         terminal.paint_after(0, CURSOR_SIGN)
         terminal.press("/\udcfc\udcc3(\udce8xy")
@@ -152,7 +152,7 @@ command()
 
 
 @pytest.mark.req("UI-50")
-def test_an_exit_that_comes_while_the_cockpit_leaves_gives_the_terminal_back():
+def test_an_exit_during_shutdown_restores_the_terminal():
     with Terminal([sys.executable, "-c", CUT_SHORT], {**os.environ, "PYTHONPATH": str(ROOT)}) as terminal:
         terminal.until(lambda screen: "? help" in screen)
         at = terminal.press("q")

@@ -21,7 +21,9 @@ BOOK = job("book", command="jupyter lab", kind=JobKind.INTERACTIVE)
 
 
 @pytest.mark.req("JT-39")
-async def test_a_session_is_filled_from_a_job_and_entered_once_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_is_prefilled_from_a_job_and_its_shell_opens_once_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     entered: list[tuple[int, str]] = []
 
     async def enter(_app: Cockpit, detail: JobDetail) -> None:
@@ -41,7 +43,7 @@ async def test_a_session_is_filled_from_a_job_and_entered_once_it_runs(monkeypat
 
 
 @pytest.mark.req("JT-39")
-async def test_a_session_that_has_to_wait_is_entered_later_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_opens_the_shell_of_a_session_that_had_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "LOOKS", 0)
     async with a_lab(job("train")) as lab:
         cockpit = lab.cockpit
@@ -60,7 +62,7 @@ async def test_a_training_is_filled_from_a_session_without_its_command() -> None
 
 
 @pytest.mark.req("JT-03", "UI-03")
-async def test_a_sessions_page_says_how_long_it_lasts_and_where_its_notebook_is() -> None:
+async def test_a_sessions_page_shows_its_end_and_its_notebook_address() -> None:
     async with a_lab(BOOK, job("plain")) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("book", "running").press("Enter")
@@ -69,7 +71,7 @@ async def test_a_sessions_page_says_how_long_it_lasts_and_where_its_notebook_is(
 
 
 @pytest.mark.req("JT-39", "JT-60")
-async def test_who_may_only_look_may_develop_from_a_job_but_not_enter_it() -> None:
+async def test_a_user_with_read_access_may_develop_from_a_job_but_not_open_its_shell() -> None:
     session = job("seen", command="", kind=JobKind.INTERACTIVE, access=Access.RO, project="vision")
     async with a_members_lab(session) as cockpit:
         await cockpit.sees("seen").press("a").sees("its project may only look at it")

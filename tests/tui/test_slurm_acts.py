@@ -58,7 +58,7 @@ async def test_a_batch_script_is_shown_before_it_is_submitted(tmp_path: Path) ->
 
 
 @pytest.mark.req("SL-23")
-async def test_a_job_that_left_nothing_says_so() -> None:
+async def test_a_job_without_remaining_files_shows_a_message() -> None:
     async with cluster() as cockpit:
         await cockpit.sees("timesout").press("colon").type("4").press("enter").stands_on("victim")
         await cockpit.press("colon").type("look-inside").press("enter").sees("only a running job can be entered")
@@ -87,7 +87,7 @@ async def test_no_quota_tree_is_offered_where_slurm_schedules() -> None:
 
 
 @pytest.mark.req("UI-20", "SL-20")
-async def test_a_key_says_why_slurm_cannot_do_it_before_it_asks_anything() -> None:
+async def test_a_key_explains_why_slurm_cannot_do_it_before_any_question() -> None:
     async with cluster() as cockpit:
         await cockpit.sees("timesout").press("colon").type("4").press("enter").stands_on("victim")
         await cockpit.press("colon").type("delete").press("enter").sees("Slurm's accounting keeps what has ended")

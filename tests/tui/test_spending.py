@@ -8,7 +8,7 @@ from tests.tui.lab import the_lab
 
 
 @pytest.mark.req("UI-09")
-async def test_card_hours_as_a_chart_by_whatever_one_asks() -> None:
+async def test_card_hours_are_charted_by_the_chosen_grouping() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await cockpit.press("h").sees("-hours in the last 7 days, by account", "BY DAY", "█")
@@ -19,7 +19,7 @@ async def test_card_hours_as_a_chart_by_whatever_one_asks() -> None:
 
 
 @pytest.mark.req("UI-09", "UI-20")
-async def test_it_stands_beside_the_tree_and_the_qos() -> None:
+async def test_the_spending_view_is_beside_the_account_tree_and_the_qos() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("4", "[").sees("BY DAY")
         await lab.cockpit.press("[").sees("PREEMPTS").press("]").sees("BY DAY").press("]").misses("BY DAY")

@@ -18,7 +18,7 @@ def names(screen: str) -> list[str]:
 
 
 @pytest.mark.req("UI-01")
-async def test_every_job_with_its_state_in_a_word_and_the_cluster_in_figures() -> None:
+async def test_every_job_shows_its_state_and_the_header_the_cluster_figures() -> None:
     async with the_lab() as lab:
         screen = await lab.cockpit.sees("3 queued", "2 running", "1 held", "8/8", "alice")
         assert names(screen) == NAMES
@@ -32,7 +32,7 @@ async def test_every_job_with_its_state_in_a_word_and_the_cluster_in_figures() -
 
 
 @pytest.mark.req("UI-02")
-async def test_the_panel_answers_for_the_job_under_the_cursor() -> None:
+async def test_the_panel_describes_the_job_under_the_cursor() -> None:
     async with the_lab() as lab:
         await (
             lab.cockpit.sees("1 train  runs on n0")
@@ -43,7 +43,7 @@ async def test_the_panel_answers_for_the_job_under_the_cursor() -> None:
 
 
 @pytest.mark.req("UI-21", "UI-22")
-async def test_the_filter_works_as_one_types_and_owns_the_keyboard() -> None:
+async def test_the_filter_applies_while_typing_and_receives_all_keys() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await (
@@ -65,7 +65,7 @@ async def test_the_filter_works_as_one_types_and_owns_the_keyboard() -> None:
 
 
 @pytest.mark.req("UI-22")
-async def test_the_filter_knows_columns_and_says_what_is_wrong_with_it() -> None:
+async def test_the_filter_accepts_columns_and_shows_its_errors() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         screen = await cockpit.press("/").type("state:queued user:bob").press("Enter").misses("train")
@@ -76,7 +76,7 @@ async def test_the_filter_knows_columns_and_says_what_is_wrong_with_it() -> None
 
 
 @pytest.mark.req("UI-22")
-async def test_nothing_matches_says_so_and_how_to_go_on() -> None:
+async def test_a_filter_without_matches_shows_how_to_continue() -> None:
     async with the_lab() as lab:
         await (
             lab.cockpit.press("/").type("nobody").press("Enter").sees("No job matches", "Esc").press("Esc").sees("tune")
@@ -84,7 +84,7 @@ async def test_nothing_matches_says_so_and_how_to_go_on() -> None:
 
 
 @pytest.mark.req("UI-01")
-async def test_mine_and_all() -> None:
+async def test_the_list_shows_own_jobs_or_all_jobs() -> None:
     async with the_lab() as lab:
         assert names(await lab.cockpit.press("m").misses("eval")) == NAMES[:5]
         assert names(await lab.cockpit.press("m").sees("eval")) == NAMES
@@ -103,7 +103,7 @@ async def test_sorting_by_the_columns_left_and_right_and_backwards() -> None:
 
 
 @pytest.mark.req("UI-23")
-async def test_cursor_marks_and_scroll_follow_their_jobs_while_others_come_and_go() -> None:
+async def test_cursor_marks_and_scroll_follow_their_jobs_while_others_are_added_and_removed() -> None:
     async with a_lab(*MANY[:40]) as lab:
         cockpit = lab.cockpit
         screen = await cockpit.sees("job-0").press("G", "Space", "k").stands_on("job-38")
@@ -127,7 +127,7 @@ async def test_cursor_marks_and_scroll_follow_their_jobs_while_others_come_and_g
 
 
 @pytest.mark.req("UI-23")
-async def test_when_the_job_under_the_cursor_goes_its_neighbour_is_there() -> None:
+async def test_when_the_job_under_the_cursor_is_removed_the_cursor_is_on_its_neighbour() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("j", "j").stands_on("done")
         await lab.backend.delete(3)
@@ -135,7 +135,7 @@ async def test_when_the_job_under_the_cursor_goes_its_neighbour_is_there() -> No
 
 
 @pytest.mark.req("UI-23")
-async def test_marks_and_ranges_are_counted_and_esc_takes_them_back() -> None:
+async def test_marks_and_ranges_are_counted_and_esc_clears_them() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         screen = await cockpit.press("g", "Space").stands_on("broken").press("j", "j", "V")
@@ -147,7 +147,7 @@ async def test_marks_and_ranges_are_counted_and_esc_takes_them_back() -> None:
 
 
 @pytest.mark.req("UI-24")
-async def test_a_small_terminal_shows_less_and_a_resize_keeps_the_place() -> None:
+async def test_a_small_terminal_shows_less_and_a_resize_keeps_the_cursor_row() -> None:
     async with the_lab(size=(80, 24)) as lab:
         cockpit = lab.cockpit
         screen = await cockpit.press("j", "j", "j", "j").stands_on("wide").sees("waits for")
@@ -161,7 +161,7 @@ async def test_a_small_terminal_shows_less_and_a_resize_keeps_the_place() -> Non
 
 
 @pytest.mark.req("UI-24")
-async def test_wide_letters_leave_the_columns_in_line() -> None:
+async def test_wide_characters_keep_the_columns_aligned() -> None:
     async with the_lab() as lab:
         screen = await lab.cockpit.sees("训练")
         places = {cell_len(line[: line.index("bob")]) for line in screen.splitlines() if "bob" in line}
@@ -175,7 +175,7 @@ async def test_an_empty_cluster_says_what_to_do_first() -> None:
 
 
 @pytest.mark.req("UI-20")
-async def test_esc_goes_back_from_anywhere_and_never_quits() -> None:
+async def test_esc_returns_from_every_view_and_never_quits() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         for way in (("Enter",), ("?",), ("x",), ("/",), (":",), ("Space",), ("l",), ("2",), ("Ctrl-p",)):
@@ -186,13 +186,13 @@ async def test_esc_goes_back_from_anywhere_and_never_quits() -> None:
 
 
 @pytest.mark.req("UI-04")
-async def test_the_nodes_show_what_is_used_of_them_and_who_is_there() -> None:
+async def test_the_nodes_show_their_usage_and_their_jobs() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("2").sees("n01", "n02", "4/4").stands_on("n01").press("j").stands_on("n02")
         await lab.cockpit.press("1").stands_on("train")
 
 
-async def test_what_is_submitted_elsewhere_appears_by_itself() -> None:
+async def test_a_job_submitted_elsewhere_appears_by_itself() -> None:
     async with a_lab(*ALICE[:1]) as lab:
         await lab.cockpit.sees("train")
         await lab.backend.submit([job("from-elsewhere")])

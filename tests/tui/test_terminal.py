@@ -63,7 +63,7 @@ def is_given_back(terminal: Tmux) -> None:
 
 
 @pytest.mark.req("UI-20", "UI-26")
-def test_keys_and_mouse_and_a_tidy_end(terminal: Tmux) -> None:
+def test_keys_and_mouse_work_and_the_end_restores_the_terminal(terminal: Tmux) -> None:
     terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help").press("F6").sees("DEMO paused")
     third = name_in(terminal, 6)  # nothing comes or goes while its time stands still
     terminal.press("j", "j", "Down", "k")
@@ -81,7 +81,7 @@ def test_keys_and_mouse_and_a_tidy_end(terminal: Tmux) -> None:
 
 
 @pytest.mark.req("UI-21")
-def test_what_is_typed_ahead_goes_into_the_filter(terminal: Tmux) -> None:
+def test_text_typed_ahead_goes_into_the_filter(terminal: Tmux) -> None:
     terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help")
     terminal.type("/state:queued").press("Enter").sees("/ state:queued").misses("● running  ", "Stop job")
     terminal.press("Escape").sees("● running  ").press("C-c").sees(PROMPT)
@@ -142,7 +142,7 @@ def cockpit_in(terminal: Tmux) -> Path:
 
 @pytest.mark.req("UI-50")
 @pytest.mark.parametrize("where", ["list", "shell"])
-def test_a_line_that_drops_ends_the_demo_wherever_one_was(user: CockpitUser, where: str) -> None:
+def test_a_dropped_connection_ends_the_demo_in_every_view(user: CockpitUser, where: str) -> None:
     temporary = user.work / "tmp"
     temporary.mkdir()
     terminal = Tmux(user.work, {**user.env, "TMPDIR": str(temporary)})
@@ -158,7 +158,7 @@ def test_a_line_that_drops_ends_the_demo_wherever_one_was(user: CockpitUser, whe
 
 
 @pytest.mark.req("UI-50")
-def test_a_polite_kill_gives_the_terminal_back(terminal: Tmux) -> None:
+def test_sigterm_restores_the_terminal(terminal: Tmux) -> None:
     terminal.type(DEMO).press("Enter").sees("DEMO", "running", "? help")
     os.kill(int(cockpit_in(terminal).name), signal.SIGTERM)
     terminal.sees(PROMPT).misses("DEMO")

@@ -44,7 +44,7 @@ def test_every_theme_that_ships_has_every_role(name: str) -> None:
 
 
 @pytest.mark.req("UI-25")
-def test_there_are_a_dark_a_light_and_the_terminals_own() -> None:
+def test_themes_include_a_dark_a_light_and_the_terminals_own() -> None:
     themes = load_themes()
     assert (themes["dark"].dark, themes["light"].dark) == (True, False)
     assert [name for name, each in themes.items() if each.ansi] == ["ansi"]
@@ -56,7 +56,7 @@ def test_every_state_has_a_colour() -> None:
 
 @pytest.mark.req("UI-25")
 @pytest.mark.parametrize("surface", ["background", "panel", "cursor", "marked"])
-def test_words_can_be_read_on_every_ground(theme: RoleTheme, surface: str) -> None:
+def test_text_is_readable_on_every_background(theme: RoleTheme, surface: str) -> None:
     faint = {
         role: round(contrast(colour, theme.surface[surface]), 2)
         for role, colour in theme.colours.items()
@@ -65,16 +65,16 @@ def test_words_can_be_read_on_every_ground(theme: RoleTheme, surface: str) -> No
     assert faint == {}
 
 
-def test_what_is_quiet_is_still_seen(theme: RoleTheme) -> None:
+def test_muted_text_is_still_visible(theme: RoleTheme) -> None:
     for role in SHAPES_ONLY:
         assert contrast(theme.colours[role], theme.surface["background"]) >= 1.9
 
 
-def test_the_cursors_row_is_another_ground(theme: RoleTheme) -> None:
+def test_the_cursor_row_has_a_different_background(theme: RoleTheme) -> None:
     assert contrast(theme.surface["cursor"], theme.surface["background"]) > 1.1
 
 
-def test_states_that_matter_are_told_apart_by_colour_too(theme: RoleTheme) -> None:
+def test_important_states_have_distinct_colours(theme: RoleTheme) -> None:
     for one, other in combinations(APART, 2):
         rgb = [Color.parse(theme.colours[str(state)]).rgb for state in (one, other)]
         assert sum((a - b) ** 2 for a, b in zip(*rgb, strict=True)) ** 0.5 > 35, (one, other)
@@ -100,7 +100,7 @@ def seen(colour: str, eyes: str) -> list[float]:
 @pytest.mark.parametrize(
     "roles", [APART, ["held", "tight", "idle", "drained"], [f"hue{number}" for number in range(8)]], ids=str
 )
-def test_colours_are_told_apart_by_the_eyes_that_the_theme_is_for(eyes: str, roles: list[str]) -> None:
+def test_colours_are_distinct_for_the_colour_vision_a_theme_is_made_for(eyes: str, roles: list[str]) -> None:
     colours = load_themes()[eyes].colours
     for one, other in combinations(map(str, roles), 2):
         shades = seen(colours[one], eyes), seen(colours[other], eyes)
@@ -108,7 +108,7 @@ def test_colours_are_told_apart_by_the_eyes_that_the_theme_is_for(eyes: str, rol
 
 
 @pytest.mark.req("UI-25")
-def test_high_contrast_is_that() -> None:
+def test_the_high_contrast_theme_has_high_contrast() -> None:
     theme = load_themes()["high-contrast"]
     ground = theme.surface["background"]
     assert min(contrast(theme.colours[role], ground) for role in theme.colours.keys() - SHAPES_ONLY) > 7
@@ -128,14 +128,14 @@ def write(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.req("UI-25")
-def test_a_persons_theme_says_only_what_differs(tmp_path: Path) -> None:
+def test_a_user_theme_contains_only_the_differences(tmp_path: Path) -> None:
     themes = load_themes(write(tmp_path, 'name = "mine"\nbase = "light"\n[text]\naccent = "#123456"\n'))
     mine, light = themes["mine"], themes["light"]
     assert (mine.colours["accent"], mine.dark) == ("#123456", False)
     assert mine.colours | {"accent": ""} == light.colours | {"accent": ""}
 
 
-def test_a_persons_theme_may_take_the_place_of_one_that_ships(tmp_path: Path) -> None:
+def test_a_user_theme_may_replace_a_shipped_one(tmp_path: Path) -> None:
     themes = load_themes(write(tmp_path, 'name = "dark"\n[surface]\nbackground = "#000000"\n'))
     assert themes["dark"].surface["background"] == "#000000"
     assert len(themes) == len(load_themes())
@@ -153,7 +153,7 @@ def test_a_persons_theme_may_take_the_place_of_one_that_ships(tmp_path: Path) ->
         ('name = "m"\n[colours]\na = "#123456"\n', "colours: is no table of a theme"),
     ],
 )
-def test_what_is_wrong_with_a_theme_is_told_with_its_file(tmp_path: Path, text: str, sentence: str) -> None:
+def test_an_invalid_theme_is_reported_with_its_file(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(SpecErrors) as raised:
         load_themes(write(tmp_path, text))
     assert f"{tmp_path / 'mine.toml'}: {sentence}" in str(raised.value)

@@ -9,7 +9,7 @@ from tests.tui.lab import the_lab
 
 
 @pytest.mark.req("UI-02", "SC-13")
-async def test_w_asks_for_something_else_and_anything_but_yes_means_no() -> None:
+async def test_w_offers_a_changed_request_and_any_key_but_yes_declines() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
         await lab.backend.hold(6)
@@ -32,6 +32,6 @@ async def test_w_asks_for_something_else_and_anything_but_yes_means_no() -> None
         assert (found.spec.nodes, found.state is JobState.QUEUED) == (1, False)
 
 
-async def test_what_is_not_queued_cannot_start_sooner() -> None:
+async def test_a_job_that_is_not_queued_has_no_what_if() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("g", "w").sees("Job 1 is running: this is for queued jobs")

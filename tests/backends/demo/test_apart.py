@@ -16,7 +16,7 @@ FACES = ("cli.py", "clusters/opening.py", "headless/verbs/demo.py", "tui/")
 
 
 @pytest.mark.req("UI-50")
-def test_a_real_engine_and_its_client_load_nothing_of_the_demo() -> None:
+def test_a_real_engine_and_its_client_load_no_module_of_the_demo() -> None:
     code = (
         "import cockpit.backends.local.daemon, cockpit.backends.local.backend, cockpit.headless.main, sys;"
         "print([name for name in sys.modules if 'demo' in name and name.startswith('cockpit')])"

@@ -32,7 +32,7 @@ def test_shares_keep_the_tree_and_their_figures() -> None:
 
 
 @pytest.mark.req("SL-10")
-def test_figures_that_sshare_leaves_empty_count_as_nothing() -> None:
+def test_empty_figures_of_sshare_count_as_zero() -> None:
     ann = next(row for row in accounts.shared(TREE) if row.key == "nlp/ann")
     assert (ann.raw_usage, ann.norm_shares, ann.norm_usage, ann.effective_usage) == (0.0, 0.0, 0.0, 0.0)
     assert (ann.fair_share, ann.level_fs, ann.shares) == (None, None, None)
@@ -40,7 +40,7 @@ def test_figures_that_sshare_leaves_empty_count_as_nothing() -> None:
 
 
 @pytest.mark.req("SL-10")
-def test_without_sacctmgr_the_tree_of_sshare_is_all() -> None:
+def test_without_sacctmgr_only_the_tree_of_sshare_is_shown() -> None:
     found = accounts.of_shares(TREE).associations
     assert (found["nlp/"].parent, found["nlp/ann"].parent, found["nlp/ann"].user) == ("root", "", "ann")
     assert (found["nlp/"].shares, found["vision/"].shares) == (2, 1)
@@ -48,6 +48,6 @@ def test_without_sacctmgr_the_tree_of_sshare_is_all() -> None:
 
 @pytest.mark.req("SL-10")
 @pytest.mark.parametrize(("printed", "mode"), [("cluster", ""), ("requeue", "requeue"), ("", "")])
-def test_a_qos_preempts_as_it_says_unless_that_is_as_the_cluster_does(printed: str, mode: str) -> None:
+def test_a_qos_has_its_own_preempt_mode_unless_it_is_that_of_the_cluster(printed: str, mode: str) -> None:
     found = accounts.accounts("Cluster|Account", f"Name|PreemptMode\nhigh|{printed}", "Account", "c")
     assert found.qos["high"].preempt_mode == mode

@@ -52,7 +52,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters=
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_every_act_is_one_command(command: acts.Command, line: str) -> None:
+def test_every_action_is_one_command(command: acts.Command, line: str) -> None:
     assert shlex.join(command.argv) == line
 
 
@@ -117,7 +117,7 @@ ARGUABLE = {what: text for what, text in HOSTILE.items() if what != "nul" and "s
 """What a program can be given, and UTF-8 can say."""
 
 
-def test_what_slurm_has_no_word_for_is_refused_by_name() -> None:
+def test_fields_without_a_slurm_option_are_refused_by_name() -> None:
     with pytest.raises(CannotBe, match=r"volumes: .*\nspecs"):
         acts.submit(a_spec(volumes=(Volume(name="v", path="/v"),), specs=(NodeSpec(card_milli=500),)))
 
@@ -143,7 +143,7 @@ STUBS = {
 @pytest.mark.parametrize("hold", [False, True])
 @pytest.mark.parametrize("hostile", ARGUABLE.values(), ids=ARGUABLE)
 @pytest.mark.req("TR-05", "TR-06")
-def test_every_text_of_a_job_arrives_as_it_is(hostile: str, hold: bool, nodes: int, tmp_path: Path) -> None:
+def test_every_text_of_a_job_arrives_unchanged(hostile: str, hold: bool, nodes: int, tmp_path: Path) -> None:
     """The whole script, with and without what keeps a failed job, run by the shell that it names."""
     for name, body in STUBS.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
@@ -162,7 +162,7 @@ def test_every_text_of_a_job_arrives_as_it_is(hostile: str, hold: bool, nodes: i
 
 
 @pytest.mark.req("TR-06")
-def test_a_folder_is_no_pattern_of_files() -> None:
+def test_a_folder_name_is_not_expanded_as_a_pattern() -> None:
     spec = replace(a_spec("job"), output="/data/50%j")
     assert "--output=/data/50%%j/slurm-%j.out" in submission(spec).argv
     with pytest.raises(CannotBe, match=r"output: .*backslash"):
@@ -172,7 +172,7 @@ def test_a_folder_is_no_pattern_of_files() -> None:
 @given(st.lists(ANY_TEXT, min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 @pytest.mark.req("TR-06")
-def test_a_remote_shell_reads_the_words_as_they_are(words: list[str]) -> None:
+def test_a_remote_shell_receives_the_arguments_unchanged(words: list[str]) -> None:
     line = remote_line(["printf", "%s\\0", *words])
     told = subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout
     assert told.split(b"\0")[:-1] == [each.encode() for each in words]
@@ -180,7 +180,7 @@ def test_a_remote_shell_reads_the_words_as_they_are(words: list[str]) -> None:
 
 @pytest.mark.req("TR-04", "TR-06")
 @pytest.mark.parametrize("shell", ["sh", "bash", "zsh", "fish", "tcsh"])
-def test_every_login_shell_ends_a_good_answer_and_keeps_the_exit_code(shell: str) -> None:
+def test_every_login_shell_marks_a_complete_answer_and_keeps_the_exit_code(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
 

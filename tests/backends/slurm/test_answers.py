@@ -45,7 +45,7 @@ def asking(commands: Told, clock: VirtualClock, kept: AnswerCache | None = None)
 
 
 @pytest.mark.req("SL-03")
-async def test_a_question_is_asked_again_once_its_answer_is_old() -> None:
+async def test_a_command_is_run_again_once_its_answer_is_outdated() -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
     cockpit = asking(commands, clock)
@@ -62,7 +62,7 @@ async def test_a_question_is_asked_again_once_its_answer_is_old() -> None:
 
 
 @pytest.mark.req("SL-03")
-async def test_a_slow_cluster_is_asked_more_seldom() -> None:
+async def test_a_slow_cluster_is_polled_less_often() -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE, takes_ms=3_000)
     cockpit = asking(commands, clock)
@@ -73,7 +73,7 @@ async def test_a_slow_cluster_is_asked_more_seldom() -> None:
 
 
 @pytest.mark.req("SL-04")
-async def test_a_passing_fault_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_temporary_fault_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "PAUSE_SECONDS", 0)
     clock = VirtualClock()
     commands = Told(clock, Printed("", "squeue: error: Zero Bytes were transmitted or received", 1), FINE)
@@ -82,7 +82,7 @@ async def test_a_passing_fault_is_tried_again(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.req("SL-04", "TR-04")
-async def test_what_failed_is_left_alone_for_a_while() -> None:
+async def test_a_failed_command_is_not_repeated_for_a_while() -> None:
     clock = VirtualClock()
     commands = Told(clock, Printed("", "squeue: error: Unable to contact slurm controller (connect failure)", 1), FINE)
     cockpit = asking(commands, clock)
@@ -94,14 +94,14 @@ async def test_what_failed_is_left_alone_for_a_while() -> None:
     assert (await cockpit.ask(QUESTION, 10)).stdout == "fine"
 
 
-async def test_a_no_is_told_in_slurms_words() -> None:
+async def test_a_refusal_is_reported_with_slurms_message() -> None:
     clock = VirtualClock()
     commands = Told(clock, Printed("", "scontrol: error: Invalid job id specified\n", 1))
     with pytest.raises(Failed, match=r"^Invalid job id specified$"):
         await asking(commands, clock).ask(("scontrol", "show"), 1)
 
 
-async def test_a_separator_is_another_each_time() -> None:
+async def test_the_separator_differs_each_time() -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
     cockpit = asking(commands, clock)
@@ -113,7 +113,7 @@ async def test_a_separator_is_another_each_time() -> None:
 
 
 @pytest.mark.req("SL-03")
-async def test_cockpits_leave_each_other_their_answers(tmp_path: Path) -> None:
+async def test_cockpits_share_their_cached_answers(tmp_path: Path) -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
     caches = [answer_cache_for("a cluster", tmp_path / "cockpit" / "own", clock.now) for _ in range(10)]
@@ -158,7 +158,7 @@ def of_user(number: int, folder: Path, clock: VirtualClock, monkeypatch: pytest.
 
 
 @pytest.mark.req("SL-03")
-async def test_one_asks_for_all_users(for_all: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_publisher_runs_the_commands_for_all_users(for_all: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = VirtualClock()
     root, commands = Told(clock, FINE), Told(clock, FINE)
     publisher = asking(root, clock, of_user(0, for_all, clock, monkeypatch))
@@ -194,7 +194,9 @@ def tamper(for_all: Path, how: str) -> None:
 
 @pytest.mark.req("SL-03", "TR-05")
 @pytest.mark.parametrize("how", ["another's file", "writable by others", "another's folder", "a link", "open folder"])
-async def test_what_another_user_left_is_not_believed(for_all: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+async def test_cached_answers_of_untrusted_users_are_ignored(
+    for_all: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     clock = VirtualClock()
     await asking(
         Told(clock, Printed("a lie", "", 0, verified=True)), clock, of_user(0, for_all, clock, monkeypatch)
@@ -219,7 +221,7 @@ async def test_a_change_outdates_cached_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SL-03", "SL-20")
-async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path: Path) -> None:
+async def test_an_action_outdates_the_cached_answers_of_every_cockpit_of_its_user(tmp_path: Path) -> None:
     """Also those that the folder for all has, which other users go on believing."""
     clock = VirtualClock()
     commands = Told(clock, FINE, takes_ms=1)
@@ -246,7 +248,7 @@ async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path
 
 
 @pytest.mark.req("SL-20")
-async def test_an_answer_under_way_while_something_is_done_does_not_count() -> None:
+async def test_an_answer_requested_before_an_action_is_not_cached() -> None:
     clock = VirtualClock()
     commands = Told(clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5)
     cockpit = asking(commands, clock)
@@ -259,7 +261,7 @@ async def test_an_answer_under_way_while_something_is_done_does_not_count() -> N
 
 
 @pytest.mark.req("SL-20")
-async def test_acts_decide_by_what_is_so_now() -> None:
+async def test_actions_use_a_fresh_answer() -> None:
     clock = VirtualClock()
     commands = Told(
         clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5_000
@@ -270,7 +272,7 @@ async def test_acts_decide_by_what_is_so_now() -> None:
 
 
 @pytest.mark.req("SL-03")
-async def test_a_clock_that_was_set_back_outdates_nothing(tmp_path: Path) -> None:
+async def test_a_clock_that_was_set_back_outdates_no_answer(tmp_path: Path) -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
     (tmp_path / "squeue.changed").write_text(str(clock.now() + 3_600_000))

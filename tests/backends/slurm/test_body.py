@@ -130,7 +130,7 @@ def test_mpirun_gets_as_many_processes_as_there_are_cards(tmp_path: Path) -> Non
     assert "s/$/:4/" in script
 
 
-def test_the_places_of_containers_are_the_paths_that_they_stand_for() -> None:
+def test_container_paths_are_replaced_by_the_paths_they_stand_for() -> None:
     command = "python3 /workspace/algorithm/train.py --to '/workspace/outputs' --not /workspace/algorithms"
     spec = replace(a_spec("job"), command=command, algorithm=Algorithm(path="/home/ann/code"), output="/o")
     assert "python3 /home/ann/code/train.py --to" in submission(spec).script
@@ -149,7 +149,7 @@ def test_a_path_that_needs_quotes_replaces_the_place_of_a_container(tmp_path: Pa
     assert found[0][1] == [f"{folder}/train.py", f"--to={outputs}", f"{folder}/a/home/x y"]
 
 
-def test_what_calls_srun_itself_runs_on_the_first_node(tmp_path: Path) -> None:
+def test_a_command_that_calls_srun_runs_on_the_first_node(tmp_path: Path) -> None:
     found = seen(tmp_path, telling(mode=Mode.SLURM, nodes=2), 2)
     assert (list(found), found[0][0]["COCKPIT_REPLICAS"], "COCKPIT_FILES" in found[0][0]) == ([0], "2", False)
 
@@ -162,7 +162,7 @@ def test_each_trial_of_a_sweep_has_its_own_values(tmp_path: Path) -> None:
     assert (env["COCKPIT_TRIAL"], arguments) == ("2", ["--lr=it's; $HOME"])
 
 
-def test_a_node_whose_name_is_slurms_alone_is_reached_by_its_address(tmp_path: Path) -> None:
+def test_a_node_name_known_only_to_slurm_is_replaced_by_its_address(tmp_path: Path) -> None:
     ((env, _),) = seen(tmp_path, telling(), 1, SLURM_JOB_NODELIST="x7").values()
     assert env["COCKPIT_MASTER"] == "10.0.0.7"
 
@@ -170,7 +170,7 @@ def test_a_node_whose_name_is_slurms_alone_is_reached_by_its_address(tmp_path: P
 @given(ANY_TEXT, ANY_TEXT)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.req("TR-06")
-def test_what_a_person_types_is_text_in_the_script(tmp_path: Path, value: str, name: str) -> None:
+def test_text_of_the_user_is_quoted_in_the_script(tmp_path: Path, value: str, name: str) -> None:
     spec = telling(env={"WORD": value}, sweep=Sweep(parameters={"lr": (value,)}), terminal=True)
     ((env, arguments),) = seen(tmp_path, replace(spec, name=name), 1, SLURM_ARRAY_TASK_ID="0").values()
     assert (env["WORD"], env["COCKPIT_JOB_NAME"], arguments) == (value, name, [f"--lr={value}"])
@@ -186,7 +186,7 @@ def test_a_batch_script_begins_on_the_first_node_and_starts_the_others_itself() 
 
 @pytest.mark.req("LA-01", "SL-20")
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_variables_of_a_commands_own_shell_reach_it(tmp_path: Path, nodes: int) -> None:
+def test_variables_of_a_commands_own_shell_are_passed_to_it(tmp_path: Path, nodes: int) -> None:
     loop = 'for i in 1 2; do set -- \\"$@\\" $i $((i * 2)) ${none:-z}; done'
     command = f'bash -c "{loop}; exec python3 -c \\"{TELLS}\\" $LR \\"$@\\""'
     spec = replace(a_spec("train"), command=command, env={"LR": "0.1"}, nodes=nodes, mode=Mode.PYTORCH)

@@ -35,7 +35,9 @@ def boxed(**fields: Any) -> JobSpec:
         ({"srun": "echo Usage: srun"}, None),
     ],
 )
-def test_what_makes_containers_is_looked_for(tmp_path: Path, programs: dict[str, str], found: Runtime | None) -> None:
+def test_the_container_program_of_the_cluster_is_detected(
+    tmp_path: Path, programs: dict[str, str], found: Runtime | None
+) -> None:
     for name, text in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
@@ -55,14 +57,14 @@ def test_what_makes_containers_is_looked_for(tmp_path: Path, programs: dict[str,
         (boxed(output="/a:b"), Runtime.PYXIS, "comma or a colon"),
     ],
 )
-def test_why_there_is_none(spec: JobSpec, runtime: Runtime | None, said: str) -> None:
+def test_the_reason_for_no_container_program_is_reported(spec: JobSpec, runtime: Runtime | None, said: str) -> None:
     (line,) = refusals(spec, runtime)
     assert line.startswith("image: ")
     assert said in line
 
 
 @pytest.mark.req("SL-20")
-def test_under_pyxis_srun_begins_it_by_name() -> None:
+def test_under_pyxis_srun_starts_the_container_by_name() -> None:
     script = submission(boxed(nodes=2), Runtime.PYXIS).script
     assert (
         "--container-image=library/python:3.11 --container-mounts=/data/out:/data/out "
@@ -71,7 +73,7 @@ def test_under_pyxis_srun_begins_it_by_name() -> None:
 
 
 @pytest.mark.req("SL-23", "TR-06")
-def test_apptainer_keeps_what_a_failed_job_changed_and_says_where(tmp_path: Path) -> None:
+def test_apptainer_keeps_the_changes_of_a_failed_job_and_prints_the_path(tmp_path: Path) -> None:
     programs, out = tmp_path / "bin", tmp_path / "it's out"
     programs.mkdir()
     out.mkdir()
@@ -106,7 +108,7 @@ def test_apptainer_keeps_what_a_failed_job_changed_and_says_where(tmp_path: Path
         ("cockpit:contained rc=3 node=n1 with=pyxis kept=cockpit-7 image=x", ("--container-name=cockpit-7", "id")),
     ],
 )
-def test_a_new_job_goes_into_what_was_left(comment: str, inside: tuple[str, ...]) -> None:
+def test_a_new_job_reopens_the_remaining_container(comment: str, inside: tuple[str, ...]) -> None:
     who = Submitter(UserName("ann"), 1, 1, (1,), "/home/ann")
     state = {"submitted_at": Millis(0), "state": JobState.ERROR, "state_since": Millis(0)}
     job = Job(id=JobId(7), spec=boxed(debug_hold=FREE), submitter=who, project="nlp", **state)  # type: ignore[arg-type]  # of Job

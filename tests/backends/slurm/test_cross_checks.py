@@ -109,7 +109,7 @@ async def test_a_list_that_lacks_a_name_is_asked_for_again_and_then_the_name_alo
 
 
 @pytest.mark.req("TR-04", "SL-03")
-async def test_what_is_left_out_on_purpose_is_looked_into_once() -> None:
+async def test_an_intended_omission_is_checked_once() -> None:
     absent: set[str] = set()
     cluster = Cluster(listed=[both("a")], alone=["No licenses configured in Slurm.\n"])
     assert (await checked(cluster, absent)).stdout == both("a")

@@ -51,7 +51,7 @@ def test_a_script_is_submitted_by_its_name_where_sbatch_sees_it() -> None:
     assert command(SubmitScript("", wrap="echo 'a b'; -x")).argv == ("sbatch", "--parsable", "--wrap=echo 'a b'; -x")
 
 
-def test_a_script_is_read_as_it_is() -> None:
+def test_a_script_is_submitted_unchanged() -> None:
     assert command(SubmitScript("#!/bin/sh\n#SBATCH -n 1\ntrue\n")).stdin == "#!/bin/sh\n#SBATCH -n 1\ntrue\n"
 
 
@@ -66,6 +66,6 @@ def test_a_script_is_read_as_it_is() -> None:
         UpdateJob(7, {"--x": ""}),
     ],
 )
-def test_nothing_else_can_be_slipped_in(wanted: Directive) -> None:
+def test_no_other_option_can_be_injected(wanted: Directive) -> None:
     with pytest.raises(CannotBe):
         command(wanted)

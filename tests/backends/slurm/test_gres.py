@@ -44,7 +44,7 @@ def test_shards_are_parts_of_the_cards_that_they_are_on(printed: str, held: list
 
 
 @pytest.mark.req("SL-11")
-def test_cards_that_a_node_has_given_away_and_nobody_is_told_of_are_others() -> None:
+def test_allocated_cards_of_no_visible_job_belong_to_other_users() -> None:
     (node,) = seen("NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED")
     told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
     ((part,),) = UnattributedGpus([node], details(told, {node.node.name: node.gres})).others()[""]
@@ -72,7 +72,7 @@ INSTANCES = "gpu:a100_1g.5gb:7"
     ],
 )  # fmt: skip
 @pytest.mark.req("SL-11")
-def test_who_has_started_since_has_of_the_cards_that_nobody_else_is_told_to_have(
+def test_a_recently_started_job_has_cards_that_no_other_job_is_shown_with(
     has: str, used: str, asked: dict[str, str], held: list[CardSlice], others: int
 ) -> None:
     (node,) = seen(f"NodeName=n4 CPUTot=8 RealMemory=1000 Gres={has} GresUsed={used} State=MIXED")
@@ -86,7 +86,7 @@ def test_who_has_started_since_has_of_the_cards_that_nobody_else_is_told_to_have
 
 
 @pytest.mark.req("SL-11")
-def test_instances_that_nobody_told_of_are_taken_for_the_first_ones_of_the_card() -> None:
+def test_unreported_mig_instances_are_assumed_to_be_the_first_of_the_card() -> None:
     (node,) = seen("NodeName=n4 CPUTot=8 RealMemory=1000 Gres=gpu:a100_1g.5gb:7 State=MIXED")
     asked = {"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"}
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", **asked}
@@ -107,13 +107,13 @@ def test_instances_that_nobody_told_of_are_taken_for_the_first_ones_of_the_card(
     ],
 )
 @pytest.mark.req("SL-11")
-def test_what_a_job_asks_of_cards(asked: dict[str, str], milli: int, models: tuple[str, ...]) -> None:
+def test_the_cards_that_a_job_requests(asked: dict[str, str], milli: int, models: tuple[str, ...]) -> None:
     spec = node_spec(a_record(**asked), 4)
     assert (spec.card_milli, spec.card_models) == (milli, models)
 
 
 @pytest.mark.req("SL-11", "SL-13")
-def test_licences_are_queues_with_who_waits_and_who_has_them() -> None:
+def test_licences_are_queues_with_waiting_and_running_jobs() -> None:
     printed = "LicenseName=matlab Total=4 Used=3 Free=1 Reserved=0 Remote=no\nLicenseName=fluent@site Total=9 Used=0\n"
     runs = {"State": "RUNNING", "NodeList": "n1", "StartTime": "2026-11-21T08:00:01"}
     jobs = [

@@ -41,7 +41,7 @@ class Watched:
 
 
 @pytest.mark.req("UI-11")
-def test_a_jobs_life_is_written_down_as_it_is_seen(tmp_path: Path) -> None:
+def test_the_observed_states_of_a_job_are_recorded(tmp_path: Path) -> None:
     lab = Watched(tmp_path)
     lab.lists({"Reason": "Priority"})
     assert lab.kinds() == []
@@ -69,7 +69,7 @@ def test_a_jobs_life_is_written_down_as_it_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("UI-11")
-def test_what_comes_while_somebody_looks_was_submitted(tmp_path: Path) -> None:
+def test_a_job_that_appears_while_observed_is_recorded_as_submitted(tmp_path: Path) -> None:
     lab = Watched(tmp_path)
     lab.lists({"JobID": "7"})
     lab.lists({"JobID": "7"}, {"JobID": "8"} | RUNS)

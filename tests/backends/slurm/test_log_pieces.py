@@ -65,13 +65,13 @@ async def test_pieces_are_the_files_own_bytes(cluster: tuple[SlurmBackend, JobId
 
 
 @pytest.mark.req("SL-10")
-async def test_a_file_that_is_not_there_yet_is_empty(cluster: tuple[SlurmBackend, JobId, Path]) -> None:
+async def test_a_file_that_does_not_exist_yet_is_empty(cluster: tuple[SlurmBackend, JobId, Path]) -> None:
     backend, job, _ = cluster
     assert (await backend.logs(LogRequest(job=job))).data == b""
 
 
 @pytest.mark.req("SL-10", "TR-04")
-async def test_what_cannot_be_read_as_a_file_is_refused_with_the_cause(
+async def test_an_unreadable_file_is_refused_with_the_cause(
     cluster: tuple[SlurmBackend, JobId, Path],
 ) -> None:
     backend, job, file = cluster

@@ -57,7 +57,7 @@ def backend_over(commands: RecordedCommands) -> SlurmBackend:
     ],
 )
 @pytest.mark.req("SL-15", "SL-10")
-async def test_what_is_missing_is_said(configured: bool, said: str) -> None:
+async def test_missing_accounting_is_reported(configured: bool, said: str) -> None:
     commands = WithoutDatabase(configured=configured)
     backend = backend_over(commands)
     with pytest.raises(RequestRefused, match=said) as refused:
@@ -104,7 +104,7 @@ async def test_watching_a_cluster_that_does_not_answer_ends_with_the_reason() ->
 
 
 @pytest.mark.req("TR-04", "SL-01")
-async def test_who_follows_the_connection_sees_the_reason_there() -> None:
+async def test_followers_of_the_connection_see_the_reason() -> None:
     backend = backend_over(WithoutController())
     async with aclosing(backend.connections()) as states, asyncio.timeout(10), asyncio.TaskGroup() as group:
         await anext(states)

@@ -28,7 +28,7 @@ def raw_where(told: Breakdown, name: FactorName, factor: float) -> Breakdown:
 
 
 @pytest.mark.req("SL-30", "SC-24")
-async def test_what_is_printed_normalised_is_so_whatever_the_flag_says(recorded: SlurmBackend) -> None:
+async def test_values_printed_normalized_are_so_whatever_the_flag(recorded: SlurmBackend) -> None:
     printed = await recorded._reading.priorities()
     told = normalization_flags(await with_flags(recorded, PriorityFlag.MAX_TRES, ALL), printed)
     assert told == (PriorityFlag.MAX_TRES,)
@@ -37,7 +37,7 @@ async def test_what_is_printed_normalised_is_so_whatever_the_flag_says(recorded:
 
 
 @pytest.mark.req("SL-30", "SC-24")
-async def test_what_is_printed_raw_is_so_and_alone(recorded: SlurmBackend) -> None:
+async def test_values_printed_raw_are_raw_and_no_others(recorded: SlurmBackend) -> None:
     everything = await with_flags(recorded, ALL)
     factors = {each.name: float(each.priority_job_factor) for each in everything.rules.partitions}
     raw = {
@@ -48,7 +48,7 @@ async def test_what_is_printed_raw_is_so_and_alone(recorded: SlurmBackend) -> No
 
 
 @pytest.mark.req("SL-30")
-async def test_where_nothing_is_printed_all_stays_raw(recorded: SlurmBackend) -> None:
+async def test_without_printed_values_all_factors_are_raw(recorded: SlurmBackend) -> None:
     flags = normalization_flags(await with_flags(recorded, ALL), {})
     assert set(flags) == {
         PriorityFlag.NO_NORMAL_ASSOC,

@@ -44,7 +44,7 @@ TASK = Listed(a_record(JobID="44", ArrayJobID="43", ArrayTaskID="12", Name="7", 
     ],
 )
 @pytest.mark.req("SL-10")
-def test_every_pattern_of_sbatch_is_what_slurm_makes_of_it(pattern: str, plain: str, task: str) -> None:
+def test_every_sbatch_pattern_expands_as_in_slurm(pattern: str, plain: str, task: str) -> None:
     """As 22.05 names the files, but for %b, which came later."""
     for listed, word in ((PLAIN, plain), (TASK, task)):
         assert path_of(listed, f"/out/{pattern}.log", (24, 11)) == f"/out/{word}.log"
@@ -60,7 +60,7 @@ def path_of(listed: Listed, path: str, version: tuple[int, ...] = (22, 5, 8), in
 
 
 @pytest.mark.req("SL-10")
-def test_what_is_not_known_yet_stays() -> None:
+def test_an_unknown_part_of_a_pattern_is_not_expanded() -> None:
     waiting = Listed(a_record(JobID="43", ArrayJobID="43", ArrayTaskID="4-9%2", State="PENDING", UserName="ann"))
     assert path_of(waiting, "/out/%A_%a-%j-%J-%N-%u") == "/out/43_%a-%j-%J-%N-ann"
     assert path_of(waiting, "/out/%A_%a-%j-%N", index=5) == "/out/43_5-%j-%N"
@@ -148,7 +148,7 @@ def test_the_script_of_a_heterogeneous_job_is_run_by_its_first_component() -> No
     ],
 )
 @pytest.mark.req("SL-10")
-def test_what_a_submission_asked_for(line: str, output: str | None) -> None:
+def test_the_output_files_of_a_submission(line: str, output: str | None) -> None:
     assert line_options(line).get("output") == output
 
 
@@ -161,7 +161,7 @@ def test_what_a_submission_asked_for(line: str, output: str | None) -> None:
     ],
 )
 @pytest.mark.req("SL-10")
-def test_a_name_of_several_words_hides_no_option_behind_it(line: str) -> None:
+def test_a_job_name_with_spaces_hides_no_later_option(line: str) -> None:
     """Slurm stores the line without its quotes."""
     told = outputs.of_record({"SubmitLine": line, "JobName": "na me", "Comment": "of mine"})
     assert told == {"stdout": "out.%j"}
@@ -190,7 +190,7 @@ def as_sacct(*records: dict[str, str]) -> list[dict[str, str]]:
     ],
 )
 @pytest.mark.req("SL-10", "SL-15")
-def test_accounting_tells_the_components_of_a_heterogeneous_job_apart(job: str, name: str, files: list[str]) -> None:
+def test_accounting_distinguishes_the_components_of_a_heterogeneous_job(job: str, name: str, files: list[str]) -> None:
     ended = {"State": "COMPLETED", "End": "2026-11-21T08:00:09", "NNodes": "1", "Partition": "all"}
     printed = as_sacct(
         {"JobID": "20+0", "JobIDRaw": "20", "JobName": "first", **ended},

@@ -52,13 +52,13 @@ async def by_name(backend: SlurmBackend, *, ended: bool = False) -> dict[str, Jo
 
 
 @pytest.mark.req("SL-20")
-async def test_what_a_cluster_does_not_allow_its_users_is_said_before_trying(recorded: SlurmBackend) -> None:
+async def test_forbidden_actions_are_known_before_they_are_tried(recorded: SlurmBackend) -> None:
     with pytest.raises(RequestRefused, match="enable_user_top is not among its SchedulerParameters"):
         await recorded.direct(MoveToTop(("9",)))
 
 
 @pytest.mark.req("SL-02", "SL-10", "SL-13")
-async def test_every_kind_of_waiting_is_told_by_what_is_known(recorded: SlurmBackend) -> None:
+async def test_every_kind_of_waiting_is_explained_by_the_known_data(recorded: SlurmBackend) -> None:
     rows = await by_name(recorded)
     reasons = {name: row.reason for name, row in rows.items()}
     assert reasons["userheld"] == Held("alice", None)
@@ -91,7 +91,7 @@ async def test_an_arrays_waiting_tasks_are_one_row_beside_those_that_run(recorde
 
 
 @pytest.mark.req("SL-10", "SL-21")
-async def test_what_is_done_to_waiting_tasks_names_them_and_not_the_array(recorded: SlurmBackend) -> None:
+async def test_actions_on_waiting_tasks_name_the_tasks_and_not_the_array(recorded: SlurmBackend) -> None:
     root = SlurmBackend("r", recorded._commands, recorded._reading, recorded._clock, "root")
     (rest,) = [row for row in await root.jobs() if row.tasks]
     span = f"46_[{rest.tasks[0]}-9]"
@@ -118,7 +118,7 @@ async def test_a_row_is_what_the_whole_job_would_give(recorded: SlurmBackend) ->
 
 
 @pytest.mark.req("SL-11")
-async def test_nodes_have_their_cards_and_who_holds_them(recorded: SlurmBackend) -> None:
+async def test_nodes_have_their_cards_and_the_jobs_on_them(recorded: SlurmBackend) -> None:
     rows = {row.node.name: row for row in await recorded.nodes()}
     assert [len(rows[name].node.cards) for name in ("n1", "n2", "n3", "n4")] == [4, 4, 8, 0]
     assert [use.name for use in rows["n3"].slices] == ["train-h100"] * 8
@@ -131,7 +131,7 @@ async def test_nodes_have_their_cards_and_who_holds_them(recorded: SlurmBackend)
 
 
 @pytest.mark.req("SL-12")
-async def test_priorities_are_sprios_and_who_it_leaves_out_says_why(recorded: SlurmBackend) -> None:
+async def test_priorities_equal_those_of_sprio_and_omitted_jobs_have_a_reason(recorded: SlurmBackend) -> None:
     rows = [row for row in (await recorded.priorities()).rows if row.breakdown is not None]
     ranked = {row.name: row for row in rows}
     factors = {part.name: part.contribution for part in ranked["p4-frank"].breakdown.parts}
@@ -153,7 +153,7 @@ async def test_priorities_are_sprios_and_who_it_leaves_out_says_why(recorded: Sl
 
 
 @pytest.mark.req("SL-12")
-async def test_the_tier_of_a_partition_goes_before_every_priority(recorded: SlurmBackend) -> None:
+async def test_the_tier_of_a_partition_precedes_every_priority(recorded: SlurmBackend) -> None:
     rules, printed = await recorded._reading.rules(), await recorded._reading.priorities()
     tiers = {"gpu": 1, "batch": 7, "debug": 3}
     partitions = tuple(replace(each, priority_tier=tiers.get(each.name, 1)) for each in rules.partitions)
@@ -167,7 +167,7 @@ async def test_the_tier_of_a_partition_goes_before_every_priority(recorded: Slur
 
 
 @pytest.mark.req("SL-12")
-async def test_shares_are_sshares(recorded: SlurmBackend) -> None:
+async def test_shares_equal_those_of_sshare(recorded: SlurmBackend) -> None:
     rows = {(row.association.account, row.association.user): row for row in (await recorded.accounts()).rows}
     assert rows["nlp-a", "carol"].depth == 3
     assert rows["nlp-a", ""].association.parent == "nlp"
@@ -176,7 +176,7 @@ async def test_shares_are_sshares(recorded: SlurmBackend) -> None:
 
 
 @pytest.mark.req("SL-13", "SL-14")
-async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_the_reason() -> None:
+async def test_slurms_estimate_is_shown_beside_the_cores_with_the_figures_of_the_reason() -> None:
     backend, now = await open_recorded("22.05")
     head = await backend.explain(JobId(42))
     assert head.explanation is not None
@@ -193,7 +193,7 @@ async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_t
 
 
 @pytest.mark.req("SL-13")
-async def test_who_is_behind_a_reason_stands_beside_it() -> None:
+async def test_the_jobs_behind_a_reason_are_shown() -> None:
     backend, now = await open_recorded("22.05")
     context = Context(now=now(), zone=UTC, user="")
 
@@ -244,7 +244,7 @@ async def test_a_limits_code_is_found_among_the_limits_of_sacctmgr() -> None:
 
 
 @pytest.mark.req("SL-15")
-async def test_what_ended_says_what_it_used(recorded: SlurmBackend) -> None:
+async def test_ended_jobs_show_their_usage(recorded: SlurmBackend) -> None:
     done = {each.row.name: each for each in await recorded.accounting()}
     assert (done["fails"].row.exit_code, done["fails"].row.state) == (3, JobState.ERROR)
     assert any(each.cpu_ms is not None for each in done.values())
@@ -255,7 +255,7 @@ async def test_what_ended_says_what_it_used(recorded: SlurmBackend) -> None:
 
 
 @pytest.mark.req("SL-10")
-async def test_whoever_watches_sees_ended_jobs_in_the_same_table(recorded: SlurmBackend) -> None:
+async def test_watchers_see_ended_jobs_in_the_same_table(recorded: SlurmBackend) -> None:
     first = await anext(aiter(recorded.watch_jobs()))
     rows = {row.name: row for row in first.changed}
     assert {rows["fails"].state, rows["userheld"].state} == {JobState.ERROR, JobState.QUEUED}
@@ -264,7 +264,7 @@ async def test_whoever_watches_sees_ended_jobs_in_the_same_table(recorded: Slurm
     assert all(row is again[row.id] for row in first.changed if row.id in again and row.ended_at is not None)
 
 
-async def test_a_recording_takes_no_orders_and_has_to_exist(recorded: SlurmBackend) -> None:
+async def test_a_recording_refuses_actions_and_must_exist(recorded: SlurmBackend) -> None:
     with pytest.raises(RequestRefused, match="frank's, not yours"):
         await recorded.hold(JobId(42))
     with pytest.raises(SpecErrors, match=r"there is no recording of 9\.99; there are 22\.05, 24\.11"):
@@ -272,7 +272,7 @@ async def test_a_recording_takes_no_orders_and_has_to_exist(recorded: SlurmBacke
 
 
 @pytest.mark.req("SC-24", "SL-30")
-async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(recorded: SlurmBackend) -> None:
+async def test_a_snapshot_has_the_clusters_figures_and_computes_the_cores(recorded: SlurmBackend) -> None:
     written = write_snapshot(await recorded.snapshot())
     snapshot = await open_snapshot(read_snapshot(written, "file"), "root")
     compared = 0
@@ -291,7 +291,7 @@ async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(r
 
 
 @pytest.mark.req("SL-13")
-def test_the_cores_figures_stand_where_it_means_what_slurm_says() -> None:
+def test_the_cores_figures_are_shown_where_they_agree_with_slurm() -> None:
     too_long = PartitionRefuses("urgent", PartitionRule.MAX_TIME, "3600", "18000")
     waits = WouldDelay(JobId(9), Millis(1))
     tiers = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"

@@ -36,7 +36,7 @@ def test_a_job_without_account_or_qos_has_none() -> None:
 
 
 @pytest.mark.req("SL-10")
-def test_figures_that_a_partition_leaves_out_are_nothing() -> None:
+def test_figures_that_a_partition_omits_are_zero() -> None:
     (found,) = rules.read_partitions("PartitionName=gpu Nodes=n1")
     assert (found.priority_job_factor, found.priority_tier, found.min_nodes, found.grace_seconds) == (0, 0, 0, 0)
 

@@ -20,7 +20,7 @@ from tests.builders import a_spec
         ("hooks", Hooks(after_end="true")),
     ],
 )
-def test_what_the_engine_does_around_a_command_slurm_does_not(field: str, value: object) -> None:
+def test_engine_features_around_a_command_are_refused_for_slurm(field: str, value: object) -> None:
     (refused,) = refusals(a_spec(**{field: value}))
     assert refused.startswith(f"{field}: ")
 

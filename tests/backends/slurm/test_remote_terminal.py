@@ -119,7 +119,7 @@ async def test_without_a_terminal_output_and_errors_are_apart_and_the_end_of_the
 
 
 @pytest.mark.req("SL-22")
-async def test_a_host_that_cannot_be_reached_is_told_in_the_terminal_with_sshs_exit_code() -> None:
+async def test_an_unreachable_host_is_reported_in_the_terminal_with_sshs_exit_code() -> None:
     async def unreachable() -> asyncssh.SSHClientConnection:
         raise Unreachable("lab cannot be reached over SSH.")
 

@@ -47,12 +47,12 @@ NUMBER = {"set": True, "infinite": False, "number": 1}
         ),
     ],
 )
-def test_an_act_is_one_request(argv: str, version: int, wanted: RestRequest) -> None:
+def test_an_action_is_one_request(argv: str, version: int, wanted: RestRequest) -> None:
     assert request(argv.split(), "", version) == wanted
 
 
 @pytest.mark.req("SL-01", "SL-20")
-def test_a_submission_says_everything_in_either_version() -> None:
+def test_a_submission_has_every_field_in_either_version() -> None:
     argv = ("sbatch", "--parsable", "--job-name=a b; $x", "--nodes=2", "--mem=1G", "--time=00:01:00", "--gres=gpu:2")
     argv += ("--begin=uts1", "--exclusive", "--hold", "--nodelist=n1,n2")
     old, new = (request(argv, "#!/bin/sh\n", version).body for version in (38, 42))

@@ -90,7 +90,7 @@ def backend_over(commands: RestCommands, intervals: PollIntervals) -> SlurmBacke
 
 
 @pytest.mark.req("SL-01", "SL-02")
-async def test_the_newest_version_that_there_is_is_spoken(daemon: Daemon, commands: RestCommands) -> None:
+async def test_the_newest_available_version_is_used(daemon: Daemon, commands: RestCommands) -> None:
     assert ((await commands.run(LIST, seconds=5)).records or ())[0] == {"JobID": "1"}
     assert [each for each in daemon.asked if each.endswith("v0.0.38/ping")] == ["/slurm/v0.0.38/ping"]
     before = len(daemon.asked)
@@ -99,7 +99,7 @@ async def test_the_newest_version_that_there_is_is_spoken(daemon: Daemon, comman
 
 
 @pytest.mark.req("SL-01")
-async def test_what_it_does_not_tell_is_told_of(commands: RestCommands) -> None:
+async def test_data_that_slurmrestd_omits_are_reported(commands: RestCommands) -> None:
     backend = backend_over(commands, PollIntervals())
     assert len((await backend.priorities()).rows) > 10
     assert (
@@ -111,13 +111,13 @@ async def test_what_it_does_not_tell_is_told_of(commands: RestCommands) -> None:
 
 
 @pytest.mark.req("SL-02")
-async def test_an_address_that_this_version_lacks_is_told_as_such(commands: RestCommands) -> None:
+async def test_an_endpoint_that_this_version_lacks_is_reported(commands: RestCommands) -> None:
     printed = await commands.run(("scontrol", "-o", "show", "licenses"), seconds=5)
     assert (printed.code, printed.stderr) == (1, "slurmrestd v0.0.38 does not report it")
 
 
 @pytest.mark.req("SL-21")
-async def test_what_will_be_sent_is_shown_as_a_command(commands: RestCommands, tmp_path: Path) -> None:
+async def test_the_request_is_shown_as_a_command(commands: RestCommands, tmp_path: Path) -> None:
     shown = await commands.shown(("scontrol", "hold", "7"), "")
     url = "http://localhost/slurm/v0.0.38/job/7"
     assert shown == ("curl", "--unix-socket", f"{tmp_path}/rest.sock", "-X", "POST", url, "--json", '{"hold": true}')
@@ -142,9 +142,7 @@ async def test_what_will_be_sent_is_shown_as_a_command(commands: RestCommands, t
     ],
     ids=["cut", "half", "list", "reset", "ssh", "10 MB line", "headers", "huge", "429", "500", "502", "401"],
 )
-async def test_an_answer_that_is_none_is_told_as_such(
-    daemon: Daemon, commands: RestCommands, raw: bytes, said: str
-) -> None:
+async def test_an_invalid_answer_is_reported(daemon: Daemon, commands: RestCommands, raw: bytes, said: str) -> None:
     await commands.run(LIST, seconds=5)
     daemon.says(raw)
     with pytest.raises(Unreachable, match=said):
@@ -163,7 +161,7 @@ async def test_json_of_another_kind_is_no_empty_list(daemon: Daemon, commands: R
 
 
 @pytest.mark.req("TR-04")
-async def test_slurms_own_error_is_told_in_its_words(daemon: Daemon, commands: RestCommands) -> None:
+async def test_slurms_own_error_message_is_reported(daemon: Daemon, commands: RestCommands) -> None:
     await commands.run(LIST, seconds=5)
     wrong = {"errors": [{"error_number": 2017, "error": "Invalid job id specified", "description": "job 7"}]}
     daemon.says(http(json.dumps(wrong).encode(), "500 INTERNAL ERROR"))
@@ -185,7 +183,7 @@ async def test_one_that_stalls_is_not_waited_for(daemon: Daemon, commands: RestC
 
 
 @pytest.mark.req("TR-04")
-async def test_a_flapping_one_is_heard_whenever_it_answers(daemon: Daemon, commands: RestCommands) -> None:
+async def test_an_intermittent_slurmrestd_is_used_whenever_it_answers(daemon: Daemon, commands: RestCommands) -> None:
     await commands.run(LIST, seconds=5)
     heard = []
     for broken in (True, False) * 3:
@@ -222,7 +220,7 @@ async def test_a_token_that_has_run_out_is_not_even_sent(daemon: Daemon, tmp_pat
     assert token_in("", {"SLURM_JWT": "x"})() == "x"
 
 
-async def test_nobody_there_is_unreachable(tmp_path: Path) -> None:
+async def test_a_missing_slurmrestd_is_unreachable(tmp_path: Path) -> None:
     commands = RestCommands(f"slurmrestd+unix://{tmp_path}/none.sock", str, SystemClock().now)
     with pytest.raises(Unreachable, match="cannot be reached: No such file or directory"):
         await commands.run(LIST, seconds=5)
@@ -240,7 +238,7 @@ async def test_an_error_names_the_socket_or_the_host_and_port_that_was_tried(tmp
             await RestCommands(address, str, SystemClock().now).run(LIST, seconds=5)
 
 
-def test_addresses_say_where_it_listens() -> None:
+def test_addresses_are_parsed() -> None:
     assert place_of("slurmrestd+unix:///run/a%20b.sock") == Place("/run/a b.sock")
     assert place_of("slurmrestd+https://ann@host:7000") == Place("", "host", 7000, True, "ann")
     assert place_of("slurmrestd+http://host").url == "http://host:6820"
@@ -249,6 +247,6 @@ def test_addresses_say_where_it_listens() -> None:
 @pytest.mark.parametrize(
     "address", ["slurmrestd+unix://host/x", "slurmrestd+http:///x", "slurmrestd+http://a:b@host", "http://host"]
 )
-def test_what_is_no_address_is_said(address: str) -> None:
+def test_an_invalid_address_is_reported(address: str) -> None:
     with pytest.raises(SpecErrors, match="is not the address of a slurmrestd; write slurmrestd"):
         place_of(address)

@@ -101,7 +101,7 @@ async def test_accounts_and_qos_are_the_same(version: str) -> None:
 
 
 @pytest.mark.req("SL-01")
-async def test_shares_are_told_where_slurmrestd_tells_them(version: str) -> None:
+async def test_shares_are_shown_where_slurmrestd_has_them(version: str) -> None:
     told = {row.key: row for row in accounts.shared(rest(version, accounts.SHARES))}
     printed = {row.key: row for row in accounts.shared(await commands(version, accounts.SHARES))}
     assert len(told) >= 8
@@ -115,7 +115,7 @@ async def test_shares_are_told_where_slurmrestd_tells_them(version: str) -> None
 
 
 @pytest.mark.req("SL-01")
-async def test_a_running_job_stands_on_the_same_cards(version: str) -> None:
+async def test_a_running_job_has_the_same_cards(version: str) -> None:
     told = placements.details(rest(version, placements.DETAIL))
     printed = placements.details(await commands(version, placements.DETAIL))
     placed = {job: parts for job, parts in told.items() if any(part.slices for part in parts.values())}

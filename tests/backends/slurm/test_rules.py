@@ -17,7 +17,7 @@ def test_every_flag_is_read_as_it_is_exported(flag: PriorityFlag) -> None:
 
 
 @pytest.mark.req("SL-30")
-def test_the_word_is_slurms_own() -> None:
+def test_the_exported_word_is_slurms_own() -> None:
     found = rules.cluster("PriorityFlags           = SMALL_RELATIVE_TO_TIME,INCR_ONLY,MAX_TRES,NEW_ONE", "")
     assert set(found.priority.flags) == {
         PriorityFlag.INCREMENT_ONLY,
@@ -28,5 +28,5 @@ def test_the_word_is_slurms_own() -> None:
 
 @pytest.mark.req("SL-30")
 @pytest.mark.parametrize(("printed", "seconds"), [("00:00:00", 0), ("7-00:00:00", 604_800), ("", 604_800)])
-def test_an_age_that_counts_whole_at_once_is_not_taken_for_none(printed: str, seconds: int) -> None:
+def test_an_age_factor_that_is_full_at_once_is_not_treated_as_none(printed: str, seconds: int) -> None:
     assert rules.cluster(f"PriorityMaxAge = {printed}", "").priority.max_age_seconds == seconds

@@ -21,7 +21,7 @@ BATCH = StepRow(
 
 
 @pytest.mark.req("SL-10")
-def test_a_step_that_the_database_has_not_heard_of_stands_beside_what_it_has() -> None:
+def test_a_step_missing_from_the_database_is_listed_beside_the_others() -> None:
     told = tuple(running.steps(SHOWN, UTC))
     assert [(step.name, step.command, step.nodes) for step in told] == [("0", "sleep", 2), ("batch", "batch", 1)]
     assert running.beside((BATCH,), told) == (BATCH, told[0])

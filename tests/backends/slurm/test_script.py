@@ -38,10 +38,10 @@ IMAGED = WorkerPool(replicas=1, image="oci:/x")
         ({"algorithm": Algorithm(name="bert")}, "algorithm.name"),
     ],
 )
-def test_what_cannot_be_had_there_is_refused_at_its_field(fields: dict, field: str) -> None:
+def test_unsupported_requests_are_refused_with_their_field(fields: dict, field: str) -> None:
     (said,) = refusals(replace(a_spec("mine"), **fields))
     assert said.startswith(f"{field}: ")
 
 
-def test_a_plain_job_is_refused_nothing() -> None:
+def test_a_plain_job_is_not_refused() -> None:
     assert list(refusals(a_spec("mine", card_milli=2000, card_models=("A100",)))) == []

@@ -41,7 +41,7 @@ def spec_of(told: str, amounts: str, nodes: int = 3, **fields: str) -> JobSpec |
 
 
 @pytest.mark.req("SL-14")
-def test_what_scontrol_tells_of_tasks() -> None:
+def test_the_tasks_that_scontrol_prints() -> None:
     assert spreads(printed(ANY)) == {"5": Tasks(24, 1, None, None, 1, 1024, is_memory_per_cpu=False)}
     bounded = printed("NumNodes=2-3 NumCPUs=48 NumTasks=24 CPUs/Task=2", cpus=8, memory="MinMemoryCPU=100M", per_node=4)
     assert spreads(bounded) == {"5": Tasks(24, 2, 3, 4, 8, 100, is_memory_per_cpu=True)}
@@ -50,7 +50,7 @@ def test_what_scontrol_tells_of_tasks() -> None:
 
 
 @pytest.mark.req("SL-14")
-def test_only_jobs_that_wait_are_read_and_what_users_write_is_not() -> None:
+def test_only_waiting_jobs_are_read_and_text_of_users_is_ignored() -> None:
     running = printed(ANY, head=HEAD.replace("PENDING", "RUNNING"))
     assert spreads(running) == {}
     own_words = printed(ANY, head=HEAD.replace("vit", "NumNodes=1-1 NumCPUs=1 NumTasks=1 CPUs/Task=1"))
@@ -89,7 +89,7 @@ def test_a_range_of_nodes_and_a_fixed_number_bound_them() -> None:
 
 
 @pytest.mark.req("SL-14")
-def test_a_task_a_node_stays_what_it_was() -> None:
+def test_one_task_per_node_is_unchanged() -> None:
     three = "NumNodes=3-3 NumCPUs=3 NumTasks=3 CPUs/Task=1"
     assert spec_of(printed(three), "cpu=3,mem=3G,node=3") is None
     assert spec_of(printed("NumNodes=1 NumCPUs=8 NumTasks=1 CPUs/Task=8", cpus=8), "cpu=8,mem=1G,node=1", 1) is None

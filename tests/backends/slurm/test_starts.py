@@ -54,7 +54,7 @@ def test_a_job_of_tasks_alone_may_run_on_any_number_of_nodes() -> None:
 
 
 @pytest.mark.req("UI-32", "SL-14")
-async def test_list_starts_and_explain_say_one_figure_and_whose_it_is(recorded: SlurmBackend) -> None:
+async def test_list_starts_and_explain_show_the_same_start_and_its_source(recorded: SlurmBackend) -> None:
     rows = {row.id: row for row in await recorded.jobs() if row.queued}
     starts = {each.job: each.at for each in await recorded.starts(list(rows))}
     assert starts
@@ -79,7 +79,7 @@ def test_the_first_line_is_the_clusters_own_figure() -> None:
 
 
 @pytest.mark.req("SL-14", "UI-08")
-async def test_a_prediction_says_that_it_is_not_slurms(recorded: SlurmBackend) -> None:
+async def test_a_prediction_is_marked_as_not_slurms(recorded: SlurmBackend) -> None:
     spec = JobSpec(name="vit", command="true", output="/tmp", specs=(NodeSpec(memory_mib=64),))
     (told,) = await recorded.predict([spec])
     here = Context(now=(await recorded.snapshot()).at)

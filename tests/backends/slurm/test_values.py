@@ -41,7 +41,7 @@ def test_durations(printed: str, seconds: int | None) -> None:
     assert values.seconds(printed) == seconds
 
 
-def test_amounts_and_moments() -> None:
+def test_amounts_and_times() -> None:
     assert values.tres("cpu=4,mem=8G,gres/gpu:a100=4,billing=46") == {
         "cpu": 4, "mem": 8192, "gres/gpu:a100": 4, "billing": 46
     }  # fmt: skip
@@ -76,7 +76,7 @@ def test_numbers_there_and_back() -> None:
     assert numbers("0-8:4") == (0, 4, 8)
 
 
-def test_a_task_has_one_id_that_tells_its_array() -> None:
+def test_a_task_has_one_id_that_encodes_its_array() -> None:
     assert task_of(task_id(46, 9)) == (46, 9)
     assert job_words(task_id(46, 0)) == "46_0"
     assert task_of(4711) == (4711, None)
@@ -107,7 +107,7 @@ def test_states_of_nodes(printed: str, state: NodeState) -> None:
     assert node_state(printed) is state
 
 
-def test_a_drained_node_says_who_and_why() -> None:
+def test_a_drained_node_shows_the_user_and_the_reason() -> None:
     (found,) = seen(
         "NodeName=n9 CPUTot=4 RealMemory=1000 Gres=gpu:A100:2,shard:8 State=IDLE+DRAIN Reason=bad disk [root@now]"
     )
@@ -127,12 +127,12 @@ def test_a_drained_node_says_who_and_why() -> None:
     ],
 )
 @pytest.mark.req("SL-11")
-def test_a_node_out_of_service_says_no_more_than_its_state_does_not_say(state: str, told: str) -> None:
+def test_a_node_out_of_service_repeats_no_part_of_its_state(state: str, told: str) -> None:
     (found,) = seen(f"NodeName=n9 CPUTot=4 RealMemory=1000 State={state}")
     assert found.node.state_reason == told
 
 
-def test_a_node_that_is_up_says_what_is_more_to_it() -> None:
+def test_a_node_that_is_up_shows_its_additional_flags() -> None:
     (planned,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=MIXED+PLANNED")
     (idle,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=IDLE")
     assert (planned.node.state_reason, idle.node.state_reason) == ("planned", "")
@@ -146,21 +146,21 @@ def a_record(**other: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.req("TR-05")
-def test_whatever_a_job_is_called_its_fields_stay_where_they_are(hostile: str) -> None:
+def test_no_job_name_shifts_the_fields_of_a_record(hostile: str) -> None:
     record = a_record(Name=hostile + "\nJobId=1 UserId=root(0)|", Comment=hostile)
     printed = "".join(f"{value}~s~" for value in record.values()) + "\n"
     assert list(read(printed * 3, "~s~")) == [record] * 3
 
 
 @pytest.mark.req("SL-02", "TR-04")
-def test_what_is_cut_off_is_left_out() -> None:
+def test_truncated_parts_are_omitted() -> None:
     printed = "".join(f"{value}~s~" for value in a_record().values()) + "\n"
     assert len(list(read(printed + printed[:40], "~s~"))) == 1
     assert list(read("slurm is having a bad day", "~s~")) == []
 
 
 @pytest.mark.req("SL-02")
-def test_words_that_nobody_knows_stay() -> None:
+def test_unknown_words_are_kept() -> None:
     found = Listed(a_record(State="HIBERNATING"), None)
     assert reason(found) == Told("HIBERNATING", "a state that cockpit does not know")
     waiting = Listed(a_record(Reason="SomethingOfTomorrow"), None)
@@ -189,7 +189,7 @@ def test_how_jobs_end(state: str, code: str, shown: JobState, cause: EndCause) -
 
 
 @pytest.mark.req("SL-23")
-def test_a_comment_of_the_wrapper_makes_a_running_job_a_kept_one() -> None:
+def test_a_comment_of_the_wrapper_makes_a_running_job_a_held_one() -> None:
     running = a_record(State="RUNNING", NodeList="n1", StartTime="2026-11-21T08:00:01")
     found = Listed(running | {"Comment": "cockpit:held rc=3 until=1795248117"}, None)
     assert (found.job.state, found.job.held_until) == (JobState.ERROR, 1_795_248_117_000)
@@ -238,7 +238,7 @@ def test_a_shell_begins_in_the_jobs_working_folder() -> None:
     assert not [word for word in command(Listed(running, None).job, "", request) if word.startswith("--chdir")]
 
 
-def test_what_users_write_into_records_hides_no_key_before_it() -> None:
+def test_text_of_users_in_records_hides_no_key_before_it() -> None:
     record = words("JobId=7 JobName=x WorkDir=/home JobName=y\n   StdOut=/a b/c")
     assert (record["JobName"], record["StdOut"]) == ("x", "/a b/c")
 
@@ -282,6 +282,6 @@ def test_twenty_thousand_tasks_that_wait_are_one_record_until_one_is_looked_at()
         ({"OverSubscribe": "NO", "Exclusive": "TOPO"}, True),
     ],
 )
-def test_who_has_whole_nodes_is_told_by_another_field_since_26_05(told: dict[str, str], whole: bool) -> None:
+def test_whole_nodes_are_read_from_another_field_since_26_05(told: dict[str, str], whole: bool) -> None:
     """As 22.05 and 26.05 print a job with and without --exclusive[=user|topo]."""
     assert Listed(a_record(Exclusive="") | told, None).job.spec.exclusive is whole

@@ -99,7 +99,7 @@ def is_between_records(subject: str, text: str) -> bool:
 
 @pytest.mark.req("TR-04", "SL-02")
 @pytest.mark.parametrize("subject", READ_BY)
-async def test_a_cut_answer_is_an_error_or_the_whole_truth(paper: PaperCluster, subject: str) -> None:
+async def test_a_truncated_answer_is_an_error_or_complete(paper: PaperCluster, subject: str) -> None:
     chance = random.Random(f"cut {subject}")
     whole, _ = a_cockpit(paper)
     truth = {name: await VIEWS[name](whole) for name in READ_BY[subject]}
@@ -127,7 +127,7 @@ async def test_a_cut_answer_is_an_error_or_the_whole_truth(paper: PaperCluster, 
 
 @pytest.mark.req("TR-04", "SL-02")
 @pytest.mark.parametrize("subject", READ_BY)
-async def test_garbage_and_nothing_are_errors(paper: PaperCluster, subject: str) -> None:
+async def test_garbage_and_empty_answers_are_errors(paper: PaperCluster, subject: str) -> None:
     for seed in range(3):
         for fault in (garbage(seed), lambda printed: printed._replace(stdout=""), lambda _: Printed("x", "", -9)):
             paper.faults = {subject: fault}
@@ -142,7 +142,7 @@ async def test_garbage_and_nothing_are_errors(paper: PaperCluster, subject: str)
 
 @pytest.mark.req("TR-04", "SL-02")
 @pytest.mark.parametrize("subject", ["squeue", "scontrol show node", "scontrol show partition"])
-async def test_garbage_within_takes_no_record_away(paper: PaperCluster, subject: str) -> None:
+async def test_garbage_inside_an_answer_removes_no_record(paper: PaperCluster, subject: str) -> None:
     chance = random.Random(f"within {subject}")
     name = READ_BY[subject][0]
     whole, _ = a_cockpit(paper)
@@ -180,7 +180,7 @@ async def test_every_cut_between_two_records_is_noticed(paper: PaperCluster, sub
 
 
 @pytest.mark.req("TR-04")
-async def test_what_was_known_stays_with_its_trouble(paper: PaperCluster) -> None:
+async def test_the_last_answer_is_shown_with_the_trouble(paper: PaperCluster) -> None:
     cockpit, clock = a_cockpit(paper)
     before = await cockpit.priorities()
     paper.faults = {"sprio": cut(0.5)}
@@ -192,7 +192,7 @@ async def test_what_was_known_stays_with_its_trouble(paper: PaperCluster) -> Non
 
 
 @pytest.mark.req("TR-04", "SL-30")
-async def test_jobs_that_start_between_two_commands_are_no_flaw_of_sprio(paper: PaperCluster) -> None:
+async def test_jobs_that_start_between_two_commands_are_no_error_of_sprio(paper: PaperCluster) -> None:
     """squeue listed the job as waiting; when sprio is asked for it alone, it has started."""
     job = "42"
 
@@ -211,7 +211,7 @@ async def test_jobs_that_start_between_two_commands_are_no_flaw_of_sprio(paper: 
 
 
 @pytest.mark.req("TR-04")
-async def test_a_passing_cut_is_asked_for_again_at_once(paper: PaperCluster) -> None:
+async def test_a_truncated_answer_is_requested_again_at_once(paper: PaperCluster) -> None:
     places = [0.4]
     paper.faults = {"squeue": lambda printed: cut(places.pop())(printed) if places else printed}
     cockpit, _ = a_cockpit(paper)
@@ -220,7 +220,7 @@ async def test_a_passing_cut_is_asked_for_again_at_once(paper: PaperCluster) -> 
 
 
 @pytest.mark.req("TR-04", "SL-03")
-async def test_jobs_that_end_are_not_doubted(paper: PaperCluster) -> None:
+async def test_jobs_that_ended_need_no_further_command(paper: PaperCluster) -> None:
     """The controller forgets ended jobs: then nothing is asked beside the list."""
     cockpit, clock = a_cockpit(paper)
     await cockpit.jobs()
@@ -232,7 +232,7 @@ async def test_jobs_that_end_are_not_doubted(paper: PaperCluster) -> None:
 
 
 @pytest.mark.req("TR-04")
-async def test_an_accounting_that_is_silent_is_no_empty_history(paper: PaperCluster) -> None:
+async def test_a_silent_accounting_is_not_an_empty_history(paper: PaperCluster) -> None:
     paper.faults = {"sacct": lambda _: Printed("", "sacct: error: Connection refused", 1)}
     cockpit, _ = a_cockpit(paper)
     with pytest.raises(RequestRefused) as refused:
@@ -245,7 +245,7 @@ async def test_an_accounting_that_is_silent_is_no_empty_history(paper: PaperClus
 
 
 @pytest.mark.req("SL-11", "SL-02")
-async def test_what_private_data_keeps_from_the_asker_hides_nothing_else(paper: PaperCluster) -> None:
+async def test_private_data_hides_no_other_data(paper: PaperCluster) -> None:
     truth = await a_cockpit(paper)[0].jobs()
     denied = Printed("", "slurm_load_node: Access/permission denied\n", 1)
     paper.faults = dict.fromkeys(("scontrol show node", "scontrol show partition"), lambda _: denied)

@@ -59,7 +59,7 @@ def ran(folder: Path, command: str, *, limit: int = HOUR, hold: DebugHold | None
 
 
 @pytest.mark.req("SL-23")
-def test_a_failed_command_keeps_its_allocation_for_the_window_and_ends_as_it_did(tmp_path: Path) -> None:
+def test_a_failed_command_keeps_its_allocation_for_the_hold_and_its_exit_code(tmp_path: Path) -> None:
     assert ran(tmp_path, "exit 3") == Ran(
         3,
         [
@@ -70,25 +70,25 @@ def test_a_failed_command_keeps_its_allocation_for_the_window_and_ends_as_it_did
     )
 
 
-def test_one_that_succeeds_ends_at_once(tmp_path: Path) -> None:
+def test_a_successful_command_ends_at_once(tmp_path: Path) -> None:
     assert ran(tmp_path, "true") == Ran(0, [], 0)
 
 
 @pytest.mark.req("SL-23")
-def test_it_ends_before_the_time_limit_would_take_the_exit_code(tmp_path: Path) -> None:
+def test_a_hold_ends_before_the_time_limit_replaces_the_exit_code(tmp_path: Path) -> None:
     ended = ran(tmp_path, "sleep 600; exit 3", limit=300)
     assert (ended.code, ended.seconds) == (3, 300 + 600 - 60)
 
 
 @pytest.mark.req("SL-23")
-def test_a_signal_lets_it_go(tmp_path: Path) -> None:
+def test_a_signal_releases_the_hold(tmp_path: Path) -> None:
     ended = ran(tmp_path, "exit 4", WHILE_ASLEEP="kill -USR1 $PPID")
     assert (ended.code, ended.said[-1]) == (4, "update JobId=7 Comment=cockpit:released rc=4")
     assert ended.seconds < 60
 
 
 @pytest.mark.req("SL-23")
-def test_another_signal_has_it_look_until_when(tmp_path: Path) -> None:
+def test_another_signal_makes_the_wrapper_read_the_new_end_of_the_hold(tmp_path: Path) -> None:
     longer = {"WHILE_ASLEEP": "kill -USR2 $PPID", "NEW_END": str(BEGAN + 1800)}
     assert ran(tmp_path, "exit 3", **longer).seconds >= 1800
 

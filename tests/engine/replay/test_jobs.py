@@ -55,7 +55,7 @@ def test_all_resources_that_are_freed_at_the_heads_start_count_as_spare() -> Non
 
 
 @pytest.mark.req("SC-20")
-def test_a_submission_comes_before_an_end_of_the_same_moment() -> None:
+def test_a_submission_precedes_an_end_of_the_same_time() -> None:
     """Job 1 gives way early, at 3, as job 3 comes: still behind job 2's reservation at 5, job 3 passes."""
     history = ((1, 3, 2, 4), (1, 4, 3, 5), (3, 1, 1, 1))
     assert starts(4, *history) == [1, 4, 3]
@@ -63,7 +63,7 @@ def test_a_submission_comes_before_an_end_of_the_same_moment() -> None:
 
 
 @pytest.mark.req("SC-20")
-def test_ends_of_one_moment_go_in_order_of_start_with_a_cycle_after_each() -> None:
+def test_ends_of_one_time_are_in_order_of_start_with_a_cycle_after_each() -> None:
     """At 2 both job 3, running since 0, and job 2, running since 1, end; job 3 being first, job 5 passes job 4."""
     history = ((0, 3, 1, 1), (0, 2, 1, 3), (0, 1, 2, 3), (0, 3, 3, 3), (1, 2, 1, 1))
     assert starts(4, *history) == [0, 1, 0, 3, 2]
@@ -71,7 +71,7 @@ def test_ends_of_one_moment_go_in_order_of_start_with_a_cycle_after_each() -> No
 
 
 @pytest.mark.req("SC-20")
-def test_a_job_at_its_limit_has_freed_its_processors_before_a_submission_of_that_moment() -> None:
+def test_a_job_at_its_limit_has_freed_its_processors_before_a_submission_of_that_time() -> None:
     """At 3 job 2 is at its limit, job 1 ends early, and job 4 comes: on job 2's processors it passes job 3."""
     history = ((0, 1, 3, 7), (0, 2, 3, 3), (1, 3, 2, 3), (3, 1, 2, 4))
     assert starts(3, *history) == [0, 0, 5, 3]
@@ -94,7 +94,7 @@ def test_with_one_cycle_per_timestamp_all_events_of_the_timestamp_precede_it() -
 
 
 @pytest.mark.req("SC-21")
-def test_a_job_that_runs_for_no_time_ends_at_the_moment_it_starts() -> None:
+def test_a_job_that_runs_for_no_time_ends_when_it_starts() -> None:
     assert starts(1, (3, 1, 0, 5), (3, 1, 2, 2), (3, 1, 0, 0)) == [3, 3, 5]
 
 

@@ -94,7 +94,7 @@ def test_the_priority_word_selects_a_permitted_qos_else_the_default_of_the_accou
 
 
 @pytest.mark.req("SC-03")
-def test_without_anything_configured_nothing_is_charged_and_nothing_refused() -> None:
+def test_without_configuration_no_job_is_charged_or_refused() -> None:
     engine = EngineDriver()
     (job,) = engine.submit(a_spec(account="any"))
     found = engine.job(job)
@@ -311,7 +311,7 @@ def test_only_administrators_raise_a_job_ahead_of_others() -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_a_deadline_that_cannot_be_kept_is_refused() -> None:
+def test_a_deadline_that_cannot_be_met_is_refused() -> None:
     engine = EngineDriver()
     spec = a_spec(time_limit_seconds=3600, deadline_at=engine.now + HOUR - 1)
     assert refusal(engine, spec, now=engine.now).message.startswith("deadline: ")

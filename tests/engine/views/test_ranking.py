@@ -126,7 +126,7 @@ def test_the_last_order_is_reused_until_a_job_is_added() -> None:
     assert places(list(ranked(last, {JobId(2): a_job(2)}, lambda _: True))) == [(2, 1)]
 
 
-def test_the_priorities_of_one_job_come_best_first() -> None:
+def test_the_priorities_of_one_job_are_listed_best_first() -> None:
     parts = (Partition(name="slow", priority_job_factor=1), Partition(name="fast", priority_job_factor=4))
     weights = replace(AGES.priority, weights=Weights(partition=100))
     job = a_job(1, partitions=("slow", "fast"))

@@ -29,7 +29,7 @@ def errors_of(text: str) -> list[str]:
 
 
 @pytest.mark.req("JT-49")
-def test_what_is_written_reads_back_as_it_was() -> None:
+def test_a_written_catalogue_is_read_back_unchanged() -> None:
     text = catalogue_text(ENTRIES)
     assert read_catalogue(text) == [replace(each, filed=False) for each in ENTRIES]
     Draft202012Validator(catalogue_schema()).validate(tomllib.loads(text))
@@ -43,7 +43,7 @@ def test_names_that_mean_something_in_toml_are_quoted() -> None:
     assert read_catalogue(catalogue_text([fine])) == [fine]
 
 
-def test_relative_paths_begin_where_the_file_is() -> None:
+def test_relative_paths_start_at_the_folder_of_the_file() -> None:
     (entry,) = read_catalogue('[[volumes]]\nname = "v"\npath = "~/v"\n', folder="/lab", home="/home/ann")
     assert entry.path == "/home/ann/v"
     (entry,) = read_catalogue('[[datasets]]\nname = "d"\nsource = "favorite"\nversions = { v1 = "d/1" }', folder="/lab")
@@ -51,7 +51,7 @@ def test_relative_paths_begin_where_the_file_is() -> None:
 
 
 @pytest.mark.req("JT-49")
-def test_all_errors_of_a_file_are_told_with_their_places() -> None:
+def test_all_errors_of_a_file_are_reported_with_their_positions() -> None:
     assert errors_of('[[dataset]]\nname = "a"\n[users]\n[[specs]]\ncpus = "x"\n[[pools]]\nname = "p"\nnode = "n"') == [
         f"c.toml: dataset: is no part of a catalogue; there are {', '.join(HEADINGS)}",
         "c.toml: users: is a table; write [[users]]",
@@ -105,7 +105,7 @@ def test_versions_are_set_one_by_one() -> None:
     assert changed == replace(entry, versions={"v2": "/data/coco/2", "v3": "/here/three"})
 
 
-def test_all_wrong_settings_are_told() -> None:
+def test_all_invalid_settings_are_reported() -> None:
     with pytest.raises(SpecErrors) as wrong:
         with_settings(EntryKind.SPEC, {"name": "a"}, ["cpus=x", "card=2", "cards"], "/", "")
     assert [error.split(":")[0] for error in wrong.value.errors] == ["cards", "card", "cpus"]

@@ -73,7 +73,7 @@ def test_virtual_nodes() -> None:
 
 
 @pytest.mark.req("JT-12", "JT-25")
-def test_nodes_have_labels_and_taints_and_pools_may_be_set_apart() -> None:
+def test_nodes_have_labels_and_taints_and_pools_may_be_dedicated() -> None:
     first, second = cluster_nodes(
         MACHINE,
         """
@@ -102,7 +102,7 @@ def test_nodes_have_labels_and_taints_and_pools_may_be_set_apart() -> None:
 
 
 @pytest.mark.req("JT-12", "JT-25")
-def test_labels_taints_and_pools_that_cannot_be_are_refused_with_what_to_write() -> None:
+def test_invalid_labels_taints_and_pools_are_refused_with_the_valid_form() -> None:
     assert errors_of('dedicated_pools = ["x"]') == (
         "cluster.toml: dedicated_pools[0]: x is no pool of [node_pools] in cluster.toml; there is none yet",
     )

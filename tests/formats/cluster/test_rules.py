@@ -146,7 +146,7 @@ def test_the_rules_of_a_whole_file() -> None:
 
 
 @pytest.mark.req("SC-16")
-def test_the_accounts_that_a_file_begins_with() -> None:
+def test_the_initial_accounts_of_a_file() -> None:
     accounts = read_cluster(MACHINE, WHOLE).accounts
     assert list(accounts.associations) == ["root/", "root/root", "vision/", "vision-a/", "vision-a/alice/batch"]
     assert accounts.associations["vision/"].parent == ROOT
@@ -163,7 +163,7 @@ def test_the_accounts_that_a_file_begins_with() -> None:
     )
 
 
-def test_every_other_node_is_in_the_pool_that_says_so() -> None:
+def test_every_other_node_is_in_the_default_pool() -> None:
     (box,) = read_cluster(MACHINE, '[node_pools]\na4 = ["*"]\nlogin = []\n').nodes
     assert box.pool == "a4"
 
@@ -232,12 +232,12 @@ def test_every_other_node_is_in_the_pool_that_says_so() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_path(text: str, error: str) -> None:
+def test_an_error_is_reported_with_its_path(text: str, error: str) -> None:
     (found,) = errors_of(text)
     assert found.startswith(error)
 
 
-def test_accounts_above_themselves() -> None:
+def test_accounts_that_are_their_own_parents_are_refused() -> None:
     text = '[[accounts]]\nname = "a"\nparent = "b"\n[[accounts]]\nname = "b"\nparent = "a"\n'
     assert errors_of(text) == [
         "accounts[0].parent: a would be above itself",
@@ -245,7 +245,7 @@ def test_accounts_above_themselves() -> None:
     ]
 
 
-def test_all_conflicts_are_told_at_once() -> None:
+def test_all_conflicts_are_reported_together() -> None:
     text = 'login_node_pool = "l"\n[preemption]\nmode = []\n[[users]]\nname = "u"\naccount = "a"\n'
     assert [error.partition(":")[0] for error in errors_of(text)] == [
         "login_node_pool",
@@ -265,7 +265,7 @@ def test_writing_and_reading_are_inverse(file: ClusterFile) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(cluster_files())
-def test_what_is_written_suits_the_published_schema(file: ClusterFile) -> None:
+def test_a_written_file_matches_the_published_schema(file: ClusterFile) -> None:
     import jsonschema
 
     jsonschema.validate(parse_toml(cluster_text(file), "cluster.toml"), cluster_schema())

@@ -41,11 +41,11 @@ TRES = st.dictionaries(st.sampled_from(["cpu", "gres/gpu:a100"]), WEIGHT.map(flo
 
 
 @given(st.builds(Weights, age=WEIGHT, fairshare=WEIGHT, assoc=WEIGHT, tres=TRES))
-def test_what_is_written_is_read_back(weights: Weights) -> None:
+def test_written_weights_are_read_back(weights: Weights) -> None:
     assert read_weights(weights_text(weights)).on(Weights(tres=weights.tres)) == weights
 
 
-def test_every_error_is_told() -> None:
+def test_every_error_is_reported() -> None:
     with pytest.raises(SpecErrors) as told:
         read_weights("speed=1, age=x, fairshare=5")
     assert str(told.value).splitlines() == [
@@ -56,7 +56,7 @@ def test_every_error_is_told() -> None:
 
 
 @pytest.mark.req("SC-15", "UI-07")
-def test_lines_change_in_their_places_and_comments_stay() -> None:
+def test_lines_are_changed_in_place_and_comments_kept() -> None:
     text = with_weights(WRITTEN, NEW)
     assert text.splitlines() == [
         "# Ours.",
@@ -87,7 +87,7 @@ def test_lines_change_in_their_places_and_comments_stay() -> None:
         '[priority]\ntype = "priority/multifactor"\n[priority.weights.tres]\ncpu = 1\n',
     ],
 )
-def test_the_file_says_the_new_weights_and_all_else_as_before(text: str) -> None:
+def test_only_the_weights_of_the_file_change(text: str) -> None:
     before, after = (read_cluster_file(MACHINE, each) for each in (text, with_weights(text, NEW)))
     priority = replace(before.priority, kind=NEW.kind, weights=NEW.weights)
     assert after == replace(before, priority=priority)
@@ -95,12 +95,12 @@ def test_the_file_says_the_new_weights_and_all_else_as_before(text: str) -> None
 
 
 @pytest.mark.parametrize("text", ["[priority]\nweights = { age = 1 }\n", "priority.weights.age = 1\n", "age = = 1"])
-def test_what_cannot_be_edited_by_lines_is_left_alone(text: str) -> None:
+def test_a_file_that_cannot_be_edited_by_lines_is_not_changed(text: str) -> None:
     with pytest.raises(SpecErrors):
         with_weights(text, NEW)
 
 
-def test_a_script_that_looks_like_rules_is_not_touched() -> None:
+def test_a_script_that_looks_like_rules_is_not_changed() -> None:
     script = "prolog_bash_scripts = ['''\n[priority.weights]\nage = 1\n''']\n"
     with pytest.raises(SpecErrors):
         with_weights(script, NEW)

@@ -59,7 +59,7 @@ def test_arena_with_its_global_options_first_and_blanks_for_equals() -> None:
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("name", ["timeout", "maxWaitDuration"])
 @pytest.mark.parametrize("value", ["1.5h", "", "-3s", "90"])
-def test_a_duration_of_vertex_that_is_none_is_told(name: str, value: str) -> None:
+def test_an_invalid_vertex_duration_is_reported(name: str, value: str) -> None:
     pool = {
         "replicaCount": 1,
         "machineSpec": {"machineType": None},
@@ -73,7 +73,7 @@ def test_a_duration_of_vertex_that_is_none_is_told(name: str, value: str) -> Non
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("option", ["/srv/x", "/srv/x:/srv/x", "/srv/x:/data"])
-def test_a_data_dir_is_a_folder_of_the_machine_with_or_without_its_place(option: str) -> None:
+def test_a_data_dir_is_a_host_folder_with_or_without_a_mount_path(option: str) -> None:
     spec, notes = taken(f"arena submit mpijob --name=x --data-dir={option} 'mpirun t'")
     assert spec.volumes == (Volume(name="x", path="/srv/x"),)
     assert notes == [f"--data-dir={option}: is shown as /workspace/volume/x instead of {option.rpartition(':')[2]}"]

@@ -108,7 +108,7 @@ class Ran:
 @pytest.mark.req("TR-06", "TR-05")
 @pytest.mark.parametrize("value", WORDS.values(), ids=list(WORDS))
 class TestShellText:
-    def test_a_variable_reaches_the_command_of_a_batch_script(self, value: str, tmp_path: Path) -> None:
+    def test_a_variable_is_passed_to_the_command_of_a_batch_script(self, value: str, tmp_path: Path) -> None:
         spec = job(env={"A": value, "B": "plain"})
         text = written(spec, Form.SBATCH, read)
         ran = Ran(text.text, tmp_path, "record")
@@ -116,20 +116,20 @@ class TestShellText:
         assert (ran.arguments, ran.variable) == (["x"], told)
         assert text.lost == ()
 
-    def test_a_word_of_the_command_arrives_as_it_is(self, value: str, tmp_path: Path) -> None:
+    def test_an_argument_of_the_command_arrives_unchanged(self, value: str, tmp_path: Path) -> None:
         spec = job(command=f"record {shlex.quote(value)}")
         text = written(spec, Form.SBATCH, read)
         assert Ran(text.text, tmp_path, "record").arguments == [value]
         assert text.lost == ()
 
-    def test_a_script_arrives_as_it_is(self, value: str, tmp_path: Path) -> None:
+    def test_a_script_arrives_unchanged(self, value: str, tmp_path: Path) -> None:
         script = f"#SBATCH --uid=0\n#SBATCH --wrap=evil\nrecord {shlex.quote(value)}\n#SBATCH --wrap=late"
         text = written(job(command=f"bash -c {shlex.quote(script)}"), Form.SBATCH, read)
         assert Ran(text.text, tmp_path, "record").arguments == [value]
         found = directives(text.text.split("\n"), Draft())
         assert not {"uid", "wrap"} & found.keys()
 
-    def test_an_arena_line_has_its_words(self, value: str, tmp_path: Path) -> None:
+    def test_an_arena_line_keeps_its_arguments(self, value: str, tmp_path: Path) -> None:
         command = f"record {shlex.quote(value)}"
         spec = job(command=command, env={"A": value}, image="i", mode="pytorch", node_selector={"zone": "a"})
         text = written(spec, Form.ARENA, read)
@@ -140,7 +140,7 @@ class TestShellText:
         assert arguments[-1] == spec.command
         assert not {"env", "command"} & {*text.lost}
 
-    def test_a_gcloud_line_has_its_words(self, value: str, tmp_path: Path) -> None:
+    def test_a_gcloud_line_keeps_its_arguments(self, value: str, tmp_path: Path) -> None:
         node = NodeSpec(cpus=1, memory_mib=1024, card_models=("NVIDIA_TESLA_T4",))
         pool = WorkerPool(replicas=1, spec=node, image="i" if label_error(value) or value.startswith("-") else value)
         spec = job(command=f"record {shlex.quote(value)}")
@@ -160,7 +160,7 @@ class TestShellText:
         assert again.worker_pools[0].image == pool.image
 
     @pytest.mark.parametrize("form", [Form.YAML, Form.JSON, Form.PYTORCHJOB, Form.CUSTOMJOB])
-    def test_documents_say_it_to_any_reader(self, form: Form, value: str) -> None:
+    def test_documents_have_the_same_text_for_every_parser(self, form: Form, value: str) -> None:
         spec = job(command=f"record {shlex.quote(value)}", env={"A": value}, image="i", mode="pytorch")
         text = written(spec, form, read)
         (document,) = yaml.safe_load_all(text.text)
@@ -208,7 +208,7 @@ def test_any_value_of_one_line_is_read_back(value: str) -> None:
     assert "packjob" not in line.lower()
 
 
-def test_a_command_that_begins_like_an_option_is_none(tmp_path: Path) -> None:
+def test_a_command_that_starts_like_an_option_is_not_an_option(tmp_path: Path) -> None:
     spec = job(command="--loglevel=debug x", image="i", mode="pytorch")
     text = written(spec, Form.ARENA, read)
     assert Ran(text.text, tmp_path, "arena").arguments[-2:] == ["--", "--loglevel=debug x"]
@@ -216,7 +216,7 @@ def test_a_command_that_begins_like_an_option_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\0b"])
-def test_what_no_option_line_can_carry_is_refused(value: str) -> None:
+def test_text_that_no_option_line_can_contain_is_refused(value: str) -> None:
     with pytest.raises(ValueError, match="line break"):
         as_directive("comment", value)
 
@@ -224,7 +224,7 @@ def test_what_no_option_line_can_carry_is_refused(value: str) -> None:
 @pytest.mark.req("TR-06")
 @settings(max_examples=40, deadline=None)
 @given(st.text(st.sampled_from("ab'\"\\$`#\n\r\t ,=^|;!%\u2028\x85{}()-"), max_size=12))
-def test_any_variable_arrives(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
+def test_any_variable_is_read_back(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     text = written(job(env={"A": value}), Form.SBATCH, read)
     assert text.lost == ()
     if "export A=" in text.text:

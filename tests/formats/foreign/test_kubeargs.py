@@ -43,14 +43,14 @@ TEXTS = st.text(st.sampled_from("$()a'\"\\ `{}LRE") | st.characters(min_codepoin
 
 @pytest.mark.req("LA-70")
 @given(st.lists(TEXTS, min_size=1, max_size=4))
-def test_whatever_stands_in_arguments_the_command_is_started_as_kubernetes_would(words: list[str]) -> None:
+def test_any_arguments_start_the_command_as_kubernetes_would(words: list[str]) -> None:
     asked = ["x", *words]
     assert expand(command_of(asked, ENV), ENV) == tuple(expanded(word, ENV) for word in asked)
 
 
 @pytest.mark.req("LA-70")
 @given(TEXTS)
-def test_what_is_escaped_comes_out_as_it_was(text: str) -> None:
+def test_escaped_arguments_are_read_back_unchanged(text: str) -> None:
     assert expanded(escaped(text), ENV) == text
 
 
@@ -68,6 +68,6 @@ def test_a_command_becomes_arguments(command: str, words: list[str]) -> None:
 
 
 @pytest.mark.req("LA-70")
-def test_what_kubernetes_cannot_expand_a_shell_does() -> None:
+def test_variables_that_kubernetes_cannot_expand_are_expanded_by_a_shell() -> None:
     assert arguments_of("x $((SLOTS * 2))", ENV)[:2] == ["bash", "-c"]
     assert arguments_of("x $OTHER", ENV)[:2] == ["bash", "-c"]

@@ -190,7 +190,7 @@ def test_a_train_job_is_the_framework_of_its_runtime() -> None:
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("reference", [{}, {"name": ""}, {"name": None}])
-def test_a_train_job_without_a_runtime_says_that_none_is_named(reference: dict[str, Any]) -> None:
+def test_a_train_job_without_a_runtime_reports_that_none_is_named(reference: dict[str, Any]) -> None:
     text = manifest("TrainJob", "trainer.kubeflow.org/v1alpha1", runtimeRef=reference, trainer={"command": ["run"]})
     spec, notes = taken(text)
     assert (spec.mode, notes) == (Mode.PYTORCH, ["spec.runtimeRef.name: is missing; taken for a runtime of PyTorch"])
@@ -327,7 +327,9 @@ def test_labels_of_the_job_and_of_its_pods_are_all_labels() -> None:
         ("run --index $VK_TASK_INDEX", "tensorflow", []),
     ],
 )
-def test_what_volcanos_plugins_set_and_nobody_here_is_told(command: str, mode: str, names: list[str]) -> None:
+def test_variables_of_volcanos_plugins_without_a_counterpart_are_reported(
+    command: str, mode: str, names: list[str]
+) -> None:
     tasks = [{"name": name, "replicas": 1, **pods(["sh", "-c", command], cpu=4)} for name in ("master", "worker")]
     text = manifest("Job", "batch.volcano.sh/v1alpha1", tasks=tasks, plugins={mode: [], "env": [], "svc": []})
     assert [note.partition(":")[0] for note in taken(text)[1] if "plugin of Volcano" in note] == names
@@ -348,7 +350,7 @@ def test_another_kind_of_kubernetes_is_refused_by_its_name(kind: str, version: s
 
 
 @pytest.mark.req("LA-70")
-def test_a_launcher_within_a_shell_is_told_of() -> None:
+def test_a_launcher_within_a_shell_is_reported() -> None:
     text = manifest(
         "PyTorchJob",
         "kubeflow.org/v1",
@@ -399,13 +401,13 @@ SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 
 
 @pytest.mark.req("LA-70")
-def test_what_stands_beside_the_job_is_named() -> None:
+def test_documents_beside_the_job_are_named() -> None:
     _, notes = taken(f"{SERVICE}---\n{INDEXED}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\n---\n")
     assert notes[-1] == "the other documents of the file: Service web, ConfigMap x left out"
 
 
 @pytest.mark.req("LA-70")
-def test_a_list_holds_a_job() -> None:
+def test_a_list_may_contain_a_job() -> None:
     job = json.loads(tf_job(Worker=2))
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [service, job]})
@@ -433,13 +435,13 @@ def test_a_manifest_is_recognised_by_kind_and_group(text: str, form: Form | None
 
 
 @pytest.mark.req("LA-70")
-def test_every_form_is_offered() -> None:
+def test_every_format_is_offered() -> None:
     assert {*FORMS} == {str(form) for form in Form}
 
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("form", [Form.PYTORCHJOB, Form.TFJOB, Form.MPIJOB, Form.TRAINJOB, Form.JOB, Form.VOLCANOJOB])
-def test_what_every_form_of_manifest_says_comes_back(form: Form) -> None:
+def test_every_manifest_format_is_read_back(form: Form) -> None:
     modes = {Form.TFJOB: Mode.TENSORFLOW, Form.MPIJOB: Mode.HOROVOD, Form.JOB: None}
     job = JobSpec(
         name="x",

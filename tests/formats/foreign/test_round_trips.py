@@ -141,7 +141,7 @@ def test_vertex(spec: JobSpec, other: NodeSpec, workers: int) -> None:
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("form", [form for form in Form if form not in {Form.YAML, Form.JSON}])
-def test_what_a_form_cannot_say_is_told(form: Form) -> None:
+def test_fields_that_a_format_cannot_express_are_reported(form: Form) -> None:
     """Whatever it is: what is written is read again and compared."""
     spec = JobSpec(
         name="x", command="a $COCKPIT_REPLICA", output="/x", terminal=True, access=Access.RW, project="p", qos="high"
@@ -162,7 +162,7 @@ def test_what_a_form_cannot_say_is_told(form: Form) -> None:
         "--gpus-per-node=2 -c 3 --mem-per-gpu=8G",
     ],
 )
-def test_tasks_come_back_as_the_same_nodes(options: str) -> None:
+def test_tasks_are_read_back_as_the_same_nodes(options: str) -> None:
     found = taken_over("x", f"#!/bin/bash\n#SBATCH -J x -D /x {options}\npython3 t.py\n")
     assert found is not None
     (spec,) = read("x", found.text)

@@ -189,7 +189,7 @@ def test_slurm_counts_tasks_and_cockpit_nodes(lines: str, expected: dict[str, in
         ("--mem=500", {}),
     ],
 )
-def test_a_script_is_told_of_its_memory_as_it_asked(lines: str, variables: dict[str, str]) -> None:
+def test_a_script_has_the_memory_variables_of_its_own_options(lines: str, variables: dict[str, str]) -> None:
     spec, _ = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
     assert {name: value for name, value in spec.env.items() if "MEM" in name} == variables
 
@@ -201,7 +201,7 @@ def test_a_distribution_is_for_the_steps_of_the_script() -> None:
 
 
 @pytest.mark.req("LA-71")
-def test_all_memory_of_a_node_that_is_the_jobs_alone_needs_no_word() -> None:
+def test_all_memory_of_an_exclusive_node_needs_no_option() -> None:
     assert taken("#!/bin/bash\n#SBATCH -J x --mem=0 --exclusive\npython t.py\n")[1] == []
     assert taken("#!/bin/bash\n#SBATCH -J x --mem=0\npython t.py\n")[1] == ["--mem=0"]
 
@@ -231,7 +231,7 @@ def test_a_script_of_one_command_is_that_command(body: str, command: str) -> Non
 
 
 @pytest.mark.req("LA-70")
-def test_a_script_begins_on_the_first_node_and_finds_srun_on_one_node_too() -> None:
+def test_a_script_starts_on_the_first_node_and_has_srun_on_one_node_too() -> None:
     script = "#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nsrun ./a.out\n"
     assert (taken(script)[0].mode, taken(script)[1]) == (Mode.SLURM, [])
     alone, notes = taken(script.replace("-N 2", ""))
@@ -257,7 +257,7 @@ def test_options_are_called_as_sbatch_calls_them_and_none_is_dropped(lines: str,
 
 
 @pytest.mark.req("LA-70")
-def test_an_elastic_pytorch_job_has_its_back_off_and_grows_no_further_where_nothing_is_said() -> None:
+def test_an_elastic_pytorch_job_has_its_backoff_limit_and_by_default_does_not_grow() -> None:
     spec, notes = taken("""kind: PyTorchJob
 metadata: {name: x}
 spec:
@@ -307,7 +307,7 @@ def test_the_image_of_a_script_in_gcloud_is_kept() -> None:
 
 
 @pytest.mark.req("LA-70")
-def test_what_stands_behind_a_command_line_is_told() -> None:
+def test_text_after_a_command_line_is_reported() -> None:
     spec, notes = taken("./arena submit pytorchjob --name=x pip install y; python t.py")
     assert spec.command == "pip install y"
     assert notes == ["python t.py", "output"]
@@ -333,13 +333,13 @@ def test_the_operators_own_example() -> None:
         ("workerPoolSpecs:\n- machineSpec: {}\n", Form.CUSTOMJOB),
     ],
 )
-def test_each_is_recognised_by_what_stands_in_it(text: str, form: Form | None) -> None:
+def test_each_format_is_recognized_by_its_content(text: str, form: Form | None) -> None:
     assert form_of(text) is form
 
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize("text", ['{"workerPoolSpecs": [{}', "kind: PyTorchJob\nspec: 3\n", "kind: PyTorchJob\n- ["])
-def test_what_cannot_be_read_says_so(text: str) -> None:
+def test_unreadable_text_is_reported(text: str) -> None:
     with pytest.raises(SpecErrors, match=r"^file: looks like "):
         taken_over("file", text)
 
@@ -387,7 +387,7 @@ spec:
 
 
 @pytest.mark.req("LA-70", "FL-05", "FL-07")
-def test_the_policy_of_a_fleet_says_how_the_job_beside_it_waits() -> None:
+def test_the_policy_of_a_fleet_sets_how_the_job_beside_it_waits() -> None:
     job = Path(__file__).with_name("simple-pytorchjob.yaml").read_text()
     spec, notes = taken(POLICY + job)
     assert (spec.suspension.scheduling, spec.failover.toleration_seconds) == (True, 45)
@@ -413,7 +413,7 @@ def test_the_policy_of_a_fleet_says_how_the_job_beside_it_waits() -> None:
         ("--gpus=v100", "specs", (NodeSpec(card_milli=1000, card_models=("v100",)),)),
     ],
 )
-def test_what_has_a_counterpart_is_carried_over(lines: str, field: str, value: object) -> None:
+def test_fields_with_a_counterpart_are_converted(lines: str, field: str, value: object) -> None:
     spec, _ = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\ntrue\n")
     assert getattr(spec, field) == value
 
@@ -444,7 +444,7 @@ def test_several_models_on_one_node_are_refused_and_never_dropped(lines: str) ->
 
 
 @pytest.mark.req("LA-71")
-def test_variables_are_taken_over_as_export_says() -> None:
+def test_variables_are_converted_as_export_says() -> None:
     shell = {"LR": "0.1", "HOME": "/root", "SLURM_JOB_ID": "7", "COCKPIT_CLUSTER": "x", "BASH_FUNC_ml%%": "() { :; }"}
     found = taken_over("x.sh", "#!/bin/sh\ntrue\n", submission=Submission(variables=shell))
     assert found is not None
@@ -453,7 +453,7 @@ def test_variables_are_taken_over_as_export_says() -> None:
 
 
 @pytest.mark.req("LA-71", "LA-70")
-def test_begin_needs_the_moment_and_the_zone_of_who_submits() -> None:
+def test_begin_needs_the_time_and_the_zone_of_the_submitter() -> None:
     script = "#!/bin/sh\n#SBATCH -J x --begin=16:00\ntrue\n"
     now = datetime(2026, 7, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
     found = taken_over("x.sh", script, submission=Submission(now=now))

@@ -32,7 +32,7 @@ def errors(now: Millis | None = NOW, **fields: object) -> list[str]:
 
 
 @pytest.mark.req("JT-25")
-def test_where_it_runs_and_who_pays() -> None:
+def test_account_partitions_qos_and_priority_are_read() -> None:
     spec = one(account="nlp", partition="gpu", qos="high", priority="urgent", nice=-5, reservation="course")
     assert (spec.account, spec.partitions, spec.qos, spec.nice) == ("nlp", ("gpu",), "high", -5)
     assert (spec.priority, spec.reservation) == (PriorityWord.URGENT, "course")
@@ -59,12 +59,12 @@ def test_where_it_runs_and_who_pays() -> None:
         ("now+2days", NOW + 48 * HOUR),
     ],
 )
-def test_moments_as_sbatch_takes_them(text: str, millis: int) -> None:
+def test_times_are_accepted_as_in_sbatch(text: str, millis: int) -> None:
     assert one(begin_at=text).begin_at == millis
 
 
 @pytest.mark.req("JT-25")
-def test_moments_that_are_none_are_refused_with_advice() -> None:
+def test_invalid_times_are_refused_with_advice() -> None:
     assert "zone: 2026-10-05T09:00:00+02:00" in errors(begin_at="2026-10-05T09:00")[0]
     assert "no day or no hour" in errors(deadline="2026-02-30T09:00Z")[0]
     assert "no moment" in errors(begin_at="tomorrow")[0]
@@ -116,7 +116,7 @@ def test_a_task_of_an_array_is_named_as_it_is_shown() -> None:
         ("afterok:0", "dependencies[0]", "needs a job"),
     ],
 )
-def test_wrong_dependencies_say_where(value: object, path: str, advice: str) -> None:
+def test_errors_in_dependencies_have_their_position(value: object, path: str, advice: str) -> None:
     (error,) = errors(dependencies=value)
     assert error.startswith(f"{path}: ")
     assert advice in error
@@ -133,7 +133,7 @@ def test_wrong_dependencies_say_where(value: object, path: str, advice: str) -> 
         ("5-6,1-5", (1, 2, 3, 4, 5, 6), 0),
     ],
 )
-def test_arrays_as_sbatch_takes_them(text: object, indices: tuple[int, ...], at_once: int) -> None:
+def test_arrays_are_accepted_as_in_sbatch(text: object, indices: tuple[int, ...], at_once: int) -> None:
     assert one(array=text).array == Array(indices, at_once)
 
 
@@ -141,7 +141,7 @@ def test_arrays_as_sbatch_takes_them(text: object, indices: tuple[int, ...], at_
 @pytest.mark.parametrize(
     "text", ["", "a", "3-1", "1-5:0", "0-9%0", "1,,2", "0-4000000000", "0-100000", "4000001", "0-9%", -1, 1.5, None]
 )
-def test_arrays_that_are_none_or_too_large_are_refused_quickly(text: object) -> None:
+def test_invalid_or_too_large_arrays_are_refused_quickly(text: object) -> None:
     assert errors(array=text)[0].startswith("array: ")
 
 

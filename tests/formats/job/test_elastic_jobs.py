@@ -30,7 +30,7 @@ def test_bounds_have_defaults_and_the_workers_are_the_nodes() -> None:
 
 
 @pytest.mark.req("JT-26", "EL-07")
-def test_what_becomes_of_failures_is_said_in_the_words_that_are_known_elsewhere() -> None:
+def test_restart_policies_have_their_kubernetes_names() -> None:
     spec = read(
         "elastic: {workers: 2, job_restart_policy: OnFailure, worker_restart_policy: ExitCode, backoff_limit: 5}"
     )
@@ -43,7 +43,7 @@ def test_what_becomes_of_failures_is_said_in_the_words_that_are_known_elsewhere(
 
 
 @pytest.mark.req("JT-26")
-def test_it_is_written_as_it_reads() -> None:
+def test_an_elastic_job_is_written_as_it_is_read() -> None:
     pays = "spot: true, max_price: 0.35"
     size = f"workers: 8, max_workers: 9, {pays}, reclaim_signal: SIGTERM, grace_period: 5m"
     spec = read(f"time_limit: 1h\nelastic: {{{size}}}")
@@ -52,13 +52,13 @@ def test_it_is_written_as_it_reads() -> None:
 
 @pytest.mark.req("JT-26")
 @pytest.mark.parametrize("price", ["0.001", "0.35", "1", "1.001", "12"])
-def test_a_price_is_written_as_people_write_it(price: str) -> None:
+def test_a_price_is_written_in_decimal_form(price: str) -> None:
     text = spec_as_yaml(read(f"elastic: {{workers: 2, spot: true, max_price: {price}}}\ntime_limit: 1h"))
     assert re.findall(r"max_price: (.*)", text) == [price]
 
 
 @pytest.mark.req("JT-26", "EL-08")
-def test_best_effort_asks_for_nothing_whatever_its_spec_says_and_is_written_as_it_reads() -> None:
+def test_a_best_effort_job_requests_nothing_and_is_written_as_it_is_read() -> None:
     text = (
         "elastic: {workers: 2, best_effort: true, spot: true}\nspecs: [{cpus: 4, memory: 8G, cards: 1}]\ntime_limit: 1h"
     )
@@ -72,7 +72,7 @@ def test_best_effort_asks_for_nothing_whatever_its_spec_says_and_is_written_as_i
 
 
 @pytest.mark.req("JT-26", "EL-04")
-def test_how_long_it_waits_and_where_its_launcher_is() -> None:
+def test_the_waiting_time_and_the_launchers_node_are_read() -> None:
     spec = read(
         "mode: horovod\nelastic: {workers: 2, max_wait_time: 20m, after_wait: fail, launcher_selector: type=spot}"
     )
@@ -105,6 +105,6 @@ def test_how_long_it_waits_and_where_its_launcher_is() -> None:
         ("elastic: {worker: 2}", "elastic.worker: is no field here; did you mean workers?"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_field(text: str, error: str) -> None:
+def test_an_error_is_reported_with_its_field(text: str, error: str) -> None:
     with pytest.raises(SpecErrors, match=re.escape(error)):
         read(text)

@@ -46,7 +46,7 @@ def error_of(**fields: Any) -> str:
 
 
 @pytest.mark.req("JT-07", "JT-20", "JT-21")
-def test_the_example_reads_to_the_spec_it_means() -> None:
+def test_the_example_is_read_to_its_spec() -> None:
     assert read(EXAMPLE.read_text(), str(EXAMPLE), "/home/alice/jobs") == [
         JobSpec(
             name="held-one",
@@ -67,7 +67,7 @@ def test_name_command_and_output_are_enough() -> None:
 
 
 @pytest.mark.req("JT-14", "JT-20", "JT-30")
-def test_every_field_reaches_the_spec() -> None:
+def test_every_field_is_in_the_spec() -> None:
     fields: dict[str, Any] = {
         "algorithm": {"path": "~/algo", "read_only": True},
         "volumes": ["/v/one", {"path": "two", "name": "second"}],
@@ -134,7 +134,7 @@ def test_labels_and_tolerations_are_read_as_tables_and_as_the_words_of_kubectl()
 
 
 @pytest.mark.req("FL-05", "FL-08")
-def test_a_job_says_whether_it_may_be_divided_and_how_long_a_cluster_may_have_no_room() -> None:
+def test_division_and_binding_toleration_of_a_job_are_read() -> None:
     found = one(divide_over_clusters=True, failover={"toleration_seconds": 5})
     assert (found.divide_over_clusters, found.failover) == (True, Failover(toleration_seconds=5))
     assert (one().divide_over_clusters, one().failover) == (False, Failover(toleration_seconds=30))
@@ -165,7 +165,7 @@ def test_defaults_are_the_administrators() -> None:
         ("a\x1bb", "/work/a\x1bb"),
     ],
 )
-def test_paths_begin_at_the_files_folder(path: str, expected: str) -> None:
+def test_relative_paths_start_at_the_folder_of_the_file(path: str, expected: str) -> None:
     assert one(output=path).output == expected
 
 
@@ -248,25 +248,25 @@ def test_a_command_that_needs_a_shell_is_refused_on_reading() -> None:
 
 
 @pytest.mark.req("JT-07")
-def test_required_fields_are_asked_for() -> None:
+def test_missing_required_fields_are_reported() -> None:
     assert [error.split(":")[1] for error in errors_of("{}")] == [" name", " command", " output"]
 
 
 @pytest.mark.parametrize("word", ["no", "123", "2024-01-01", "0x10", "1e3", "on"])
-def test_yaml_surprises_are_told_and_quoting_helps(word: str) -> None:
+def test_ambiguous_yaml_values_are_reported_and_quoting_helps(word: str) -> None:
     (error,) = errors_of(f"{{name: {word}, command: x, output: o}}")
     assert error.startswith("job.yaml: name: ")
     assert "quote it" in error
     assert read(f"{{name: '{word}', command: x, output: o}}")[0].name == word
 
 
-def test_yaml_words_that_cannot_be_mistaken_are_taken() -> None:
+def test_unambiguous_yaml_words_are_accepted() -> None:
     text = "{name: a, command: x, output: o, terminal: yes, home: none, time_limit: 4:00:00, env: {N: 4}}"
     (spec,) = read(text)
     assert (spec.terminal, spec.home, spec.time_limit_seconds, spec.env) == (True, "none", 14_400, {"N": "4"})
 
 
-def test_all_errors_of_all_jobs_come_at_once_with_their_lines() -> None:
+def test_all_errors_of_all_jobs_are_reported_together_with_their_lines() -> None:
     lines = [
         json.dumps(LEAST),
         json.dumps(LEAST | {"name": "b", "nodes": 0, "nmae": 1}),
@@ -338,7 +338,7 @@ def test_every_format_reads_the_same(source: str, text: str) -> None:
         ("a\x1b.json", "x", "a\\x1b.json: is not JSON"),
     ],
 )
-def test_what_is_no_job_file_is_told(source: str, text: str, part: str) -> None:
+def test_a_file_that_is_no_job_file_is_reported(source: str, text: str, part: str) -> None:
     (error, *_) = errors_of(text, source)
     assert part in error
     assert error.isprintable()
@@ -346,7 +346,7 @@ def test_what_is_no_job_file_is_told(source: str, text: str, part: str) -> None:
 
 @pytest.mark.req("TR-05", "JT-01")
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_in_every_field_is_told_in_visible_lines(text: str) -> None:
+def test_hostile_text_in_every_field_is_reported_escaped(text: str) -> None:
     job = dict.fromkeys(("name", "command", "output", "algorithm", "pool", "home", "time_limit", "project"), text)
     job |= {text: text, "env": {text: text}, "node_names": [text], "volumes": [text], "specs": [{"memory": text}]}
     for error in errors_of(json.dumps([job]), "jobs.json"):
@@ -388,7 +388,7 @@ def outcome(text: str, source: str) -> object:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(JOBS, min_size=1, max_size=1))
-def test_yaml_and_json_say_the_same(jobs: list[dict[str, Any]]) -> None:
+def test_yaml_and_json_are_read_alike(jobs: list[dict[str, Any]]) -> None:
     as_json = outcome(json.dumps(jobs[0]), "jobs")
     assert outcome(yaml.safe_dump(jobs[0], sort_keys=False), "jobs") == as_json
 
@@ -407,7 +407,7 @@ def test_json_is_read_without_loading_yaml() -> None:
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_ten_thousand_jobs_are_read_in_a_moment() -> None:
+def test_ten_thousand_jobs_are_read_quickly() -> None:
     job = {
         "command": "python3 train.py --lr 0.1",
         "output": "./out",

@@ -41,7 +41,7 @@ def test_each_task_has_a_command_and_an_algorithm_of_its_own() -> None:
         "{name: n, kind: interactive, command: jupyter lab, output: /o, time_limit: 1h}",
     ],
 )
-def test_it_is_written_as_it_reads(text: str) -> None:
+def test_every_kind_of_job_is_written_as_it_is_read(text: str) -> None:
     spec = read(text)
     assert read_jobs("job.yaml", spec_as_yaml(spec), "/", defaults=Defaults()) == [spec]
 
@@ -69,7 +69,7 @@ def test_it_is_written_as_it_reads(text: str) -> None:
         ({"kind": "shell"}, 'kind: is the text "shell"; write regular or batch or interactive'),
     ],
 )
-def test_what_is_wrong_is_said_with_its_field(fields: dict[str, object], error: str) -> None:
+def test_an_error_is_reported_with_its_field(fields: dict[str, object], error: str) -> None:
     with pytest.raises(SpecErrors, match=re.escape(error)):
         read(json.dumps({"name": "a", "output": "/o", **fields}))
 
@@ -84,7 +84,7 @@ def test_the_name_with_a_tasks_number_is_a_folder_name() -> None:
 
 
 @pytest.mark.req("JT-03")
-def test_the_schema_asks_for_a_command_where_the_reader_does() -> None:
+def test_the_schema_requires_a_command_where_the_reader_does() -> None:
     validator = Draft202012Validator(job_schema())
     least = {"name": "a", "output": "/o"}
     assert not validator.is_valid(least)

@@ -48,13 +48,13 @@ def read(text: str) -> JobSpec:
         ('hooks: {after_end: "a\\0b"}', 'hooks.after_end: "a\\x00b" contains a NUL character'),
     ],
 )
-def test_what_is_wrong_is_said_with_its_field(text: str, error: str) -> None:
+def test_an_error_is_reported_with_its_field(text: str, error: str) -> None:
     with pytest.raises(SpecErrors, match=re.escape(error)):
         read(text)
 
 
 @pytest.mark.req("JT-17", "JT-18", "JT-24")
-def test_it_is_written_as_it_reads() -> None:
+def test_restart_resume_and_hook_settings_are_written_as_they_are_read() -> None:
     again = read(
         "pool: a\nresume: {max_resumes: 3, grace_period: 5m}\nhooks: {before_start: echo, after_end: 'a\n\n  b'}"
     )
@@ -70,7 +70,7 @@ def test_it_is_written_as_it_reads() -> None:
 
 
 @pytest.mark.req("JT-17", "EL-12")
-def test_one_that_resumes_with_fewer_nodes_has_sizes_of_its_own() -> None:
+def test_a_job_that_resumes_with_fewer_nodes_has_its_own_sizes() -> None:
     resume = "{max_resumes: 1, grace_period: 0, elastic: {min_nodes: 2, allow_scaling: true}}"
     spec = read(f"pool: a\nnodes: 4\nmode: pytorch\ntime_limit: 1h\nresume: {resume}")
     assert spec.elastic == Elastic(workers=4, min_workers=2, max_workers=4, allow_scaling=True)

@@ -126,7 +126,7 @@ def test_the_bounds_in_the_schema_are_those_of_the_rules(
     assert [is_refused(value) for value in (least - 1, least, greatest, greatest + 1)] == [True, False, False, True]
 
 
-def test_both_ask_for_the_required_fields() -> None:
+def test_schema_and_reader_require_the_same_fields() -> None:
     for name in LEAST:
         partial = {key: value for key, value in LEAST.items() if key != name}
         assert not VALIDATOR.is_valid(partial)
@@ -153,14 +153,14 @@ JOBS = st.fixed_dictionaries(
 
 @settings(max_examples=100, deadline=None)
 @given(JOBS)
-def test_what_is_read_is_valid(job: dict[str, Any]) -> None:
+def test_every_file_that_is_read_is_valid(job: dict[str, Any]) -> None:
     if is_read(job):
         VALIDATOR.validate(job)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([name for name in SCHEMA["properties"] if name not in LEAST]), VALUES)
-def test_one_field_at_a_time_what_is_valid_is_read(name: str, value: object) -> None:
+def test_every_valid_field_is_read(name: str, value: object) -> None:
     if VALIDATOR.is_valid(LEAST | {name: value}) and not is_read(LEAST | {name: value}):
         assert beyond_a_schema(name, value), (name, value)
 

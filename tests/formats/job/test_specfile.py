@@ -147,7 +147,7 @@ def test_every_legal_spec_reads_back_equal_from_yaml_and_from_json(spec: JobSpec
 
 @pytest.mark.req("UI-08")
 @pytest.mark.parametrize("value", ["\U00018cd6", "\\\U00018cd6", "\U00018cd6\U000e0001", "\\ud823\\udcd6"])
-def test_characters_that_cannot_be_seen_can_stand_in_a_form(value: str) -> None:
+def test_invisible_characters_can_be_in_a_form(value: str) -> None:
     spec = JobSpec(name="a", command="x", output="/out", env={"A": value})
     read = read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json")
     assert msgspec.structs.replace(read, limit_by_default=False) == spec
@@ -156,7 +156,7 @@ def test_characters_that_cannot_be_seen_can_stand_in_a_form(value: str) -> None:
 @pytest.mark.req("UI-08")
 @settings(max_examples=200, deadline=None)
 @given(SPECS)
-def test_every_legal_spec_can_stand_in_a_form(spec: JobSpec) -> None:
+def test_every_legal_spec_can_be_in_a_form(spec: JobSpec) -> None:
     if submission_errors(spec):
         return
     texts = texts_of(spec_as_table(spec))
@@ -181,6 +181,6 @@ def test_scripts_of_several_lines_stay_readable() -> None:
     assert read_back(spec_as_yaml(spec)).command == spec.command
 
 
-def test_characters_beyond_65535_that_are_not_seen_stand_in_a_form() -> None:
+def test_invisible_characters_beyond_65535_can_be_in_a_form() -> None:
     spec = JobSpec(name="a", command="x", output="/out", env={"A": "\U000e0041"})
     assert read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json") == spec

@@ -26,7 +26,7 @@ def read(text: str) -> JobSpec:
 
 @pytest.mark.req("JT-01", "UI-41")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_template_is_a_job_as_it_stands(kind: str) -> None:
+def test_an_unchanged_template_is_a_valid_job(kind: str) -> None:
     spec = read(template(kind, "/home/ann"))
     assert (spec.name, spec.output) == ("my-job", "/home/ann/out")
     assert bool(spec.array) == (kind == "array")
@@ -36,7 +36,7 @@ def test_a_template_is_a_job_as_it_stands(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_field_stands_in_it(kind: str) -> None:
+def test_a_template_has_every_field(kind: str) -> None:
     text = template(kind, "/home/ann")
     written = re.findall(r"^#?(\w+):", text, re.MULTILINE)
     assert sorted(written) == sorted(field.name for field in JOB.fields if not field.alias)
@@ -47,7 +47,7 @@ NEEDS_OTHERS = {"tasks", "parameter_servers", "worker_pools", "divide_over_clust
 
 
 @pytest.mark.parametrize("name", sorted({*OFFERED.findall(template("cards", "/home/ann"))} - NEEDS_OTHERS))
-def test_each_line_that_is_offered_says_something_else_than_the_default(name: str) -> None:
+def test_each_offered_line_differs_from_the_default(name: str) -> None:
     text = template("regular" if name == "script" else "cards", "/home/ann")
     wanted = "|".join((name, *NEEDS.get(name, ())))
     assert read(re.sub(rf"^#({wanted}):", r"\1:", text, flags=re.MULTILINE)) != read(text)

@@ -45,7 +45,7 @@ NOW = datetime(2026, 3, 28, 14, 30, tzinfo=BERLIN)
         ("uts1774704600", "2026-03-28T14:30:00+01:00"),
     ],
 )
-def test_a_moment_is_that_of_the_persons_clock(text: str, moment: str | None) -> None:
+def test_a_time_is_in_the_zone_of_the_user(text: str, moment: str | None) -> None:
     if moment is None:
         with pytest.raises(ValueError, match="is no moment"):
             begin_moment(text, NOW)
@@ -55,6 +55,6 @@ def test_a_moment_is_that_of_the_persons_clock(text: str, moment: str | None) ->
 
 
 @pytest.mark.parametrize("text", ["soon", "25:00", "now+3fortnights", "2026-13-01", "16", "13:00pm"])
-def test_what_is_no_moment_is_refused_with_those_that_are(text: str) -> None:
+def test_an_invalid_time_is_refused_with_the_valid_forms(text: str) -> None:
     with pytest.raises(ValueError, match="write 16:00, now\\+1hour, tomorrow"):
         begin_moment(text, NOW)

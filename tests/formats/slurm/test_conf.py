@@ -94,7 +94,7 @@ def test_nodes_have_their_cards() -> None:
     ],
     ids=["nothing", "limits", "QOS", "fair share", "age", "basic"],
 )
-def test_slurmdbd_is_named_where_slurmctld_does_not_start_without_it(cluster: Cluster, needed: bool) -> None:
+def test_slurmdbd_is_named_where_slurmctld_requires_it(cluster: Cluster, needed: bool) -> None:
     assert ("AccountingStorageType=accounting_storage/slurmdbd" in lines(cluster)) is needed
 
 
@@ -150,7 +150,7 @@ def test_backfill(backfill: Backfill, line: str) -> None:
     assert line in lines(Cluster(backfill=backfill))
 
 
-def test_what_is_left_to_the_site() -> None:
+def test_settings_left_to_the_site() -> None:
     cluster = Cluster(
         home="/srv/home", urgent_jobs=2, prolog_scripts=("x",), partitions=(Partition(name="p", allow_users=("ann",)),)
     )
@@ -163,7 +163,7 @@ def test_what_is_left_to_the_site() -> None:
 
 @pytest.mark.req("TR-05", "TR-06")
 @pytest.mark.parametrize("name", ["a b", "a#b", "a\nProlog=/evil", "a,b", "n[1-9]", "a=b", 'a"b', "a\u2028b", "a\tb"])
-def test_what_slurm_conf_would_take_apart_is_refused(name: str) -> None:
+def test_text_that_slurm_conf_would_split_is_refused(name: str) -> None:
     node = a_node("n1")
     for partition in (
         Partition(name=name),

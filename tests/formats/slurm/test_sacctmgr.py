@@ -28,7 +28,7 @@ def test_limits_by_sacctmgrs_names() -> None:
     )
 
 
-def test_minus_one_takes_away() -> None:
+def test_minus_one_removes_a_limit() -> None:
     assert association_change(["MaxJobs=-1", "MaxWall=-1", "GrpTRES=cpu=-1", "DefaultQOS=-1", "Fairshare=-1"]) == (
         AssociationChange(
             default_qos="",
@@ -82,7 +82,7 @@ def test_all_errors_at_once() -> None:
     ]
 
 
-def test_a_setting_is_said_once() -> None:
+def test_a_setting_given_twice_is_refused() -> None:
     with pytest.raises(SpecErrors, match="MaxSubmitJobs: is there twice; keep one"):
         association_change(["MaxSubmit=1", "MaxSubmitJobs=2"])
 

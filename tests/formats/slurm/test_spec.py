@@ -64,7 +64,7 @@ def test_comments_end_with_their_line_and_not_in_texts() -> None:
     assert spec.cluster.prolog_scripts == ("curl https://x // y",)
 
 
-def test_placeholders_that_are_left_are_named() -> None:
+def test_remaining_placeholders_are_named() -> None:
     (error,) = errors_of('{"partitions": [], "scheduling": {"priority_weight_age": PRIORITY_WEIGHT_AGE,\n "a": 1}}')
     assert error.startswith("is not JSON: ")
     assert error.endswith("; write values for the placeholders PRIORITY_WEIGHT_AGE")
@@ -116,7 +116,7 @@ def test_all_errors_at_once_with_their_paths() -> None:
     ]
 
 
-def test_what_is_not_known_is_warned_of_and_read_past() -> None:
+def test_unknown_settings_are_ignored_with_a_warning() -> None:
     spec = read('{"displayName": "x", "orchestratorSpec": {"slurmSpec": ' + bare(later={"a": 1}) + "}}")
     assert spec.warnings == (
         "displayName: is not the slurmSpec, and counts for nothing",
@@ -131,7 +131,7 @@ def test_what_is_not_known_is_warned_of_and_read_past() -> None:
         ({"preempt_exempt_time": "00:05:00"}, "scheduling.preempt_exempt_time: counts only with REQUEUE or CANCEL"),
     ],
 )
-def test_settings_that_count_for_nothing_are_warned_of(scheduling: dict[str, object], warning: str) -> None:
+def test_settings_without_effect_cause_a_warning(scheduling: dict[str, object], warning: str) -> None:
     assert read(bare(scheduling=scheduling)).warnings == (warning,)
 
 
@@ -147,7 +147,7 @@ def test_what_may_be_enforced(enforce: str, found: tuple[Enforce, ...]) -> None:
     assert read(bare(accounting={"accounting_storage_enforce": enforce})).cluster.enforce == found
 
 
-def test_enforcement_that_is_not_followed_is_warned_of() -> None:
+def test_unsupported_enforcement_causes_a_warning() -> None:
     spec = read(bare(accounting={"accounting_storage_enforce": "wckeys,limits"}))
     assert spec.cluster.enforce == (Enforce.LIMITS,)
     assert "wckeys is not followed here" in spec.warnings[0]

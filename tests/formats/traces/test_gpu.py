@@ -61,7 +61,7 @@ def test_nodes_have_their_cards() -> None:
         ('p,"1"1,1,1,1000,', "pods.csv:2: ',' expected after '\"'; correct the quotes"),
     ],
 )
-def test_what_is_wrong_with_a_line_is_told(line, says) -> None:
+def test_an_invalid_line_is_reported(line, says) -> None:
     with pytest.raises(SpecErrors) as raised:
         read_pods("pods.csv", f"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n{line}\n".encode())
     assert raised.value.errors[0].startswith(says)
@@ -79,12 +79,12 @@ def test_what_is_wrong_with_a_line_is_told(line, says) -> None:
     ],
     ids=["nothing", "pods", "no nodes", "twice", "damaged", "noise"],
 )
-def test_what_is_wrong_with_a_file_is_told(data, says) -> None:
+def test_an_invalid_file_is_reported(data, says) -> None:
     with pytest.raises(SpecErrors, match=says):
         read_nodes("nodes.csv", data)
 
 
-def test_of_many_wrong_lines_the_first_are_told() -> None:
+def test_the_first_of_many_invalid_lines_are_reported() -> None:
     with pytest.raises(SpecErrors) as raised:
         read_nodes("nodes.csv", b"sn,cpu_milli,memory_mib,gpu,model\n" + b"x\n" * 100)
     assert raised.value.errors[-1] == "nodes.csv: … and 80 more"

@@ -16,14 +16,14 @@ def asked(pods) -> int:
 
 
 @pytest.mark.req("SC-23")
-def test_the_whole_trace_comes_once_before_anything_comes_twice() -> None:
+def test_the_whole_trace_arrives_once_before_any_pod_arrives_twice() -> None:
     came = arriving(PODS, 20_000, seed=1)
     assert Counter(pod.time_limit_seconds for pod in came[:5]) == Counter(range(1, 6))
     assert 18_000 < asked(came) <= 20_000
 
 
 @pytest.mark.req("SC-23")
-def test_a_trace_that_asks_for_too_much_loses_pods() -> None:
+def test_a_trace_above_the_target_demand_drops_pods() -> None:
     came = arriving(PODS, 1_800, seed=1)
     assert asked(came) <= 1_800
     assert len({pod.time_limit_seconds for pod in came}) == len(came) < len(PODS)

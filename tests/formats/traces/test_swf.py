@@ -34,7 +34,7 @@ def test_comments_and_empty_lines_are_skipped_and_jobs_sorted_by_submission_and_
     assert [job.number for job in read_swf("log", data)] == [2, 1, 3]
 
 
-def test_a_packed_log_is_known_by_its_first_bytes() -> None:
+def test_a_compressed_log_is_recognized_by_its_first_bytes() -> None:
     (job,) = read_swf("log.swf", gzip.compress(log(line())))
     assert (job.waited, job.ran, job.asked_processors, job.asked_seconds, job.user) == (7, 60, 4, 100, 3)
 
@@ -53,7 +53,7 @@ def test_errors_name_the_line_and_say_what_to_do() -> None:
     )
 
 
-def test_of_many_errors_only_the_first_are_told() -> None:
+def test_only_the_first_of_many_errors_are_reported() -> None:
     told = errors(log(*["nonsense"] * 30))
     assert len(told) == 21
     assert told[-1] == "log.swf: … and 10 more"
@@ -77,7 +77,7 @@ def test_a_huge_number_is_an_error_not_a_crash() -> None:
     )
 
 
-def test_bytes_that_are_no_text_are_told_as_the_fields_they_are() -> None:
+def test_invalid_bytes_are_reported_as_the_fields_they_are() -> None:
     assert "field 1 is" in errors(b"\xff\xfe" + log(line())[1:])[0]
 
 
@@ -99,7 +99,7 @@ def test_a_log_is_written_as_it_was_with_other_waits_and_run_times() -> None:
         ({"asks": 9}, Skipped.TOO_LARGE),
     ],
 )
-def test_what_no_scheduler_could_start_is_left_out_and_counted(fields: dict[str, object], why: Skipped) -> None:
+def test_jobs_that_no_scheduler_could_start_are_omitted_and_counted(fields: dict[str, object], why: Skipped) -> None:
     past = history(read_swf("log", log(line(**fields), line(number=2))), 8)
     assert dict(past.skipped) == {why: 1}
     assert [job.number for job in past.jobs] == [2]
@@ -115,14 +115,14 @@ def test_what_no_scheduler_could_start_is_left_out_and_counted(fields: dict[str,
         ({"run": 150}, 4, 100, 100),
     ],
 )
-def test_what_a_job_asks_for_and_how_long_it_runs(fields: dict[str, object], cpus: int, limit: int, runs: int) -> None:
+def test_the_request_and_the_run_time_of_a_job(fields: dict[str, object], cpus: int, limit: int, runs: int) -> None:
     (arrival,) = history(read_swf("log", log(line(**fields))), 8).arrivals
     spec = arrival.submitted.spec
     assert (spec.specs[0].cpus, spec.time_limit_seconds, arrival.runs_ms) == (cpus, limit, runs * 1000)
 
 
 @pytest.mark.req("SC-21")
-def test_with_perfect_times_each_job_asks_for_what_it_runs() -> None:
+def test_with_perfect_times_each_job_requests_its_actual_run_time() -> None:
     (arrival,) = history(read_swf("log", log(line(run=150))), 8, perfect=True).arrivals
     assert (arrival.submitted.spec.time_limit_seconds, arrival.runs_ms) == (150, 150_000)
 

@@ -22,7 +22,7 @@ WITH_SERVERS = replace(GOOD, mode=Mode.TENSORFLOW, parameter_servers=2)
 
 @pytest.mark.req("LA-60")
 @pytest.mark.parametrize("spec", [GOOD, with_pools(1), with_pools(1, 3), WITH_SERVERS])
-def test_pools_and_servers_alone_are_right(spec: JobSpec) -> None:
+def test_worker_pools_or_parameter_servers_alone_are_valid(spec: JobSpec) -> None:
     assert spec_errors(spec) == []
 
 
@@ -36,7 +36,7 @@ def test_pools_and_servers_exclude_elastic_jobs_and_division_over_clusters(spec:
 
 
 @pytest.mark.req("LA-60")
-def test_the_first_pool_is_the_primary_alone_and_says_what_it_asks_for() -> None:
+def test_the_first_pool_has_one_replica_and_its_own_request() -> None:
     assert any("first pool is the primary alone" in error for error in spec_errors(with_pools(2)))
     other = replace(with_pools(1), specs=(NodeSpec(cpus=7),))
     assert any(error.startswith("specs: cannot stand beside worker_pools") for error in spec_errors(other))

@@ -118,7 +118,7 @@ def test_each_rule_names_its_field(fields: dict[str, Any], expected: str) -> Non
 
 
 @pytest.mark.req("JT-07", "JT-14", "JT-16")
-def test_all_errors_come_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     errors = spec_errors(changed(name="a/b", command="", output="x", nodes=0))
     assert [error.split(":")[0] for error in errors] == ["name", "command", "output", "nodes"]
 
@@ -144,7 +144,7 @@ def test_cards_are_whole_or_a_share_of_one(milli: int) -> None:
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("text", UNSEEN.values(), ids=UNSEEN)
-def test_errors_are_visible_whatever_they_quote(text: str) -> None:
+def test_errors_escape_the_text_they_quote(text: str) -> None:
     spec = changed(
         name=text,
         command=text,
@@ -160,7 +160,7 @@ def test_errors_are_visible_whatever_they_quote(text: str) -> None:
     assert all(error.isprintable() for error in errors)
 
 
-def test_hostile_sizes_cost_little() -> None:
+def test_hostile_sizes_are_checked_quickly() -> None:
     spec = changed(
         specs=(NodeSpec(cpus=0),) * 100_000,
         node_names=("",) * 100_000,

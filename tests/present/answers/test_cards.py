@@ -31,7 +31,7 @@ def answer(row, number: int = 0, requests=ANY, *, brief: bool = False, **changes
 
 
 @pytest.mark.req("UI-05")
-def test_it_says_whose_slice_it_is_how_large_and_since_when() -> None:
+def test_the_answer_names_the_job_the_size_and_the_start_of_a_slice() -> None:
     lines = answer(a_node(NOTE))
     assert lines[0].startswith("n07 1(2):note-b")
     assert "ann  250/1000 of card 1 since 10:00" in lines[0]
@@ -51,7 +51,7 @@ def test_time_in_which_the_job_was_suspended_is_no_run_time() -> None:
 
 
 @pytest.mark.req("UI-05")
-def test_it_says_why_what_is_free_is_of_no_use() -> None:
+def test_the_answer_explains_why_a_free_part_is_unusable() -> None:
     assert answer(a_node(NOTE), 1)[0] == "n07 1  750/1000 of card 1 is free."
     asked = (NodeSpec(card_milli=1000),)
     assert answer(a_node(NOTE), 1, asked)[0].endswith("is free, but no job that waits or runs could use it.")
@@ -60,7 +60,7 @@ def test_it_says_why_what_is_free_is_of_no_use() -> None:
 
 
 @pytest.mark.req("UI-05")
-def test_the_totals_add_up() -> None:
+def test_the_totals_of_cards_are_consistent() -> None:
     parts = card_rows(a_node(NOTE), (NodeSpec(card_milli=1000),))
     assert plain(totals(parts, words=True)) == "0.25 of 1 card allocated · 0.75 stranded"
     assert plain(totals(parts, words=False)) == "0.25 alloc · 0.75 stranded"

@@ -37,12 +37,12 @@ def text(name: str, row: JobRow, context: Context = CONTEXT) -> str:
 
 
 @pytest.mark.req("UI-24")
-def test_eighty_columns_show_what_matters_most() -> None:
+def test_eighty_columns_show_the_most_important_cells() -> None:
     assert ids(78) == ["name", "state", "cards", "started_at", "why"]
 
 
 @pytest.mark.req("UI-01", "UI-24")
-def test_wider_screens_show_more_in_the_order_of_its_worth() -> None:
+def test_wider_screens_show_more_columns_by_importance() -> None:
     everything = [column.id for column in JOBS.screen if column.id != "clusters"]
     assert ids(118) == [each for each in everything if each not in {"priority", "nodes", "placed_on"}]
     assert ids(198) == everything
@@ -65,7 +65,7 @@ def test_sentences_grow_more_than_names(total: int) -> None:
 
 @pytest.mark.req("UI-01")
 @pytest.mark.parametrize(("total", "shown"), [(78, set()), (118, {"partitions"}), (130, SOMETIMES), (198, SOMETIMES)])
-def test_queue_and_priority_leave_the_sentence_its_room(total: int, shown: set[str]) -> None:
+def test_queue_and_priority_leave_space_for_the_reason(total: int, shown: set[str]) -> None:
     widths = {column.id: width for column, width in laid_out_jobs(total, without=ONE_CLUSTER)}
     assert widths.keys() & SOMETIMES == shown
     assert widths["why"] >= 21
@@ -92,12 +92,12 @@ def test_every_state_fits_its_column_with_word_and_shape() -> None:
         assert shown.startswith(f"{GLYPHS[state]} {state}")
 
 
-def test_a_job_that_is_being_ended_says_so_instead() -> None:
+def test_an_ending_job_is_shown_as_ending() -> None:
     assert text("state", job_row(1, ending=EndCause.STOP)) == "● ending"
 
 
 @pytest.mark.req("UI-01")
-def test_time_limit_and_bar_stand_below_their_titles() -> None:
+def test_time_limit_and_bar_are_below_their_titles() -> None:
     title = next(column.heading for column in JOBS.screen if column.id == "elapsed_seconds")
     running = text("elapsed_seconds", job_row(1))
     assert running == " 2:00 ━━······ /  8:00"
@@ -107,7 +107,7 @@ def test_time_limit_and_bar_stand_below_their_titles() -> None:
     assert {each.index("/") for each in (title, running, waiting, ended)} == {title.index("/")}
 
 
-def test_what_stands_in_the_way_is_plain_and_the_rest_quiet() -> None:
+def test_the_blocking_part_of_a_reason_is_normal_and_the_rest_muted() -> None:
     first, more = cell("why", queued_row(1))
     assert (first.text, first.role) == ("waits for 4 A100 on one node", "text")
     assert (more.text, more.role) == ("; n07 has 3 free, n12 has 2 free", "muted")
@@ -115,7 +115,7 @@ def test_what_stands_in_the_way_is_plain_and_the_rest_quiet() -> None:
     assert held.role == "held"
 
 
-def test_a_kept_container_says_how_long() -> None:
+def test_a_held_container_shows_the_remaining_time() -> None:
     assert text("why", failed_row(1)) == "exit 3 · held 3:59 more"
 
 
@@ -129,7 +129,7 @@ def test_a_start_that_is_predicted_is_marked_and_is_the_one_that_the_panel_shows
 
 
 @pytest.mark.req("UI-01", "SC-12")
-def test_the_row_of_an_array_shows_the_start_of_the_task_that_speaks_for_it() -> None:
+def test_the_row_of_an_array_shows_the_start_of_its_representative_task() -> None:
     tasks = [
         job_row(1, array=ArrayTask(JobId(1), 0, count=2)),
         queued_row(2, array=ArrayTask(JobId(1), 1, count=2)),
@@ -165,7 +165,7 @@ def test_a_folded_array_counts_its_tasks_and_their_states() -> None:
 
 
 @pytest.mark.req("UI-10")
-def test_of_several_clusters_the_name_is_told_and_the_sentence_keeps_its_room() -> None:
+def test_with_several_clusters_the_cluster_is_shown_and_the_reason_keeps_its_width() -> None:
     assert [column.id for column, _ in laid_out_jobs(78)] == ["name", "clusters", "state", "cards", "started_at", "why"]
     widths = {column.id: width for column, width in laid_out_jobs(118)}
     assert "elapsed_seconds" not in widths

@@ -23,7 +23,7 @@ def cell(name: str, row: NodeRow, chosen: NodeSpec | None = None) -> str:
 
 
 @pytest.mark.req("UI-04", "JT-43")
-def test_every_fraction_has_its_bar_and_the_unit_stands_in_the_title() -> None:
+def test_every_fraction_has_a_bar_and_the_title_has_the_unit() -> None:
     assert cell("cpus", node_row()) == "  36/64 ━━━╸··"
     assert cell("memory", node_row()) == "    24/512 ╸·····"
     assert cell("cards", node_row()) == " 1.5/8 ━·····"
@@ -48,7 +48,7 @@ def test_status_is_of_use_or_against_the_chosen_spec() -> None:
 
 
 @pytest.mark.req("JT-45")
-def test_slices_are_told_one_by_one_and_whole_cards_of_a_job_together() -> None:
+def test_slices_are_listed_one_by_one_and_whole_cards_of_a_job_together() -> None:
     assert cell("usage", node_row()) == "3(1):note  1:llama-sft"
     whole = [SliceUse(card, None, 1000, JobId(1), "bert", "ann") for card in (0, 1, 2, 5)]
     row = msgspec.structs.replace(node_row(), slices=tuple(whole))
@@ -71,7 +71,7 @@ def test_figures_are_not_cut() -> None:
 
 
 @pytest.mark.req("UI-04")
-def test_the_panel_says_what_is_free_and_who_holds_the_rest() -> None:
+def test_the_panel_shows_the_free_resources_and_the_jobs_on_the_rest() -> None:
     known = {row.id: row for row in five_jobs()}
     lines = [text(line).rstrip() for line in node_answer(node_row(), known.get, 100)]
     assert lines[0].startswith("n07  has 28 CPUs, 488G of memory and 6 whole cards free.")

@@ -41,12 +41,12 @@ def drawn(row: QueueRow, full: float, columns: int = 8) -> str:
         (12, 4, 8, "━━━═════"),
     ],
 )
-def test_own_borrowed_and_kept(used: float, kept: float, full: float, shown: str) -> None:
+def test_the_bar_shows_own_borrowed_and_reserved_amounts(used: float, kept: float, full: float, shown: str) -> None:
     assert drawn(queue(used, kept), full) == shown
 
 
 @pytest.mark.req("UI-06")
-def test_the_root_and_a_partition_borrow_from_nobody() -> None:
+def test_the_root_and_a_partition_borrow_from_no_queue() -> None:
     assert drawn(queue(4, 8, path="root", level=0), 8) == "━━━━····"
     assert drawn(queue(4, 0, path="gpu", level=-1), 8) == "━━━━····"
 
@@ -60,7 +60,7 @@ def test_a_bar_is_full_at_the_nearest_bound_above() -> None:
 
 
 @pytest.mark.req("UI-06")
-def test_what_nothing_bounds_has_no_bar() -> None:
+def test_an_unlimited_queue_has_no_bar() -> None:
     cell = next(column.drawn for column in QUEUES.screen if column.id == "cards")
     assert plain(cell(queue(3), {}, 30)).split() == ["3/0/–"]
     assert "━" in plain(cell(queue(3, 4), {}, 30))
@@ -70,7 +70,7 @@ def test_what_nothing_bounds_has_no_bar() -> None:
 @pytest.mark.parametrize(
     ("most", "shown"), [(None, "3"), (3, "3/3"), (999_999, "3/999999"), (1_000_000, "3"), (2_000_000, "3")]
 )
-def test_the_bound_on_jobs_stands_beside_those_that_run_unless_it_bounds_nothing(most: int | None, shown: str) -> None:
+def test_the_bound_on_jobs_is_shown_beside_the_running_jobs_unless_unlimited(most: int | None, shown: str) -> None:
     row = replace(queue(), running=3, max_jobs=most)
     (running,) = (column for column in QUEUES.screen if column.id == "running")
     assert plain(running.drawn(row, {}, 20)) == shown

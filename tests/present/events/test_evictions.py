@@ -51,6 +51,6 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
 
 @pytest.mark.req("SC-08")
 @pytest.mark.parametrize(("body", "sentence"), SENTENCES, ids=[sentence[:40] for _, sentence in SENTENCES])
-def test_both_sides_are_told(body: events.EventBody, sentence: str) -> None:
+def test_an_eviction_names_the_victim_and_the_preemptor(body: events.EventBody, sentence: str) -> None:
     record = events.EventRecord(seq=1, at=NOW, actor="engine", origin="scheduler", body=body)
     assert event_sentence(record, UTC) == sentence

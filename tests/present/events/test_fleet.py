@@ -76,14 +76,14 @@ def test_every_event_has_its_sentence(body: events.EventBody, sentence: str) -> 
     assert event_sentence(record(body), UTC) == sentence
 
 
-def test_what_members_hold_for_themselves_is_no_job_s_event() -> None:
+def test_allocations_of_the_members_own_jobs_belong_to_no_job() -> None:
     assert event_job(events.OthersHeld("a", ())) is None
     assert event_job(events.BindingGivenUp(JOB, 1, (), ())) == JOB
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
 @pytest.mark.req("TR-05")
-def test_names_of_clusters_are_harmless(hostile: str) -> None:
+def test_names_of_clusters_are_escaped(hostile: str) -> None:
     place = (Allocation(0, NodeName(hostile), 1, 1),)
     bodies: list[events.EventBody] = [
         events.JobPlaced(JOB, 1, 0, place, "", 0, (hostile,)),
@@ -100,7 +100,7 @@ def test_names_of_clusters_are_harmless(hostile: str) -> None:
 
 
 @pytest.mark.req("FL-06")
-def test_a_cluster_s_mode_is_said_with_what_it_lacks() -> None:
+def test_the_binding_mode_of_a_cluster_is_shown_with_its_missing_features() -> None:
     good = {"kubernetes": "1.28", "scheduler": "6.8.0", "enable_reservation": True}
     members = [Member(name="new", **good), Member(name="old", **{**good, "kubernetes": "1.26.15"})]
     assert member_lines(members) == [

@@ -81,5 +81,5 @@ def record(body: events.EventBody) -> events.EventRecord:
 
 
 @pytest.mark.parametrize(("body", "sentence"), SENTENCES, ids=[sentence[:40] for _, sentence in SENTENCES])
-def test_what_rules_do_has_its_sentence(body: events.EventBody, sentence: str) -> None:
+def test_every_event_of_the_rules_has_its_sentence(body: events.EventBody, sentence: str) -> None:
     assert event_sentence(record(body), UTC) == sentence

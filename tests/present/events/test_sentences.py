@@ -145,7 +145,7 @@ def test_kind_and_job_of_an_event() -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
 @pytest.mark.req("TR-05")
-def test_names_in_events_are_harmless(hostile: str) -> None:
+def test_names_in_events_are_escaped(hostile: str) -> None:
     bodies: list[events.EventBody] = [
         events.JobHeld(JOB, hostile),
         events.JobPlaced(JOB, 1, 0, (Allocation(0, NodeName(hostile), 1, 1),)),

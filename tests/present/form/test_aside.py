@@ -19,7 +19,7 @@ CONTEXT = Context(now=NOW)
 
 
 @pytest.mark.req("UI-08", "LA-60")
-def test_of_many_replicas_the_first_are_shown_and_the_last_is_told() -> None:
+def test_the_first_and_the_last_of_many_replicas_are_shown() -> None:
     pools = (WorkerPool(replicas=1), WorkerPool(replicas=6, command="python w.py"))
     lines = run_lines(a_spec("p", mode=Mode.WORKER_POOLS, worker_pools=pools), ANN, [node_row()], 80)
     texts = [plain(each) for each in lines]
@@ -36,7 +36,7 @@ def test_of_many_replicas_the_first_are_shown_and_the_last_is_told() -> None:
         (10_000, 10_240, ["36/10000", "24/10240", "1.5/8", "A100"]),
     ],
 )
-def test_the_figures_of_a_node_are_whole_and_apart(cpus: int, gib: int, figures: list[str]) -> None:
+def test_the_figures_of_a_node_are_complete_and_separated(cpus: int, gib: int, figures: list[str]) -> None:
     row = node_row(cpus=cpus, memory_mib=gib * 1024)
     assert plain([*node_lines(a_spec("p"), [row], 90)][1]).split()[3:] == figures
     full = replace(row, used_cpus=cpus, used_memory_mib=gib * 1024)
@@ -45,7 +45,7 @@ def test_the_figures_of_a_node_are_whole_and_apart(cpus: int, gib: int, figures:
 
 
 @pytest.mark.req("LA-70", "UI-08")
-def test_what_could_not_be_carried_over_is_listed_and_a_job_file_says_nothing() -> None:
+def test_options_that_were_not_converted_are_listed_and_a_job_file_has_none() -> None:
     lines = brought_lines(Brought("a PyTorchJob", {}, ("spec.x: has no\x1b[31m counterpart",)), 60)
     assert [plain(each) for each in lines] == [
         "Taken over from a PyTorchJob",
@@ -57,7 +57,7 @@ def test_what_could_not_be_carried_over_is_listed_and_a_job_file_says_nothing() 
 
 
 @pytest.mark.req("UI-08", "SC-12")
-def test_the_start_of_a_form_is_a_sentence_or_says_that_it_is_being_asked() -> None:
+def test_the_predicted_start_of_a_form_is_a_sentence_or_is_shown_as_pending() -> None:
     assert plain(start_line(None, CONTEXT)) == "asking when it would start …"
     said = plain(start_line(outlook(), CONTEXT))
     assert said == f"{said[0].upper()}{said[1:-1]}."

@@ -20,7 +20,7 @@ def read(source: str, text: str, folder: str) -> list:
 
 
 @pytest.mark.req("UI-08")
-def test_every_error_stands_at_its_field_and_what_has_none_is_told_apart():
+def test_every_error_is_at_its_field_and_others_are_listed_separately():
     form = JobForm({**FIRST, "specs": [{"cpus": 0, "card_models": ["A100"]}], "time_limit": "soon"})
     judged = form.read_spec(read, "/home/ann")
     assert judged.spec is None
@@ -33,7 +33,7 @@ def test_every_error_stands_at_its_field_and_what_has_none_is_told_apart():
 
 
 @pytest.mark.req("UI-08")
-def test_a_form_says_what_its_texts_mean():
+def test_a_form_is_parsed_to_the_spec_of_its_texts():
     form = JobForm(FIRST)
     form.texts |= {"specs[0].cards": "0.5", "partitions": "short, long"}
     form.add("env")
@@ -45,7 +45,7 @@ def test_a_form_says_what_its_texts_mean():
 
 
 @pytest.mark.req("UI-08", "JT-09")
-def test_several_specs_stand_field_by_field_each_under_its_number():
+def test_several_specs_are_listed_field_by_field_under_their_numbers():
     form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2, "cards": 1}]})
     assert [form.lead(path) for path in form.texts if form.lead(path)] == ["spec 1", "or spec 2"]
     assert form.add("specs") == "specs[2].cpus"
@@ -58,7 +58,7 @@ def test_several_specs_stand_field_by_field_each_under_its_number():
 
 
 @pytest.mark.req("UI-08", "JT-09")
-def test_a_spec_that_is_left_blank_is_none_and_errors_stand_at_the_one_they_are_about():
+def test_a_blank_spec_is_ignored_and_errors_are_shown_at_their_spec():
     form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2}, {"cpus": 3}]})
     form.texts |= {"specs[1].cpus": "", "specs[2].cpus": "none"}
     assert set(form.read_spec(read, "/").errors) == {"specs[2].cpus"}
@@ -70,7 +70,7 @@ def test_a_spec_that_is_left_blank_is_none_and_errors_stand_at_the_one_they_are_
 
 
 @pytest.mark.req("UI-08", "JT-46")
-def test_chosen_specs_take_the_place_of_those_that_stand_there():
+def test_chosen_specs_replace_the_existing_ones():
     form = JobForm({**FIRST, "specs": [{"cpus": 1}], "terminal": True})
     form.put_specs([{"name": "small"}, {"cpus": 8, "cards": 1, "card_models": ["A100"]}])
     order = [path for path in form.texts if path.startswith("specs")]
@@ -81,7 +81,7 @@ def test_chosen_specs_take_the_place_of_those_that_stand_there():
     assert form.choice("specs") == "another spec"
 
 
-def test_words_stay_whole_where_they_fit():
+def test_words_are_not_split_where_they_fit():
     assert [plain(each) for each in worded("no node has room", 11)] == ["no node has", "room"]
     assert [plain(each) for each in worded("训练 训练 x", 5)] == ["训练", "训练", "x"]
     assert [plain(each) for each in worded("a abcdefgh", 4)] == ["a", "abcd", "efgh"]
@@ -126,14 +126,14 @@ ROWS = {row.entry.name: row for row in catalogue_shown().rows}
         ("nlp", "project", "nlp"),
     ],
 )
-def test_an_entry_of_the_catalogue_is_written_into_its_field(name: str, path: str, text: str) -> None:
+def test_an_entry_of_the_catalogue_fills_its_field(name: str, path: str, text: str) -> None:
     form = JobForm(FIRST)
     assert take_entry(form, ROWS[name]) == path
     assert form.texts[path] == text
     assert form.read_spec(read, "/home/ann").errors == {}
 
 
-def test_entries_of_one_field_stand_one_after_the_other() -> None:
+def test_entries_of_one_field_are_listed_in_order() -> None:
     form = JobForm({**FIRST, "datasets": [{"path": "/own"}], "specs": [{"cpus": 1}, {"cpus": 2}]})
     for name in ("corpus", "big"):
         take_entry(form, ROWS[name])
@@ -146,7 +146,7 @@ def test_entries_of_one_field_stand_one_after_the_other() -> None:
 
 
 @pytest.mark.req("JT-03", "UI-08")
-def test_what_a_job_ran_is_its_first_tasks_once_it_is_a_batch():
+def test_the_command_of_a_job_is_its_first_tasks_once_it_is_a_batch():
     form = JobForm({**FIRST, "algorithm": "/algo"})
     assert not form.follow_kind()
     form.texts["kind"] = "batch"
@@ -181,7 +181,7 @@ def test_what_a_job_ran_is_its_first_tasks_once_it_is_a_batch():
         '"\\ud800"',
     ],
 )
-def test_whatever_is_typed_into_a_field_is_judged_there(text):
+def test_any_text_typed_into_a_field_is_validated_there(text):
     fields = (*FIELDS, *(f"{group}[0].{name}" for group, names in GROUPS.items() for name in names))
     for path in fields:
         form = JobForm(FIRST)
@@ -190,7 +190,7 @@ def test_whatever_is_typed_into_a_field_is_judged_there(text):
 
 
 @pytest.mark.req("UI-08")
-def test_words_that_some_readers_take_for_numbers_are_words_in_a_form():
+def test_words_that_some_parsers_read_as_numbers_are_text_in_a_form():
     form = JobForm(FIRST)
     form.texts |= {"env": "{AT: 2:00:00, MAC: 08}", "specs[0].cpus": "08"}
     assert set(form.read_spec(read, "/home/ann").errors) == {"specs[0].cpus"}

@@ -44,7 +44,7 @@ def told(row: JobRow, with_detail: JobDetail | None = None, **how: object) -> li
 
 
 @pytest.mark.req("UI-02")
-def test_a_waiting_job_says_the_blocking_rule_and_its_start_first() -> None:
+def test_a_waiting_job_shows_the_blocking_rule_and_its_start_first() -> None:
     forecast = Forecast(likely_at=Millis(NOW + HOUR), latest_at=Millis(NOW + 100 * MINUTE))
     row = queued_row(4720, name="vit-sweep")
     sentence, more, place, ahead, asks, waits, runs = told(row, waiting_detail(), forecast=forecast)
@@ -58,7 +58,7 @@ def test_a_waiting_job_says_the_blocking_rule_and_its_start_first() -> None:
     assert runs == "  runs python train.py"
 
 
-def test_a_job_that_has_just_come_has_not_waited_for_anything_yet() -> None:
+def test_a_new_job_has_no_reason_yet() -> None:
     lines = told(queued_row(4720, submitted_at=Millis(NOW - 59_000)))
     assert "  waits since 11:59" in lines
 
@@ -71,7 +71,7 @@ def test_more_jobs_ahead_than_are_named_are_counted() -> None:
     assert "4720 (bob, 4 cards), 4711 (ann, 16 cards), 4699 (ann, 4 CPUs) and 5 more" in lines[3]
 
 
-def test_a_job_that_never_starts_by_itself_names_the_keys_out() -> None:
+def test_a_job_that_never_starts_by_itself_shows_the_keys_that_help() -> None:
     held = told(queued_row(1, reason=Held("ann", Millis(NOW - HOUR))))
     assert held[0] == "1 job-1  held by ann since 11:00."
     assert held[1].split() == ["H", "release", "it", "e", "edit", "it", "D", "cancel", "it"]
@@ -81,7 +81,7 @@ def test_a_job_that_never_starts_by_itself_names_the_keys_out() -> None:
 
 
 @pytest.mark.req("UI-02")
-def test_a_running_job_says_how_far_it_is() -> None:
+def test_a_running_job_shows_its_progress() -> None:
     sentence, progress, asks, started, _ = told(job_row(4711, name="llama-sft"))
     assert sentence.startswith("4711 llama-sft  runs on n07.")
     assert sentence.endswith("ends by 18:00")
@@ -90,12 +90,12 @@ def test_a_running_job_says_how_far_it_is() -> None:
     assert started == "  started 10:00 after a wait of 1 h"
 
 
-def test_a_job_that_is_ended_says_so() -> None:
+def test_a_job_that_is_being_ended_shows_it() -> None:
     assert told(job_row(1, ending=EndCause.STOP))[0].startswith("1 job-1  is being stopped.")
 
 
 @pytest.mark.req("UI-02", "JT-40")
-def test_a_failed_job_says_exit_the_time_that_is_left_and_the_keys() -> None:
+def test_a_failed_job_shows_exit_code_remaining_hold_and_keys() -> None:
     sentence, keys, *tail, ended, output = told(failed_row(4715, name="bert-eval"), detail())
     assert sentence.startswith("4715 bert-eval  ended with exit 3.")
     assert sentence.endswith("held until 15:59, 3:59 left")
@@ -108,16 +108,16 @@ def test_a_small_panel_shows_the_very_last_line_third() -> None:
     assert told(failed_row(4715), detail(), lines=3)[2] == "  │ RuntimeError: device-side assert"
 
 
-def test_keys_that_a_person_took_away_are_not_offered() -> None:
+def test_unbound_keys_are_not_offered() -> None:
     assert told(failed_row(4715), detail(), keys={"shell": "Z"})[1] == "  Z open shell"
 
 
-def test_a_finished_job_needs_no_more_than_when_and_where() -> None:
+def test_a_finished_job_shows_only_time_and_nodes() -> None:
     done = job_row(1, state=JobState.SUCCEEDED, ended_at=Millis(NOW - MINUTE), exit_code=0, end_cause=EndCause.EXIT)
     assert told(done) == ["1 job-1  succeeded.", "  ended 11:59 after 1 h 59 min on n07", "  output /data/out"]
 
 
-def test_the_right_hand_words_go_where_the_screen_is_narrow() -> None:
+def test_the_text_at_the_right_is_dropped_on_a_narrow_screen() -> None:
     narrow = told(queued_row(4720, name="vit-sweep"), waiting_detail(), columns=50, forecast=outlook().forecast)
     assert narrow[0] == "4720 vit-sweep  waits for 4 A100 on one node."
     wide = list(answer(queued_row(4720), waiting_detail(), around(100, forecast=outlook().forecast)))
@@ -125,7 +125,7 @@ def test_the_right_hand_words_go_where_the_screen_is_narrow() -> None:
 
 
 @pytest.mark.req("UI-02", "SC-12")
-def test_a_waiting_job_says_when_it_starts_after_whom_and_what_would_start_it_sooner() -> None:
+def test_a_waiting_job_shows_its_start_the_jobs_before_it_and_what_would_start_it_sooner() -> None:
     keys, row = KEYS | {"what_if": "w"}, queued_row(4720, name="vit-sweep")
     foretold = around(140, keys=keys)._replace(outlook=outlook())
     sentence, *rest = ["".join(span.text for span in each).rstrip() for each in answer(row, waiting_detail(), foretold)]
@@ -161,7 +161,7 @@ def test_a_reservation_of_the_plan_is_not_shown_as_a_promise() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_a_latest_start_that_has_moved_says_why_and_one_that_is_not_promised_too() -> None:
+def test_a_moved_or_missing_latest_start_shows_its_cause() -> None:
     moved = BoundMove(NOW, Millis(NOW + HOUR), Millis(NOW + 2 * HOUR), (CameAhead(JobId(4718)), CameAhead(JobId(0))))
     forecast = Forecast(likely_at=Millis(NOW + HOUR), latest_at=Millis(NOW + 2 * HOUR), moves=(moved,))
     foretold = around(140, lines=12, forecast=forecast)._replace(outlook=outlook())
@@ -184,7 +184,7 @@ def test_a_latest_start_that_has_moved_says_why_and_one_that_is_not_promised_too
         (Condition(JobId(47), "stage1", JobState.ERROR), "has ended: error"),
     ],
 )
-def test_the_job_that_is_depended_on_is_told_with_its_state(condition: Condition, words: str) -> None:
+def test_the_job_of_a_dependency_is_shown_with_its_state(condition: Condition, words: str) -> None:
     foretold = around(140, lines=12)._replace(outlook=msgspec.structs.replace(outlook(), condition=condition))
     lines = [
         "".join(span.text for span in each).rstrip() for each in answer(queued_row(4720), waiting_detail(), foretold)

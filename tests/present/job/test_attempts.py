@@ -44,7 +44,7 @@ def told(*earlier: Attempt, retries: int = 0, **spec: object) -> tuple[str, list
 
 
 @pytest.mark.req("JT-18")
-def test_a_job_that_begins_once_has_nothing_to_tell() -> None:
+def test_a_job_with_one_attempt_has_no_attempt_lines() -> None:
     assert told() == ("4715", [])
 
 
@@ -67,19 +67,19 @@ def test_a_job_that_begins_once_has_nothing_to_tell() -> None:
         ),
     ],
 )
-def test_what_follows_a_failure_is_told_before_there_is_one(spec: dict, said: str) -> None:
+def test_the_restart_policy_is_shown_before_a_failure(spec: dict, said: str) -> None:
     assert told(**spec) == ("4715", [f"on failure: {said}"])
 
 
 @pytest.mark.req("EL-13")
-def test_what_follows_slow_iterations_is_told_too() -> None:
+def test_the_policy_for_slow_iterations_is_shown_too() -> None:
     performance = Performance(threshold=0.9, action=OnSlow.RESCHEDULE)
     _, lines = told(resume=Resume(max_resumes=1, grace_seconds=60, performance=performance))
     assert lines[1:] == ["when slow: alert above 0.9 of an iteration's time, and it goes on elsewhere"]
 
 
 @pytest.mark.req("JT-18", "JT-17")
-def test_each_attempt_before_the_last_is_told_with_its_end() -> None:
+def test_each_earlier_attempt_is_shown_with_its_end() -> None:
     lost = ExitStatus(lost="prolog 1 ended with 1 on n0")
     assert told(
         attempt(1, EndCause.EXIT, ExitStatus(signal=9), ExitStatus(code=3)),

@@ -58,7 +58,7 @@ def kept(hold: DebugHold = KEPT, cards: float = 2, nodes: int = 2) -> Job:
         (kept(DebugHold()), ""),
     ],
 )
-def test_what_is_held_is_told_with_its_cost(job: Job, said: str) -> None:
+def test_held_resources_are_shown_with_their_cost(job: Job, said: str) -> None:
     assert cost_words(job, NOW) == said
 
 
@@ -71,12 +71,12 @@ def test_what_is_held_is_told_with_its_cost(job: Job, said: str) -> None:
         ({"end_cause": EndCause.EXIT, "exit": ExitStatus(signal=9, oom=True)}, "running out of memory"),
     ],
 )
-def test_what_is_not_covered_is_said(fields: dict[str, Any], cause: str) -> None:
+def test_an_end_that_prevents_a_held_container_is_explained(fields: dict[str, Any], cause: str) -> None:
     job = replace(kept(), held_until=None, **fields)
     said = f"No container is held: {cause} ended the script that would have held its nodes."
     assert uncovered_words(job) == said
     assert uncovered_words(replace(job, spec=replace(job.spec, debug_hold=DebugHold()))) == ""
 
 
-def test_one_whose_command_failed_was_kept() -> None:
+def test_a_failed_command_without_a_held_container_is_explained() -> None:
     assert uncovered_words(replace(kept(), held_until=None, end_cause=EndCause.EXIT, exit=ExitStatus(code=3))) == ""

@@ -60,7 +60,7 @@ def random_row(random: Random, job: int) -> JobRow:
 )
 @settings(max_examples=60, deadline=None)
 @pytest.mark.req("PF-17", "UI-23")
-def test_what_changes_step_by_step_stands_as_if_made_anew(
+def test_an_incrementally_updated_list_equals_a_new_one(
     seed: int, text: str, column: str, descending: bool, number: int
 ) -> None:
     random = Random(seed)
@@ -81,7 +81,7 @@ def test_what_changes_step_by_step_stands_as_if_made_anew(
         assert sum(jobs.counts.values()) == len(rows)
 
 
-def test_a_change_says_which_shown_rows_and_whether_they_moved() -> None:
+def test_a_change_names_the_shown_rows_and_whether_they_moved() -> None:
     jobs = a_list([job_row(1, name="one"), job_row(2, name="two"), job_row(3, name="three", user="bob")])
     jobs.filter_by("user:ann")
     jobs.sort_by("name", descending=False)
@@ -94,7 +94,7 @@ def test_a_change_says_which_shown_rows_and_whether_they_moved() -> None:
     assert jobs.apply([], [JobId(2)]) == ([], False)
 
 
-def test_a_row_that_stops_passing_goes_and_may_come_back() -> None:
+def test_a_row_that_no_longer_matches_is_removed_and_may_return() -> None:
     jobs = a_list([job_row(1), job_row(2)])
     jobs.filter_by("state:running")
     ended = replace(job_row(1), state=JobState.SUCCEEDED)
@@ -111,7 +111,7 @@ def test_counts_are_of_all_jobs_whatever_is_shown() -> None:
     assert jobs.counts == {"running": 2, "queued": 2, "error": 1}
 
 
-def test_mine_is_what_the_asker_submitted() -> None:
+def test_mine_shows_the_jobs_the_user_submitted() -> None:
     jobs = a_list([job_row(1, user="ann"), job_row(2, user="bob")])
     jobs.show_mine(True)
     assert list(jobs.order) == [2]
@@ -128,7 +128,7 @@ def test_time_alone_can_change_what_is_shown() -> None:
     assert list(jobs.order) == [1]
 
 
-def test_a_filter_that_cannot_be_read_changes_nothing() -> None:
+def test_an_invalid_filter_changes_no_row() -> None:
     jobs = a_list(five_jobs())
     jobs.filter_by("state:running")
     before = list(jobs.order)
@@ -149,7 +149,7 @@ def test_a_word_typed_letter_by_letter_finds_what_it_finds_at_once() -> None:
     assert set(jobs.order) > {1, 4715}
 
 
-def test_removed_rows_are_not_remembered() -> None:
+def test_removed_rows_are_dropped_from_the_cache() -> None:
     jobs = a_list([job_row(1, name="old")])
     jobs.filter_by("old")
     jobs.apply([job_row(1, name="new")], ())
@@ -166,7 +166,7 @@ def test_removed_rows_are_not_remembered() -> None:
 )
 @settings(max_examples=80, deadline=None)
 @pytest.mark.req("PF-17", "UI-22")
-def test_a_remembered_row_is_found_by_every_word_of_its_cells_and_no_other(seed: int, word: str) -> None:
+def test_a_cached_row_is_found_by_the_words_of_its_cells_only(seed: int, word: str) -> None:
     random = Random(seed)
     moments = [NOW]
     rows = [replace(random_row(random, job), held_until=random.choice([None, NOW + HOUR])) for job in range(1, 60)]
@@ -186,7 +186,7 @@ def context_at(moment: int) -> Context:
 
 
 @pytest.mark.req("SL-10", "UI-01")
-def test_tasks_that_are_named_by_two_numbers_stand_where_their_array_does() -> None:
+def test_tasks_named_by_two_numbers_are_sorted_with_their_array() -> None:
     in_order = [JobId(9), task_id(10, 0), task_id(10, 2), rest_id(10), JobId(11), JobId(12)]
     jobs = a_list([job_row(job) for job in (11, 9, 12)])
     jobs.apply([job_row(job) for job in (rest_id(10), task_id(10, 2))], ())

@@ -52,7 +52,7 @@ def running(*replicas: Replica, **fields: object) -> JobDetail:
 RUNS = Replica(rank=0, started_at=Millis(NOW - 2 * HOUR), limits="cgroup v2")
 
 
-def test_the_tabs_are_in_the_order_in_which_one_asks() -> None:
+def test_the_tabs_are_in_order_of_use() -> None:
     assert TABS == ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 
 
@@ -70,7 +70,7 @@ def test_a_priority_is_raw_times_weight_and_a_bar_of_factors() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_a_priority_that_is_set_held_or_of_no_account_says_so() -> None:
+def test_a_priority_that_is_set_held_or_of_no_account_is_explained() -> None:
     waits = waiting_detail()
     direct = replace(waits, priority=(breakdown(4720, total=9000, parts=(), nice=0, direct=True),))
     assert "An administrator set it" in "".join(shown("priority", direct))
@@ -98,7 +98,7 @@ def test_each_rank_has_its_files_environment_and_final_command() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_what_cannot_be_told_of_a_rank_is_said() -> None:
+def test_unknown_details_of_a_rank_are_reported() -> None:
     unknown = shown("replicas", running(RUNS), AROUND._replace(node=lambda _: None))
     assert "    n03 is not known here, so neither is what it gives to the container." in unknown
     unplaced = shown("replicas", waiting_detail())
@@ -107,7 +107,7 @@ def test_what_cannot_be_told_of_a_rank_is_said() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_usage_counts_what_was_given_in_every_attempt() -> None:
+def test_usage_counts_the_allocation_of_every_attempt() -> None:
     again = running(RUNS)
     attempt = replace(again.job.attempt, number=2)
     place = (Allocation(0, NodeName("n01"), 4, 16_384, (CardSlice(0, None),)),)
@@ -132,7 +132,7 @@ def test_usage_counts_what_was_given_in_every_attempt() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_what_is_measured_stands_beside_what_was_given_and_the_rest_is_said_to_be_unknown() -> None:
+def test_measured_usage_is_shown_beside_the_allocation_and_the_rest_as_unknown() -> None:
     measured = running(RUNS, use=(ReplicaUse(0, cpu_ms=4 * HOUR, memory_mib=2048),))
     cpus, memory, cards = shown("usage", measured)[-3:]
     assert cpus.split() == ["CPUs", "2.0", "of", "4", "━━━━━·····", "4:00:00", "CPU", "time"]
@@ -145,7 +145,7 @@ def test_what_is_measured_stands_beside_what_was_given_and_the_rest_is_said_to_b
 
 
 @pytest.mark.req("UI-03", "UI-12", "JT-40")
-def test_the_terminal_tab_says_how_to_get_in_and_who_was_inside() -> None:
+def test_the_terminal_tab_shows_how_to_open_a_shell_and_past_shells() -> None:
     opened = EventRecord(
         seq=9, at=NOW, actor="root", origin="socket", body=ShellOpened(JobId(4715), 0, ("nvidia-smi", "\x1b[2J"))
     )
@@ -158,7 +158,7 @@ def test_the_terminal_tab_says_how_to_get_in_and_who_was_inside() -> None:
     assert "No shell has been opened." in shown("terminal", KEPT)[-1]
 
 
-def test_files_of_plain_processes_are_not_said_to_be_as_they_were_left() -> None:
+def test_files_of_plain_processes_are_not_described_as_unchanged() -> None:
     attempt = KEPT.job.attempt
     assert attempt is not None
     alone = replace(attempt, replicas=(replace(attempt.replicas[0], limits=f"soft: no cgroup; {LACKS}"),))
@@ -167,7 +167,7 @@ def test_files_of_plain_processes_are_not_said_to_be_as_they_were_left() -> None
 
 
 @pytest.mark.req("UI-12")
-def test_a_job_without_a_container_says_why_there_is_none() -> None:
+def test_a_job_without_a_container_shows_the_reason() -> None:
     assert "once it runs" in shown("terminal", waiting_detail())[0]
     gone = replace(KEPT, row=replace(KEPT.row, held_until=None), job=replace(KEPT.job, held_until=None))
     assert "`terminal: true`" in shown("terminal", gone)[0]
@@ -188,7 +188,7 @@ WAITED = (
 
 
 @pytest.mark.req("UI-03")
-def test_the_strip_shows_each_reason_as_long_as_it_held() -> None:
+def test_the_strip_shows_each_reason_in_proportion_to_its_duration() -> None:
     lines = [plain(each) for each in strip(replace(waiting_detail(), waited=WAITED), AROUND._replace(columns=64))]
     assert lines[0] == "  has waited for 3 h"
     assert lines[1] == "  " + "·" * 10 + "a" * 30 + "b" * 10 + "c" * 5 + "b" * 5
@@ -202,14 +202,14 @@ def test_the_strip_shows_each_reason_as_long_as_it_held() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_the_strip_ends_when_the_job_was_placed_and_is_left_out_where_nothing_was_seen() -> None:
+def test_the_strip_ends_when_the_job_was_placed_and_is_omitted_without_observations() -> None:
     lines = [plain(each) for each in strip(replace(KEPT, waited=WAITED), AROUND._replace(columns=64))]
     assert lines[0] == "  waited for 1 h"
     assert lines[1] == "  " + "·" * 30 + "a" * 30
     assert strip(waiting_detail()) == []
 
 
-def test_a_short_reason_is_seen_among_long_ones() -> None:
+def test_a_short_reason_is_visible_among_long_ones() -> None:
     brief = (WAITED[0], Waited(Millis(NOW - 61_000), WAITED[2].reason), Waited(Millis(NOW - 60_000), WAITS))
     line = plain(strip(replace(waiting_detail(), waited=brief), AROUND._replace(columns=64))[1])
     assert {"a", "b", "c"} <= set(line)

@@ -34,7 +34,7 @@ def shown(*use: ReplicaUse, limits: str = "cgroup v2", **fields: object) -> list
 
 
 @pytest.mark.req("UI-02")
-def test_of_what_it_has_the_fullest_replica_is_told() -> None:
+def test_the_fullest_replica_of_each_resource_is_shown() -> None:
     assert shown(ReplicaUse(0, memory_mib=2048), ReplicaUse(1, memory_mib=8192)) == [
         "  uses 8G/16G of memory in its fullest replica, 1"
     ]
@@ -46,14 +46,14 @@ def test_of_what_it_has_the_fullest_replica_is_told() -> None:
     ("ran", "words"),
     [(7 * HOUR, []), (8 * HOUR - 24 * MINUTE, ["24 min"]), (8 * HOUR - 30_000, ["30 s"]), (9 * HOUR, ["0 s"])],
 )
-def test_a_time_limit_that_is_near_is_an_alert(ran: int, words: list[str]) -> None:
+def test_a_near_time_limit_is_an_alert(ran: int, words: list[str]) -> None:
     expected = [f"  ⚠ its time limit ends it in {each}" for each in words]
     assert shown(started_at=Millis(NOW - ran)) == expected
     assert shown(started_at=Millis(NOW - ran), state=JobState.SUSPENDED) == []
 
 
 @pytest.mark.req("UI-02")
-def test_memory_that_was_nearly_full_and_limits_that_do_not_hold_are_alerts() -> None:
+def test_nearly_full_memory_and_unenforced_limits_are_alerts() -> None:
     assert shown(ReplicaUse(1, memory_mib=1024, peak_memory_mib=15_000))[:-1] == [
         "  ⚠ replica 1 has had 14.6G of its 16G of memory; beyond that it is killed"
     ]

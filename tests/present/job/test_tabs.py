@@ -32,7 +32,7 @@ def test_the_spec_is_the_job_file_with_units() -> None:
 
 
 @pytest.mark.req("UI-03", "JT-09")
-def test_the_spec_says_which_of_several_was_placed() -> None:
+def test_the_spec_marks_the_placed_alternative() -> None:
     known = detail()
     several = replace(known.job.spec, specs=(NodeSpec(cpus=64), *known.job.spec.specs))
     attempt = replace(known.job.attempt, spec_index=1)
@@ -41,7 +41,7 @@ def test_the_spec_says_which_of_several_was_placed() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_events_stand_in_columns_with_who_acted() -> None:
+def test_events_are_in_columns_with_the_acting_user() -> None:
     assert texts(tab_lines("events", detail(), AROUND))[:3] == [
         "  WHEN   WHO     WHAT",
         "  11:00  bob     was submitted as bert-eval by bob",
@@ -50,7 +50,7 @@ def test_events_stand_in_columns_with_who_acted() -> None:
 
 
 @pytest.mark.req("UI-03")
-def test_replicas_stand_in_columns() -> None:
+def test_replicas_are_in_columns() -> None:
     assert texts(tab_lines("replicas", detail(), AROUND))[:2] == [
         "  RANK  NODE  CARDS  STARTED  LIMITS     STATE",
         "  0     n03   1(2)   10:00    cgroup v1  exit 3",
@@ -58,19 +58,19 @@ def test_replicas_stand_in_columns() -> None:
     assert "not been placed" in texts(tab_lines("replicas", waiting_detail(), AROUND))[0]
 
 
-def test_why_offers_the_kept_container_by_key_and_from_a_shell() -> None:
+def test_the_why_tab_offers_the_held_container_by_key_and_by_command() -> None:
     shown = texts(tab_lines("why", detail(), AROUND))
     assert shown[1] == "  s open shell"
     assert "    open shell    cockpit shell 4715" in shown
 
 
-def test_the_head_says_the_place_in_the_queue() -> None:
+def test_the_header_shows_the_position_in_the_queue() -> None:
     (head,) = texts([head_line(waiting_detail(), AROUND)])
     assert head.startswith(" 4720 vit-sweep  ann  ◌ queued")
     assert head.endswith("place 3 in the queue")
 
 
-def test_text_from_outside_is_harmless() -> None:
+def test_hostile_text_is_escaped() -> None:
     spec = msgspec.structs.replace(detail().job.spec, command="\x1b[31mred")
     hostile = msgspec.structs.replace(detail(), job=msgspec.structs.replace(detail().job, spec=spec))
     for tab in set(TABS) - {"logs"}:

@@ -100,7 +100,7 @@ async def test_jobs_are_held_changed_and_ended(emptied: RealCluster, ada: SlurmB
 
 
 @pytest.mark.req("SL-20")
-async def test_whatever_slurm_lets_one_change_is_changed(
+async def test_every_field_that_slurm_permits_is_changed(
     emptied: RealCluster, ada: SlurmBackend, root: SlurmBackend
 ) -> None:
     waits = a_job(emptied, "waits", "true", hold=True, partitions=("batch",))
@@ -150,7 +150,7 @@ async def test_a_job_is_moved_before_its_owners_others(emptied: RealCluster, ada
 
 
 @pytest.mark.req("SL-20")
-async def test_a_script_runs_as_it_is_and_is_sent_signals(emptied: RealCluster, ada: SlurmBackend) -> None:
+async def test_a_script_runs_unchanged_and_is_sent_signals(emptied: RealCluster, ada: SlurmBackend) -> None:
     script = (
         "#!/bin/bash\n#SBATCH --partition=debug --mem=100M --time=5\n"
         f"#SBATCH --account=vision --chdir={emptied.home(ADA)}\n"
@@ -170,7 +170,7 @@ async def test_a_script_runs_as_it_is_and_is_sent_signals(emptied: RealCluster, 
 
 
 @pytest.mark.req("SL-20")
-async def test_what_slurm_says_no_to_is_told_in_its_words(emptied: RealCluster, ada: SlurmBackend) -> None:
+async def test_a_refusal_is_reported_with_slurms_message(emptied: RealCluster, ada: SlurmBackend) -> None:
     with pytest.raises(RequestRefused, match=r"Slurm refused: .*partition"):
         await ada.submit([a_job(emptied, "lost", "true", partitions=("nowhere",))])
     with pytest.raises(RequestRefused, match="volumes: Slurm mounts nothing"):
@@ -178,7 +178,7 @@ async def test_what_slurm_says_no_to_is_told_in_its_words(emptied: RealCluster, 
 
 
 @pytest.mark.req("SL-22")
-async def test_a_running_job_is_entered_on_its_node_at_the_size_of_the_screen(
+async def test_a_shell_opens_on_the_node_of_a_running_job_at_the_size_of_the_screen(
     emptied: RealCluster, ada: SlurmBackend
 ) -> None:
     (job,) = await ada.submit([a_job(emptied, "entered", "sleep 300")])
@@ -207,7 +207,7 @@ def read_all(terminal: int | None) -> bytes:
 
 
 @pytest.mark.req("SL-23")
-async def test_a_failed_job_keeps_its_allocation_until_it_is_let_go(
+async def test_a_failed_job_keeps_its_allocation_until_it_is_released(
     emptied: RealCluster, ada: SlurmBackend, root: SlurmBackend
 ) -> None:
     spec = a_job(emptied, "kept", "echo gone; exit 3", terminal=True, debug_hold=DebugHold(window_seconds=120))
@@ -236,7 +236,7 @@ async def test_a_failed_job_keeps_its_allocation_until_it_is_let_go(
 
 
 @pytest.mark.req("SL-23")
-async def test_a_failed_job_that_gives_its_nodes_back_leaves_a_copy_of_its_folder(
+async def test_a_failed_job_that_releases_its_nodes_leaves_a_copy_of_its_folder(
     emptied: RealCluster, ada: SlurmBackend
 ) -> None:
     folder = emptied.home(ADA) / "copied"

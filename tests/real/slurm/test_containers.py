@@ -37,7 +37,7 @@ cd "$overlay" && exec "$@"
 
 
 @pytest.mark.req("SL-23")
-async def test_a_failed_jobs_container_is_kept_and_a_new_job_goes_into_it(
+async def test_a_failed_jobs_container_is_held_and_reopened_in_a_new_job(
     emptied: RealCluster, ada: SlurmBackend
 ) -> None:
     home = emptied.home(ADA)

@@ -43,7 +43,7 @@ def cockpits(
 
 
 @pytest.mark.req("SL-03")
-async def test_ten_cockpits_ask_once(emptied: RealCluster, tmp_path: Path) -> None:
+async def test_ten_cockpits_run_a_command_once(emptied: RealCluster, tmp_path: Path) -> None:
     emptied.submit(ADA, "-H", run="true")
     before = {kind: emptied.calls(kind) for kind in ("REQUEST_JOB_INFO", "REQUEST_NODE_INFO")}
     for _ in range(3):
@@ -53,7 +53,7 @@ async def test_ten_cockpits_ask_once(emptied: RealCluster, tmp_path: Path) -> No
 
 
 @pytest.mark.req("SL-04", "TR-04")
-async def test_a_controller_that_stands_still_is_told_of_and_comes_back(emptied: RealCluster, tmp_path: Path) -> None:
+async def test_a_paused_controller_is_reported_and_recovers(emptied: RealCluster, tmp_path: Path) -> None:
     (cockpit,) = cockpits(emptied, 1, tmp_path, PollIntervals(jobs=0.1, patience=2.0))
     phases: list[Phase] = []
 
@@ -85,7 +85,7 @@ async def test_a_controller_that_stands_still_is_told_of_and_comes_back(emptied:
 
 
 @pytest.mark.req("TR-04", "SL-02")
-async def test_a_wrapper_in_the_place_of_a_command_never_hides_a_record(emptied: RealCluster, tmp_path: Path) -> None:
+async def test_a_wrapper_around_a_command_never_hides_a_record(emptied: RealCluster, tmp_path: Path) -> None:
     """Whatever it does to the answer of the real command, at places that a seed chooses."""
     for _ in range(6):
         emptied.submit(ADA, "-H", run="true")
@@ -114,7 +114,7 @@ async def test_a_wrapper_in_the_place_of_a_command_never_hides_a_record(emptied:
 
 
 @pytest.mark.req("SL-04")
-async def test_without_its_database_the_rest_goes_on(cluster: RealCluster, tmp_path: Path) -> None:
+async def test_without_its_database_all_else_works(cluster: RealCluster, tmp_path: Path) -> None:
     broken = tmp_path / "sacctmgr"
     broken.write_text("#!/bin/sh\nsleep 60\n")
     broken.chmod(0o755)
@@ -126,7 +126,7 @@ async def test_without_its_database_the_rest_goes_on(cluster: RealCluster, tmp_p
     assert any("sacctmgr" in each for each in (await backend.status()).trouble)
 
 
-async def test_a_program_that_is_not_there_is_unreachable() -> None:
+async def test_a_missing_program_is_reported_as_unreachable() -> None:
     commands = LocalCommands({"PATH": "/nonexistent"})
     with pytest.raises(Unreachable, match="cannot be run on this machine"):
         await commands.run(("squeue-of-nowhere",), seconds=5)

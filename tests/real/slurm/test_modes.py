@@ -80,7 +80,9 @@ async def test_pytorch_reduces_over_two_nodes(emptied: RealCluster, ada: SlurmBa
 
 @pytest.mark.req("SL-20", "LA-20")
 @pytest.mark.parametrize("servers", [0, 1])
-async def test_tensorflows_replicas_reach_each_other(emptied: RealCluster, ada: SlurmBackend, servers: int) -> None:
+async def test_tensorflows_replicas_connect_to_each_other(
+    emptied: RealCluster, ada: SlurmBackend, servers: int
+) -> None:
     job, wrote = await ran(emptied, ada, PAIRS, mode=Mode.TENSORFLOW, parameter_servers=servers)
     assert job.state is JobState.SUCCEEDED, wrote
     assert len([each for each in wrote if each.startswith("at ")]) >= 2
@@ -97,7 +99,9 @@ async def test_worker_pools_have_nodes_of_their_own_sizes(emptied: RealCluster, 
 
 
 @pytest.mark.req("SL-20", "LA-40")
-async def test_deepspeeds_launcher_reaches_the_nodes_of_its_host_file(emptied: RealCluster, ada: SlurmBackend) -> None:
+async def test_deepspeeds_launcher_connects_to_the_nodes_of_its_host_file(
+    emptied: RealCluster, ada: SlurmBackend
+) -> None:
     command = f'python3 {emptied.home(ADA)}/train.py --hostfile "$COCKPIT_FILES/hostfile"'
     script = PAIRS.replace('host + ":2300"', '"localhost:" + str(2300 + int(host[1:]))')
     job, wrote = await ran(emptied, ada, script, mode=Mode.DEEPSPEED, command=command)

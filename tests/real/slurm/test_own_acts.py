@@ -41,7 +41,7 @@ def a_process(cluster: RealCluster, folder: Path, person: str = ADA) -> SlurmBac
 
 
 @pytest.mark.req("SL-20", "SL-03")
-async def test_acts_of_one_command_after_the_other_are_seen_and_decide(emptied: RealCluster, tmp_path: Path) -> None:
+async def test_actions_of_successive_commands_are_seen_by_the_next(emptied: RealCluster, tmp_path: Path) -> None:
     """Each command line is a process of its own; a screen is open all the time."""
     job = JobId(emptied.submit(ADA, "--begin=now+1hour", run="true"))
     screen = a_process(emptied, tmp_path)
@@ -65,7 +65,7 @@ async def test_acts_of_one_command_after_the_other_are_seen_and_decide(emptied: 
 
 
 @pytest.mark.req("SL-20")
-async def test_an_act_decides_by_what_another_program_did_a_moment_ago(emptied: RealCluster, tmp_path: Path) -> None:
+async def test_an_action_sees_the_recent_change_of_another_program(emptied: RealCluster, tmp_path: Path) -> None:
     job = JobId(emptied.submit(ADA, "--begin=now+1hour", run="true"))
     cockpit = a_process(emptied, tmp_path)
     assert len(await cockpit.jobs()) == 1
@@ -108,7 +108,7 @@ async def test_a_job_is_edited_whose_script_came_on_standard_input(emptied: Real
 
 
 @pytest.mark.req("SL-20")
-async def test_an_act_on_an_array_is_for_those_of_its_tasks_that_it_can_be_for(
+async def test_an_action_on_an_array_applies_to_the_tasks_it_can_apply_to(
     emptied: RealCluster, ada: SlurmBackend
 ) -> None:
     array = JobId(emptied.submit(ADA, "--array=1-4%1", "--partition=debug", "--mem=10", run="sleep 60"))

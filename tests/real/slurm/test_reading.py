@@ -32,7 +32,7 @@ async def rows_of(backend: SlurmBackend) -> dict[int, JobRow]:
 
 
 @pytest.mark.req("SL-10", "SL-11", "SL-13")
-async def test_a_living_cluster_is_shown_as_it_is(emptied: RealCluster, root: SlurmBackend) -> None:
+async def test_a_running_cluster_is_shown_correctly(emptied: RealCluster, root: SlurmBackend) -> None:
     big = emptied.submit(BEN, "-pgpu", "--gres=gpu:h100:8", "-t120", "-Jbig", run="sleep 600")
     after = emptied.submit(ADA, "-pdebug", f"-dafterok:{big}", "-Jafter", run="true")
     await eventually(lambda: rows_of(root), lambda rows: rows[big].state is JobState.RUNNING)
@@ -79,7 +79,7 @@ def said(row: JobRow, reason: object = None) -> str:
 
 
 @pytest.mark.req("SL-10", "SL-15")
-async def test_what_ended_is_in_the_list_the_logs_and_the_accounting(emptied: RealCluster, ada: SlurmBackend) -> None:
+async def test_ended_jobs_are_in_the_list_the_logs_and_the_accounting(emptied: RealCluster, ada: SlurmBackend) -> None:
     job = JobId(emptied.submit(ADA, "-pdebug", "-Jfails", run="echo out; echo oops >&2; exit 3"))
     ended = await ada.wait(job, timeout_seconds=60)
     assert ended is not None
@@ -115,14 +115,14 @@ async def test_the_core_counts_every_priority_as_sprio_prints_it(emptied: RealCl
 
 
 @pytest.mark.req("SL-30", "TR-04")
-async def test_sprio_says_without_an_error_that_a_job_is_not_pending(emptied: RealCluster) -> None:
+async def test_sprio_reports_without_an_error_that_a_job_is_not_pending(emptied: RealCluster) -> None:
     """A job may start between the command that listed it and the one that asks for its priority."""
     printed = await LocalCommands(emptied.env).run((*COMMAND, "--jobs=99999"), seconds=60)
     assert printed.code == 0
     assert not flaw((*COMMAND, "--jobs=99999"), printed.stdout, "|")
 
 
-async def test_each_sees_the_same_but_acts_on_their_own(emptied: RealCluster) -> None:
+async def test_each_user_sees_the_same_and_changes_only_own_jobs(emptied: RealCluster) -> None:
     job = emptied.submit(BEN, "-pbatch", "-H", "-Jbens", run="true")
     rows = await rows_of(backend_for(emptied, ADA))
     assert str(rows[job].may) == "ro"

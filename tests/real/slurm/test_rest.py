@@ -106,7 +106,7 @@ def http(restd: Restd) -> SlurmBackend:
 
 @pytest.mark.req("SL-01", "SL-20")
 @pytest.mark.parametrize("way", ["socket", "http"])
-async def test_a_job_lives_its_life_through_slurmrestd(
+async def test_a_job_is_submitted_changed_and_ended_through_slurmrestd(
     emptied: RealCluster, way: str, request: pytest.FixtureRequest
 ) -> None:
     backend: SlurmBackend = request.getfixturevalue(way)
@@ -132,7 +132,9 @@ async def test_a_job_lives_its_life_through_slurmrestd(
 
 
 @pytest.mark.req("SL-01", "SL-21")
-async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, socket: SlurmBackend) -> None:
+async def test_a_refusal_has_slurms_message_and_the_request_is_shown(
+    emptied: RealCluster, socket: SlurmBackend
+) -> None:
     shown: list[Shown] = []
 
     async def look(commands: Sequence[Shown]) -> bool:
@@ -154,7 +156,9 @@ async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, soc
 
 
 @pytest.mark.req("SL-01", "SL-11")
-async def test_both_ways_tell_the_same(emptied: RealCluster, socket: SlurmBackend, root: SlurmBackend) -> None:
+async def test_commands_and_slurmrestd_give_the_same_data(
+    emptied: RealCluster, socket: SlurmBackend, root: SlurmBackend
+) -> None:
     emptied.submit(ADA, "-pgpu", "--gres=gpu:a100:2", "-Jcards", run="sleep 300")
     running = await eventually(root.jobs, lambda rows: rows and rows[0].state is JobState.RUNNING)
     told = await socket.jobs()
@@ -167,7 +171,7 @@ async def test_both_ways_tell_the_same(emptied: RealCluster, socket: SlurmBacken
 
 
 @pytest.mark.req("SL-03")
-async def test_a_question_through_slurmrestd_is_one_of_the_controller(
+async def test_a_request_through_slurmrestd_is_one_request_to_the_controller(
     emptied: RealCluster, socket: SlurmBackend
 ) -> None:
     await socket.jobs()
@@ -178,7 +182,7 @@ async def test_a_question_through_slurmrestd_is_one_of_the_controller(
 
 
 @pytest.mark.req("TR-04", "SL-01")
-async def test_a_wrong_and_a_spent_token_are_told_as_such(restd: Restd) -> None:
+async def test_an_invalid_and_an_expired_token_are_reported_as_such(restd: Restd) -> None:
     address = f"slurmrestd+http://{ADA}@127.0.0.1:{restd.port}"
     spent = RestCommands(address, token_in(str(restd.token(1)), {}), SystemClock().now)
     await asyncio.sleep(1.1)  # a token counts whole seconds, and cannot be asked to be shorter

@@ -33,7 +33,7 @@ async def rows_of(backend: SlurmBackend) -> dict[int, JobRow]:
 
 
 @pytest.mark.req("SL-10", "SL-21")
-async def test_a_long_array_is_one_row_and_what_is_done_to_it_leaves_what_runs(
+async def test_a_long_array_is_one_row_and_actions_on_it_keep_running_tasks(
     emptied: RealCluster, root: SlurmBackend
 ) -> None:
     array = emptied.submit(ADA, *SMALL, "--array=0-1999%2", run="sleep 600")
@@ -57,7 +57,7 @@ def said(row: JobRow) -> str:
 
 
 @pytest.mark.req("SL-10")
-async def test_the_components_of_a_job_stand_together(emptied: RealCluster, root: SlurmBackend) -> None:
+async def test_the_components_of_a_job_are_listed_together(emptied: RealCluster, root: SlurmBackend) -> None:
     more = (":", "-n1", "--mem=100", "-pbatch", "-t10")
     first = emptied.submit(BEN, *SMALL, "-Jhet", *more, run="sleep 600")
     rows = await eventually(
@@ -124,7 +124,7 @@ async def test_slices_of_cards_and_licences(emptied: RealCluster, root: SlurmBac
 
 
 @pytest.mark.req("UI-11", "SL-13")
-async def test_what_a_watching_cockpit_sees_is_remembered(emptied: RealCluster, root: SlurmBackend) -> None:
+async def test_the_states_that_a_watching_cockpit_sees_are_stored(emptied: RealCluster, root: SlurmBackend) -> None:
     watched = aiter(root.watch_jobs(anything=True))
 
     async def until(job: int, seen: Callable[[JobRow], object]) -> None:

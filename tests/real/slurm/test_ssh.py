@@ -85,9 +85,7 @@ async def test_the_same_cluster_over_one_connection(
 
 
 @pytest.mark.req("TR-04", "SL-01")
-async def test_a_connection_that_is_cut_is_made_again(
-    emptied: RealCluster, backend: SlurmBackend, login: LoginNode
-) -> None:
+async def test_a_lost_connection_is_opened_again(emptied: RealCluster, backend: SlurmBackend, login: LoginNode) -> None:
     assert await backend.jobs() == []
     before = login.accepted
     login.restart()
@@ -122,7 +120,7 @@ def test_an_unknown_and_a_changed_host_key_are_refused_with_the_fingerprint(
 
 
 @pytest.mark.req("TR-06")
-async def test_no_word_is_more_than_a_word_over_there(home: Path, login: LoginNode) -> None:
+async def test_no_argument_is_expanded_by_the_remote_shell(home: Path, login: LoginNode) -> None:
     commands = SshCommands(login.address)
     words = [each.replace("\0", "") for what, each in HOSTILE.items() if "surrogate" not in what]
     printed = await commands.run(("printf", "%s\\001", *words, "$(id)", "`id`", "'; id; '", "-n", ""), seconds=20)
@@ -133,7 +131,7 @@ async def test_no_word_is_more_than_a_word_over_there(home: Path, login: LoginNo
 
 @pytest.mark.req("TR-04", "SL-01")
 @pytest.mark.parametrize("through_ssh", [False, True])
-async def test_what_a_login_node_cuts_between_two_lines_is_no_answer(
+async def test_an_answer_truncated_by_a_login_node_is_not_accepted(
     home: Path, login: LoginNode, *, through_ssh: bool
 ) -> None:
     authorized = login.folder / "authorized"
@@ -167,7 +165,7 @@ async def test_what_a_login_node_cuts_between_two_lines_is_no_answer(
 @pytest.mark.parametrize(
     "address", ["ssh://", "http://login", "ssh://login/path", "ssh://me:secret@login", "ssh://login:x"]
 )
-def test_what_is_no_way_in_is_said(address: str) -> None:
+def test_an_invalid_ssh_address_is_reported(address: str) -> None:
     with pytest.raises(SpecErrors, match="is not an SSH address; write ssh://user@login"):
         SshCommands(address)
 

@@ -94,7 +94,7 @@ def test_the_agent_has_the_key(nodes: tuple[LoginNode, LoginNode], home: Path, m
 
 
 @pytest.mark.req("TR-07")
-def test_a_jump_host_stands_before_it(nodes: tuple[LoginNode, LoginNode], home: Path) -> None:
+def test_the_host_is_behind_a_jump_host(nodes: tuple[LoginNode, LoginNode], home: Path) -> None:
     jump, login = nodes
     know(home, jump, login)
     key = jump.folder / "own"
@@ -128,7 +128,7 @@ def test_behind_a_name_too_a_foreign_key_is_refused_with_its_fingerprint(
 
 
 @pytest.mark.req("TR-04", "SL-04")
-async def test_what_goes_wrong_over_there_is_told_and_passes(
+async def test_remote_errors_are_reported_and_cleared(
     nodes: tuple[LoginNode, LoginNode], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jump, _ = nodes

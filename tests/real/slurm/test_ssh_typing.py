@@ -113,7 +113,7 @@ def at_terminal(address: str, typed: dict[str, str]) -> str:
 
 
 @pytest.mark.req("TR-07", "SL-01")
-def test_a_key_that_is_not_there_is_passed_over(node: LoginNode, home: Path) -> None:
+def test_a_missing_key_is_ignored(node: LoginNode, home: Path) -> None:
     """On the way over a jump host too."""
     keys = f"  IdentityFile ~/.ssh/gone\n  IdentityFile {node.folder}/own\n"
     (home / "config").write_text(
@@ -188,7 +188,7 @@ def test_the_passphrase_of_a_key_is_asked_for(node: LoginNode, home: Path) -> No
 
 
 @pytest.mark.req("TR-07")
-def test_an_unknown_host_is_not_typed_to(node: LoginNode, home: Path) -> None:
+def test_an_unknown_host_gets_no_password(node: LoginNode, home: Path) -> None:
     (home / "known_hosts").unlink()
     (home / "config").write_text("Host *\n  StrictHostKeyChecking yes\n")
     shown = at_terminal(f"ssh://{GUEST}@127.0.0.1:{node.port}", {"assword:": SECRET})

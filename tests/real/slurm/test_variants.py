@@ -126,7 +126,7 @@ async def test_without_a_database_and_in_order_of_submission(small: SmallCluster
 
 
 @pytest.mark.req("SL-02", "SL-11")
-async def test_who_may_see_no_nodes_still_sees_jobs(small: SmallCluster, root: SlurmBackend) -> None:
+async def test_a_user_who_may_see_no_nodes_still_sees_jobs(small: SmallCluster, root: SlurmBackend) -> None:
     there = {row.id for row in await root.jobs()}
     nobody = backend_for(small, NOBODY)
     assert {row.id for row in await nobody.jobs()} == there

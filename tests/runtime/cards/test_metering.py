@@ -29,7 +29,7 @@ def smi(command: Sequence[str]) -> Answer:
 
 
 @pytest.mark.req("JT-48")
-def test_the_program_tells_of_each_card() -> None:
+def test_the_program_reports_each_card() -> None:
     assert Smi(smi).read() == {
         "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77": CardReading(97, 61440),
         "GPU-11b2c3d4-0000-2b2c-524d-9e3d8d2b8a78": CardReading(0, 3),
@@ -66,12 +66,12 @@ def library() -> SimpleNamespace:
 
 
 @pytest.mark.req("JT-48")
-def test_the_library_tells_of_each_card() -> None:
+def test_the_library_reports_each_card() -> None:
     assert Nvml(library()).read() == {"GPU-a": CardReading(88, 2048), "GPU-b": CardReading(None, 3072)}
 
 
 @pytest.mark.req("JT-48")
-def test_without_the_binding_or_its_driver_the_program_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_binding_or_its_driver_the_program_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_driver(_: str) -> SimpleNamespace:
         def fails() -> None:
             raise NotTold("driver not loaded")

@@ -87,7 +87,7 @@ def test_mig_instances_become_slices_with_their_capability_devices(machine_root)
     assert set(sliced.devices) == {"/dev/nvidia1", "/dev/nvidia-caps/nvidia-cap12", "/dev/nvidia-caps/nvidia-cap13"}
 
 
-def test_instances_of_several_sizes_are_told_and_one_size_is_used() -> None:
+def test_instances_of_several_sizes_are_reported_and_one_size_is_used() -> None:
     uneven = LIST_MIG + "  MIG 1g.10gb     Device  2: (UUID: MIG-11110000-0000-0000-0000-000000000002)\n"
     (parts,) = nvidia.parse_list(uneven).values()
     assert [profile for profile, _ in parts] == ["3g.40gb", "3g.40gb", "1g.10gb"]
@@ -115,11 +115,11 @@ def test_mig_uuids_of_old_drivers() -> None:
         ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
     ],
 )
-def test_models_are_what_people_call_them(product: str, model: str) -> None:
+def test_models_have_their_common_names(product: str, model: str) -> None:
     assert nvidia.model_name(product) == model
 
 
-def test_what_is_no_card_is_left_out() -> None:
+def test_lines_that_are_no_card_are_ignored() -> None:
     text = (
         "Unable to determine the device handle for GPU0000:3B:00.0: GPU is lost.  Reboot the system to recover\n"
         "0, GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77, [N/A], 00000000:07:00.0, 535.104.05, NVIDIA \x1b[31mGB10\n"
@@ -131,7 +131,7 @@ def test_what_is_no_card_is_left_out() -> None:
 
 
 @pytest.mark.req("TR-03")
-def test_a_hung_nvidia_smi_costs_one_time_limit_and_the_driver_is_asked(tools, machine_root, tmp_path) -> None:
+def test_a_hung_nvidia_smi_costs_one_timeout_and_the_driver_is_read(tools, machine_root, tmp_path) -> None:
     calls = tmp_path / "calls"
     tools("nvidia-smi", f"echo called >> {calls}; exec sleep 1000")
     root = machine_root(
@@ -167,12 +167,12 @@ def test_a_machine_without_nvidia_has_no_findings(machine_root) -> None:
     assert found == type(found)()
 
 
-def test_a_card_without_its_device_node_is_told(machine_root) -> None:
+def test_a_card_without_its_device_node_is_reported(machine_root) -> None:
     found = nvidia.probe(machine_root({"dev/nvidia0": ""}), answers(query=QUERY_A100, list=""))
     assert [finding.found for finding in found.findings] == ["there is no /dev/nvidiaN for card 1"]
 
 
-def test_a_list_that_never_comes_is_told(machine_root) -> None:
+def test_a_missing_list_of_cards_is_reported(machine_root) -> None:
     root = machine_root({"dev/nvidia0": "", "dev/nvidia1": ""})
     found = nvidia.probe(root, answers(query=QUERY_A100))
     assert len(found.cards) == 2

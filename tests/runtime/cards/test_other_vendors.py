@@ -157,7 +157,7 @@ def test_garbage_is_no_card(module, text: str, machine_root) -> None:
 
 @pytest.mark.req("TR-03")
 @pytest.mark.parametrize("module", [ascend, cambricon])
-def test_a_silent_tool_is_a_finding(module, machine_root) -> None:
+def test_a_tool_without_output_is_a_finding(module, machine_root) -> None:
     root = machine_root({"dev/null": ""})
     (hung,) = module.probe(root, lambda _: Answer(Outcome.HUNG)).findings
     assert "did not answer in time" in hung.found

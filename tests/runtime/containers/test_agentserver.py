@@ -13,7 +13,7 @@ from cockpit.runtime.containers.shim import agentserver
 
 
 @pytest.mark.req("LA-10")
-def test_who_finds_it_is_never_refused(tmp_path, monkeypatch):
+def test_a_client_that_finds_the_socket_is_never_refused(tmp_path, monkeypatch):
     """MPICH's launcher waits for ever for a process whose agent gave up."""
     shown = tmp_path / agentserver.SHOWN
     shown.mkdir()
@@ -65,6 +65,6 @@ def test_a_request_is_its_text_and_three_streams():
 
 @pytest.mark.req("LA-10")
 @pytest.mark.parametrize(("head", "streams"), [(b"\0\0\0", 3), (b"\0\0\0\4", 0), (b"\0\0\0\4", 2), (b"\0", 0)])
-def test_what_is_no_request_is_refused(head: bytes, streams: int):
+def test_an_invalid_request_is_refused(head: bytes, streams: int):
     with pytest.raises(ValueError, match="no request"):
         asked(head, list(range(streams)))

@@ -24,13 +24,13 @@ def test_a_record_is_read_as_it_was_written(attempt):
     assert attempt.read("exit.json") is None
 
 
-def test_half_a_record_is_none(attempt):
+def test_an_incomplete_record_is_read_as_none(attempt):
     with open(attempt.file("exit.json"), "w") as stream:
         stream.write('{"co')
     assert attempt.read("exit.json") is None
 
 
-def test_the_exit_record_uses_the_room_reserved_for_it(attempt):
+def test_the_exit_record_uses_the_space_reserved_for_it(attempt):
     attempt.reserve_exit()
     reserved = os.stat(attempt.file(".exit.json.new"))
     attempt.write_exit({"code": 3})
@@ -39,7 +39,7 @@ def test_the_exit_record_uses_the_room_reserved_for_it(attempt):
     assert attempt.read("exit.json") == {"code": 3}
 
 
-def test_only_one_takes_the_lock_and_asking_does_not(attempt):
+def test_only_one_process_gets_the_lock_and_a_check_does_not(attempt):
     assert not attempt.is_locked()
     held = attempt.take_lock()
     assert attempt.is_locked()
@@ -51,7 +51,7 @@ def test_only_one_takes_the_lock_and_asking_does_not(attempt):
     os.close(again)
 
 
-def test_a_process_is_known_by_more_than_its_pid():
+def test_a_process_is_identified_by_more_than_its_pid():
     sleeper = subprocess.Popen(["sleep", "60"])
     identity = identity_of(sleeper.pid)
     os.close(open_process(identity))
@@ -62,20 +62,20 @@ def test_a_process_is_known_by_more_than_its_pid():
     assert open_process(identity) is None
 
 
-def test_a_zombie_is_dead():
+def test_a_zombie_counts_as_ended():
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert open_process(identity_of(child.pid)) is None
     child.wait()
 
 
-def test_ringing_without_an_engine_is_fine(attempt):
+def test_notifying_without_an_engine_is_no_error(attempt):
     assert attempt.notify()
     os.mkfifo(os.path.join(attempt.state, "notify"))
     assert attempt.notify()
 
 
-def test_ringing_a_busy_engine_is_to_be_tried_again(attempt):
+def test_notifying_a_busy_engine_reports_that_a_retry_is_needed(attempt):
     fifo = os.path.join(attempt.state, "notify")
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
@@ -90,7 +90,7 @@ def test_ringing_a_busy_engine_is_to_be_tried_again(attempt):
 
 
 @pytest.mark.req("JT-40")
-def test_an_engine_is_taken_to_listen_where_that_cannot_be_seen(attempt):
+def test_an_engine_is_assumed_to_listen_where_that_is_unknown(attempt):
     """A holder that runs out of file descriptors does not end a held container on its own."""
     assert not attempt.is_served()
     before = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -11,18 +11,18 @@ def built(**parts) -> list[str]:
     return arguments(View(root="/s/root", shared_memory_bytes=1 << 20, **parts), block_fd=7, info_fd=8)
 
 
-def test_the_root_is_bound_before_everything_that_lies_on_it():
+def test_the_root_is_bound_before_all_mounts_on_it():
     words = built(binds=[("/s/0", "/workspace/outputs", True)])
     assert words[:4] == ["bwrap", "--bind", "/s/root", "/"]
     assert pairs(words, "--bind") == [("/s/root", "/"), ("/s/0", "/workspace/outputs")]
 
 
-def test_what_is_not_writable_is_bound_read_only():
+def test_read_only_mounts_are_bound_read_only():
     words = built(binds=[("/s/0", "/workspace/algorithm", False)])
     assert ("/s/0", "/workspace/algorithm") in pairs(words, "--ro-bind")
 
 
-def test_devices_come_after_dev_and_masks_after_everything():
+def test_devices_follow_dev_and_masks_follow_all_mounts():
     words = built(binds=[("/s/0", "/home/ann", False)], devices=["/dev/nvidia0"], masked=["/home/ann/state"])
     assert words.index("--dev") < words.index("--dev-bind-try")
     assert pairs(words, "--dev-bind-try") == [("/dev/nvidia0", "/dev/nvidia0")]
@@ -31,7 +31,7 @@ def test_devices_come_after_dev_and_masks_after_everything():
     assert mask > words.index("/home/ann")
 
 
-def test_bubblewrap_starts_nothing_and_keeps_no_capability():
+def test_bubblewrap_runs_no_command_and_drops_every_capability():
     words = built()
     assert words[-2:] == ["--", "/"]
     assert words[words.index("--cap-drop") + 1] == "ALL"

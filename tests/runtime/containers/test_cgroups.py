@@ -46,14 +46,14 @@ def test_oom_kills_are_counted_in_both_versions_files():
     assert cgroups.oom_kills("") == 0
 
 
-def test_soft_limits_say_what_they_lack():
+def test_soft_limits_name_their_gaps():
     text = cgroups.soft_text(["/sys/fs/cgroup: Permission denied"])
     assert text.startswith("soft: ")
     assert "/sys/fs/cgroup: Permission denied" in text
 
 
 @pytest.mark.req("EL-08")
-def test_whoever_asked_for_nothing_is_not_limited_and_comes_last():
+def test_a_best_effort_job_has_no_limits_and_the_lowest_weight():
     bare = SIZES | {"cpus": 0, "memory_mib": 0}
     assert table(cgroups.writes_v1("k", **bare)) == [
         ("cpu/cockpit-cluster/k/cpu.shares", "2"),

@@ -52,17 +52,17 @@ async def kept(house):
 
 
 @pytest.mark.req("JT-40")
-async def test_a_kept_container_is_as_the_job_left_it(house, kept):
+async def test_a_held_container_is_as_the_job_left_it(house, kept):
     code, seen = await house.shell(kept.replica, "cat /tmp/here /etc/cockpit-t; pwd; echo $A; hostname; exit 9")
     assert (code, seen.split("\n")) == (9, ["made", "e", "/workspace/algorithm", "b c", "job-0", ""])
 
 
-async def test_one_is_told_what_one_enters(house, kept):
+async def test_opening_a_shell_prints_what_it_opens_in(house, kept):
     facts = (await house.enter(kept.replica, "true")).facts
     assert (facts.kept, facts.remounted, facts.cards_freed) == (True, False, False)
 
 
-async def test_the_environment_is_the_commands(house):
+async def test_a_shell_has_the_environment_of_the_command(house):
     job = house.job("env | sort", env={"WITH": "new\nline and spaces"})
     await house.kept(job)
     entered = await house.enter(job.replica, "env")
@@ -77,7 +77,7 @@ def names(env: str) -> set[str]:
 
 
 @pytest.mark.req("JT-40")
-async def test_without_a_terminal_a_shell_does_what_it_reads_and_says_nothing_of_its_own(house, kept):
+async def test_without_a_terminal_a_shell_runs_its_input_and_prints_nothing_else(house, kept):
     entered = await house.enter(kept.replica)
     stdin, stdout, stderr = entered.pipe_fds
     os.write(stdin, b"cat /tmp/here\nexit 7\n")
@@ -180,7 +180,7 @@ async def test_ctrl_c_interrupts_what_runs_in_front(house, kept):
     os.close(screen.fd)
 
 
-async def test_hanging_up_ends_everything_that_was_started(house, kept):
+async def test_a_hangup_ends_all_processes_started_in_the_shell(house, kept):
     script = "setsid -f sleep 1001; trap '' HUP; sleep 1002 & echo up; wait"
     entered = await house.enter(kept.replica, "bash", "-c", script)
     assert await asyncio.to_thread(os.read, entered.pipe_fds[1], 3) == b"up\n"
@@ -190,14 +190,14 @@ async def test_hanging_up_ends_everything_that_was_started(house, kept):
     assert await house.shell(kept.replica, gone) == (0, "gone\n")
 
 
-async def test_what_a_shell_leaves_running_goes_on(house, kept):
+async def test_background_processes_of_a_shell_continue(house, kept):
     code, pid = await house.shell(kept.replica, "sleep 1003 >/dev/null 2>&1 & echo $!; disown")
     assert code == 0
     assert await house.shell(kept.replica, f"kill {pid.strip()} && echo alive") == (0, "alive\n")
 
 
 @pytest.mark.req("JT-40")
-async def test_a_running_container_can_be_entered_too(house):
+async def test_a_shell_opens_in_a_running_container_too(house):
     job = house.job("echo mine >/tmp/x; trap 'exit 0' TERM; touch /tmp/ready; while :; do sleep 0.01; done")
     await house.executor.start(job)
     await house.started(job.replica)
@@ -221,7 +221,7 @@ async def test_the_end_of_the_command_ends_the_shells_in_it(house):
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
-async def test_entering_gives_nothing_to_who_replaced_the_loader(house, ann):
+async def test_a_replaced_loader_gains_no_rights_when_a_shell_opens(house, ann):
     """The job owns its /etc and /usr folders: what is executed from there must never have more rights than the job."""
     job = house.job("echo /tmp/evil.so >/etc/ld.so.preload; rm -f /etc/hosts; exit 3", user=ann)
     await house.kept(job)
@@ -231,7 +231,7 @@ async def test_entering_gives_nothing_to_who_replaced_the_loader(house, ann):
     assert "CapEff:\t0000000000000000" in seen
 
 
-async def test_where_nothing_is_kept_nothing_is_entered(house):
+async def test_without_a_held_container_no_shell_opens(house):
     with pytest.raises(RequestRefused, match="no container to enter"):
         await house.enter(ReplicaId(JobId(99), 1, 0), "true")
 

@@ -46,7 +46,7 @@ async def stands_still(house, job) -> None:
 
 @pytest.mark.req("SC-08")
 @pytest.mark.parametrize("kernel", [True, False], ids=["freezer", "signals"])
-async def test_it_stands_still_and_goes_on(house, monkeypatch, kernel):
+async def test_a_container_is_frozen_and_thawed(house, monkeypatch, kernel):
     if not kernel:
         monkeypatch.setattr(freezing, "_by_group_v1", lambda *_: "")
         monkeypatch.setattr(freezing, "_by_group_v2", lambda *_: "")
@@ -62,7 +62,7 @@ async def test_it_stands_still_and_goes_on(house, monkeypatch, kernel):
 
 
 @pytest.mark.req("SC-08")
-async def test_a_frozen_one_is_asked_to_end_and_answers(house):
+async def test_a_frozen_container_handles_a_request_to_end(house):
     job = await counting(house)
     await house.executor.freeze(FreezeReplica(job.replica))
     await house.executor.signal(SignalReplica(job.replica, Force.TERM))
@@ -71,7 +71,7 @@ async def test_a_frozen_one_is_asked_to_end_and_answers(house):
 
 
 @pytest.mark.req("SC-08")
-async def test_another_engine_thaws_what_one_froze(house):
+async def test_a_restarted_engine_thaws_a_frozen_container(house):
     job = await counting(house)
     await house.executor.freeze(FreezeReplica(job.replica))
     house.executor.close()

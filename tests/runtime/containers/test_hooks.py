@@ -16,7 +16,7 @@ def hooks(before: str = "", after: str = "") -> Hooks:
     return Hooks(before_start=before, after_end=after)
 
 
-async def test_they_run_around_the_command_as_it_does(house: House) -> None:
+async def test_hooks_run_around_the_command_in_the_same_environment(house: House) -> None:
     before = "echo before: $(id -u) $PWD; echo made > /tmp/made; sleep 60 & exit 0"
     around = hooks(before, 'echo "after: $(id -u) $PWD $COCKPIT_EXIT_CODE $(cat /tmp/made) ${LATE-unset}"')
     effect = house.job("export LATE=1; echo command: $(cat /tmp/made); exit 3", hooks=around)
@@ -27,20 +27,20 @@ async def test_they_run_around_the_command_as_it_does(house: House) -> None:
     assert house.err(effect) == ""
 
 
-async def test_where_the_first_fails_the_command_is_not_run_and_what_there_is_is_tidied_up(house: House) -> None:
+async def test_after_a_failed_first_hook_the_command_does_not_run_and_the_last_hook_does(house: House) -> None:
     effect = house.job("echo command", hooks=hooks("echo no data >&2; exit 7", "echo tidied $COCKPIT_EXIT_CODE"))
     assert await house.run(effect) == ExitStatus(code=7, hook="before_start")
     assert house.out(effect) == "tidied 7\n"
     assert house.err(effect) == "no data\ncockpit: before_start ended with 7; the command is not run\n"
 
 
-async def test_how_the_last_ends_is_no_concern_of_the_job(house: House) -> None:
+async def test_the_exit_code_of_the_last_hook_does_not_change_the_job(house: House) -> None:
     effect = house.job("true", hooks=hooks(after="exit 5"))
     assert (await house.run(effect)).ok
     assert house.err(effect) == "cockpit: after_end ended with 5\n"
 
 
-async def test_the_last_runs_also_when_the_job_is_asked_to_end(house: House) -> None:
+async def test_the_last_hook_runs_also_when_the_job_is_terminated(house: House) -> None:
     effect = house.job("echo runs; sleep 600", hooks=hooks(after="echo after $COCKPIT_EXIT_CODE"))
     await house.executor.start(effect)
     await until(lambda: house.out(effect) == "runs\n")
@@ -49,7 +49,7 @@ async def test_the_last_runs_also_when_the_job_is_asked_to_end(house: House) -> 
     assert house.out(effect) == "runs\nafter 143\n"
 
 
-async def test_once_its_time_is_over_nothing_more_is_run(house: House) -> None:
+async def test_no_hook_runs_after_the_job_was_killed(house: House) -> None:
     effect = house.job("trap '' TERM; echo runs; sleep 600 & wait", hooks=hooks(after="echo after"))
     await house.executor.start(effect)
     await until(lambda: house.out(effect) == "runs\n")
@@ -59,7 +59,7 @@ async def test_once_its_time_is_over_nothing_more_is_run(house: House) -> None:
     assert house.out(effect) == "runs\n"
 
 
-async def test_who_is_asked_to_end_before_the_command_never_runs_it(house: House) -> None:
+async def test_a_job_terminated_before_its_command_never_runs_it(house: House) -> None:
     effect = house.job("echo command", hooks=hooks("trap 'exit 0' TERM; echo before; sleep 600 & wait"))
     await house.executor.start(effect)
     await until(lambda: house.out(effect) == "before\n")
@@ -68,14 +68,14 @@ async def test_who_is_asked_to_end_before_the_command_never_runs_it(house: House
     assert house.out(effect) == "before\n"
 
 
-async def test_the_last_has_as_long_as_the_grace_period_and_is_killed_then(house: House) -> None:
+async def test_the_last_hook_is_killed_after_the_grace_period(house: House) -> None:
     effect = house.job("true", hooks=hooks(after="echo after; sleep 600"), grace_seconds=1)
     assert (await house.run(effect)).ok
     assert house.out(effect) == "after\n"
     assert house.err(effect) == "cockpit: after_end was ended by SIGKILL\n"
 
 
-async def test_a_command_that_is_missing_is_told_as_ever(house: House) -> None:
+async def test_a_missing_command_is_reported_as_without_hooks(house: House) -> None:
     effect = house.job("true", hooks=hooks("echo before"))
     missing = type(effect)(
         effect.replica,
@@ -87,7 +87,7 @@ async def test_a_command_that_is_missing_is_told_as_ever(house: House) -> None:
     assert house.out(missing) == "before\n"
 
 
-async def test_an_engine_that_comes_back_meanwhile_hears_of_the_end_once(house: House) -> None:
+async def test_an_engine_restarted_during_a_hook_receives_the_end_once(house: House) -> None:
     gate = house.folder / "out-own"
     effect = house.job(
         "exit 4", hooks=hooks(after="echo after; while [ ! -e /workspace/outputs/gate ]; do sleep 0.02; done")

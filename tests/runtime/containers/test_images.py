@@ -27,7 +27,7 @@ def job(house: House, image: str, script: str, **spec):
     return replace(made, spec=replace(made.spec, command=made.spec.command.replace("bash", "sh", 1)))
 
 
-async def test_a_job_sees_its_image_and_nothing_of_the_machines_system(house, root):
+async def test_a_job_sees_its_image_and_no_files_of_the_machines_system(house, root):
     made = job(house, f"dir:{root}", "cat /etc/release; ls /; readlink /bin/sh; cat /entry.sh; ls -d /usr/bin")
     await house.run(made)
     listed = house.out(made).splitlines()
@@ -38,7 +38,7 @@ async def test_a_job_sees_its_image_and_nothing_of_the_machines_system(house, ro
     assert "/usr/bin: No such file" in house.err(made)
 
 
-async def test_what_a_job_changes_in_its_image_stays_its_own(house, root):
+async def test_changes_that_a_job_makes_in_its_image_are_private_to_it(house, root):
     made = job(
         house, f"dir:{root}", "echo x >/opt/new; echo y >/bin/added; ls /opt /bin/added; id -u >/workspace/outputs/uid"
     )
@@ -50,7 +50,7 @@ async def test_what_a_job_changes_in_its_image_stays_its_own(house, root):
 
 
 @pytest.mark.req("JT-40")
-async def test_a_failed_one_is_entered_with_its_own_shell(house, root):
+async def test_a_shell_of_the_image_opens_in_its_held_container(house, root):
     made = job(house, f"dir:{root}", "echo left >/opt/note; exit 3")
     await house.kept(made)
     entered = await house.enter(made.replica, "sh", "-c", "cat /opt/note /etc/release; ls /usr; exit 7")
@@ -58,7 +58,7 @@ async def test_a_failed_one_is_entered_with_its_own_shell(house, root):
     assert (code, seen) == (7, "left\na root of its own\nlib\n")
 
 
-async def test_it_knows_its_host_and_its_user(house, root, ann):
+async def test_a_job_in_an_image_has_its_host_name_and_user(house, root, ann):
     made = job(house, f"dir:{root}", "cat /etc/hostname; cat /etc/hosts; id -un; cat /etc/resolv.conf", user=ann)
     await house.run(made)
     out = house.out(made)
@@ -76,7 +76,7 @@ async def test_it_knows_its_host_and_its_user(house, root, ann):
         (lambda path: path.write_text(""), "not a directory"),
     ],
 )
-async def test_what_is_no_root_file_system_is_refused_with_its_path(house, tmp_path, make, sentence):
+async def test_a_folder_that_is_no_root_file_system_is_refused_with_its_path(house, tmp_path, make, sentence):
     make(tmp_path / "x")
     made = job(house, f"dir:{tmp_path}/x", "true")
     status = await house.run(made)
@@ -86,7 +86,7 @@ async def test_what_is_no_root_file_system_is_refused_with_its_path(house, tmp_p
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
 @pytest.mark.req("TR-14")
-async def test_nobody_uses_a_root_that_they_may_not_read(house, root, ann):
+async def test_a_user_cannot_use_an_unreadable_root_file_system(house, root, ann):
     root.chmod(0o700)
     made = job(house, f"dir:{root}", "true", user=ann)
     assert f"image: {root}: permission denied for user {ann}" in (await house.run(made)).lost
@@ -94,7 +94,7 @@ async def test_nobody_uses_a_root_that_they_may_not_read(house, root, ann):
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
 @pytest.mark.req("TR-14")
-async def test_an_image_whose_links_lead_to_the_machine_shows_and_changes_nothing_of_it(house, root, ann):
+async def test_an_image_with_links_to_the_machine_shows_and_changes_no_file_of_it(house, root, ann):
     tmp_path = house.folder / "hidden"
     tmp_path.mkdir()
     secret = tmp_path / "secret"
@@ -126,7 +126,7 @@ async def test_an_image_without_etc_and_with_hostile_names(house, root):
     assert "Read-only" in house.err(made)
 
 
-async def test_mounts_lie_over_whatever_the_image_has_there(house, root, tmp_path):
+async def test_mounts_cover_existing_files_of_the_image(house, root, tmp_path):
     (tmp_path / "note").write_text("mine")
     tmp_path.chmod(0o755)
     (root / "workspace" / "volume" / "v").mkdir(parents=True)

@@ -15,7 +15,7 @@ from tests.runtime.containers.conftest import IS_ROOT
 pytestmark = pytest.mark.real
 
 
-async def test_only_system_folders_of_the_machine_are_there(house):
+async def test_only_system_folders_of_the_machine_are_visible(house):
     job = house.job("ls -A / /run /tmp /var/tmp /mnt /srv /var/lib; test -e /work && echo leaked")
     await house.run(job)
     listed = house.out(job)
@@ -28,7 +28,7 @@ async def test_only_system_folders_of_the_machine_are_there(house):
     assert [name for part in listed.split("\n\n")[1:] for name in part.splitlines()[1:]] == ["cockpit-python"]
 
 
-async def test_the_home_is_there_to_read(house):
+async def test_the_home_is_mounted_read_only(house):
     job = house.job("test -d ~ && ls -A ~ | wc -l; touch ~/cockpit-t")
     await house.run(job)
     assert house.out(job) == f"{len(os.listdir(job.submitter.home))}\n"
@@ -40,14 +40,14 @@ async def test_the_home_is_there_to_read(house):
 @pytest.mark.parametrize(
     ("access", "sees", "writes"), [(HomeAccess.NONE, 1, 1), (HomeAccess.RO, 0, 1), (HomeAccess.RW, 0, 0)]
 )
-async def test_the_home_is_shown_as_asked(house, ann, access, sees, writes):
+async def test_the_home_is_mounted_as_configured(house, ann, access, sees, writes):
     job = house.job(f"test -e /home/{ann}/.profile; echo $?; touch /home/{ann}/note; echo $?", user=ann, home=access)
     await house.run(job)
     assert house.out(job).split() == [str(sees), str(writes)]
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
-async def test_other_homes_are_not_there(house, ann):
+async def test_other_homes_are_not_visible(house, ann):
     own = house.job("ls /home; ls -A /root | wc -l", user=ann)
     await house.run(own)
     assert house.out(own).split() == [ann, "0"]
@@ -56,7 +56,7 @@ async def test_other_homes_are_not_there(house, ann):
     assert house.out(roots) == ""
 
 
-async def test_the_engines_state_shows_through_nothing(house):
+async def test_the_engines_state_is_not_visible_in_any_mount(house):
     """The whole house, state folder and all, given as the algorithm."""
     job = house.job("ls -A state; ls; touch state/x", algorithm=Algorithm(path=str(house.folder)))
     await house.run(job)
@@ -64,7 +64,7 @@ async def test_the_engines_state_shows_through_nothing(house):
     assert "Read-only file system" in house.err(job)
 
 
-async def test_processes_of_the_machine_are_not_there(house):
+async def test_processes_of_the_machine_are_not_visible(house):
     job = house.job(
         "cat /proc/[0-9]*/comm; hostname; readlink /proc/1/root /proc/1/cwd /proc/1/fd/100 || cat /proc/1/environ"
     )
@@ -83,7 +83,7 @@ async def test_not_even_root_changes_the_kernel(house):
     assert Path("/proc/sys/kernel/core_pattern").read_text() == before
 
 
-async def test_nothing_is_mounted_on_the_machine_while_it_runs(house):
+async def test_a_running_container_adds_no_mount_to_the_machine(house):
     before = mounts()
     job = house.job("read x </workspace/outputs/go")
     (house.folder / "out-own").mkdir(mode=0o777)
@@ -96,7 +96,7 @@ async def test_nothing_is_mounted_on_the_machine_while_it_runs(house):
 
 
 @pytest.mark.req("JT-47", "JT-40")
-async def test_a_container_sees_its_cards_and_loses_them_when_kept(house):
+async def test_a_container_sees_its_cards_and_loses_them_when_held(house):
     look = "ls /dev/fuse; echo cards=$CUDA_VISIBLE_DEVICES"
     house.cards = (Card(index=0, model="T", vendor=CardVendor.NVIDIA, uuid="GPU-7", devices=("/dev/fuse",)),)
     job = house.job(f"{look}; exit 3")
@@ -110,7 +110,7 @@ async def test_a_container_sees_its_cards_and_loses_them_when_kept(house):
 
 
 @pytest.mark.req("JT-40")
-async def test_cards_are_kept_where_the_job_asks_for_it(house):
+async def test_cards_are_retained_where_the_job_requests_it(house):
     house.cards = (Card(index=0, model="T", vendor=CardVendor.NVIDIA, uuid="GPU-7", devices=("/dev/fuse",)),)
     job = house.job("exit 3")
     await house.kept(job, HoldCards.KEEP)

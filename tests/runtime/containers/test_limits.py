@@ -27,7 +27,7 @@ def grouped(house):
     return house
 
 
-async def test_the_kind_of_limits_is_told_at_the_start(grouped):
+async def test_the_kind_of_limits_is_reported_at_the_start(grouped):
     job = grouped.job("true")
     await grouped.run(job)
     assert await grouped.started(job.replica) == "cgroup v1"

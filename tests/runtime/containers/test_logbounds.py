@@ -57,7 +57,7 @@ async def everything(path: Path, limit: int = MIB, offset: int = 0) -> tuple[byt
 
 @pytest.mark.req("UI-14")
 @pytest.mark.parametrize("limit", [7, 4096, MIB])
-async def test_head_and_tail_are_kept_and_a_line_says_what_is_not(log: Path, limit: int) -> None:
+async def test_the_head_and_the_tail_of_a_log_are_kept_and_a_line_names_the_omitted_part(log: Path, limit: int) -> None:
     assert taken(log) <= LIMIT + 2 * GRAIN
     assert log.stat().st_size == len(WHOLE)
     if limit < 100:
@@ -83,7 +83,7 @@ async def short_pieces(log: Path, limit: int) -> None:
 
 
 @pytest.mark.parametrize("lines", [0, 1, 3, 20_000, 30_000, 60_000])
-async def test_the_last_lines_are_those_of_what_is_kept(log: Path, lines: int) -> None:
+async def test_the_last_lines_of_a_bounded_log_are_those_kept(log: Path, lines: int) -> None:
     requests: list[LogRequest] = []
 
     async def logs(request: LogRequest) -> LogChunk:
@@ -98,14 +98,14 @@ async def test_the_last_lines_are_those_of_what_is_kept(log: Path, lines: int) -
     assert len(requests) < 60, "what is left out is not read through"
 
 
-async def test_a_reader_who_is_slower_than_the_log_goes_on_behind_what_is_left_out(log: Path) -> None:
+async def test_a_slow_reader_continues_after_the_omitted_part(log: Path) -> None:
     chunk = await read_log(log, LogRequest(job=1, offset=LIMIT, wait=True), lambda: False)
     assert chunk.data.startswith("\n… ".encode())
     assert chunk.offset - chunk.left_out == LIMIT // 2
     assert WHOLE.endswith(chunk.data.split(b"\n", 2)[2][-1000:]) or chunk.data.count(b"\n") > 1000
 
 
-async def test_other_readers_skip_what_is_left_out(log: Path) -> None:
+async def test_other_readers_skip_the_omitted_part(log: Path) -> None:
     assert log_tail(log, 2).encode() + b"\n" == b"".join(LINES[-2:])
     with log.open("ab") as file:
         file.write(b"iteration time (ms): hardware 100.0, end-to-end 900.0\n")
@@ -115,23 +115,21 @@ async def test_other_readers_skip_what_is_left_out(log: Path) -> None:
     assert read._at == log.stat().st_size
 
 
-def test_a_short_log_is_left_alone(tmp_path: Path) -> None:
+def test_a_short_log_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(WHOLE[:LIMIT])
     LogBounds([str(path)], LIMIT).look()
     assert (path.read_bytes(), left_out(path)) == (WHOLE[:LIMIT], 0)
 
 
-def test_a_log_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
+def test_a_log_that_is_a_link_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(WHOLE)
     (tmp_path / "log").symlink_to(tmp_path / "other")
     LogBounds([str(tmp_path / "log")], LIMIT).look()
     assert (tmp_path / "other").read_bytes() == WHOLE
 
 
-async def test_a_disk_that_cannot_forget_the_middle_of_a_file_keeps_the_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_disk_that_cannot_punch_holes_keeps_the_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EOPNOTSUPP, "punch a hole: not supported")
 
@@ -157,7 +155,7 @@ async def test_holes_that_a_job_makes_itself_cost_a_reader_little(tmp_path: Path
     assert b"left out" in chunk.data
 
 
-def test_one_looks_the_more_often_the_faster_it_grows(tmp_path: Path) -> None:
+def test_a_fast_growing_log_is_checked_more_often(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"")
     bounds = LogBounds([str(path)], 2 * len(WHOLE))
@@ -169,7 +167,7 @@ def test_one_looks_the_more_often_the_faster_it_grows(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.req("TR-03")
 @pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
-def test_on_a_full_disk_logs_stop_growing_and_go_on_when_there_is_room(tmp_path: Path) -> None:
+def test_on_a_full_disk_logs_stop_growing_and_continue_when_space_is_free(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "small", str(disk)], check=True)

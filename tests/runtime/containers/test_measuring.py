@@ -54,7 +54,7 @@ def process(proc: Path, pid: int, *children: int, own: int, waited: int, mib: in
 
 
 @pytest.mark.req("JT-48")
-def test_without_a_group_the_times_of_the_living_and_of_whom_they_waited_for_are_the_times_of_all(
+def test_without_a_cgroup_cpu_time_sums_live_processes_and_their_waited_for_children(
     tmp_path: Path,
 ) -> None:
     process(tmp_path, 7, 8, own=1000, waited=40, mib=500)  # the holder: what it did itself is not the job's
@@ -67,7 +67,7 @@ def test_without_a_group_the_times_of_the_living_and_of_whom_they_waited_for_are
 
 
 @pytest.mark.req("JT-48")
-def test_what_the_holder_wrote_down_counts_where_no_group_has_counted(tmp_path: Path) -> None:
+def test_the_figures_of_the_holder_count_where_no_cgroup_has_counted(tmp_path: Path) -> None:
     attempt = Attempt(str(tmp_path))
     attempt.write_exit({"code": 0, "cpu_ms": 77, "peak_memory_mib": 5})
     assert last_reading(attempt) == Reading(77, None, 5)

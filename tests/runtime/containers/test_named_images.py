@@ -25,7 +25,7 @@ async def image(house, trainer):
     assert containers() == []
 
 
-async def test_its_programs_and_variables_are_there_and_it_runs_as_the_submitter(house, image, ann):
+async def test_a_named_image_has_its_programs_and_variables_and_runs_as_the_submitter(house, image, ann):
     made = job(house, image, "train", user=ann)
     assert (await house.run(made)).ok, house.err(made)
     assert house.out(made) == f"trained with plum as {made.submitter.uid}\n"
@@ -36,7 +36,7 @@ async def test_its_programs_and_variables_are_there_and_it_runs_as_the_submitter
 
 
 @pytest.mark.req("JT-40")
-async def test_a_failed_one_is_kept_and_entered_also_when_the_image_is_gone(house, image):
+async def test_a_shell_opens_in_the_held_container_of_a_removed_image(house, image):
     own = f"{image}-own"
     podman("tag", image, own)
     made = job(house, own, "sh -c 'echo left >/opt/note; exit 3'")
@@ -48,7 +48,7 @@ async def test_a_failed_one_is_kept_and_entered_also_when_the_image_is_gone(hous
     await house.executor.remove(RemoveContainer(made.replica))
 
 
-async def test_it_stands_still_and_ends_as_any_other(house, image):
+async def test_a_named_image_container_is_suspended_and_ends_as_any_other(house, image):
     made = job(house, image, "sh -c 'echo begun; sleep 100'")
     await house.executor.start(made)
     await house.started(made.replica)
@@ -56,7 +56,7 @@ async def test_it_stands_still_and_ends_as_any_other(house, image):
     assert (await house.ended(made.replica)).signal == 15
 
 
-async def test_it_is_taken_over_once(house, image):
+async def test_a_named_image_is_imported_once(house, image):
     first, second = job(house, image, "true"), job(house, image.replace(":1", ":1"), "true")
     for start in (first, second):
         await house.executor.stage(StageReplica(start))
@@ -66,7 +66,7 @@ async def test_it_is_taken_over_once(house, image):
 
 
 @pytest.mark.usefixtures("trainer")
-async def test_an_image_that_is_not_there_is_refused_with_what_to_do(house):
+async def test_a_missing_image_is_refused_with_advice(house):
     status = await house.run(job(house, "localhost/cockpit-none:7", "true"))
     assert status.lost == (
         "image: podman has no image localhost/cockpit-none:7 on this node; "
@@ -74,7 +74,7 @@ async def test_an_image_that_is_not_there_is_refused_with_what_to_do(house):
     )
 
 
-async def test_a_node_with_neither_program_says_so(house, tmp_path, monkeypatch):
+async def test_a_node_with_neither_image_program_reports_it(house, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     status = await house.run(job(house, "torch:2", "true"))
     assert status.lost == (

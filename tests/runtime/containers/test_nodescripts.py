@@ -27,7 +27,7 @@ def says(house: House, words: str, then: str = "true") -> str:
     return f"#!/bin/bash\necho {words} >> {house.folder}/told\n{then}\n"
 
 
-async def test_all_run_in_order_around_the_job_and_know_whose_it_is(house: House) -> None:
+async def test_node_scripts_run_in_order_around_the_job_with_its_variables(house: House) -> None:
     house.rules = Cluster(
         prolog_scripts=(says(house, "first:$SLURM_JOB_ID:$SLURM_SCRIPT_CONTEXT"), says(house, "second")),
         epilog_scripts=(says(house, "last:${SLURM_JOB_ID}:$SLURM_SCRIPT_CONTEXT:${HOME-none}"),),
@@ -46,7 +46,7 @@ async def test_all_run_in_order_around_the_job_and_know_whose_it_is(house: House
     assert house.seen.failed == []
 
 
-async def test_where_a_prolog_fails_nothing_runs_and_the_epilog_tidies_up(house: House) -> None:
+async def test_after_a_failed_prolog_the_command_does_not_run_and_the_epilog_does(house: House) -> None:
     house.rules = Cluster(
         prolog_scripts=(says(house, "one"), says(house, "two", "echo no mount >&2; exit 3"), says(house, "three")),
         epilog_scripts=(says(house, "tidied"),),
@@ -60,7 +60,7 @@ async def test_where_a_prolog_fails_nothing_runs_and_the_epilog_tidies_up(house:
     assert house.seen.ended == []
 
 
-async def test_a_failing_epilog_is_told_of_the_node_and_the_next_one_runs(house: House) -> None:
+async def test_a_failed_epilog_is_reported_for_the_node_and_the_next_one_runs(house: House) -> None:
     house.rules = Cluster(epilog_scripts=(says(house, "one", "exit 1"), says(house, "two")))
     status = await house.run(house.job("exit 5"))
     assert status.code == 5
@@ -69,7 +69,7 @@ async def test_a_failing_epilog_is_told_of_the_node_and_the_next_one_runs(house:
 
 
 @pytest.mark.parametrize("force", [Force.TERM, Force.KILL])
-async def test_the_epilog_runs_after_a_cancel_before_the_end_is_told(house: House, force: Force) -> None:
+async def test_the_epilog_runs_after_a_cancel_before_the_end_is_reported(house: House, force: Force) -> None:
     house.rules = Cluster(epilog_scripts=(says(house, "tidied"),))
     effect = house.job("exec sleep 600")
     await house.executor.start(effect)
@@ -79,7 +79,7 @@ async def test_the_epilog_runs_after_a_cancel_before_the_end_is_told(house: Hous
     assert lines(house) == ["tidied"]
 
 
-async def test_what_a_script_leaves_running_ends_with_it(house: House) -> None:
+async def test_background_processes_of_a_node_script_end_with_it(house: House) -> None:
     house.rules = Cluster(prolog_scripts=(f"sleep 600 &\necho $! > {house.folder}/pid\n",))
     effect = house.job("true")
     await house.executor.start(effect)
@@ -104,7 +104,7 @@ async def test_a_script_that_hangs_is_killed_and_has_failed(house: House) -> Non
     assert house.seen.failed == ["prolog 1 needed too long and was killed on n1"]
 
 
-async def test_a_new_engine_runs_the_epilog_of_a_job_that_ended_meanwhile_and_no_prolog_twice(house: House) -> None:
+async def test_a_restarted_engine_runs_pending_epilogs_and_no_prolog_twice(house: House) -> None:
     house.rules = Cluster(prolog_scripts=(says(house, "before"),), epilog_scripts=(says(house, "after"),))
     effect = house.job(f"while ! test -e {'/workspace/outputs'}/go; do sleep 0.02; done")
     await house.executor.start(effect)
@@ -118,7 +118,7 @@ async def test_a_new_engine_runs_the_epilog_of_a_job_that_ended_meanwhile_and_no
     assert lines(house) == ["before", "after"]
 
 
-async def test_what_is_removed_while_it_runs_is_tidied_up_after_its_end(house: House) -> None:
+async def test_a_container_removed_while_running_gets_its_epilog_after_its_end(house: House) -> None:
     """Another replica's prolog has failed."""
     house.rules = Cluster(epilog_scripts=(says(house, "$(grep -lsa 'sleep.5432[1]' /proc/[0-9]*/cmdline | wc -l)"),))
     effect = house.job("exec sleep 54321")
@@ -137,7 +137,7 @@ async def test_a_new_engine_does_not_wait_for_a_prolog(house: House) -> None:
     assert (await house.ended(effect.replica)).ok
 
 
-async def test_a_gang_is_tidied_up_once_its_last_replica_has_ended(house: House) -> None:
+async def test_the_epilog_of_a_gang_runs_after_its_last_replica_has_ended(house: House) -> None:
     house.rules = Cluster(epilog_scripts=(says(house, "$SLURMD_NODENAME"),))
     house.facts_for = lambda effect: ScriptFacts(  # type: ignore[method-assign]  # of a gang of two
         f"n{effect.replica.rank}", 2, {"PATH": "/usr/bin:/bin", "SLURMD_NODENAME": f"n{effect.replica.rank}"}
@@ -157,7 +157,7 @@ async def test_a_gang_is_tidied_up_once_its_last_replica_has_ended(house: House)
     assert lines(house) == ["n0", "n1"]
 
 
-async def test_what_a_script_prints_is_bounded(house: House) -> None:
+async def test_the_output_of_a_node_script_is_bounded(house: House) -> None:
     house.rules = Cluster(prolog_scripts=("seq 1 5000000; exit 1",))
     effect = house.job("true")
     await house.executor.start(effect)

@@ -20,7 +20,7 @@ LEAST = 50
 
 @pytest.mark.real
 @pytest.mark.skipif(not IS_ROOT, reason="an ordinary user is running the tests already")
-def test_everything_holds_for_an_ordinary_users_engine(ann):
+def test_the_container_tests_pass_for_an_ordinary_users_engine(ann):
     copy = Path(mkdtemp(prefix="cockpit-checkout-", dir="/tmp"))
     copy.chmod(0o755)
     try:

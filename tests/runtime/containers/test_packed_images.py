@@ -44,7 +44,7 @@ def unpacked(house: House) -> list[Path]:
     return [path.parent for path in house.state.glob("cockpit-*/*/content")]
 
 
-async def test_it_is_unpacked_once_for_all_jobs_and_by_its_content(house, file):
+async def test_a_packed_image_is_unpacked_once_per_content_for_all_jobs(house, file):
     first = job(house, file, "cat /etc/release /opt/linked; id -u")
     again = job(house, file.rename(file.with_name("other.tgz")), "echo x >/opt/mine; ls /opt")
     await asyncio.gather(house.run(again), house.run(again))
@@ -58,7 +58,7 @@ async def test_it_is_unpacked_once_for_all_jobs_and_by_its_content(house, file):
 
 
 @pytest.mark.req("JT-40")
-async def test_a_failed_one_is_entered_also_after_its_engine_and_its_image_stays_as_long(house, file):
+async def test_a_shell_opens_in_a_held_packed_image_after_a_restart_and_the_image_is_kept_until_then(house, file):
     made = job(house, file, "echo left >/opt/note; exit 3")
     await house.kept(made)
     file.unlink()
@@ -74,14 +74,14 @@ async def test_a_failed_one_is_entered_also_after_its_engine_and_its_image_stays
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
 @pytest.mark.req("TR-14")
-async def test_nobody_has_one_unpacked_that_they_may_not_read(house, file, ann):
+async def test_an_archive_that_a_user_may_not_read_is_not_unpacked_for_that_user(house, file, ann):
     await house.run(job(house, file, "true"))
     file.chmod(0o600)
     status = await house.run(job(house, file, "true", user=ann))
     assert status.lost == f"image: {file}: permission denied for user {ann}"
 
 
-async def test_files_for_its_root_alone_stay_so_and_nothing_sets_a_user(house, file, ann):
+async def test_files_of_an_image_that_are_private_to_root_stay_private(house, file, ann):
     made = job(house, file, "ls -l /etc/secret; cat /etc/secret", user=ann)
     await house.run(made)
     assert house.out(made).startswith("-rw-r-----")
@@ -96,7 +96,7 @@ async def test_files_for_its_root_alone_stay_so_and_nothing_sets_a_user(house, f
         (None, "no such file or directory"),
     ],
 )
-async def test_what_is_no_archive_is_refused(house, content, sentence):
+async def test_a_file_that_is_no_archive_is_refused(house, content, sentence):
     file = house.folder / "x.tar"
     if content is not None:
         file.write_bytes(content)
@@ -143,7 +143,7 @@ SAID = {
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_a_hostile_archive_writes_nothing_outside_and_leaves_nothing(house, name):
+async def test_a_hostile_archive_writes_no_file_outside_and_leaves_none(house, name):
     file = house.folder / "x.tar"
     with tarfile.open(file, "w") as archive:
         for info, content in HOSTILE[name]:

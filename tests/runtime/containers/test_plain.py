@@ -41,13 +41,13 @@ def attempt(tmp_path: Path) -> Attempt:
         ("./workspace", "./workspace"),
     ],
 )
-def test_what_stands_for_workspace_in_words_and_variables(attempt: Attempt, said: str, meant: str) -> None:
+def test_workspace_paths_in_arguments_and_variables_are_replaced(attempt: Attempt, said: str, meant: str) -> None:
     outfit = plain.outfit(attempt, {**PLAN, "argv": [said], "env": {"X": said}, "hooks": {"after_end": said}})
     expected = meant.format(w=attempt.file("workspace"))
     assert (outfit["argv"], outfit["env"]["X"], outfit["hooks"]["after_end"]) == ([expected], expected, expected)
 
 
-def test_its_own_folders_and_the_links_to_those_of_the_job(attempt: Attempt, tmp_path: Path) -> None:
+def test_a_plain_process_has_its_own_folders_and_links_to_those_of_the_job(attempt: Attempt, tmp_path: Path) -> None:
     output, volume = tmp_path / "out", tmp_path / "data"
     volume.mkdir()
     mounts = [
@@ -71,7 +71,7 @@ def test_a_missing_folder_and_the_engines_own_are_refused(attempt: Attempt, tmp_
             plain.lay_out(attempt, plan)
 
 
-def test_a_state_folder_that_no_command_could_name_is_refused(tmp_path: Path) -> None:
+def test_a_state_folder_with_an_unusable_path_is_refused(tmp_path: Path) -> None:
     attempt = Attempt(str(tmp_path / "my jobs/containers/7.1.0"))
     with pytest.raises(SourceError, match="choose a state_folder"):
         plain.lay_out(attempt, PLAN)
@@ -81,7 +81,7 @@ def test_a_state_folder_that_no_command_could_name_is_refused(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("error", "refused"), [(leaving.Refused("unshare: No space left"), True), (OSError(28, "No space left"), False)]
 )
-def test_only_what_the_machine_refuses_makes_a_job_plain(
+def test_a_job_is_a_plain_process_only_where_the_machine_refuses_containers(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch, error: Exception, refused: bool, may_be_plain: bool
 ) -> None:
     """A full disk is no reason: its error is the same as that of a limit on namespaces."""

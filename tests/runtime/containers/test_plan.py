@@ -65,18 +65,18 @@ def test_engines_of_one_machine_do_not_share_groups():
     assert plan.cgroup_name(Path("/a"), REPLICA).endswith(".7.2.1")
 
 
-def test_logs_lie_outside_of_the_container():
+def test_logs_are_outside_of_the_container():
     assert planned().stderr == "/state/logs/7/2.1.stderr"
 
 
-def test_what_needs_a_container_is_never_a_plain_process():
+def test_a_job_that_needs_a_container_is_never_a_plain_process():
     assert planned(may_be_plain=True).may_be_plain
     assert not planned(may_be_plain=True, image="dir:/roots/a").may_be_plain
     assert not planned(may_be_plain=True, staging=True).may_be_plain
 
 
 @pytest.mark.req("JT-30")
-def test_a_root_is_what_the_image_says_or_the_catalogue_found():
+def test_the_root_is_of_the_image_or_the_resolved_catalogue_entry():
     assert planned().image is None
     assert planned(image="dir:/roots/a").image == plan.Mount("image", "/roots/a", "/", writable=False)
     assert planned(image="torch", image_found="tar:/x.tar").image.source == "/x.tar"

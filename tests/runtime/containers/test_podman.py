@@ -49,7 +49,7 @@ async def said(house: House, start: StartReplica, script: str) -> str:
     return text
 
 
-async def test_it_runs_as_the_submitter_with_what_the_image_brings(house, image, ann):
+async def test_a_podman_container_runs_as_the_submitter_with_the_image_environment(house, image, ann):
     made = job(house, image, "train", user=ann)
     assert (await house.run(made)).ok, house.err(made)
     assert house.out(made) == f"trained with plum as {made.submitter.uid}\n"
@@ -66,7 +66,7 @@ async def test_it_runs_as_the_submitter_with_what_the_image_brings(house, image,
 
 
 @pytest.mark.req("LA-70")
-async def test_it_runs_the_images_own_command_where_the_job_leaves_it_to_that(house, image, trainer):
+async def test_a_job_without_a_command_runs_the_images_command(house, image, trainer):
     packed(make_root(house.folder / "root"), house.folder / "root.tar")
     for own, change, out in (
         ("said", ['ENTRYPOINT ["echo", "entry"]', 'CMD ["default"]', "WORKDIR /opt"], ["entry default", "entry a b"]),
@@ -83,7 +83,7 @@ async def test_it_runs_the_images_own_command_where_the_job_leaves_it_to_that(ho
                 assert (status.ok, house.out(made)) == (True, f"{expected}\n"), house.err(made)
 
 
-async def test_while_it_runs_podman_shows_it_and_it_is_entered_asked_to_end_and_killed(house, image):
+async def test_a_running_podman_container_is_listed_opens_a_shell_and_is_terminated_and_killed(house, image):
     deaf = """sh -c 'trap "echo heard" TERM; echo begun >/tmp/note; echo begun; while :; do sleep 0.1; done'"""
     made = job(house, image, deaf, env={"FLAVOUR": "own"})
     await house.executor.start(made)
@@ -100,7 +100,7 @@ async def test_while_it_runs_podman_shows_it_and_it_is_entered_asked_to_end_and_
 
 
 @pytest.mark.req("JT-30", "JT-24")
-async def test_it_has_its_folders_where_they_belong_and_its_scripts_run_around_the_command(house, image, ann):
+async def test_a_podman_container_has_its_mounts_and_runs_its_hooks(house, image, ann):
     for name in ("data", "vol, with: signs"):
         (house.folder / name).mkdir(mode=0o777)
         (house.folder / name).chmod(0o777)
@@ -119,7 +119,7 @@ async def test_it_has_its_folders_where_they_belong_and_its_scripts_run_around_t
 
 
 @pytest.mark.skipif(not CGROUPS, reason="cgroups are not writable here")
-async def test_its_limits_hold_and_its_use_is_counted(house, image):
+async def test_limits_of_a_podman_container_apply_and_its_usage_is_counted(house, image):
     made = job(house, image, "sh -c 'head -c 300m /dev/zero | tail >/dev/null; exit $?'", memory_mib=64)
     status = await house.run(made)
     assert (status.oom, status.code) == (True, 137)
@@ -127,7 +127,7 @@ async def test_its_limits_hold_and_its_use_is_counted(house, image):
 
 
 @pytest.mark.req("JT-40", "JT-47")
-async def test_a_failed_one_is_committed_and_run_without_its_cards(house, image):
+async def test_a_failed_podman_container_is_committed_and_run_without_its_cards(house, image):
     house.cards = CARDS
     made = job(house, image, f"sh -c '{LOOK}; echo left >/opt/note; echo too >/tmp/note; sleep 99 & exit 3'")
     assert (await house.kept(made)).code == 3
@@ -147,7 +147,7 @@ async def test_a_failed_one_is_committed_and_run_without_its_cards(house, image)
 
 
 @pytest.mark.req("JT-40", "TR-01")
-async def test_a_kept_one_outlives_engine_and_holder(house, image):
+async def test_a_held_podman_container_survives_engine_and_holder(house, image):
     house.cards = CARDS
     made = job(house, image, "sh -c 'echo left >/opt/note; exit 3'")
     await house.kept(made, HoldCards.KEEP)
@@ -162,7 +162,7 @@ async def test_a_kept_one_outlives_engine_and_holder(house, image):
 
 
 @pytest.mark.req("TR-01")
-async def test_a_running_one_is_found_again_and_one_that_nobody_names_is_removed(house, image):
+async def test_a_restarted_engine_finds_running_podman_containers_and_removes_unknown_ones(house, image):
     gate = house.folder / "out-own" / "go"
     wait = "sh -c 'while [ ! -e /workspace/outputs/go ]; do sleep 0.1; done; exit 4'"
     named, forgotten = job(house, image, wait), job(house, image, "sleep 100")
@@ -176,7 +176,7 @@ async def test_a_running_one_is_found_again_and_one_that_nobody_names_is_removed
     assert (await house.ended(named.replica)).code == 4
 
 
-async def test_a_holder_that_is_killed_ends_all_of_it(house, image):
+async def test_a_killed_holder_ends_its_podman_container(house, image):
     made = job(house, image, "sleep 100")
     await house.executor.start(made)
     await house.started(made.replica)
@@ -187,7 +187,7 @@ async def test_a_holder_that_is_killed_ends_all_of_it(house, image):
 
 
 @pytest.mark.req("LA-10")
-async def test_several_replicas_have_a_network_of_their_own(house, image):
+async def test_several_podman_replicas_have_their_own_network(house, image):
     first = job(house, image, "sh -c 'echo hello from $(hostname) | nc -l -p 2300'", nodes=2)
     hear = "sh -c 'until nc job-0 2300; do sleep 0.1; done; hostname -i'"
     second = replace(
@@ -204,7 +204,7 @@ async def test_several_replicas_have_a_network_of_their_own(house, image):
     assert house.out(second).split() == ["hello", "from", "job-0", "198.18.0.3"]
 
 
-async def test_an_image_without_a_shell_says_so(house, image):
+async def test_an_image_without_a_shell_reports_it(house, image):
     podman("build", "--quiet", "--network=none", "--tag", f"{image}-bare", _containerfile(house))
     status = await house.run(job(house, f"{image}-bare", "train"))
     assert "/bin/sh" in status.lost

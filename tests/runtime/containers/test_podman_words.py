@@ -21,7 +21,7 @@ def told(layout: Layout, option: str, **changed) -> list[str]:
 
 
 @pytest.mark.req("JT-30")
-def test_no_sign_in_a_path_is_taken_for_another_mount():
+def test_no_character_of_a_path_adds_another_mount():
     layout = Layout([("/s/1", '/a,ro=false,b "c":d', False), ("/s/2", "/w", True)], masked=["/w/state"])
     assert told(layout, "--mount") == [
         'type=bind,src=/s/1,"dst=/a,ro=false,b ""c"":d",ro=true',
@@ -31,7 +31,7 @@ def test_no_sign_in_a_path_is_taken_for_another_mount():
 
 
 @pytest.mark.req("LA-10")
-def test_it_joins_the_network_of_its_job_or_the_machines():
+def test_a_podman_container_joins_the_network_of_its_job_or_the_machines():
     assert told(Layout([]), "--network", network="/n", hosts={"j-0": "198.18.0.2"}) == ["ns:/proc/77/ns/net"]
     assert told(Layout([]), "--add-host", network="/n", hosts={"j-0": "198.18.0.2"}) == ["j-0:198.18.0.2"]
     assert told(Layout([]), "--network") == ["host"]
@@ -39,6 +39,6 @@ def test_it_joins_the_network_of_its_job_or_the_machines():
 
 
 @pytest.mark.req("JT-47")
-def test_it_has_only_the_devices_that_it_is_given():
+def test_a_podman_container_has_only_its_allocated_devices():
     assert told(Layout([], devices=["/dev/nvidia0"]), "--device") == ["/dev/nvidia0"]
     assert told(Layout([]), "--device") == []

@@ -32,7 +32,7 @@ def looked(machine: Node, tmp_path: Path, promised: Node = NODE, part: Allocatio
     return Prechecks(lambda _: promised, tmp_path, lambda: machine).look((part,))
 
 
-def test_what_is_in_order_is_told(tmp_path: Path) -> None:
+def test_a_passed_check_is_reported(tmp_path: Path) -> None:
     assert looked(NODE, tmp_path) == ("", "n1 has its 8 CPUs, its memory and 1 card that answers")
     both = replace(PART, slices=(CardSlice(0, None), CardSlice(1, 0, 500)))
     assert looked(NODE, tmp_path, part=both)[1].endswith("its memory and 2 cards that answer")
@@ -54,20 +54,20 @@ def test_what_is_in_order_is_told(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_missing_is_told_with_its_node(tmp_path: Path, machine: Node, wrong: str) -> None:
+def test_a_failed_check_is_reported_with_its_node(tmp_path: Path, machine: Node, wrong: str) -> None:
     assert looked(machine, tmp_path) == ("n1", wrong)
 
 
-def test_a_card_that_the_job_has_not_is_no_concern(tmp_path: Path) -> None:
+def test_cards_not_allocated_to_the_job_are_not_checked(tmp_path: Path) -> None:
     assert looked(replace(NODE, cards=CARDS[1:]), tmp_path)[0] == ""
 
 
-def test_declared_cards_and_overcommitted_nodes_are_promises_that_no_machine_keeps(tmp_path: Path) -> None:
+def test_declared_cards_and_overcommitted_nodes_are_not_checked(tmp_path: Path) -> None:
     declared = tuple(replace(card, declared=True, uuid="") for card in CARDS)
     promised = replace(NODE, cards=declared, overcommitted=True)
     assert looked(Node(name=NodeName("box"), cpus=1, memory_mib=64), tmp_path, promised)[0] == ""
 
 
-def test_a_machine_has_what_it_has(tmp_path: Path) -> None:
+def test_a_machine_is_checked_against_its_actual_resources(tmp_path: Path) -> None:
     checks = Prechecks(lambda _: Node(name=NodeName("here"), cpus=1, memory_mib=64), tmp_path)
     assert checks.look((Allocation(0, NodeName("here"), 1, 64),)) == ("", "here has its 1 CPU and its memory")

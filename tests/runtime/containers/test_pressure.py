@@ -23,7 +23,7 @@ SECOND = 1_000_000_000
 
 
 @pytest.mark.req("EL-08")
-def test_a_node_runs_short_by_what_all_its_replicas_work_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_pressure_sums_the_working_sets_of_all_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     used = {"a": 60, "b": 35, "c": 90}
     monkeypatch.setattr(pressure, "working_mib", lambda attempt: used[attempt.path])
     watch = pressure.Pressure(Tasks(), Seen(), lambda _: 100)
@@ -50,7 +50,7 @@ def test_a_node_runs_short_by_what_all_its_replicas_work_with(monkeypatch: pytes
         ),
     ],
 )
-def test_files_that_were_merely_read_are_no_need(tmp_path: Path, folder: str, files: dict[str, str]) -> None:
+def test_cached_files_do_not_count_as_memory_pressure(tmp_path: Path, folder: str, files: dict[str, str]) -> None:
     (tmp_path / folder).mkdir(parents=True)
     for name, text in files.items():
         (tmp_path / folder / name).write_text(text)
@@ -78,7 +78,7 @@ def worker(tmp_path: Path) -> Callable[[str, bool, int | None], Attempt]:
 
 
 @pytest.mark.req("EL-05")
-def test_who_has_answered_once_is_told_of_when_it_does_so_no_more(worker) -> None:
+def test_a_worker_is_reported_when_it_stops_answering(worker) -> None:
     seen = Seen()
     heartbeats = Heartbeats(Tasks(), seen)
     for rank, (begun, ago) in enumerate([(True, 5), (True, 100), (True, None), (False, None)]):

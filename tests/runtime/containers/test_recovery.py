@@ -51,7 +51,7 @@ def let_finish(job) -> None:
 
 
 @pytest.mark.req("TR-01")
-async def test_a_running_job_is_found_again_and_its_end_told(house):
+async def test_a_running_job_is_found_again_and_its_end_reported(house):
     job = await runs(house, "exit 3")
     restart(house)
     await house.executor.adopt([job], [])
@@ -62,7 +62,7 @@ async def test_a_running_job_is_found_again_and_its_end_told(house):
 
 
 @pytest.mark.req("TR-01")
-async def test_an_end_while_no_engine_ran_is_told_with_its_exit_code(house):
+async def test_an_end_while_no_engine_ran_is_reported_with_its_exit_code(house):
     job = await runs(house, "exit 3")
     house.executor.close()
     let_finish(job)
@@ -73,7 +73,7 @@ async def test_an_end_while_no_engine_ran_is_told_with_its_exit_code(house):
 
 
 @pytest.mark.req("TR-01")
-async def test_what_was_never_started_is_started_and_what_was_is_not(house):
+async def test_jobs_not_yet_started_are_started_and_started_ones_are_not(house):
     ran = house.job("echo ran >>/workspace/outputs/times; exit 3")
     await house.run(ran)
     fresh = house.job("exit 4")
@@ -100,7 +100,7 @@ async def test_a_replayed_start_starts_nothing_twice(house):
 
 
 @pytest.mark.req("TR-01")
-async def test_a_killed_shim_takes_its_job_along_and_is_told_as_lost(house):
+async def test_a_killed_shim_ends_its_job_which_is_reported_as_lost(house):
     job = await runs(house, "exit 0")
     os.kill(holder_pid(house, job), signal.SIGKILL)
     status = await house.ended(job.replica)
@@ -110,7 +110,7 @@ async def test_a_killed_shim_takes_its_job_along_and_is_told_as_lost(house):
     ).stdout
 
 
-async def test_engine_and_shim_killed_together(house):
+async def test_engine_and_shim_killed_together_leave_a_lost_job(house):
     job = await runs(house, "exit 0")
     house.executor.close()
     os.kill(holder_pid(house, job), signal.SIGKILL)
@@ -119,7 +119,7 @@ async def test_engine_and_shim_killed_together(house):
     assert "killed from outside" in (await house.ended(job.replica)).lost
 
 
-async def test_a_shim_killed_before_its_claim_has_started_nothing(house):
+async def test_a_shim_killed_before_its_claim_has_started_no_command(house):
     """Only the plan was written down: the new engine starts the job."""
     job = house.job("exit 3")
     folder = house.folder_of(job.replica)
@@ -143,7 +143,7 @@ async def test_after_a_reboot_a_running_job_is_lost_and_its_holder_not_taken_for
 
 
 @pytest.mark.req("JT-40", "TR-01")
-async def test_a_kept_container_without_holder_is_mounted_again(house):
+async def test_a_held_container_without_holder_is_mounted_again(house):
     job = house.job("echo file >/etc/cockpit-t; echo tmp >/tmp/t; exit 3")
     await house.kept(job)
     os.kill(holder_pid(house, job), signal.SIGKILL)
@@ -160,7 +160,7 @@ async def test_a_kept_container_without_holder_is_mounted_again(house):
     assert len(house.seen.ended) == 1
 
 
-async def test_a_kept_container_is_kept_by_the_next_engine(house):
+async def test_a_held_container_is_held_by_the_next_engine(house):
     job = house.job("echo file >/etc/cockpit-t; exit 3")
     await house.kept(job)
     restart(house)
@@ -169,7 +169,7 @@ async def test_a_kept_container_is_kept_by_the_next_engine(house):
     assert house.seen.ended == []
 
 
-async def test_a_kept_container_that_cannot_be_remounted_says_why(house):
+async def test_a_held_container_that_cannot_be_remounted_reports_the_reason(house):
     algo = house.folder / "algo"
     algo.mkdir()
     job = house.job("exit 3", algorithm=Algorithm(path=str(algo)))
@@ -181,7 +181,7 @@ async def test_a_kept_container_that_cannot_be_remounted_says_why(house):
         await house.enter(job.replica, "true")
 
 
-async def test_containers_that_nobody_names_are_removed(house):
+async def test_containers_of_no_job_are_removed(house):
     running, kept = await runs(house, "exit 0"), house.job("exit 3")
     await house.kept(kept)
     restart(house)
@@ -191,7 +191,7 @@ async def test_containers_that_nobody_names_are_removed(house):
     assert log_file(house.state, running.replica, "stdout").exists()
 
 
-async def test_removal_meets_a_hostile_tree(house):
+async def test_a_hostile_folder_tree_is_removed(house):
     outside = house.folder / "precious"
     outside.mkdir()
     (outside / "file").touch()
@@ -209,7 +209,7 @@ async def test_removal_meets_a_hostile_tree(house):
     assert (outside / "file").exists()
 
 
-async def test_removing_twice_or_nothing_is_fine(house):
+async def test_removing_twice_or_a_missing_container_is_no_error(house):
     job = house.job("exit 0")
     await house.run(job)
     for _ in range(2):
@@ -219,7 +219,7 @@ async def test_removing_twice_or_nothing_is_fine(house):
     assert not house.folder_of(job.replica).exists()
 
 
-async def test_a_holder_that_does_not_listen_is_ended(house, monkeypatch):
+async def test_an_unresponsive_holder_is_ended(house, monkeypatch):
     monkeypatch.setattr("cockpit.runtime.containers.driver._LEAVE_SECONDS", 0.05)
     job = house.job("exit 0")
     await house.run(job)
@@ -240,7 +240,7 @@ def dies_first(house, what: str) -> str:
 
 @pytest.mark.req("TR-01")
 @pytest.mark.parametrize("what", ["kill -9 $$", "kill -TERM $$", "exit 1"])
-async def test_a_shim_that_dies_before_the_command_began_is_a_start_that_failed(house, what):
+async def test_a_shim_that_ends_before_the_command_is_a_failed_start(house, what):
     house.executor._shims = Shims(dies_first(house, what))
     job = house.job("echo ran >>/workspace/outputs/times")
     await house.executor.start(job)
@@ -251,7 +251,7 @@ async def test_a_shim_that_dies_before_the_command_began_is_a_start_that_failed(
 
 
 @pytest.mark.req("TR-01")
-async def test_a_holder_that_was_killed_before_it_let_the_command_in_has_started_nothing(house):
+async def test_a_holder_killed_before_the_command_ran_counts_as_not_started(house):
     job = await runs(house, "exit 0")
     folder = house.folder_of(job.replica)
     assert (folder / "beginning.json").exists()
@@ -266,7 +266,7 @@ async def test_a_holder_that_was_killed_before_it_let_the_command_in_has_started
     assert (status.unstarted, "before the command began" in status.lost) == (True, True)
 
 
-async def test_a_holder_that_was_killed_after_it_let_the_command_in_is_a_lost_job(house):
+async def test_a_holder_killed_after_the_command_started_is_a_lost_job(house):
     job = await runs(house, "exit 0")
     (house.folder_of(job.replica) / "started.json").unlink()
     os.kill(holder_pid(house, job), signal.SIGKILL)

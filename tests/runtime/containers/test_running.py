@@ -17,18 +17,18 @@ pytestmark = pytest.mark.real
 
 
 @pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 3", 3), ("exit 137", 137), ("no-such-program", 127)])
-async def test_an_exit_code_arrives_as_it_was(house, script, code):
+async def test_an_exit_code_is_reported_unchanged(house, script, code):
     status = await house.run(house.job(script))
     assert (status.code, status.signal, status.lost) == (code, None, "")
 
 
-async def test_a_deadly_signal_is_told_from_an_exit_code(house):
+async def test_a_fatal_signal_is_distinguished_from_an_exit_code(house):
     status = await house.run(house.job("kill -KILL $$"))
     assert (status.code, status.signal, status.shell_code) == (None, 9, 137)
 
 
 @pytest.mark.req("PF-30")
-async def test_an_interpreter_stands_ready_before_a_container_is_asked_for(house, monkeypatch):
+async def test_an_interpreter_is_preloaded_before_a_container_is_requested(house, monkeypatch):
     """Its start is what takes longest: the next container is made by the one that was started after the last."""
     await house.run(house.job("true"))
     ready, asked = house.executor._shims._ready, []
@@ -39,7 +39,7 @@ async def test_an_interpreter_stands_ready_before_a_container_is_asked_for(house
     assert len(asked) == 1, "and only then another was started, for the third"
 
 
-async def test_output_streams_go_to_their_logs(house):
+async def test_output_streams_are_written_to_their_logs(house):
     job = house.job("echo out; echo err >&2; echo direct >/dev/stderr")
     await house.run(job)
     assert house.out(job) == "out\n"
@@ -73,7 +73,7 @@ WRITABLE = ("algorithm", "dataset/favorite/web/v2", "outputs", "volume/scratch")
 
 
 @pytest.mark.req("JT-30", "JT-05", "JT-22")
-async def test_every_sort_of_mount_stands_in_its_place_and_refuses_or_keeps_a_write(house):
+async def test_every_kind_of_mount_is_in_its_path_and_read_only_or_writable(house):
     folders = {place: house.folder / "data" / str(number) for number, place in enumerate(PLACES)}
     for place, folder in folders.items():
         folder.mkdir(parents=True, mode=0o777)
@@ -129,7 +129,7 @@ async def test_read_only_refuses_a_write_and_writable_keeps_it(house):
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="an ordinary user's engine runs only that user's jobs")
-async def test_a_command_is_its_submitter(house, ann):
+async def test_a_command_runs_as_its_submitter(house, ann):
     job = house.job("id; touch /workspace/outputs/mine; cat /proc/self/status; echo $HOME; ls -d ~", user=ann)
     await house.run(job)
     out = house.out(job)
@@ -150,7 +150,7 @@ async def test_a_command_has_no_privileges_and_can_gain_none(house):
     assert status.code != 0
 
 
-async def test_what_a_job_changes_in_the_system_stays_its_own(house):
+async def test_changes_that_a_job_makes_in_the_system_are_private_to_it(house):
     before = sorted(os.listdir("/etc")), sorted(os.listdir("/usr"))
     job = house.job("echo x >/etc/cockpit-t && echo y >/usr/cockpit-t && rm -rf /etc/cockpit-t2; cat /etc/cockpit-t")
     assert (await house.run(job)).code == 0
@@ -171,7 +171,7 @@ async def test_root_may_break_its_own_copy_of_the_system(house):
 
 
 @pytest.mark.req("JT-40")
-async def test_every_process_is_dead_when_the_end_is_told(house):
+async def test_every_process_has_ended_when_the_end_is_reported(house):
     job = house.job(
         "for i in 1 2 3; do setsid -f sh -c 'trap \"\" TERM HUP; while :; do touch /workspace/outputs/beat; done'; done"
         "; until test -e /workspace/outputs/beat; do :; done; exit 3"
@@ -184,7 +184,7 @@ async def test_every_process_is_dead_when_the_end_is_told(house):
     assert not beat.exists()
 
 
-async def test_term_reaches_the_command_and_leaves_it_its_grace(house):
+async def test_term_is_delivered_to_the_command_which_has_its_grace(house):
     job = house.job("trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 0.01; done")
     await house.executor.start(job)
     await until(lambda: house.out(job) == "ready\n")
@@ -219,7 +219,7 @@ async def test_a_script_without_interpreter_line_is_run_by_the_shell(house):
     assert house.out(job) == "ran arg\n"
 
 
-async def test_a_folder_that_cannot_be_opened_is_told_in_a_sentence(house):
+async def test_a_folder_that_cannot_be_opened_is_reported_in_one_sentence(house):
     job = house.job("true", algorithm=Algorithm(path=str(house.folder / "absent")))
     status = await house.run(job)
     assert status.lost == f"algorithm: {house.folder}/absent: no such file or directory for user {job.submitter.name}"

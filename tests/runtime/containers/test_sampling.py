@@ -54,7 +54,7 @@ async def test_figures_are_plausible_live_and_in_the_end(house, monkeypatch, cou
 
 
 @pytest.mark.req("JT-48")
-async def test_an_engine_that_dies_loses_nothing_that_the_kernel_counts(house):
+async def test_a_killed_engine_loses_no_figure_that_the_kernel_counts(house):
     job = house.job(f"{BURNS.format(20_000)}{WAITS}")
     await house.executor.start(job)
     await burnt(house, job)
@@ -72,7 +72,7 @@ async def test_an_engine_that_dies_loses_nothing_that_the_kernel_counts(house):
 
 
 @pytest.mark.req("JT-48")
-async def test_real_cards_are_asked_for_and_declared_ones_are_not(house, monkeypatch):
+async def test_detected_cards_are_measured_and_declared_ones_are_not(house, monkeypatch):
     class Driver:
         asked = 0
 

@@ -102,7 +102,7 @@ async def test_the_job_sees_the_copy_and_cannot_change_it(house, cats):
 
 
 @pytest.mark.req("JT-50")
-async def test_one_copy_serves_all_who_use_the_same_version(house, cats):
+async def test_one_copy_is_shared_by_all_jobs_of_the_same_version(house, cats):
     first, second = job(house, cats), job(house, cats)
     await staged(house, first, second)
     (copy,) = await house.cache.copies()
@@ -126,7 +126,7 @@ async def test_a_copy_that_was_finished_just_now_is_not_made_again(house, cats, 
 
 
 @pytest.mark.req("JT-50")
-async def test_two_gigabytes_cancelled_half_way_leave_nothing(house, large):
+async def test_two_gigabytes_cancelled_half_way_leave_no_file(house, large):
     start = job(house, large)
     await half_way(house, start)
     progress = house.executor.staging(start.replica)
@@ -140,7 +140,7 @@ async def test_two_gigabytes_cancelled_half_way_leave_nothing(house, large):
 
 
 @pytest.mark.req("JT-50")
-async def test_who_waits_for_a_copy_keeps_it_when_the_one_who_began_it_goes(house, large):
+async def test_a_job_that_waits_for_a_copy_keeps_it_when_the_job_that_started_it_ends(house, large):
     first, second = job(house, large), job(house, large)
     await half_way(house, first)
     await half_way(house, second)
@@ -153,14 +153,14 @@ async def test_who_waits_for_a_copy_keeps_it_when_the_one_who_began_it_goes(hous
 
 
 @pytest.mark.req("JT-50")
-async def test_one_that_has_its_copies_and_waits_for_others_is_ended_at_once(house, cats):
+async def test_a_job_with_its_copies_that_waits_for_other_nodes_ends_at_once(house, cats):
     await staged(house, start := job(house, cats))
     await house.executor.signal(SignalReplica(start.replica, Force.TERM))
     assert "while its files were copied" in (await house.ended(start.replica)).lost
 
 
 @pytest.mark.req("JT-50", "JT-36")
-async def test_one_that_is_told_to_end_as_it_starts_ends_as_any_other(house, cats):
+async def test_a_job_terminated_as_it_starts_ends_as_any_other(house, cats):
     start = job(house, cats, "sleep 100")
     await house.executor.start(start)
     await house.started(start.replica)
@@ -169,7 +169,7 @@ async def test_one_that_is_told_to_end_as_it_starts_ends_as_any_other(house, cat
 
 
 @pytest.mark.req("JT-50")
-async def test_who_comes_just_as_a_copy_is_given_up_has_it_made_anew(house, cats, monkeypatch):
+async def test_a_job_that_needs_a_copy_being_cancelled_has_it_copied_again(house, cats, monkeypatch):
     (cats / "large").write_bytes(b"")
     os.truncate(cats / "large", LARGE)
     await half_way(house, first := job(house, cats))
@@ -194,7 +194,7 @@ async def test_who_comes_just_as_a_copy_is_given_up_has_it_made_anew(house, cats
 
 
 @pytest.mark.req("JT-50", "TR-01")
-async def test_the_next_engine_goes_on_where_the_last_one_was_killed(house, cats):
+async def test_a_restarted_engine_continues_the_copy_of_a_killed_one(house, cats):
     (cats / "b.bin").write_bytes(bytes(1 << 20))
     with (cats / "c.bin").open("wb") as file:
         file.truncate(LARGE)
@@ -224,7 +224,7 @@ async def key_of(house: House, start: StartReplica) -> str:
 
 
 @pytest.mark.req("JT-50")
-async def test_a_copy_stays_for_a_week_after_its_last_use(house, cats):
+async def test_a_copy_is_kept_for_a_week_after_its_last_use(house, cats):
     start = job(house, cats)
     await staged(house, start)
     house.clock.at += 30 * DAY_MS
@@ -242,7 +242,7 @@ async def test_a_copy_stays_for_a_week_after_its_last_use(house, cats):
 
 
 @pytest.mark.req("JT-50")
-async def test_what_is_in_use_is_not_removed(house, cats):
+async def test_a_copy_in_use_is_not_removed(house, cats):
     start = job(house, cats)
     await staged(house, start)
     (copy,) = await house.cache.copies()
@@ -254,7 +254,7 @@ async def test_what_is_in_use_is_not_removed(house, cats):
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
 @pytest.mark.req("TR-14")
-async def test_a_copy_is_for_those_who_may_read_the_original(house, cats, ann):
+async def test_a_copy_is_used_only_by_users_who_may_read_the_original(house, cats, ann):
     (cats / "a.txt").chmod(0o600)
     refused = job(house, cats, user=ann)
     await house.executor.stage(StageReplica(refused))
@@ -272,7 +272,7 @@ async def test_a_copy_is_for_those_who_may_read_the_original(house, cats, ann):
 
 
 @pytest.mark.req("JT-50")
-async def test_a_place_that_is_not_there_is_told_to_who_wants_a_copy_there(house, cats):
+async def test_a_missing_staging_folder_is_reported_to_the_job(house, cats):
     (house.folder / "fast").rmdir()
     start = job(house, cats)
     await house.executor.stage(StageReplica(start))

@@ -223,7 +223,7 @@ class TestInContainers:
         assert house.out(job).split() == ["Seccomp:", "2"]
 
 
-def test_only_plain_processes_do_without_a_filter_that_the_kernel_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_plain_processes_run_without_a_filter_that_the_kernel_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise OSError(errno.EINVAL, "this kernel takes no system call filter")
 

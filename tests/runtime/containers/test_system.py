@@ -23,5 +23,5 @@ def test_an_ordinary_home_may_be_shown(home):
 @pytest.mark.parametrize(
     "home", ["/", "", "/home", "/usr/games", "/var/tmp", "relative", "/home/../etc", "/dev/shm", "/bin"]
 )
-def test_a_system_folder_is_nobodys_home(home):
+def test_a_system_folder_is_not_accepted_as_a_home(home):
     assert not sources._may_be_shown(home)

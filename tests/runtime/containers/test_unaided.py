@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 @pytest.mark.req("TR-03")
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system that never answers")
-def test_a_folder_that_does_not_answer_ends_the_making_of_the_view(tmp_path: Path) -> None:
+def test_an_unresponsive_folder_ends_the_setup_of_the_mounts(tmp_path: Path) -> None:
     words = [*APART, sys.executable, "-m", "tests.runtime.containers.unanswered", str(tmp_path)]
     made = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
     assert made.stderr == ""

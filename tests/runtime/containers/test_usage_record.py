@@ -25,7 +25,7 @@ def lived(looks: int, every_ms: int = PERIOD_MS) -> UsageRecord:
 
 @pytest.mark.req("JT-48")
 @pytest.mark.parametrize(("looks", "every_ms"), [(7, 5_003), (10_000, 5_003), (600, 1_000)])
-def test_it_stays_small_and_covers_the_whole_life(looks: int, every_ms: int) -> None:
+def test_a_usage_record_stays_small_and_covers_the_whole_run(looks: int, every_ms: int) -> None:
     record = lived(looks, every_ms)
     assert len(record.samples) <= MOST_SAMPLES
     assert sum(each.lasted_ms for each in record.samples) == looks * every_ms
@@ -42,7 +42,7 @@ def test_it_stays_small_and_covers_the_whole_life(looks: int, every_ms: int) -> 
 
 
 @pytest.mark.req("JT-48")
-def test_what_a_dead_engine_did_not_see_is_in_the_next_look() -> None:
+def test_usage_while_no_engine_ran_is_in_the_next_sample() -> None:
     record = lived(2)
     away = 100 * PERIOD_MS
     record.look(2 * PERIOD_MS + away, Reading((2 * PERIOD_MS + away) * BUSY // 1000, 9, 99), [])
@@ -53,7 +53,7 @@ def test_what_a_dead_engine_did_not_see_is_in_the_next_look() -> None:
 
 
 @pytest.mark.req("JT-48")
-def test_a_total_never_falls_and_what_nobody_measures_stays_unknown() -> None:
+def test_a_total_never_decreases_and_unmeasured_figures_stay_unknown() -> None:
     record = UsageRecord(0)
     record.look(1_000, Reading(500, 4), [])
     record.look(2_000, Reading(400, 2), [])
@@ -63,5 +63,5 @@ def test_a_total_never_falls_and_what_nobody_measures_stays_unknown() -> None:
     assert (use.card_percent, use.mean_card_percent, use.peak_card_memory_mib) == (None, None, None)
 
 
-def test_two_stretches_weigh_as_long_as_they_lasted() -> None:
+def test_two_intervals_are_weighted_by_their_length() -> None:
     assert joined(Sample(1_000, 100, 5, None), Sample(3_000, 500, 2, 40)) == Sample(4_000, 400, 5, 40)

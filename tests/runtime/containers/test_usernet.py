@@ -11,7 +11,7 @@ pytestmark = pytest.mark.req("LA-10")
 
 
 @pytest.mark.parametrize(("program", "guarded"), [("slirp4netns", "--disable-host-loopback"), ("pasta", "--no-map-gw")])
-def test_no_program_leads_to_the_machines_own_localhost(program, guarded):
+def test_no_network_program_connects_to_the_machines_localhost(program, guarded):
     words = arguments(f"/usr/bin/{program}", 7, "up")
     assert words[0] == f"/usr/bin/{program}"
     assert guarded in words
@@ -26,13 +26,13 @@ def outpost(tmp_path):
     made._here.close()
 
 
-def test_without_a_program_it_says_which_there_are(outpost, monkeypatch):
+def test_without_a_network_program_the_supported_ones_are_named(outpost, monkeypatch):
     monkeypatch.setattr(usernet, "_FOLDERS", ())
     with pytest.raises(OSError, match="neither slirp4netns nor pasta is installed"):
         outpost.connect()
 
 
-def test_where_nobody_may_make_a_tunnel_it_says_so(outpost, monkeypatch, tmp_path):
+def test_forbidden_tunnel_devices_are_reported(outpost, monkeypatch, tmp_path):
     (tmp_path / "pasta").write_text("")
     (tmp_path / "pasta").chmod(0o755)
     monkeypatch.setattr(usernet, "_FOLDERS", (str(tmp_path),))

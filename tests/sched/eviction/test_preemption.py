@@ -268,7 +268,7 @@ def test_predictions_resume_suspended_jobs() -> None:
 
 
 @pytest.mark.req("SC-08", "SC-13")
-def test_removing_what_a_reason_names_lets_the_job_start() -> None:
+def test_an_exempt_victim_is_evicted_once_its_exemption_ends() -> None:
     """The exempt one alone stands in the way: without its exemption it gives way."""
     world = qos_world(node("n1", 4), exempt_seconds=3600)
     victim = running(world, wants(4000))

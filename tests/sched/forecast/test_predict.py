@@ -231,7 +231,7 @@ def test_no_prediction_waits_for_the_end_of_a_job_that_only_may_arrive() -> None
 
 
 @pytest.mark.req("SC-12", "PF-05")
-def test_far_behind_the_rate_at_which_the_queue_moves_says_when(monkeypatch) -> None:
+def test_far_behind_the_start_is_estimated_from_the_rate_of_the_queue(monkeypatch) -> None:
     world = busy_world(600)
     held = world.submit(wants(1000), held_by="root")
     near = foresight(world)

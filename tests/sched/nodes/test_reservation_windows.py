@@ -73,7 +73,7 @@ def test_a_job_that_names_a_reservation_runs_only_in_it() -> None:
         ({"users": ("ann",), "maintenance": True}, False),
     ],
 )
-def test_who_may_use_a_reservation(fields, may) -> None:
+def test_users_and_accounts_that_may_use_a_reservation(fields, may) -> None:
     here = World(node("n1"), reservations=reserved("r", ("n1",), 0, 2 * HOUR, **fields))
     job = here.submit(reservation="r", record={"account": "nlp"})
     assert starts(here, job) is may

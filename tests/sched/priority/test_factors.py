@@ -34,10 +34,10 @@ class TestAge:
     def test_counts_no_more_than_all(self):
         assert age(at(0), at(100), 100) == age(at(0), at(1000), 100) == 1.0
 
-    def test_is_nothing_while_it_does_not_count(self):
+    def test_is_zero_while_it_does_not_count(self):
         assert age(None, at(50), 100) == 0.0
 
-    def test_is_nothing_for_who_came_after_the_last_pass(self):
+    def test_is_zero_for_jobs_submitted_after_the_last_pass(self):
         assert age(at(60), at(50), 100) == 0.0
 
     def test_of_whole_seconds_is_what_seconds_give(self):
@@ -54,10 +54,10 @@ class TestPriorityOfMost:
     def test_is_a_part(self):
         assert normalised(10, 500, raw=False) == 10 / 500
 
-    def test_is_nothing_where_nobody_has_any(self):
+    def test_is_zero_where_the_highest_value_is_zero(self):
         assert normalised(0, 0, raw=False) == 0.0
 
-    def test_is_as_it_stands_under_no_normal(self):
+    def test_is_not_normalized_under_no_normal(self):
         assert normalised(10, 500, raw=True) == 10.0
 
 
@@ -68,11 +68,11 @@ class TestSize:
     def test_favouring_small_is_what_is_left(self):
         assert job_size(Size(2, 16), CLUSTER, small=True) == (2 / 4 + 24 / 40) / 2
 
-    def test_of_more_than_the_cluster_has_is_all_or_nothing(self):
+    def test_of_more_than_the_cluster_has_is_one_or_zero(self):
         assert job_size(Size(9, 99), CLUSTER, small=False) == 1.0
         assert job_size(Size(9, 99), CLUSTER, small=True) == 0.0
 
-    def test_on_no_nodes_is_nothing(self):
+    def test_on_no_nodes_is_zero(self):
         assert (
             job_size(Size(1, 1), Size(0, 0), small=False)
             == job_size_by_time(Size(1, 1), Size(0, 0), 60, small=True)
@@ -90,7 +90,7 @@ class TestSize:
         assert job_size_by_time(Size(2, 4), CLUSTER, 600, small=True) == 1 - 2 * 40 / 4 / 10 / 40
 
     @given(*[st.floats(0, 1e6)] * 2, *[st.floats(1, 1e6)] * 2, st.integers(1, 10**8), st.booleans())
-    def test_is_between_nothing_and_all(self, nodes, cpus, all_nodes, all_cpus, limit, small):
+    def test_is_between_zero_and_one(self, nodes, cpus, all_nodes, all_cpus, limit, small):
         job, cluster = Size(nodes, cpus), Size(all_nodes, all_cpus)
         assert 0 <= job_size(job, cluster, small=small) <= 1
         assert 0 <= job_size_by_time(job, cluster, limit, small=small) <= 1

@@ -91,7 +91,7 @@ class TestOrder:
         line.add(partitions=("first",))
         assert line.order() == [2, 1]
 
-    def test_among_equals_is_by_urgency_where_qos_weighs_nothing(self):
+    def test_among_equals_is_by_urgency_where_qos_has_no_weight(self):
         line = Line()
         line.add()
         line.add(PriorityWord.URGENT)
@@ -184,7 +184,7 @@ class TestBreakdown:
         assert [part.tres for part in found.parts[-5:]] == ["cpu", "mem", "billing", "gres/gpu", "gres/gpu:h100"]
         assert all(part.contribution == part.raw * part.weight for part in found.parts)
 
-    def test_of_a_held_job_is_nothing(self):
+    def test_of_a_held_job_is_zero(self):
         line = Line(WEIGHTS)
         line.add(held_by="ann", direct_priority=5)
         line.add(held_by="ann")
@@ -198,7 +198,7 @@ class TestBreakdown:
         assert (first.total, first.parts, first.nice, first.direct) == (5, (), 3, True)
         assert (second.total, second.direct) == (0, True)
 
-    def test_takes_nice_off_and_never_falls_below_one(self):
+    def test_subtracts_nice_and_is_at_least_one(self):
         line = Line()
         line.add(nice=40, site_factor=100)
         line.add(nice=400, site_factor=100)
@@ -336,7 +336,7 @@ CHANGES = (
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(CHANGES), max_size=4), max_size=6), st.integers(0, 99), st.booleans())
-def test_a_table_made_from_the_last_one_is_as_one_from_nothing(steps: list, seed: int, long: bool):
+def test_a_table_updated_from_the_last_one_equals_a_new_one(steps: list, seed: int, long: bool):
     make = in_columns if long else prioritised
     crowd = Crowd(40, cluster_of(weights=NO_QOS_WEIGHT), seed)
     gone: list[Job] = []

@@ -204,7 +204,7 @@ def test_usage_is_conserved_up_the_tree(jobs: list[tuple[str, int, int]], passes
 
 
 class TestReset:
-    def test_begins_at_nothing_and_counts_what_runs(self):
+    def test_starts_at_zero_and_counts_running_jobs(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0)}, {"high": Usage(5.0)}, T)
         found = passed(ledger, rules(half_life=0), (running(),), after(10), reset=True)
         assert found.associations[assoc_key("root")].raw == 20.0

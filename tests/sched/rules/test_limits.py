@@ -242,7 +242,7 @@ def test_a_budget_of_wall_clock() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_under_a_qos_whose_factor_is_nothing_no_minutes_are_used_up() -> None:
+def test_under_a_qos_with_usage_factor_zero_no_minutes_are_used() -> None:
     for factor, runs in ((0, True), (0.5, False)):
         here = world(
             tree(nlp={"grp_tres_minutes": {"cpu": 1}}, normal={"usage_factor": factor}),

@@ -32,7 +32,7 @@ def test_of_several_node_specs_the_one_that_is_meant():
     assert (requested(spec)["cpu"], requested(spec, 1)["cpu"]) == (3.0, 5.0)
 
 
-def test_an_allocation_says_the_models_it_got():
+def test_an_allocation_names_its_card_models():
     placement = (
         Allocation(0, NodeName("n1"), 4, 100, (CardSlice(0, None),)),
         Allocation(1, NodeName("n2"), 4, 100, (CardSlice(1, 0, 250),)),

@@ -20,12 +20,12 @@ pytestmark = pytest.mark.req("LA-71")
         ("", []),
     ],
 )
-def test_a_list_stands_for_its_names(text: str, names: list[str]) -> None:
+def test_a_hostlist_expands_to_its_names(text: str, names: list[str]) -> None:
     assert expanded(text) == names
 
 
 @pytest.mark.parametrize("text", ["n[1-", "n[a-b]", "n1]"])
-def test_what_is_no_list_is_refused(text: str) -> None:
+def test_an_invalid_hostlist_is_refused(text: str) -> None:
     with pytest.raises(WrongList):
         expanded(text)
 

@@ -57,7 +57,7 @@ def test_tasks_are_spread_over_the_nodes_in_blocks(line: str, env: dict[str, str
     assert shares(line, env) == expected
 
 
-def test_each_task_knows_its_node_and_its_place_on_it() -> None:
+def test_each_task_has_its_node_and_local_id() -> None:
     assert laid_out({"ntasks": "3", "nodes": "2"}, ENV) == [
         Task(0, "a", 0, 0),
         Task(1, "a", 0, 1),
@@ -66,7 +66,7 @@ def test_each_task_knows_its_node_and_its_place_on_it() -> None:
 
 
 @pytest.mark.parametrize("words", [["-m", "cyclic"], ["--distribution=cyclic:block"]])
-def test_ranks_go_round_the_nodes_where_the_distribution_is_cyclic(words: list[str]) -> None:
+def test_ranks_alternate_over_the_nodes_where_the_distribution_is_cyclic(words: list[str]) -> None:
     options, _ = parsed([*words, "-n", "5", "hostname"])
     assert [(task.host, task.local) for task in laid_out(options, ENV)] == [
         *(("a", 0), ("b", 0), ("c", 0)),
@@ -88,7 +88,7 @@ def test_ranks_go_round_the_nodes_where_the_distribution_is_cyclic(words: list[s
         "-n 2",
     ],
 )
-def test_what_it_cannot_do_it_says(line: str) -> None:
+def test_unsupported_options_are_reported(line: str) -> None:
     with pytest.raises(Unusable):
         laid_out(parsed(line.split())[0], ENV)
 
@@ -113,7 +113,7 @@ def test_a_step_has_the_cpus_of_its_job_at_most(line: str, cpus: str, fits: bool
         step_resources(laid_out(options, env), options, env)
 
 
-def test_a_step_takes_the_cpus_of_a_task_from_the_option_or_its_own_variable() -> None:
+def test_the_cpus_per_task_of_a_step_come_from_the_option_or_its_variable() -> None:
     env = {**ENV, "SLURM_JOB_CPUS_PER_NODE": "4(x3)", "SRUN_CPUS_PER_TASK": "2", "SLURM_CPUS_PER_TASK": "3"}
     options = {"ntasks": "1", "exact": ""}
     held = step_resources(laid_out(options, env), options, env)({})
@@ -126,7 +126,7 @@ def test_counts_of_nodes_are_grouped(counts: list[int]) -> None:
     assert grouped([4, 4, 1]) == "4(x2),1"
 
 
-def test_outside_of_a_job_it_says_so() -> None:
+def test_srun_outside_of_a_job_reports_it() -> None:
     with pytest.raises(Unusable, match="inside of a job"):
         laid_out({}, {})
 
