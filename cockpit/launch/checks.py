@@ -1,10 +1,15 @@
-"""Checks a job spec by all rules at once: its fields, their conflicts, and the grammar of its command."""
+"""Checks a job spec by all rules at once: its fields, their conflicts, and the grammar of its command.
+
+Also lists the fields that need a container, for machines that do not let their engine create containers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cockpit.launch.command import ENTRYPOINT, command_errors, words_of
 from cockpit.launch.workspace import can_be_shown
-from cockpit.model.image import ImageKind, image_of
+from cockpit.model.image import HOST, ImageKind, image_of
 from cockpit.model.rules.bounds import NODES
 from cockpit.model.rules.kinds import MOST_BATCH_TASKS
 from cockpit.model.rules.spec import spec_errors
@@ -72,3 +77,20 @@ def grammar_errors(spec: JobSpec) -> list[str]:
         if command and len(command) <= COMMAND_BYTES
         for error in command_errors(command)
     ]
+
+
+def needs_container(spec: JobSpec) -> list[str]:
+    """Return the fields because of which the job needs a container, each with the reason and what to do."""
+    return list(_needs(spec))
+
+
+def _needs(spec: JobSpec) -> Iterator[str]:
+    if spec.root_image != HOST:
+        yield "image: plain processes have no other root than this machine's; leave it out"
+    if spec.staging:
+        yield "staging: plain processes could write into a copy that others use; leave it out"
+    if spec.most_nodes > 1:
+        yield (
+            "nodes: several replicas need a network of their own, which plain processes do not have; write nodes: 1 "
+            "and have one command start all processes"
+        )

@@ -22,7 +22,7 @@ from cockpit.engine.submission.submit import edit as edit_job
 from cockpit.engine.submission.submit import submit as decide_submission
 from cockpit.engine.timelimits import set_time_limit as decide_limit
 from cockpit.errors import RequestRefused
-from cockpit.launch.plain import needs_container
+from cockpit.launch.checks import needs_container
 from cockpit.model import events
 from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind

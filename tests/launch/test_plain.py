@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.launch.plain import needs_container
+from cockpit.launch.checks import needs_container
 from cockpit.model.resilience import Elastic
 from cockpit.model.spec import JobSpec
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.base import Shown
 from cockpit.backends.slurm import preflight
-from cockpit.backends.slurm.mapping import account_acts, acts, directives
+from cockpit.backends.slurm.mapping import acts, directives
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.containers import PROBE, Runtime, runtime_of
 from cockpit.backends.slurm.mapping.holding import extension, kept_until
@@ -76,7 +76,7 @@ _BY_OP: dict[str, Callable[[Any], Command]] = {
     "make_reservation": lambda args: acts.make_reservation(args.reservation),
     "end_reservation": acts.end_reservation,
     "end_hold": lambda args: acts.end_hold(args.job),
-    "change_accounts": lambda args: Command(account_acts.command(args.change)),
+    "change_accounts": lambda args: Command(acts.command(args.change)),
 }
 CHANGES = frozenset({*_BY_OP, "submit", "edit", "extend_hold"})
 """The operations that change something and for which there are commands; all others are absent with a reason."""

@@ -40,8 +40,8 @@ from cockpit.runtime.containers.pressure import Pressure
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, job_processes
 from cockpit.runtime.containers.shim.attempt import Attempt
-from cockpit.runtime.containers.staging.disk import watch_disk
 from cockpit.runtime.containers.staging.fetching import FetchFailed
+from cockpit.runtime.containers.staging.staging_cache import watch_disk
 from cockpit.runtime.containers.watching import NotifyFifo, Watched
 from cockpit.runtime.logs import left_out, mib_of
 from cockpit.runtime.tasks import Tasks

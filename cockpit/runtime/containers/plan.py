@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.launch.batchscript import LIBRARY, TOOLS, ScriptFiles
-from cockpit.launch.plain import needs_container
+from cockpit.launch.checks import needs_container
 from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
 from cockpit.launch.world import GATEWAY, PREFIX

@@ -36,7 +36,7 @@ from cockpit.tui.action import (
     needs_unfinished,
     of_one_cluster,
 )
-from cockpit.tui.controllers import directives, jobs, sessions
+from cockpit.tui.controllers import directives, jobs
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
@@ -249,7 +249,7 @@ JOB_CHANGES: Final = (
         "develop",
         ("d",),
         "Make a session of a job, or the reverse",
-        sessions.develop,
+        jobs.develop,
         ACT,
         ON_JOBS,
         needs_job,

@@ -18,6 +18,7 @@ from cockpit.model.spec import JobKind, PriorityWord
 from cockpit.present.boards import board_name, runs_of
 from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
 from cockpit.present.folding import task_count
+from cockpit.present.job.sessions import waiting_words
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
 from cockpit.present.units import counted, duration
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.model.asking import WantedPriority
+    from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
@@ -288,3 +290,39 @@ def task_of(row: JobRow) -> int | None:
     None: the job is no task, or the row stands for several waiting tasks, whose id means just those.
     """
     return None if row.array is None or row.tasks else row.array.index
+
+
+LOOKS, LOOK_SECONDS = 25, 0.2
+"""The number of checks of a new session, and the seconds between two; one that starts later is opened with a key
+instead."""
+
+
+async def develop(app: Cockpit) -> None:
+    """Open the form of a session like the job, and its terminal once it runs; for a session, the form of a training."""
+    from cockpit.tui.editing import write_session, write_training
+
+    (row, *_) = app.selection.chosen_rows()
+    spec = (await app.backend.job(row.id, task=task_of(row))).job.spec
+    if spec.kind is JobKind.INTERACTIVE:
+        await write_training(app, spec)
+    elif (job := await write_session(app, spec)) is not None:
+        await _enter_once_it_runs(app, job)
+
+
+async def _enter_once_it_runs(app: Cockpit, job: JobId) -> None:
+    detail = await _begun(app, job)
+    if detail.row.state is JobState.RUNNING and not detail.job.spec.command:
+        await enter(app, detail)
+    else:
+        app.notify(waiting_words(detail, app.state.context(), app.state.around(0).keys.get("attach", "")))
+
+
+async def _begun(app: Cockpit, job: JobId) -> JobDetail:
+    """Return the job once it runs or has ended, else after the last check."""
+    detail = await app.backend.job(job)
+    for _ in range(LOOKS):
+        if detail.row.state is JobState.RUNNING or detail.row.ended_at is not None:
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+        detail = await app.backend.job(job)
+    return detail

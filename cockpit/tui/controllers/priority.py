@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model.cluster import PriorityKind
-from cockpit.present.priority import weights_line, weights_set
-from cockpit.present.trial import with_step
+from cockpit.present.priority import weights_line, weights_set, with_step
 from cockpit.tui.screens.confirm import Confirm
 
 if TYPE_CHECKING:

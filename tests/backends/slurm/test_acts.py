@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping import account_acts, acts
+from cockpit.backends.slurm.mapping import acts
 from cockpit.backends.slurm.mapping.acts import CannotBe
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.script import submission
@@ -78,7 +78,7 @@ def test_every_action_is_one_command(command: acts.Command, line: str) -> None:
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_accounts_are_changed_by_sacctmgr(wanted: change.AccountChange, line: str) -> None:
-    assert " ".join(account_acts.command(wanted)) == f"sacctmgr --immediate --quiet {line}"
+    assert " ".join(acts.command(wanted)) == f"sacctmgr --immediate --quiet {line}"
 
 
 @pytest.mark.req("SL-20")

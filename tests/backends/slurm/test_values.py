@@ -5,9 +5,9 @@ import pytest
 from cockpit.backends.slurm.entering import command
 from cockpit.backends.slurm.mapping import accounting, values
 from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
-from cockpit.backends.slurm.mapping.dependencies import Conditions, conditions
 from cockpit.backends.slurm.mapping.holding import held
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
+from cockpit.backends.slurm.mapping.jobparts import Conditions, conditions
 from cockpit.backends.slurm.mapping.jobs import Listed, found
 from cockpit.backends.slurm.mapping.listing import FIELDS as LISTED
 from cockpit.backends.slurm.mapping.listing import read, unknown_field

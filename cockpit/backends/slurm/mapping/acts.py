@@ -8,15 +8,10 @@ from typing import NamedTuple
 from cockpit.backends.slurm.mapping.containers import Runtime
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.refusing import refusals
-from cockpit.backends.slurm.mapping.script import (
-    asked_seconds,
-    dependency_text,
-    gres,
-    moment_text,
-    qos,
-    submission,
-)
+from cockpit.backends.slurm.mapping.script import asked_seconds, dependency_text, gres, moment_text, qos, submission
+from cockpit.formats.slurm.sacctmgr import change_words
 from cockpit.formats.slurm.spec_fields import slurm_time
+from cockpit.model import accountchange as change
 from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId
@@ -168,3 +163,54 @@ def end_reservation(args: messages.NameArgs) -> Command:
 
 def _update(job: int, task: int | None, *changes: str) -> Command:
     return Command(("scontrol", "update", f"JobId={slurm_id(job, task)}", *changes))
+
+
+_HEAD = ("sacctmgr", "--immediate", "--quiet")
+
+
+def command(wanted: change.AccountChange) -> tuple[str, ...]:
+    """Return the sacctmgr command for a change; it asks for no confirmation."""
+    return (*_HEAD, *_words(wanted))
+
+
+def _words(wanted: change.AccountChange) -> Iterator[str]:
+    match wanted:
+        case change.AddUser() | change.ModifyUser() | change.RemoveUser():
+            yield from _of_user(wanted)
+        case change.AddCoordinators() | change.RemoveCoordinators():
+            verb = "add" if isinstance(wanted, change.AddCoordinators) else "delete"
+            yield from (verb, "coordinator", f"Accounts={wanted.account}", f"Names={','.join(wanted.users)}")
+        case change.AddAccount() | change.AddQos():
+            yield from ("add", _KIND[type(wanted)], wanted.name, *change_words(wanted.change))
+        case change.ModifyAccount() | change.ModifyQos():
+            place = ("where", f"name={wanted.name}", "set")
+            yield from ("modify", _KIND[type(wanted)], *place, *change_words(wanted.change))
+        case change.RemoveAccount() | change.RemoveQos():
+            yield from ("delete", _KIND[type(wanted)], "where", f"name={wanted.name}")
+
+
+_KIND: dict[type, str] = {
+    **dict.fromkeys((change.AddAccount, change.ModifyAccount, change.RemoveAccount), "account"),
+    **dict.fromkeys((change.AddQos, change.ModifyQos, change.RemoveQos), "qos"),
+}
+
+
+def _of_user(wanted: change.AddUser | change.ModifyUser | change.RemoveUser) -> Iterator[str]:
+    if isinstance(wanted, change.AddUser):
+        yield from ("add", "user", wanted.user, f"Accounts={wanted.account}", *_in(wanted.partition))
+        yield from change_words(wanted.change)
+        return
+    where = ("where", f"name={wanted.user}", *_of(wanted.account), *_in(wanted.partition))
+    if isinstance(wanted, change.RemoveUser):
+        yield from ("delete", "user", *where)
+        return
+    default = (f"DefaultAccount={wanted.account}",) if wanted.change.default and wanted.account else ()
+    yield from ("modify", "user", *where, "set", *change_words(wanted.change), *default)
+
+
+def _of(account: str) -> tuple[str, ...]:
+    return (f"account={account}",) if account else ()
+
+
+def _in(partition: str) -> tuple[str, ...]:
+    return (f"Partition={partition}",) if partition else ()

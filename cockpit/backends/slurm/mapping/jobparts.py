@@ -4,16 +4,61 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.dependencies import conditions
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.model.attempt import Attempt, Replica
 from cockpit.model.cardmodels import instances_per_card
-from cockpit.model.ids import Millis, NodeName, UserName
+from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.node import Allocation
-from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, Mode, NodeSpec
+from cockpit.model.spec import (
+    DAY_SECONDS,
+    WHOLE_CARD,
+    Array,
+    Dependency,
+    DependencyKind,
+    HomeAccess,
+    JobSpec,
+    Mode,
+    NodeSpec,
+)
+
+_TARGET = re.compile(r"(\d+)(?:_(\d+|\*))?(?:\+\d+)?(?:\((\w+)\))?")
+_KINDS = {
+    "after": DependencyKind.AFTER_ANY,
+    "afterburstbuffer": DependencyKind.AFTER_ANY,
+    **{str(kind): kind for kind in DependencyKind},
+}
+
+
+class Conditions(NamedTuple):
+    """The dependencies of a job."""
+
+    open: tuple[Dependency, ...] = ()
+    """Dependencies that are not met yet."""
+    failed: tuple[Dependency, ...] = ()
+    """Dependencies that can never be met."""
+
+
+@lru_cache(maxsize=4096)
+def conditions(printed: str) -> Conditions:
+    """Return the dependencies that squeue still lists; it leaves out those that are met."""
+    waiting: list[Dependency] = []
+    failed: list[Dependency] = []
+    for part in re.split(r"[,?](?=[a-z])", printed):
+        word, _, targets = part.partition(":")
+        kind = _KINDS.get(re.sub(r"\(.*", "", word))
+        if kind is None:
+            continue
+        if kind is DependencyKind.SINGLETON:
+            waiting.append(Dependency(kind))
+        for match in _TARGET.finditer(targets):
+            task = int(match[2]) if match[2] and match[2] != "*" else None
+            (failed if match[3] == "failed" else waiting).append(Dependency(kind, JobId(int(match[1])), task))
+    return Conditions(tuple(waiting), tuple(failed))
+
 
 NO_LIMIT_SECONDS = 365 * DAY_SECONDS
 """Stands for a job without a time limit."""

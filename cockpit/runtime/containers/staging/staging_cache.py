@@ -27,9 +27,10 @@ from cockpit.runtime.containers.staging.fetching import DiskFull, FetchFailed, F
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cockpit.engine.ports import Clock
+    from cockpit.engine.ports import Clock, Observer
     from cockpit.model.job import Submitter
     from cockpit.runtime.containers.staging.fetching import Fetcher
+
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -243,3 +244,22 @@ def _unfinished(key: str, making: Copying, now: Millis) -> StagedCopy:
         jobs=(),
         progress=making.progress,
     )
+
+
+LOOK_SECONDS = 30.0
+
+
+async def watch_disk(cache: StagingCache, observer: Observer, *, every: float = LOOK_SECONDS) -> None:
+    """Check the disk every `every` seconds, until cancelled.
+
+    The first removal comes only after one interval: by then the jobs that were recovered have taken up their unfinished
+    copies, which would otherwise be removed.
+    """
+    before: bool | None = None
+    while True:
+        trouble = await cache.trouble()
+        if bool(trouble) != before:
+            observer.disk_filled(trouble)
+        before = bool(trouble)
+        await asyncio.sleep(every)
+        await cache.tidy()
