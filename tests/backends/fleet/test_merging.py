@@ -241,7 +241,7 @@ async def test_a_member_that_does_not_answer_is_omitted_after_a_short_time(monke
     await fleet.close()
 
 
-@pytest.mark.req("UI-10", "UI-33")
+@pytest.mark.req("UI-10")
 async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_confirmed() -> None:
     commands = RecordedCommands("22.05")
     clock = VirtualClock(commands.recorded_at)
