@@ -69,7 +69,7 @@ def _own() -> int:
 
 
 def _beat() -> None:
-    """Whoever asks is alive; one that stops asking for longer than the job's max_wait_time is left out."""
+    """Show that this worker is alive; a worker that does not for the job's max_wait_time is removed."""
     if _PULSE in os.environ:
         with suppress(OSError):
             Path(os.environ[_PULSE]).touch()

@@ -90,7 +90,7 @@ class RequestRefused(CockpitError):
 
 
 class NotRun(CockpitError):
-    """Whoever looked at the command of an act did not want it run."""
+    """The user saw the command of a change beforehand, and did not confirm it."""
 
     def __init__(self) -> None:
         super().__init__("Nothing was run.")

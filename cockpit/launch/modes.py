@@ -187,7 +187,10 @@ def _mpi_files(peers: Sequence[Peer]) -> dict[str, str]:
 
 
 def mpi_command(command: str, processes: str) -> str:
-    """Under Open MPI: MPICH's launcher does not know these options. Whoever writes `mpirun` writes all of it."""
+    """Return the command under Open MPI's mpirun, whose options MPICH does not know.
+
+    A command with a launcher stays as it is.
+    """
     if any(launcher in command for launcher in _MPI_LAUNCHERS):
         return command
     return (

@@ -82,8 +82,8 @@ class EquivalenceCache:
     """Remembers the queue entry of every queued job: to judge 100 000 jobs in each cycle would cost more than the
     cycle.
 
-    It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. Whoever
-    computes beside the passes has one of its own (`Index.apart`).
+    It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. A
+    computation beside the passes has a cache of its own (`Index.apart`).
     """
 
     def __init__(self, rules: Rulebook) -> None:

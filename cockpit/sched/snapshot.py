@@ -19,8 +19,8 @@ Highest = Mapping[JobId, Mapping[str, int]]
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A view into the engine's state without a copy, valid until the engine handles its next event. Whoever reads it
-    later takes `frozen()`: a plan answers questions long after it was made."""
+    """A view into the engine's state without a copy, valid until the engine handles its next event. Code that
+    reads it later takes `frozen()`: a plan answers questions long after it was made."""
 
     version: int
     """Grows with every change of the state."""

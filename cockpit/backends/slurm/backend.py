@@ -321,7 +321,7 @@ class SlurmBackend(Asking, LiveBackend):
         """Yield changes of the job list, by comparing it with the last one every `LOOK_SECONDS`.
 
         A job that ended stays listed while Slurm still has it, if it was listed live before; the user's other recent
-        jobs come from accounting. Raises `Unreachable` if the cluster does not answer at first and nobody follows
+        jobs come from accounting. Raises `Unreachable` if the cluster does not answer at first and no caller follows
         `connections`, where the reason would be seen; later failures are waited out.
         """
         known: dict[JobId, JobRow] = {}

@@ -117,7 +117,7 @@ async def _size(commands: Commands, path: str) -> int | None:
     if printed.code == 0:
         return values.number(printed.stdout)
     if "Permission denied" in printed.stderr:
-        raise RequestRefused(Refusal(RefusalKind.DENIED, f"{path} cannot be read: it belongs to somebody else."))
+        raise RequestRefused(Refusal(RefusalKind.DENIED, f"{path} cannot be read: it belongs to another user."))
     return None
 
 

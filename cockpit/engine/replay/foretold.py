@@ -1,8 +1,8 @@
 """Measures how accurate predicted starts are: a history is replayed, and predictions for some of its jobs are compared
 with what happened.
 
-Whoever is asked knows what was known at that moment: the queue, who runs and since when, and how the users' jobs that
-had ended by then had run.
+A prediction uses only what was known at that moment: the queue, the running jobs with their starts, and the run times
+of the users' jobs that had ended by then.
 """
 
 from __future__ import annotations

@@ -78,15 +78,15 @@ class Replay:
         self._looked_at = -1
         """Version of the state that the last cycle left behind."""
         self._room: Index | None = None
-        """What is free, since somebody last asked or a cycle was; None: it has changed."""
+        """The free resources since the last pass or look; None: they have changed."""
         self._ended = False
-        """Somebody has, since the last cycle: what it left has become what is free."""
+        """Whether a job has ended since the last pass, which released its resources."""
         for body in (events.NodesChanged(tuple(nodes)), *rules):
             self._tell(body)
         self._decays = self.machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR
 
     def moments(self) -> Iterator[int]:
-        """Goes through the history moment by moment; how many jobs have ended so far."""
+        """Replay the history moment by moment; yield the number of jobs that have ended so far."""
         arrivals, ends, together = self._arrivals, self._ends, self._ties.one_cycle_a_moment
         next_at = arrivals[0].at if arrivals else _NEVER
         coming, count, ended = 0, len(arrivals), 0

@@ -105,7 +105,7 @@ def _mpi_of(spec: JobSpec) -> Mpi | None:
 
 
 def _submitter() -> Submitter:
-    """Whoever asks."""
+    """Return the user who runs this command."""
     import os
     import pwd
 

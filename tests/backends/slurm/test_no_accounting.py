@@ -95,7 +95,7 @@ class WithoutController(RecordedCommands):
 
 @pytest.mark.req("TR-04", "SL-01")
 async def test_watching_a_cluster_that_does_not_answer_ends_with_the_reason() -> None:
-    """It would wait without a word, as long as nobody follows the state of the connection."""
+    """It would wait without a word, as long as no caller follows the state of the connection."""
     backend = backend_over(WithoutController())
     async with asyncio.timeout(10):
         with pytest.raises(Unreachable, match="Unable to contact slurm controller"):
