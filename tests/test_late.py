@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cockpit.late import Late
+from cockpit.late import LazyModule
 
 LOADED_WHEN_USED = """
 import json, sys
@@ -26,4 +26,4 @@ def test_a_lazy_module_is_loaded_on_first_use():
 
 def test_a_missing_attribute_is_missing_in_the_lazy_module_too():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        Late("fractions").nonsense  # noqa: B018 - looked up for its error
+        LazyModule("fractions").nonsense  # noqa: B018 - looked up for its error

@@ -26,13 +26,13 @@ async def watch_rows(
 ) -> None:
     """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the columns that
     tell the row from others, until interrupted. Asks again whenever something has happened."""
-    watched: Watched[Row] = Watched(call, table, **context)
+    watched: PrintedRows[Row] = PrintedRows(call, table, **context)
     async for delta in call.backend.watch_jobs(anything=True):
         if delta.loaded:
             watched.tell(await fetch())
 
 
-class Watched(Generic[Row]):
+class PrintedRows(Generic[Row]):
     """The rows as they were last printed."""
 
     def __init__(self, call: Call, table: TableView, **context: object) -> None:

@@ -16,7 +16,7 @@ from cockpit.model.events import JobSubmitted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from cockpit.model.accounting import Span, Spent
+    from cockpit.model.accounting import Span, UsageSum
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import PromisedStart
     from cockpit.model.ids import JobId, Millis
@@ -123,7 +123,7 @@ class MemoryJournal:
 
         return list(islice(filter(wanted, reversed(self._ended.values())), limit))
 
-    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[UsageSum]]:
         held = (span for job in self._ended.values() if job.id not in besides for span in spans(job, job.state_since))
         return divided((*self._past, *held), edges)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, Told, Waited
+from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, SchedulerReason, Waited
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def reason_kind(reason: Reason | None) -> Hashable:
             return type(reason), reason.holder, reason.limit
         case NotEnoughFree():
             return type(reason), reason.resource
-        case Told():
+        case SchedulerReason():
             return type(reason), reason.code
         case None:
             return None

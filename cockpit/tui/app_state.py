@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.errors import CockpitError
 from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
-from cockpit.present.job.answer import Around
+from cockpit.present.job.answer import PanelContext
 from cockpit.present.moments import clock_of_second
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
@@ -211,9 +211,9 @@ class AppState:
         """Return the columns of the Jobs view for a screen of this width."""
         return self.job_rows.layout(width - MARGIN)
 
-    def around(self, columns: int, lines: int = 0) -> Around:
+    def around(self, columns: int, lines: int = 0) -> PanelContext:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
-        return Around(
+        return PanelContext(
             self.context(),
             columns,
             lines,

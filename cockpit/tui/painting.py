@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     segment: Segment
 
 
-class Shown:
+class TerminalContent:
     """The known content of the terminal: whole pieces, by line and first column."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Shown:
 class WholeUpdate(CompositorUpdate):
     """Textual's update of the whole screen, which is remembered when it is written."""
 
-    def __init__(self, update: LayoutUpdate, shown: Shown) -> None:
+    def __init__(self, update: LayoutUpdate, shown: TerminalContent) -> None:
         self._update = update
         self._shown = shown
 
@@ -79,7 +79,7 @@ class WholeUpdate(CompositorUpdate):
 class DifferingUpdate(CompositorUpdate):
     """The pieces of a partial update that differ from what is shown."""
 
-    def __init__(self, update: ChopsUpdate, shown: Shown) -> None:
+    def __init__(self, update: ChopsUpdate, shown: TerminalContent) -> None:
         self._shown = shown
         self._drawn = list(_chops(update))
         self._line_text = [(y, shown.differing(y, pieces)) for y, pieces in self._drawn]
@@ -152,7 +152,7 @@ class Painter:
     """Replaces each update that Textual would write by the pieces of it that differ from what the terminal shows."""
 
     def __init__(self) -> None:
-        self._shown = Shown()
+        self._shown = TerminalContent()
         self._is_on = _textual_is_as_expected() and os.environ.get(PLAIN_VARIABLE) != "1"
 
     def forget(self) -> None:

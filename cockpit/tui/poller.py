@@ -30,7 +30,7 @@ from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.widgets.table import Table, Titles
+from cockpit.tui.widgets.table import Table, TitleLine
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Hashable, Iterable, Sequence
@@ -194,7 +194,7 @@ class Poller:
         if self._columns_for != self._state.job_rows.folds.used:  # the rows now need other columns
             self._columns_for = self._state.job_rows.folds.used
             table.redraw()
-            self._main.query_one(Titles).refresh()
+            self._main.query_one(TitleLine).refresh()
         self._go_to_awaited()
         self._main.draw()
         self.wake()

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.demo.loads import use_of
-from cockpit.engine.effects import Force
+from cockpit.engine.effects import SignalKind
 from cockpit.errors import RequestRefused
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import Millis, ReplicaId
@@ -16,7 +16,7 @@ from cockpit.runtime.tasks import Tasks
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
-    from cockpit.backends.demo.rooms import Rooms
+    from cockpit.backends.demo.sandboxes import Sandboxes
     from cockpit.backends.demo.scripts import Script, Scripts
     from cockpit.engine.effects import (
         CheckNodes,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import NodeName
@@ -45,7 +45,7 @@ class ScriptedExecutor:
     """Implements `runtime.host.ContainerRuntime` for the demo. `rooms` makes the sandboxes in which shells run."""
 
     def __init__(
-        self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Rooms, nodes: Mapping[NodeName, Node]
+        self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Sandboxes, nodes: Mapping[NodeName, Node]
     ) -> None:
         self._observer = observer
         self._nodes = nodes
@@ -88,10 +88,10 @@ class ScriptedExecutor:
         if effect.replica not in self._running:
             return
         script, task = self._running[effect.replica]
-        if effect.force is Force.KILL:
+        if effect.force is SignalKind.KILL:
             task.cancel()
             self._end(effect.replica, KILLED)
-        elif effect.force is Force.TERM and script.winds_down_ms is not None:
+        elif effect.force is SignalKind.TERM and script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
 
@@ -112,7 +112,7 @@ class ScriptedExecutor:
             script, _ = self._running[effect.replica]
             self._follow(effect.replica, script, self._go_on(effect.replica, script, self._left.pop(effect.replica)))
 
-    async def tell(self, effect: TellWorkers) -> None:
+    async def tell(self, effect: WriteWorkersFile) -> None:
         """Do nothing: a simulated worker does not read the list of workers."""
 
     async def keep(self, effect: KeepContainer) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from cockpit.backends.local.channel import ConnectionLost, Silent, Unsent
+from cockpit.backends.local.channel import ConnectionLost, NoAnswerInTime, RequestNotSent
 from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, StoreError, Unreachable
 from cockpit.model.refusal import RefusalKind
 
@@ -45,7 +45,7 @@ class Lines(Protocol):
         ...
 
 
-class Insistent:
+class RepeatedRequest:
     """A change that is sent repeatedly until it is answered."""
 
     def __init__(self, lines: Lines, request: str, patience: Callable[[], float]) -> None:
@@ -78,9 +78,9 @@ class Insistent:
                     raise
                 error: CockpitError = no
             except (Unreachable, StoreError) as failed:
-                lost += isinstance(failed, Unsent)
+                lost += isinstance(failed, RequestNotSent)
                 # Nothing was sent: fail, except once for a connection that broke, as when the engine restarts.
-                if not self._folder and not (isinstance(failed, Unsent) and lost == 1):
+                if not self._folder and not (isinstance(failed, RequestNotSent) and lost == 1):
                     raise
                 self._lines.drop()
                 error = failed
@@ -101,8 +101,8 @@ class Insistent:
 
     def _reason(self, error: CockpitError) -> str:
         """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
-        if isinstance(error, Silent):
-            return str(Silent(error.where, time.monotonic() - self._began))
+        if isinstance(error, NoAnswerInTime):
+            return str(NoAnswerInTime(error.where, time.monotonic() - self._began))
         return error.cause if isinstance(error, ConnectionLost) else str(error)
 
     def _left_of_try(self) -> float:

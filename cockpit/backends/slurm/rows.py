@@ -13,7 +13,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason
 from cockpit.engine.views.rows import job_row
 from cockpit.model.cluster import Reservation
-from cockpit.model.forecast import Holding
+from cockpit.model.forecast import HoldingJob
 from cockpit.model.ids import JobId, Millis, seniority
 from cockpit.model.job import ENDED, OCCUPYING, Job, JobState
 from cockpit.model.jobrow import JobRow
@@ -172,11 +172,11 @@ def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node])
     )
 
 
-def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[Holding]:
+def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[HoldingJob]:
     """Yield the names and sizes of these jobs, except those in `known`."""
     for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows and job not in known):
         sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
-        yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
+        yield HoldingJob(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
 
 
 def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None:

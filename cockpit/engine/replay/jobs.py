@@ -1,7 +1,7 @@
 """Arrivals and ends of the past fed to the engine on virtual time. What starts, and when, `sched.cycle` decides.
 
 Arrivals and ends are facts: they are told to the machine as events, and so is what the cycle's plan says. Which of the
-facts of one moment is told first, and after which the scheduler looks, are the policy's `Ties`.
+facts of one moment is told first, and after which the scheduler looks, are the policy's `TieOrder`.
 """
 
 from __future__ import annotations

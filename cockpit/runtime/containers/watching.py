@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _READ_BYTES = 65536
 
 
-class Watched:
+class WatchedAttempt:
     """One attempt and its living holder, if there is one. `on_gone` is called once, when the holder dies."""
 
     def __init__(self, attempt: Attempt, on_gone: Callable[[], None]) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.model.ids import JobId, ReplicaId
     from cockpit.model.jobdetail import ReplicaUse
@@ -75,7 +75,7 @@ class Gate:
     async def thaw(self, effect: ThawReplica) -> None:
         await self._inner.thaw(effect)
 
-    async def tell(self, effect: TellWorkers) -> None:
+    async def tell(self, effect: WriteWorkersFile) -> None:
         await self._inner.tell(effect)
 
     def staging(self, replica: ReplicaId) -> Progress | None:

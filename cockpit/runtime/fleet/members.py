@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.engine.fleet.orders import ReplicaEffect
     from cockpit.engine.ports import Journal, Observer
@@ -145,7 +145,7 @@ class Members:
     async def thaw(self, effect: ThawReplica) -> None:
         await self._order(effect)
 
-    async def tell(self, effect: TellWorkers) -> None:
+    async def tell(self, effect: WriteWorkersFile) -> None:
         """Do nothing: a fleet's jobs never change their number of workers."""
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:

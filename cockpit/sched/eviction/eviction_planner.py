@@ -19,7 +19,7 @@ from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
-from cockpit.model.reasons import MakingRoom
+from cockpit.model.reasons import EvictionPending
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.equivalence import QueueEntry
 from cockpit.sched.eviction.shrinking import choose_victims, merge_evictions, staying, worker_candidates
@@ -69,7 +69,7 @@ class EvictionPlanner:
 
     def __init__(self, snapshot: Snapshot, preemption_rule: Sequence[PreemptionRule]) -> None:
         self.evictions: list[Eviction] = []
-        self.promised: dict[JobId, MakingRoom] = {}
+        self.promised: dict[JobId, EvictionPending] = {}
         self.recalled: dict[JobId, tuple[int, ...]] = {}
         """Ranks of the workers that this pass takes from elastic jobs, by job."""
         self.insufficient: dict[tuple[Shape, str], int] = {}
@@ -146,7 +146,7 @@ class EvictionPlanner:
         gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]
         # the job starts when the last of them is gone; one unknown end makes the moment unknown
-        self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
+        self.promised[job] = EvictionPending(others, max(known) if others and len(known) == len(others) else None)
 
     def gives_way(self, job: JobId) -> bool:
         """Return whether this pass evicts the job or some of its workers."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FILTER, COMMAND, NAME, WEIGHTS, SEARCH = "filter", "command", "name", "weights", "search"
 
 
-class Typed(Input):
+class SafeInput(Input):
     """An input line whose text never holds control characters that a terminal would obey.
 
     Its cursor does not blink, so that nothing is written to the terminal while nothing changes.
@@ -54,7 +54,7 @@ class Completion(Suggester):
             yield from self._more(value)
 
 
-class Entry(Typed):
+class Entry(SafeInput):
     """The entry line, hidden until `ask` opens it."""
 
     class Left(Message):

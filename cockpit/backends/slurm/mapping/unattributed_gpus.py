@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.nodes import Seen
+from cockpit.backends.slurm.mapping.nodes import SlurmNode
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
@@ -30,7 +30,7 @@ OTHERS = ""
 class UnattributedGpus:
     """Cards in use whose job is unknown. Jobs without a listed allocation take theirs from here one after the other."""
 
-    def __init__(self, nodes: Iterable[Seen] = (), known: Known = NOTHING_KNOWN) -> None:
+    def __init__(self, nodes: Iterable[SlurmNode] = (), known: Known = NOTHING_KNOWN) -> None:
         listed = [(part.node, each) for parts in known.values() for part in parts.values() for each in part.slices]
         pieces = {(name, each.card, each.slot) for name, each in listed}
         cards = {(name, each.card) for name, each in listed}

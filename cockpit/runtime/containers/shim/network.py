@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.runtime.containers.shim.attempt import PlanDict
-    from cockpit.runtime.containers.shim.usernet import Outpost
+    from cockpit.runtime.containers.shim.usernet import HostSideProcess
 
 HUB_FD = 101
 """The descriptor at which a holder keeps the hub's network namespace open."""
@@ -46,7 +46,7 @@ class Membership:
     def __init__(self, attempt: Attempt, plan: PlanDict) -> None:
         self._attempt, self._plan = attempt, plan
         self._lock = -1
-        self._outpost: Outpost | None = None
+        self._outpost: HostSideProcess | None = None
 
     @property
     def needed(self) -> bool:
@@ -64,12 +64,12 @@ class Membership:
             self._leave_outpost(lock)
 
     def _leave_outpost(self, lock: str) -> None:
-        from cockpit.runtime.containers.shim.usernet import Outpost
+        from cockpit.runtime.containers.shim.usernet import HostSideProcess
 
         def in_use() -> bool:
             return next(_siblings(self._attempt), None) is not None
 
-        self._outpost = Outpost(nat.HUB_END, lock, in_use)
+        self._outpost = HostSideProcess(nat.HUB_END, lock, in_use)
 
     def end(self) -> None:
         """Release the lock. Closing the descriptor would not release it, since the forked holder has a copy."""

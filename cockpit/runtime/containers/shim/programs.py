@@ -27,7 +27,7 @@ class Programs:
         self._limits = limits
         self._seen = seen
         self._hooks = plan.get("hooks") or {}
-        self.mirrors = scriptfiles.Mirrors()
+        self.mirrors = scriptfiles.OutputMirrors()
         """Copies of a batch script's own files into the logs."""
 
     @property

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MINUTE, TEN_MINUTES = 60, 600
 
 
-class Said(msgspec.Struct, frozen=True):
+class ArrivalPrediction(msgspec.Struct, frozen=True):
     """The prediction for one job at its arrival; waiting times in seconds."""
 
     job: JobId
@@ -81,7 +81,7 @@ def foretell(
     chosen: Collection[JobId],
     rules: Sequence[EventBody] = (),
     watch: Callable[[int], None] = lambda _: None,
-) -> list[Said]:
+) -> list[ArrivalPrediction]:
     """Replay the arrivals and predict the start of each chosen job when it arrives, in this order. `watch` is called
     now and then with the number of ended jobs."""
     replay = Replay(nodes, arrivals, policy, rules)
@@ -92,7 +92,7 @@ def foretell(
     return asking.said()
 
 
-def accuracy(predictions: Sequence[Said]) -> Accuracy:
+def accuracy(predictions: Sequence[ArrivalPrediction]) -> Accuracy:
     """Return the accuracy over the jobs that waited. Raises `ValueError` if there are none."""
     if not predictions:
         raise ValueError("no job waited: there is nothing to be right or wrong about")
@@ -131,10 +131,10 @@ class _Asking:
             forecast = StartPredictor(snapshot, None, self._policy, self._history).forecast(body.job)
             self._asked[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[ArrivalPrediction]:
         started = self._replay.started_at
         return [
-            Said(
+            ArrivalPrediction(
                 job,
                 (started[job] - at) / 1000,
                 ((forecast.likely_at or at) - at) / 1000,
