@@ -44,7 +44,7 @@ class Services(msgspec.Struct, frozen=True):
     use_cluster: Callable[[str], Path]
     """Makes a cluster the default; returns the file that was written."""
     play: Callable[[Script, Path], None]
-    """Runs the terminal UI by a script; screenshots go into the folder. Raises `ExpectationFailed` if an expectation fails."""
+    """Runs the terminal UI by a script; screenshots go into the folder. Raises `ExpectationFailed`."""
     reach: Callable[[str | None], Backend | None] = lambda _: None
     """Opens a cluster for completion, within two seconds; None when that would start an engine."""
     clusters: Callable[[], Mapping[str, str]] = dict
