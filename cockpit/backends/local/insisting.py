@@ -51,7 +51,7 @@ class RepeatedRequest:
     def __init__(self, lines: Lines, request: str, patience: Callable[[], float]) -> None:
         """`patience`: returns the time limit of all attempts in seconds; called only if no answer comes at once."""
         self._lines, self._request, self._patience = lines, request, patience
-        self._began = time.monotonic()
+        self._began_at = time.monotonic()
         self._folder = ""
         """State folder of the engine to which the whole request was sent; empty: to none."""
 
@@ -102,11 +102,11 @@ class RepeatedRequest:
     def _reason(self, error: CockpitError) -> str:
         """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
         if isinstance(error, NoAnswerInTime):
-            return str(NoAnswerInTime(error.where, time.monotonic() - self._began))
+            return str(NoAnswerInTime(error.where, time.monotonic() - self._began_at))
         return error.cause if isinstance(error, ConnectionLost) else str(error)
 
     def _left_of_try(self) -> float:
         return max(0.0, min(TRY_SECONDS, self._seconds_left()))
 
     def _seconds_left(self) -> float:
-        return self._patience() - (time.monotonic() - self._began)
+        return self._patience() - (time.monotonic() - self._began_at)

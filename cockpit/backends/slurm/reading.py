@@ -104,7 +104,7 @@ class Reading:
         answers.patience = self.intervals.patience
         self._fields: tuple[str, ...] = listing.FIELDS
         self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
-        self._made: dict[str, tuple[object, Any]] = {}
+        self._parsed: dict[str, tuple[object, Any]] = {}
         self._records: dict[str, Listed] = {}
         self._looked_at = Millis(0)
         self._vouched: Printed | None = None
@@ -154,7 +154,7 @@ class Reading:
             jobs = await self._vouch(jobs, before, shards)  # step 3
         except CockpitError as error:  # step 4
             self._records, self._looked_at = before
-            self._made.pop("jobs", None)
+            self._parsed.pop("jobs", None)
             self._answers.disbelieve(listing.command(self._fields), error)
             raise
         return jobs
@@ -489,9 +489,9 @@ class Reading:
 
     def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
         """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
-        known = self._made.get(what)
+        known = self._parsed.get(what)
         if known is None or known[0] != source:
-            known = self._made[what] = (source, make())
+            known = self._parsed[what] = (source, make())
         made: T = known[1]
         return made
 

@@ -74,7 +74,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     """The share of these that started no later; None: there were none."""
 
 
-def foretell(
+def predict_arrivals(
     nodes: Sequence[Node],
     arrivals: Sequence[Arrival],
     policy: Policy,
@@ -121,7 +121,7 @@ class _Asking:
     def __init__(self, replay: Replay, policy: Policy, chosen: frozenset[JobId]) -> None:
         self._replay, self._policy, self._chosen = replay, policy, chosen
         self._history = History()
-        self._asked: dict[JobId, tuple[Millis, Forecast, Millis]] = {}
+        self._predictions: dict[JobId, tuple[Millis, Forecast, Millis]] = {}
 
     def take(self, body: EventBody, now: Millis) -> None:
         machine = self._replay.machine
@@ -129,7 +129,7 @@ class _Asking:
         if isinstance(body, JobSubmitted) and body.job in self._chosen:
             snapshot = machine.peek(now)
             forecast = StartPredictor(snapshot, None, self._policy, self._history).forecast(body.job)
-            self._asked[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
+            self._predictions[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
 
     def said(self) -> list[ArrivalPrediction]:
         started = self._replay.started_at
@@ -142,7 +142,7 @@ class _Asking:
                 (forecast.latest_at - at) / 1000 if forecast.latest_at is not None else None,
                 (by_limits - at) / 1000,
             )
-            for job, (at, forecast, by_limits) in self._asked.items()
+            for job, (at, forecast, by_limits) in self._predictions.items()
             if started[job] > at
         ]
 

@@ -147,11 +147,11 @@ def predicted(
     past: History, processors: int, policy: str, chosen: Sequence[JobId], watch: Callable[[int], None]
 ) -> Accuracy:
     """Return how accurate the predicted starts of the chosen jobs are."""
-    from cockpit.engine.replay.arrival_predictions import accuracy, foretell
+    from cockpit.engine.replay.arrival_predictions import accuracy, predict_arrivals
     from cockpit.formats.traces.swf_history import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
-    return accuracy(foretell([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
+    return accuracy(predict_arrivals([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
 
 
 def _read(file: str, call: Call) -> bytes:

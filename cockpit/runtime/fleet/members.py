@@ -72,7 +72,7 @@ class Members:
         self._members: dict[str, MemberHost] = {}
         self._fleet: Host | None = None
         self._news: asyncio.Queue[Told] = asyncio.Queue()
-        self._unheard = 0
+        self._unread_news = 0
         self._tasks = Tasks()
 
     @property
@@ -88,7 +88,7 @@ class Members:
     @property
     def resting(self) -> bool:
         """Whether all members are idle and no report to the fleet is pending."""
-        return not self._unheard and all(each.host.resting for each in self._members.values())
+        return not self._unread_news and all(each.host.resting for each in self._members.values())
 
     def join(
         self,
@@ -188,7 +188,7 @@ class Members:
                     await member.gate.open(order.job)
 
     def _tell(self, news: Told) -> None:
-        self._unheard += 1
+        self._unread_news += 1
         self._news.put_nowait(news)
 
     async def _hear(self) -> None:
@@ -197,7 +197,7 @@ class Members:
         while True:
             news = await self._news.get()
             await self._fleet.act(news, Act(actor="engine", origin="runtime"))
-            self._unheard -= 1
+            self._unread_news -= 1
 
     async def _watch(self, member: MemberHost) -> None:
         """Report changes of the member's nodes and of the resources that its own jobs use."""

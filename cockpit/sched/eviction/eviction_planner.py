@@ -79,7 +79,7 @@ class EvictionPlanner:
         self._gives_way: set[JobId] = set()
         self._served = 0
         self._unserved = False
-        self._known: dict[object, tuple[list[PreemptionCandidate], CandidatesByNode]] = {}
+        self._candidates_by_key: dict[object, tuple[list[PreemptionCandidate], CandidatesByNode]] = {}
 
     def propose(
         self, entry: QueueEntry, shape: Shape, index: Index, place: PlaceAfterEvictions
@@ -209,11 +209,11 @@ class EvictionPlanner:
         alone decide. Jobs that started in this pass are no candidates."""
         key = (entry.equivalence_class.preemption_key, shape.partition)
         # the caches hold victims of this pass too: searches leave them out by `_gives_way`
-        if key in self._known and all(preemption_rule.alike for preemption_rule in self._preemption_rules):
-            return self._known[key]
+        if key in self._candidates_by_key and all(preemption_rule.alike for preemption_rule in self._preemption_rules):
+            return self._candidates_by_key[key]
         candidates = self._unshrunk(self._candidates(entry, shape, index))
-        self._known[key] = candidates, CandidatesByNode(index, [each.release for each in candidates])
-        return self._known[key]
+        self._candidates_by_key[key] = candidates, CandidatesByNode(index, [each.release for each in candidates])
+        return self._candidates_by_key[key]
 
     def _candidates(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate]:
         by_job: dict[JobId, PreemptionCandidate] = {}

@@ -131,15 +131,15 @@ class LimitCache:
     def __init__(self) -> None:
         self._by_counter: dict[Counter, list[tuple[int, int]]] = {}
         """The least use that stops a class and the class's number, by counter; sorted."""
-        self._known: set[tuple[Counter, int]] = set()
+        self._counted: set[tuple[Counter, int]] = set()
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._counted)
 
     def add(self, number: int, stop: Stop) -> None:
         # a class is noted by each pass that it stops in, but needs one entry
-        if (stop.counter, number) not in self._known:
-            self._known.add((stop.counter, number))
+        if (stop.counter, number) not in self._counted:
+            self._counted.add((stop.counter, number))
             insort(self._by_counter.setdefault(stop.counter, []), (stop.least, number))
 
     def between(self, counter: Counter, before: int, used: int) -> list[int]:

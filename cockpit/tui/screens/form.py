@@ -120,7 +120,7 @@ class FormScreen(Dialog[None]):
         """
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
-        self._brought, self._read = convert_job, read
+        self._imported, self._read = convert_job, read
         self._form = JobForm(values)
         self._initial_texts = dict(self._form.texts)
         self._result: FormResult = FormResult(None, {}, ())
@@ -368,7 +368,7 @@ class FormScreen(Dialog[None]):
         await self._replace_job(job)
 
     async def _replace_job(self, job: ConvertedJob) -> None:
-        self._brought = job
+        self._imported = job
         self._form = JobForm(job.values)
         await self._remount_fields()
 
@@ -426,8 +426,8 @@ class FormScreen(Dialog[None]):
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
 
     def _aside(self, columns: int) -> Iterator[Line]:
-        if self._brought is not None:
-            yield from brought_lines(self._brought, columns)
+        if self._imported is not None:
+            yield from brought_lines(self._imported, columns)
         for sentence in self._result.others:
             yield line(Span(safe(sentence), "warning"))
         spec = self._result.spec

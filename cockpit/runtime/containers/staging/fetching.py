@@ -77,7 +77,7 @@ class Fetcher:
     """
 
     def __init__(self, *, rootless: bool, podman: bool = True, python: str = sys.executable) -> None:
-        self._known: dict[str, str] = {}
+        self._hashed: dict[str, str] = {}
         """Keys of files that were hashed before, by what identifies an unchanged file."""
         self._rootless = rootless
         self._podman = podman and not rootless
@@ -85,7 +85,7 @@ class Fetcher:
 
     async def measure(self, wanted: StagingSource, who: Submitter) -> MeasuredSource:
         """Read the whole source with the submitter's rights and return its key and size. Raises FetchFailed."""
-        order = {**self._order("measure", wanted, who), "known": self._known}
+        order = {**self._order("measure", wanted, who), "known": self._hashed}
         return await self._run(order, lambda _: None)
 
     async def copy(
@@ -149,9 +149,9 @@ class Fetcher:
 
     def _remember(self, seen: str, key: str) -> None:
         if seen:
-            self._known[seen] = key
-        if len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
+            self._hashed[seen] = key
+        if len(self._hashed) > _MOST_KNOWN:
+            del self._hashed[next(iter(self._hashed))]
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

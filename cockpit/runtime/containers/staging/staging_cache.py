@@ -50,20 +50,20 @@ class Copying:
         self.task: asyncio.Task[None] | None = None
         self.waiting: list[Callable[[Progress], None]] = []
         self.done = 0
-        self._seen: deque[tuple[Millis, int]] = deque([(began_at, 0)])
+        self._progress: deque[tuple[Millis, int]] = deque([(began_at, 0)])
 
     def came_to(self, done: int, now: Millis) -> None:
         """Note that `done` bytes are copied, and report the progress to all that wait."""
         self.done = min(done, self.measured.size)  # podman may understate an image's size
-        self._seen.append((now, self.done))
-        while len(self._seen) > 2 and self._seen[0][0] < now - _RATE_MS:
-            self._seen.popleft()
+        self._progress.append((now, self.done))
+        while len(self._progress) > 2 and self._progress[0][0] < now - _RATE_MS:
+            self._progress.popleft()
         for tell in list(self.waiting):
             tell(self.progress)
 
     @property
     def progress(self) -> Progress:
-        (first, before), (last, after) = self._seen[0], self._seen[-1]
+        (first, before), (last, after) = self._progress[0], self._progress[-1]
         return Progress(self.done, max(self.measured.size, 1), (after - before) * 1000 // max(1, last - first))
 
 
