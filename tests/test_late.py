@@ -12,8 +12,8 @@ from cockpit.late import LazyModule
 
 LOADED_WHEN_USED = """
 import json, sys
-from cockpit.late import Late
-late = Late("fractions")
+from cockpit.late import LazyModule
+late = LazyModule("fractions")
 before = "fractions" in sys.modules
 print(json.dumps([before, late.Fraction(1, 2) * 2 == 1, "fractions" in sys.modules]))
 """
