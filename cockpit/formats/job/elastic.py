@@ -66,7 +66,7 @@ ELASTIC = Table(
             name="grace_period",
             attribute="grace_seconds",
             kind=Duration(GRACE_SECONDS),
-            about="The time a recalled worker has to end; by default that of an evicted job, 5m if its node is reclaimed.",
+            about="Time for a recalled worker to end; by default that of an evicted job, 5m if its node is reclaimed.",
         ),
         Field(
             name="max_wait_time",
@@ -90,13 +90,13 @@ ELASTIC = Table(
             name="max_price",
             attribute="max_price_milli",
             kind=Price(),
-            about="Run only on nodes whose label price is at most this, such as 0.35; nodes without the label cost nothing.",
+            about="Run only on nodes whose label price is at most this, such as 0.35; without the label it is 0.",
         ),
         Field(
             name="best_effort",
             attribute="best_effort",
             kind=Flag(),
-            about="Its workers request no CPUs and no memory, have no limits, and are evicted first if a node runs short.",
+            about="Its workers request no CPUs or memory, have no limits, and are evicted first if a node runs short.",
         ),
         Field(
             name="supervised",

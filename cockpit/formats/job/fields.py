@@ -115,7 +115,7 @@ DEBUG_HOLD = Table(
             name="allocation",
             attribute="allocation",
             kind=Choice(HoldAllocation),
-            about="Under Slurm: hold the nodes (the default), or copy the folder, free the nodes and wait for new ones.",
+            about="Under Slurm: hold the nodes (the default), or copy the folder, free them and wait for others.",
         ),
     ],
 )
@@ -216,7 +216,7 @@ JOB = Table(
             name="parameter_servers",
             attribute="parameter_servers",
             kind=WholeNumber(PARAMETER_SERVERS),
-            about="TensorFlow's parameter servers, in addition to the nodes, each with 1 CPU and 1 GiB; 0 means all-reduce.",
+            about="TensorFlow's parameter servers beside the nodes, each with 1 CPU and 1 GiB; 0 means all-reduce.",
         ),
         Field(
             name="worker_pools",
@@ -375,7 +375,7 @@ JOB = Table(
             name="deadline",
             attribute="deadline_at",
             kind=Moment(),
-            about="Latest end: a job that cannot end by then, with its whole time limit, is cancelled before its start.",
+            about="Latest end: a job that cannot end by then with its whole time limit is ended before its start.",
         ),
         Field(
             name="dependencies",
