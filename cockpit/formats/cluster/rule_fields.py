@@ -122,7 +122,7 @@ BACKFILL = Table(
             name="type",
             attribute="kind",
             kind=Choice(BackfillKind),
-            about="Which jobs may start early: off (none), easy (not delaying the first), conservative (delaying none).",
+            about="Jobs that may start early: off (none), easy (not delaying the first), conservative (delaying none).",
         ),
         Field(
             name="window",
