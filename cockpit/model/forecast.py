@@ -33,6 +33,8 @@ class NoBound(StrEnum):
     """Other jobs may take the resources that it waits for."""
     OTHER_CLUSTERS = "other_clusters"
     """The members of a fleet have queues of their own, which the fleet does not see."""
+    CONDITION_AHEAD = "condition_ahead"
+    """A job ahead of it waits for another job, a begin time or a limit, and comes first as soon as that is over."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 
@@ -77,7 +79,8 @@ class NodesTaken(msgspec.Struct, frozen=True, tag="nodes_taken"):
 
 
 class EndedEarly(msgspec.Struct, frozen=True, tag="ended_early"):
-    """A running job gave its resources back earlier than the plan assumed."""
+    """A running job gave its resources back earlier than the plan assumed, or will: it is being ended, or its time
+    limit was shortened."""
 
     job: JobId
 

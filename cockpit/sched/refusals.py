@@ -228,7 +228,7 @@ class Refusals:
 
     def _of(self, equivalence_class: EquivalenceClass, job: Job) -> Reason | None:
         if equivalence_class not in self._of_requests:
-            self._of_requests[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._exceeded.get(
+            self._of_requests[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._limit(
                 equivalence_class
             )
         if (bound := self._of_requests[equivalence_class]) is not None:
@@ -238,6 +238,12 @@ class Refusals:
         if shape is not equivalence_class.shape and isinstance(reason, OfOne | NoAlternative):
             return none_of(self._with_limits(equivalence_class, shape, reason))
         return reason
+
+    def _limit(self, equivalence_class: EquivalenceClass) -> Limit | None:
+        """The limit that the class would have broken on the nodes that it could get, with what is in use after the
+        pass; None: there was none."""
+        noted = self._exceeded.get(equivalence_class)
+        return self.gates.with_present_use(equivalence_class, noted) if noted is not None else None
 
     def _with_limits(
         self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative

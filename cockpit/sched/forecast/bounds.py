@@ -1,12 +1,14 @@
 """Decides whether the scheduling policy promises a queued job a latest start.
 
-It does if three conditions hold:
+It does if four conditions hold:
 
 1. The order of the queue is fixed: `priority/basic`, and no partition of a higher tier shares the job's nodes.
 2. No rule takes resources away from a job that has them.
 3. The scheduler has reserved a moment for the job. Under EASY and without backfill that is the first waiting job; under
    conservative backfill, every waiting job. In strict order without limits, the plan by time limits is such a moment
    for the other jobs too, because no job starts before them.
+4. No job ahead waits for anything that ends by itself before that moment: a dependency, a begin time, a limit
+   (`opens_at`). The scheduler reserves nothing for such a job; as soon as it may start, it comes first.
 
 A promised start still moves if an assumption of the plan fails: a job runs over its limit, a node fails, a held job
 ahead is released. `moves` finds out which of these it was.
@@ -20,9 +22,19 @@ from itertools import accumulate
 
 from cockpit.model.cluster import BackfillKind, Cluster, PriorityKind
 from cockpit.model.forecast import NoBound
-from cockpit.model.ids import Millis
+from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
+from cockpit.model.reasons import (
+    ArrayFull,
+    BeginsLater,
+    LimitReached,
+    NoAlternative,
+    QuotaFull,
+    QuotaMaxJobs,
+    Reason,
+    WaitsForJob,
+)
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.policy import Policy
 from cockpit.sched.queue_order import partitions_of
@@ -67,6 +79,50 @@ def likely_range(
     soonest, longest = (SOONEST, 1.0) if unstable is None else (SOONEST_REORDERED, LONGEST_REORDERED)
     last = max(end_at or likely_at, Millis(now + int(longest * wait)))
     return Millis(now + int(soonest * wait)), last
+
+
+def opens_at(reason: Reason, now: Millis) -> Millis | None:
+    """Return from when on a job with this reason may come free of it without anybody doing anything; None: never, or
+    it only waits for resources and its turn."""
+    match reason:
+        case NoAlternative():
+            moments = (opens_at(one, now) for one in reason.specs)
+            return min((each for each in moments if each is not None), default=None)
+        case BeginsLater():
+            return reason.begin_at
+        case LimitReached() | QuotaFull():
+            return None if reason.never else now
+        case WaitsForJob() | ArrayFull() | QuotaMaxJobs():
+            return now
+        case _:
+            return None
+
+
+class GatesAhead:
+    """The jobs ahead that something other than resources stops for now, as far as they may take the nodes of others."""
+
+    def __init__(self, cluster: Cluster, nodes: Iterable[Node]) -> None:
+        self._cluster, self._nodes = cluster, tuple(nodes)
+        self._opens: dict[tuple[str, ...], Millis] = {}
+        """By partitions: from when on the first job of them may come free."""
+        self._names: dict[tuple[str, ...], frozenset[NodeName]] = {}
+
+    def add(self, job: Job, at: Millis) -> None:
+        """Note that the job may come free of what stops it from this moment on."""
+        self._opens[job.partitions] = min(at, self._opens.get(job.partitions, at))
+
+    def may_delay(self, job: Job, bound: Millis) -> bool:
+        """Return whether one of them may come free before the bound, on nodes that the job may get."""
+        names = self._nodes_of(job.partitions)
+        return any(
+            at < bound and not names.isdisjoint(self._nodes_of(partitions)) for partitions, at in self._opens.items()
+        )
+
+    def _nodes_of(self, partitions: tuple[str, ...]) -> frozenset[NodeName]:
+        if partitions not in self._names:
+            each = (nodes_of(self._cluster, name, self._nodes) for name in partitions or ("",))
+            self._names[partitions] = frozenset(node.name for nodes in each for node in nodes)
+        return self._names[partitions]
 
 
 class Ends:

@@ -23,9 +23,9 @@ from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import run_pass
 from cockpit.sched.equivalence import EquivalenceCache
-from cockpit.sched.explain import explain
+from cockpit.sched.explain import explain, reasons_of
 from cockpit.sched.faults import Faults, described
-from cockpit.sched.forecast.bounds import Ends, is_strict, likely_range, unstable_order
+from cockpit.sched.forecast.bounds import Ends, GatesAhead, is_strict, likely_range, opens_at, unstable_order
 from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, simulation_index
 from cockpit.sched.forecast.history import History, coming
 from cockpit.sched.forecast.moves import Basis, waits_its_turn
@@ -140,7 +140,8 @@ class StartPredictor:
         # 3.
         if bound is None:
             first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
-            why = unstable or NoBound.NO_RESERVATION
+            ahead = NoBound.CONDITION_AHEAD if job in self._behind_gates else NoBound.NO_RESERVATION
+            why = unstable or ahead
             return Forecast(likely_at=likely.at, likely_from=first, likely_to=last, no_bound=why)
         # 2. The plan is made again after each early end, so conservative backfill may delay a job beyond its current
         # reservation. The reservation is what is promised: neither the likely start nor the range may exceed it. So
@@ -152,6 +153,34 @@ class StartPredictor:
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
+        return {job: at for job, at in self._reserved_starts.items() if job not in self._behind_gates}
+
+    @cached_property
+    def _behind_gates(self) -> frozenset[JobId]:
+        """The jobs with a reserved start whose nodes a job ahead may take that now waits for something else."""
+        plan, now, queued = self.plan, self.snapshot.now, self._queued
+        left = {job for job, at in self._reserved_starts.items() if at > now}
+        behind: set[JobId] = set()
+        gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
+        for job_id in plan.order:
+            if not left:
+                break
+            job = queued.get(job_id)
+            if job is None or job.held_by:
+                continue
+            if job_id in left:
+                left.discard(job_id)
+                if gates.may_delay(job, self._reserved_starts[job_id]):
+                    behind.add(job_id)
+            # of a job of several partitions, any of them may open
+            opens = (opens_at(reason, now) for reason in reasons_of(plan, job))
+            if (at := min((each for each in opens if each is not None), default=None)) is not None:
+                gates.add(job, at)
+        return frozenset(behind)
+
+    @cached_property
+    def _reserved_starts(self) -> Mapping[JobId, Millis]:
+        """The latest starts by the plan's reservations, for the jobs whose order is fixed."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
         ends = Ends(self.snapshot, promised)
