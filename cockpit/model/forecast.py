@@ -40,7 +40,8 @@ class NoBound(StrEnum):
 
 
 class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
-    """A job is ahead of it now that was not before: submitted, released, requeued or given a higher priority."""
+    """A job is ahead of it now that was not before: submitted, released, requeued or given a higher priority; or a job
+    that came since starts before it, in a gap of the plan."""
 
     job: JobId
     """0, here and in the causes below: a job that the asker may not see."""

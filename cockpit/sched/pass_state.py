@@ -204,9 +204,17 @@ class PassState:
         return any(reason is not None for reason in reasons)
 
     def _leaves_some_out(self) -> bool:
-        """Return whether the starts of this pass let jobs start that it did not consider: those beyond the depth, which
-        counts no job that has started, and those that would delay a job which a limit stops by now."""
-        return bool(self.starts) and (self._depth_left == 0 or self.stops_reserved())
+        """Return whether the starts of this pass let jobs start that it passed over: those beyond the depth, which
+        counts no job that has started; those that would have delayed the head on nodes that are taken now; those behind
+        a head that started in another partition; those that may preempt what has started; and those that would delay a
+        job which a limit stops by now."""
+        return bool(self.starts) and (
+            self._depth_left == 0
+            or self.backfiller.refusals_may_change
+            or self.backfiller.involves(self._started)
+            or (self.eviction_planner is not None and bool(self.eviction_planner.insufficient))
+            or self.stops_reserved()
+        )
 
     def next_at(self) -> Millis | None:
         """The first moment at which a job may start although nothing else happens: a begin time, the start or end of a

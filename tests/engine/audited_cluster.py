@@ -98,6 +98,22 @@ class AuditedCluster(EngineDriver):
     def policy(self) -> Policy:
         return Policy(fraction_fit=self.fit, backfill=self.machine.state.cluster.backfill)
 
+    def settle(self) -> None:
+        """Pass after pass, until nothing more happens at this moment."""
+        for _ in range(50):
+            self.schedule()
+            if not self.let_killed_go() and not self.is_due():
+                return
+        raise AssertionError("no end at this moment")
+
+    def let_killed_go(self) -> bool:
+        """Jobs whose grace to end is over are gone; return whether there are any."""
+        over = [job for job in self.jobs(*OCCUPYING) if job.ending is not None and job.ending.kill_at <= self.now]
+        for job in over:
+            self.over(job, code=143)
+        self.pass_time(0)
+        return bool(over)
+
     def start_commands(self) -> None:
         for job in self.jobs(JobState.PRECHECKING, JobState.STAGING, JobState.STARTING):
             if job.ending is None:
@@ -117,10 +133,7 @@ class AuditedCluster(EngineDriver):
             if job.ending is None and end is not None and end <= self.now and self.ends_in_time(job):
                 self.over(job)
         self.pass_time(0)
-        for job in self.jobs(*OCCUPYING):
-            if job.ending is not None and job.ending.kill_at <= self.now:
-                self.over(job, code=143)
-        self.pass_time(0)
+        self.let_killed_go()
 
     def ends_in_time(self, job: Job) -> bool:
         return self.random.random() < 0.85
@@ -154,10 +167,10 @@ class AuditedCluster(EngineDriver):
         getattr(self, what)()
         if not self.prompt and random.random() < 0.5:
             self.start_commands()
-        self.schedule()
+        self.settle()
         while self.plan.next_at is not None and self.plan.next_at - self.now == 1:  # it left jobs to a further pass
             self.wait_until(self.plan.next_at)
-            self.schedule()
+            self.settle()
         return what
 
     def nothing(self) -> None:
@@ -294,7 +307,7 @@ class Future(AuditedCluster):
     def run(self, moments: int = 300) -> dict[JobId, Millis]:
         """Return when each waiting job starts."""
         waiting = {job.id for job in self.queue}
-        self.schedule()
+        self.settle()
         for _ in range(moments):
             for job in waiting & {job.id for job in self.jobs(*OCCUPYING)}:
                 self.started_at.setdefault(job, self.now)
@@ -302,7 +315,7 @@ class Future(AuditedCluster):
             if moment is None:
                 break
             self.wait_until(moment)
-            self.schedule()
+            self.settle()
         return self.started_at
 
 

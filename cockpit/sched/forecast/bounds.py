@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 from itertools import accumulate
+from operator import itemgetter
 
 from cockpit.model.cluster import BackfillKind, Cluster, PriorityKind
 from cockpit.model.forecast import NoBound
-from cockpit.model.ids import Millis, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
 from cockpit.model.reasons import (
@@ -35,7 +37,6 @@ from cockpit.model.reasons import (
     Reason,
     WaitsForJob,
 )
-from cockpit.sched.decisions import Reserved
 from cockpit.sched.policy import Policy
 from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.rules.partitions import nodes_of
@@ -127,23 +128,38 @@ class GatesAhead:
 
 class Ends:
     """Computes when jobs have really released their nodes if they use their whole time limits: after their grace to
-    end."""
+    end.
 
-    def __init__(self, snapshot: Snapshot, reservations: Iterable[Reserved]) -> None:
+    1. Each running job is gone at its end by the plan and its grace.
+    2. A planned job starts as late as the jobs that end before it are gone, and ends later by that long, and its grace
+       comes after that. So delays add up along the jobs that follow each other.
+    3. A job may start on other nodes than the plan says, so the latest of all jobs that end before it counts.
+    """
+
+    def __init__(self, snapshot: Snapshot, starts: Iterable[tuple[JobId, Millis]]) -> None:
+        """`starts`: the waiting jobs that are planned, with their starts by the plan."""
         jobs, ends = snapshot.jobs, list[tuple[Millis, Millis]]()
+        # 1.
         for job_id in snapshot.occupied:
             job, end = jobs.get(job_id), snapshot.ends.get(job_id)
             if job is not None and end is not None and job.state in OCCUPYING:
                 # a job that is ending already is killed at a known moment
                 ends.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
-        for each in reservations:
-            if (job := jobs.get(each.job)) is not None:
-                end = Millis(each.reserved_at + 1000 * job.spec.time_limit_seconds)
-                ends.append((end, _with_grace(job, end)))
-        ends.sort()
-        self._ends = [end for end, _ in ends]
-        # A job may start on other nodes than the plan says, so the grace of any job that ends by then may delay it.
-        self._gone = list(accumulate((gone for _, gone in ends), max))
+        heapify(ends)
+        # 2. soonest first, so that the ends of all jobs before it are known; what is popped is sorted
+        passed: list[tuple[Millis, Millis]] = []
+        gone = snapshot.now
+        for job_id, start in sorted(starts, key=itemgetter(1)):
+            while ends and ends[0][0] <= start:
+                passed.append(heappop(ends))
+                gone = max(gone, passed[-1][1])
+            if (job := jobs.get(job_id)) is not None:
+                length = 1000 * job.spec.time_limit_seconds
+                heappush(ends, (Millis(start + length), _with_grace(job, Millis(max(start, gone) + length))))
+        passed += sorted(ends)
+        self._ends = [end for end, _ in passed]
+        # 3.
+        self._gone = list(accumulate((gone for _, gone in passed), max))
 
     def after(self, moment: Millis) -> Millis:
         """Return the moment at which the resources are really free that the plan, which allows for no grace, takes to

@@ -159,8 +159,8 @@ class _Difference:
         started = [other for other in self._started if other in self._ranks]
         yield from map(MovedUp, sorted(started, key=lambda other: not self._was_ahead(other, job)))
         yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
-        # without a rank they were not in the queue of the first plan, so they have come since
-        yield from map(CameAhead, (other for other in self._started if other not in self._ranks))
+        bound = self._after.bounds.get(job, NEVER)
+        yield from map(CameAhead, (other for other, at in self._fillers if at <= bound))
 
     def _is_edited(self, job: JobId) -> bool:
         return _editable_parts(self._queued[job]) != _editable_parts(self._queued_now[job])
@@ -242,6 +242,13 @@ class _Difference:
         if now is None:
             return job not in self._after.snapshot.occupied
         return bool(now.held_by) or by_seniority(now) > by_seniority(self._queued[job])
+
+    @cached_property
+    def _fillers(self) -> Sequence[tuple[JobId, Millis]]:
+        """Jobs that have come since, with their starts: those that started at once, and those with a latest start."""
+        # without a rank they were not in the queue of the first plan
+        started = [(other, self._before.snapshot.now) for other in self._started if other not in self._ranks]
+        return [*started, *((other, at) for other, at in self._after.bounds.items() if other not in self._ranks)]
 
     @cached_property
     def _sooner(self) -> Sequence[JobId]:

@@ -183,26 +183,27 @@ class StartPredictor:
         """The latest starts by the plan's reservations, for the jobs whose order is fixed."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
-        ends = Ends(self.snapshot, promised)
-        bounds = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
+        starts = {each.job: max(now, each.reserved_at) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
-        bounds |= {job: now for job in starting if self._is_stable(queued[job])}
         if is_strict(self._policy, self._index.equivalence.rules):
             # only with strict order are simulations at full time limits bounds: nothing can pass these jobs
-            behind = [queued[job] for job in plan.order if job not in bounds]
-            bounds |= self._strict_bounds(behind[:SIMULATE_WITHIN], ends)
-        return bounds
+            behind = [queued[job] for job in plan.order if job not in starts and job not in starting]
+            starts |= self._strict_starts(behind[:SIMULATE_WITHIN])
+        # jobs that start now hold their nodes until then too
+        ends = Ends(self.snapshot, [*starts.items(), *((job, now) for job in starting)])
+        bounds = {job: ends.after(start) for job, start in starts.items()}
+        return bounds | {job: now for job in starting if self._is_stable(queued[job])}
 
     @property
     def basis(self) -> Basis:
         """The state and plan that the bounds follow from."""
         return Basis(self.snapshot, self.plan, self.bounds)
 
-    def _strict_bounds(self, jobs: Iterable[Job], ends: Ends) -> dict[JobId, Millis]:
+    def _strict_starts(self, jobs: Iterable[Job]) -> dict[JobId, Millis]:
         """Return the starts of the jobs that only wait for the jobs ahead, if every job uses its whole time limit."""
         waiting = [job.id for job in jobs if waits_its_turn(self.plan, job) and self._is_stable(job)]
         starts = {job: self._contained(job, partial(self._hard.start_of, job), None) for job in waiting}
-        return {job: ends.after(begun.at) for job, begun in starts.items() if begun is not None}
+        return {job: begun.at for job, begun in starts.items() if begun is not None}
 
     def _is_stable(self, job: Job) -> bool:
         """Return whether the order cannot change ahead of the job; False if judging it raises an exception."""
