@@ -10,7 +10,6 @@ from cockpit.engine.timers import (
     early_signal_at,
     given_up_at,
     latest_end,
-    latest_start,
     next_decay,
     next_due,
     recalled_until,
@@ -86,7 +85,5 @@ def missed_deadline(job: Job) -> events.JobEnded:
 
 def too_late(job: Job, now: Millis) -> bool:
     """Tell whether a queued job can no longer end by its deadline."""
-    if job.spec.deadline_at is None:
-        return False
-    latest = latest_start(job)
+    latest = job.spec.latest_start_at
     return latest is not None and now > latest

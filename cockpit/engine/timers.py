@@ -88,13 +88,6 @@ def given_up_at(job: Job) -> Millis | None:
     return Millis(attempt.placed_at + 1000 * job.spec.failover.toleration_seconds)
 
 
-def latest_start(job: Job) -> Millis | None:
-    """Return the latest start at which the job can end by its deadline; None: it has no deadline."""
-    if job.spec.deadline_at is None:
-        return None
-    return Millis(job.spec.deadline_at - 1000 * job.spec.time_limit_seconds)
-
-
 def _next_of_queued(job: Job) -> Millis | None:
     """Return the next moment of a queued job; None: never. It is the earliest of these:
 
@@ -102,7 +95,7 @@ def _next_of_queued(job: Job) -> Millis | None:
     2. the millisecond after its latest start by its deadline,
     3. the end of its wait for resources for its least number of workers.
     """
-    latest = latest_start(job)
+    latest = job.spec.latest_start_at
     begin = job.spec.begin_at if job.accrues_from is None and not (job.held_by or job.waits_for) else None
     late = None if latest is None else Millis(latest + 1)
     return min((each for each in (begin, late, job.waits_until) if each is not None), default=None)

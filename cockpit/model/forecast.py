@@ -33,12 +33,15 @@ class NoBound(StrEnum):
     """Other jobs may take the resources that it waits for."""
     OTHER_CLUSTERS = "other_clusters"
     """The members of a fleet have queues of their own, which the fleet does not see."""
+    CONDITION_AHEAD = "condition_ahead"
+    """A job ahead of it waits for another job, a begin time or a limit, and comes first as soon as that is over."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 
 
 class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
-    """A job is ahead of it now that was not before: submitted, released, requeued or given a higher priority."""
+    """A job is ahead of it now that was not before: submitted, released, requeued or given a higher priority; or a job
+    that came since starts before it, in a gap of the plan."""
 
     job: JobId
     """0, here and in the causes below: a job that the asker may not see."""
@@ -77,7 +80,8 @@ class NodesTaken(msgspec.Struct, frozen=True, tag="nodes_taken"):
 
 
 class EndedEarly(msgspec.Struct, frozen=True, tag="ended_early"):
-    """A running job gave its resources back earlier than the plan assumed."""
+    """A running job gave its resources back earlier than the plan assumed, or will: it is being ended, or its time
+    limit was shortened."""
 
     job: JobId
 

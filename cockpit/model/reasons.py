@@ -246,7 +246,8 @@ class InReservation(msgspec.Struct, frozen=True, cache_hash=True, tag="in_reserv
 
 
 class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_reserved"):
-    """Enough resources are free, but on nodes of an advance reservation that the job would run into."""
+    """The job would run into an advance reservation, and outside its nodes the cluster has too few that are free, or
+    too few at all."""
 
     name: str
     start_at: Millis

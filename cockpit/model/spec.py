@@ -366,6 +366,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.elastic is not None and self.elastic.best_effort
 
     @property
+    def latest_start_at(self) -> Millis | None:
+        """The latest start at which it can end by its deadline; None: it has no deadline."""
+        return None if self.deadline_at is None else Millis(self.deadline_at - 1000 * self.time_limit_seconds)
+
+    @property
     def as_accepted(self) -> JobSpec:
         """The spec as it is queued: a best-effort job requests neither CPUs nor memory, all others are unchanged."""
         if not self.is_best_effort:

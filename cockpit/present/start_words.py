@@ -40,6 +40,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.LATER_SUBMISSIONS: "jobs that are submitted later may come ahead",
     NoBound.PREEMPTION: "other jobs may take the resources that it waits for",
     NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
+    NoBound.CONDITION_AHEAD: "a job ahead waits for another job, a begin time or a limit, and comes first after that",
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
 }
 
@@ -129,7 +130,7 @@ _CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {
     MovedUp: lambda cause, _, named: f"{named(cause.job)} moved up to an earlier start",
     NodeLost: lambda cause, *_: f"node {safe(cause.node)} went out of service",
     NodesTaken: lambda cause, *_: f"reservation {safe(cause.reservation)} was made",
-    EndedEarly: lambda cause, _, named: f"{named(cause.job)} ended earlier than planned",
+    EndedEarly: lambda cause, _, named: f"{named(cause.job)} gives its resources back earlier than planned",
     LeftQueue: lambda cause, _, named: f"{named(cause.job)} is no longer ahead of it",
     NodeReturned: lambda cause, *_: f"node {safe(cause.node)} came into service",
     Edited: lambda *_: "the job was changed",

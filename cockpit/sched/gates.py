@@ -227,6 +227,22 @@ class Gates(msgspec.Struct):
         """The amounts that part of a job holds by a placement, with its billing."""
         return self._equivalence.rules.billed(held(placement, self._snapshot.nodes), partition)
 
+    @property
+    def binding(self) -> bool:
+        """Whether there may be limits on running jobs for any user."""
+        return self._equivalence.rules.binding
+
+    def with_present_use(self, equivalence_class: EquivalenceClass, limit: Limit) -> Limit:
+        """Return the limit, found earlier in the pass, with what is in use now."""
+        if isinstance(limit, QuotaMaxJobs):
+            return limit
+        holder, name = (limit.queue, QUOTA) if isinstance(limit, QuotaFull) else (limit.holder, limit.limit)
+        for each in equivalence_class.scope.running:
+            resource = "" if each.resource == JOBS else each.resource
+            if (each.holder, each.limit, resource) == (holder, name, limit.resource):
+                return replace(limit, used=self.counters.of(each.counter) / ONE)
+        return limit
+
     def may_count(self, job: Job) -> bool:
         """Return whether any limit might count the job."""
         return self._equivalence.rules.binding or job.array is not None

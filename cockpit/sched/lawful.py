@@ -91,7 +91,11 @@ def limit_now(
 def within_limits(
     gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts = NO_AMOUNTS
 ) -> Shape:
-    """Return the shape restricted to the nodes that the limits leave to it; unchanged where they leave all, or none."""
+    """Return the shape restricted to the nodes that the limits leave to it; unchanged where they leave all, or none.
+
+    Where they leave only nodes out of service it is restricted to these: it waits for them, and takes no reservation on
+    nodes that it may not use.
+    """
     if not varies(equivalence_class, shape) or shape.partition in index.layout.totalled:
         return shape
     restricted = [
@@ -105,6 +109,9 @@ def within_limits(
         return replace(shape, node_names=several.pop())
     left = [each or replace(shape, specs=(spec,)) for each, spec in zip(restricted, shape.specs, strict=True)]
     lawful = [each for each in left if each.node_names or each.node_names == shape.node_names]
+    up = {node.name for _, nodes in index.layout.sizes for node in nodes if node.state is NodeState.UP}
+    # stable: of those that may start when something comes free, the one that the user prefers comes first
+    lawful.sort(key=lambda each: bool(each.node_names) and up.isdisjoint(each.node_names))
     fits = (each for each in lawful if sum(1 for _ in fitting(index, each, each.specs[0])) >= each.nodes)
     return next(fits, lawful[0] if lawful else shape)
 
@@ -114,10 +121,13 @@ def _restricted(
 ) -> Shape | None:
     """Restrict one alternative to the nodes left to it; None: all nodes are left."""
     # only nodes in service: a choice with others could not start now
-    groups = [each for each in _groups(gates, shape, shape.specs[0], index.layout) if each.up]
+    known = _groups(gates, shape, shape.specs[0], index.layout)
+    groups = [each for each in known if each.up]
     choices = _choices(groups, shape.nodes, up=True)
     lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
     # node names restrict a shape and make it one of its own, so it stays as it is where nothing is excluded
+    if choices and not lawful:
+        return replace(shape, node_names=_names_out_of_service(gates, equivalence_class, shape, known, free))
     if len(lawful) == len(choices):
         return None
     if shape.nodes == 1:
@@ -126,6 +136,18 @@ def _restricted(
     names = [_names_of_choice(each, nodes_free) for each in lawful]
     free_now = (each for each in names if nodes_free.issuperset(each))
     return replace(shape, node_names=next(free_now, names[0] if names else ()))
+
+
+def _names_out_of_service(
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, groups: Sequence[_Group], free: CounterAmounts
+) -> tuple[NodeName, ...]:
+    """Return nodes that would break no limit but are not all in service: for one node all of them, else those of the
+    first choice; none where every choice breaks a limit."""
+    choices = _choices(groups, shape.nodes, up=False)
+    lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
+    if shape.nodes == 1:
+        return tuple(name for ((group, _),) in lawful for name in group.names)
+    return tuple(name for group, count in (lawful[0] if lawful else ()) for name in group.names[:count])
 
 
 def _names_of_choice(choice: _Choice, nodes_free: set[NodeName]) -> tuple[str, ...]:

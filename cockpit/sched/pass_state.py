@@ -194,16 +194,34 @@ class PassState:
     def stops_reserved(self) -> bool:
         """Return whether a job that this pass keeps resources for is now stopped by a limit, or the bound of its array,
         which a job behind it reached by starting."""
+        # for every plan with a start: without limits and arrays it must cost nothing
+        if not (self._gates.binding or self.index.counters.used):
+            return False
         jobs = (self.snapshot.jobs[each] for each in self.backfiller.kept_for() if each not in self._started)
         counted = [job for job in jobs if self._gates.may_count(job)]
         classes = {self._gates.equivalence_class(job, name) for job in counted for name in partitions_of(job)}
         reasons = (self._gates.class_refusal(each) for each in classes if each.refused is None)
         return any(reason is not None for reason in reasons)
 
+    def _leaves_some_out(self) -> bool:
+        """Return whether the starts of this pass let jobs start that it passed over: those beyond the depth, which
+        counts no job that has started; those that would have delayed the head on nodes that are taken now; those behind
+        a head that started in another partition; those that may preempt what has started; and those that would delay a
+        job which a limit stops by now."""
+        return bool(self.starts) and (
+            self._depth_left == 0
+            or self.backfiller.refusals_may_change
+            or self.backfiller.involves(self._started)
+            or (self.eviction_planner is not None and bool(self.eviction_planner.insufficient))
+            or self.stops_reserved()
+        )
+
     def next_at(self) -> Millis | None:
         """The first moment at which a job may start although nothing else happens: a begin time, the start or end of a
-        reservation, an exempt time, the next second after `MOST_RECLAIMS`, or the end of a time slice. None: there is
-        no such moment."""
+        reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once if
+        another pass would consider jobs that this one did not. None: there is no such moment."""
+        if self._leaves_some_out():
+            return Millis(self.snapshot.now + 1)
         if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
             return None
         proposal = self.eviction_planner.next_at() if self.eviction_planner is not None else None

@@ -21,6 +21,7 @@ from cockpit.model.reasons import (
     Limit,
     NoAlternative,
     NodesReserved,
+    NoEligibleNode,
     OfOne,
     Reason,
     WouldDelay,
@@ -35,7 +36,7 @@ from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
-from cockpit.sched.lawful import limit_of_all
+from cockpit.sched.lawful import limit_now, limit_of_all
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import fits_now
 from cockpit.sched.queue_order import partitions_of
@@ -228,16 +229,28 @@ class Refusals:
 
     def _of(self, equivalence_class: EquivalenceClass, job: Job) -> Reason | None:
         if equivalence_class not in self._of_requests:
-            self._of_requests[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._exceeded.get(
+            self._of_requests[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._limit(
                 equivalence_class
             )
         if (bound := self._of_requests[equivalence_class]) is not None:
             return bound
         shape = self._narrowed.get(equivalence_class, equivalence_class.shape)
         reason = self._of_room(shape, job)
+        if isinstance(reason, NoEligibleNode) and not equivalence_class.shape.node_names:
+            reason = replace(reason, pins=())  # the names are those that a limit leaves, which the job does not ask for
         if shape is not equivalence_class.shape and isinstance(reason, OfOne | NoAlternative):
             return none_of(self._with_limits(equivalence_class, shape, reason))
         return reason
+
+    def _limit(self, equivalence_class: EquivalenceClass) -> Limit | None:
+        """The limit that the class would break on any nodes, or would have broken on those that it could get, with what
+        is in use after the pass; None: there is none."""
+        # a job that started after this class was considered may have used up what the limit left to it
+        now = limit_now(self.gates, equivalence_class, self.gates.open_shape(equivalence_class), self._layout)
+        if now is not None:
+            return now
+        noted = self._exceeded.get(equivalence_class)
+        return self.gates.with_present_use(equivalence_class, noted) if noted is not None else None
 
     def _with_limits(
         self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative

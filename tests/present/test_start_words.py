@@ -51,7 +51,7 @@ CAUSES: dict[MoveCause, str] = {
     MovedUp(JOB): "job 12 moved up to an earlier start",
     NodeLost(NodeName("n1\x1b[31m")): "node n1",
     NodesTaken("service\x1b"): "reservation service",
-    EndedEarly(JOB): "job 12 ended earlier than planned",
+    EndedEarly(JOB): "job 12 gives its resources back earlier than planned",
     LeftQueue(JOB): "job 12 is no longer ahead of it",
     NodeReturned(NodeName("n1")): "node n1 came into service",
     Edited(): "the job was changed",

@@ -314,3 +314,23 @@ def test_a_share_and_a_card_of_any_model_are_placed_where_the_limit_permits() ->
     world = of_sizes({"gres/gpu:h100": 0.0}, node("h", cards(1, "H100"), cpus=2), node("a", cards(1, "A100"), cpus=9))
     of_ann(world, wants(1000))
     assert [each.placement[0].node for each in world.run().starts] == ["a"]
+
+
+@pytest.mark.req("SC-03", "SC-06")
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_job_that_a_limit_keeps_off_the_nodes_in_service_waits_for_the_others_and_reserves_none(nodes: int) -> None:
+    small = [node(name, 1) for name in ("small", "less")[:nodes]]
+    world = of_sizes({"gres/gpu": 1.0 * nodes}, *small, *(node(name, 4) for name in ("wide", "more")[:nodes]))
+    for each in small:
+        world.set_state(each.name, NodeState.DRAINED)
+    world.submit(wants(1000), nodes=nodes, limit=50, record={"account": "other"})
+    world.run()
+    job = of_ann(world, nodes=nodes, exclusive=True)
+    behind = world.submit(wants(1000), nodes=nodes, limit=9999, record={"account": "other"})
+    plan = world.run()
+    assert [start.job for start in plan.starts] == [behind]
+    assert (plan.reservation, world.reason(job).pins) == (None, ())
+    assert set(world.reason(job).out_of_service) == {each.name for each in small}
+    for each in small:
+        world.set_state(each.name, NodeState.UP)
+    assert [start.job for start in world.run().starts] == [job]

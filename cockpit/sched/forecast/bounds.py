@@ -1,12 +1,14 @@
 """Decides whether the scheduling policy promises a queued job a latest start.
 
-It does if three conditions hold:
+It does if four conditions hold:
 
 1. The order of the queue is fixed: `priority/basic`, and no partition of a higher tier shares the job's nodes.
 2. No rule takes resources away from a job that has them.
 3. The scheduler has reserved a moment for the job. Under EASY and without backfill that is the first waiting job; under
    conservative backfill, every waiting job. In strict order without limits, the plan by time limits is such a moment
    for the other jobs too, because no job starts before them.
+4. No job ahead waits for anything that ends by itself before that moment: a dependency, a begin time, a limit
+   (`opens_at`). The scheduler reserves nothing for such a job; as soon as it may start, it comes first.
 
 A promised start still moves if an assumption of the plan fails: a job runs over its limit, a node fails, a held job
 ahead is released. `moves` finds out which of these it was.
@@ -16,14 +18,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
 from itertools import accumulate
+from operator import itemgetter
 
 from cockpit.model.cluster import BackfillKind, Cluster, PriorityKind
 from cockpit.model.forecast import NoBound
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
-from cockpit.sched.decisions import Reserved
+from cockpit.model.reasons import (
+    ArrayFull,
+    BeginsLater,
+    LimitReached,
+    NoAlternative,
+    QuotaFull,
+    QuotaMaxJobs,
+    Reason,
+    WaitsForJob,
+)
 from cockpit.sched.policy import Policy
 from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.rules.partitions import nodes_of
@@ -69,25 +82,84 @@ def likely_range(
     return Millis(now + int(soonest * wait)), last
 
 
+def opens_at(reason: Reason, now: Millis) -> Millis | None:
+    """Return from when on a job with this reason may come free of it without anybody doing anything; None: never, or
+    it only waits for resources and its turn."""
+    match reason:
+        case NoAlternative():
+            moments = (opens_at(one, now) for one in reason.specs)
+            return min((each for each in moments if each is not None), default=None)
+        case BeginsLater():
+            return reason.begin_at
+        case LimitReached() | QuotaFull():
+            return None if reason.never else now
+        case WaitsForJob() | ArrayFull() | QuotaMaxJobs():
+            return now
+        case _:
+            return None
+
+
+class GatesAhead:
+    """The jobs ahead that something other than resources stops for now, as far as they may take the nodes of others."""
+
+    def __init__(self, cluster: Cluster, nodes: Iterable[Node]) -> None:
+        self._cluster, self._nodes = cluster, tuple(nodes)
+        self._opens: dict[tuple[str, ...], Millis] = {}
+        """By partitions: from when on the first job of them may come free."""
+        self._names: dict[tuple[str, ...], frozenset[NodeName]] = {}
+
+    def add(self, job: Job, at: Millis) -> None:
+        """Note that the job may come free of what stops it from this moment on."""
+        self._opens[job.partitions] = min(at, self._opens.get(job.partitions, at))
+
+    def may_delay(self, job: Job, bound: Millis) -> bool:
+        """Return whether one of them may come free before the bound, on nodes that the job may get."""
+        names = self._nodes_of(job.partitions)
+        return any(
+            at < bound and not names.isdisjoint(self._nodes_of(partitions)) for partitions, at in self._opens.items()
+        )
+
+    def _nodes_of(self, partitions: tuple[str, ...]) -> frozenset[NodeName]:
+        if partitions not in self._names:
+            each = (nodes_of(self._cluster, name, self._nodes) for name in partitions or ("",))
+            self._names[partitions] = frozenset(node.name for nodes in each for node in nodes)
+        return self._names[partitions]
+
+
 class Ends:
     """Computes when jobs have really released their nodes if they use their whole time limits: after their grace to
-    end."""
+    end.
 
-    def __init__(self, snapshot: Snapshot, reservations: Iterable[Reserved]) -> None:
+    1. Each running job is gone at its end by the plan and its grace.
+    2. A planned job starts as late as the jobs that end before it are gone, and ends later by that long, and its grace
+       comes after that. So delays add up along the jobs that follow each other.
+    3. A job may start on other nodes than the plan says, so the latest of all jobs that end before it counts.
+    """
+
+    def __init__(self, snapshot: Snapshot, starts: Iterable[tuple[JobId, Millis]]) -> None:
+        """`starts`: the waiting jobs that are planned, with their starts by the plan."""
         jobs, ends = snapshot.jobs, list[tuple[Millis, Millis]]()
+        # 1.
         for job_id in snapshot.occupied:
             job, end = jobs.get(job_id), snapshot.ends.get(job_id)
             if job is not None and end is not None and job.state in OCCUPYING:
                 # a job that is ending already is killed at a known moment
                 ends.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
-        for each in reservations:
-            if (job := jobs.get(each.job)) is not None:
-                end = Millis(each.reserved_at + 1000 * job.spec.time_limit_seconds)
-                ends.append((end, _with_grace(job, end)))
-        ends.sort()
-        self._ends = [end for end, _ in ends]
-        # A job may start on other nodes than the plan says, so the grace of any job that ends by then may delay it.
-        self._free_at = list(accumulate((gone for _, gone in ends), max))
+        heapify(ends)
+        # 2. soonest first, so that the ends of all jobs before it are known; what is popped is sorted
+        passed: list[tuple[Millis, Millis]] = []
+        gone = snapshot.now
+        for job_id, start in sorted(starts, key=itemgetter(1)):
+            while ends and ends[0][0] <= start:
+                passed.append(heappop(ends))
+                gone = max(gone, passed[-1][1])
+            if (job := jobs.get(job_id)) is not None:
+                length = 1000 * job.spec.time_limit_seconds
+                heappush(ends, (Millis(start + length), _with_grace(job, Millis(max(start, gone) + length))))
+        passed += sorted(ends)
+        self._ends = [end for end, _ in passed]
+        # 3.
+        self._free_at = list(accumulate((gone for _, gone in passed), max))
 
     def after(self, moment: Millis) -> Millis:
         """Return the moment at which the resources are really free that the plan, which allows for no grace, takes to

@@ -3,9 +3,11 @@ submitted, is assumed.
 
 One step of the simulation (`_advance`):
 
-1. Find the next moment at which something happens: a job ends, workers leave, a gate opens, a job is submitted.
+1. Find the next moment at which something happens: a job ends, workers leave, a gate opens, a waiting job misses its
+   deadline, a job is submitted.
 2. Behind `EXACT_PASSES` passes, take the moments near it together, so that a far future costs few passes.
-3. Let the jobs whose end has come leave, and settle the dependencies on them; let new jobs join the queue.
+3. Let the jobs whose end has come leave, charge what they have used, and settle the dependencies on them; let waiting
+   jobs fail that have missed their deadline; let new jobs join the queue.
 4. If anything may start, do one pass of the cycle and carry out its plan in the simulated state.
 
 Priorities stay as they are now: jobs that come later are put behind all others, in order of submission, and a running
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import heappop, heappush
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +27,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, QUEUED, Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import never_starts
+from cockpit.model.resilience import AfterWait
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import run_pass
 from cockpit.sched.decisions import Start
@@ -39,6 +43,7 @@ from cockpit.sched.pass_queue import ReplayQueue
 from cockpit.sched.placement import find_placement
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
+from cockpit.sched.priority import usage
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.queue_order import PartitionEntry, by_seniority, partitions_of
 from cockpit.sched.rules.precedence import GANG
@@ -118,8 +123,15 @@ class ClusterSimulation:
         self._passes = 0
         self._next_at: Millis | None = None
         # a dependency that can never be satisfied stays so, though the job that it names is no longer in the snapshot
-        self._killed: list[Job] = []
-        """Jobs that were ended before they were over: no job that waits for their success ever starts."""
+        self._failed: list[Job] = []
+        """Jobs that were ended before they were over, or never started: no job that waits for their success ever
+        starts."""
+        self._fails: list[tuple[Millis, JobId]] = []
+        """A heap of the moments at which waiting jobs fail (`fails_at`); entries that are no longer true are
+        skipped."""
+        for job in snapshot.queue:
+            self._expect_failure(job)
+        self._usage_rules = _usage_rules(snapshot, index.equivalence.rules)
         self._conditional = {job.id for job in snapshot.queue if job.waits_for and job.never is None}
         self._run_pass()
 
@@ -215,7 +227,7 @@ class ClusterSimulation:
         span = (moment - self.began_at) // COARSENESS if self._passes > EXACT_PASSES else 0
         self._now = max(Millis(moment + span // 2), self._now)
         # 3.
-        left = self._end_jobs(Millis(moment + span)) | self._shrink(Millis(moment + span))
+        left = self._end_jobs(Millis(moment + span)) | self._shrink(Millis(moment + span)) | self._give_up()
         may_fit = self._arrive()
         # an arrival that does not fit changes nothing, so it needs no pass of its own
         if left or may_fit or (self._next_at is not None and self._next_at <= self._now):
@@ -229,6 +241,8 @@ class ClusterSimulation:
             yield shrink_at
         if self._next_at is not None:
             yield self._next_at
+        if self._fails:
+            yield self._fails[0][0]
         # with an empty queue no arrival can delay any job that is asked about
         if self._arrived < len(self._arrivals) and self._waiting:
             yield self._arrivals[self._arrived].submitted_at
@@ -239,8 +253,10 @@ class ClusterSimulation:
         for left in self._state.leave(until):
             self.ended.append(PredictedEnd(left.at, left.job, left.placement))
             gone.append(left.job)
-            if left.killed is not None:
-                self._killed.append(left.killed)
+            if left.ended is not None:
+                self._charge(left.ended, left.at)
+                if left.killed:
+                    self._failed.append(left.ended)
             if left.requeued is not None:
                 self._enqueue(left.requeued)
                 # a requeued job goes back to its place by priority, not to the end
@@ -251,6 +267,39 @@ class ClusterSimulation:
             self._index.counters = self._index.counters.changed(dict.fromkeys(gone))
             self._settle_dependencies()
         return bool(gone)
+
+    def _charge(self, job: Job, at: Millis) -> None:
+        """Add what a job has used until its end to the usage that budgets (GrpTRESMins, GrpWall) count, as the engine
+        does. Usage does not decay in the simulation."""
+        if self._usage_rules is not None:
+            snapshot = self._snapshot
+            before = usage.Ledger(dict(snapshot.usage), dict(snapshot.qos_usage), snapshot.usage_at)
+            after = usage.ended(before, self._usage_rules, job, at)
+            self._snapshot = replace(snapshot, usage=after.associations, qos_usage=after.qos)
+
+    def _give_up(self) -> bool:
+        """Let the waiting jobs fail that can no longer end by their deadline, or whose wait for enough workers is over;
+        True if there are any."""
+        gone: list[JobId] = []
+        while self._fails and self._fails[0][0] <= self._now:
+            at, job_id = heappop(self._fails)
+            job = self._waiting.get(job_id)
+            # a job that has started meanwhile, or was requeued with another moment, is left alone
+            if job is None or fails_at(job) != at:
+                continue
+            del self._waiting[job_id], self._state.jobs[job_id]
+            self._queue.take(job)
+            self._state.promised.pop(job_id, None)
+            self._conditional.discard(job_id)
+            self._failed.append(job)
+            gone.append(job_id)
+        if gone:
+            self._settle_dependencies()
+        return bool(gone)
+
+    def _expect_failure(self, job: Job) -> None:
+        if (at := fails_at(job)) is not None:
+            heappush(self._fails, (at, job.id))
 
     def _shrink(self, until: Millis) -> bool:
         """Let workers leave whose time is over by then, while their jobs go on; True if there are any."""
@@ -287,6 +336,7 @@ class ClusterSimulation:
     def _enqueue(self, job: Job) -> None:
         """Put the job at the end of the queue."""
         self._waiting[job.id] = self._state.jobs[job.id] = job
+        self._expect_failure(job)
         self._queue.put(self._index.equivalence.further_entries((job, partition) for partition in partitions_of(job)))
 
     @cached_property
@@ -376,10 +426,31 @@ class ClusterSimulation:
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
-        # the job waits on: what was killed can no longer succeed
-        if condition.kind in _ON_SUCCESS and any(each.is_meant(condition) for each in self._killed):
+        # the job waits on: what has failed can no longer succeed
+        if condition.kind in _ON_SUCCESS and any(each.is_meant(condition) for each in self._failed):
             return True
         return any(each.is_meant(condition) for each in others)
+
+
+def fails_at(job: Job) -> Millis | None:
+    """Return when a waiting job fails unless it starts before; None: never.
+
+    A job fails after the latest start by which it can end by its deadline; an elastic one also when its wait for enough
+    workers is over, if it asks for that.
+    """
+    too_late = Millis(job.spec.latest_start_at + 1) if job.spec.latest_start_at is not None else None
+    elastic = job.spec.elastic
+    given_up = job.waits_until if elastic is not None and elastic.after_wait is AfterWait.FAIL else None
+    return min((each for each in (too_late, given_up) if each is not None), default=None)
+
+
+def _usage_rules(snapshot: Snapshot, rules: Rulebook) -> usage.Rules | None:
+    """Return the rules by which ended jobs are charged; None where no budget counts what they have used."""
+    accounts = snapshot.accounts
+    limits = [each.limits for each in (*accounts.associations.values(), *accounts.qos.values())]
+    if not rules.binding or not any(each.grp_tres_minutes or each.grp_wall_seconds is not None for each in limits):
+        return None
+    return usage.Rules(snapshot.cluster, accounts, snapshot.nodes)
 
 
 def simulation_index(index: Index) -> Index:

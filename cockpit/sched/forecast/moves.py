@@ -155,11 +155,12 @@ class _Difference:
 
     def _moved_up(self, job: JobId) -> Iterator[MoveCause]:
         """Yield jobs that started or moved up, those ahead of the job first. Jobs behind it may have filled a gap of
-        the plan."""
-        # without a rank they were not in the queue of the first plan, so they cannot have moved up
+        the plan: they leave by the reserved moment, and their grace to end comes after it."""
         started = [other for other in self._started if other in self._ranks]
         yield from map(MovedUp, sorted(started, key=lambda other: not self._was_ahead(other, job)))
         yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
+        bound = self._after.bounds.get(job, NEVER)
+        yield from map(CameAhead, (other for other, at in self._fillers if at <= bound))
 
     def _is_edited(self, job: JobId) -> bool:
         return _editable_parts(self._queued[job]) != _editable_parts(self._queued_now[job])
@@ -191,10 +192,12 @@ class _Difference:
 
     @cached_property
     def _ended_early(self) -> Sequence[JobId]:
-        """Jobs that are gone before the end of their time limit and grace, which the bounds assumed."""
-        before, now = self._before.snapshot, self._after.snapshot.now
-        gone = (job for job in before.occupied if job not in self._after.snapshot.occupied)
-        return [job for job in gone if before.ends.get(job, NEVER) + _grace_ms(before.jobs.get(job)) > now]
+        """Jobs that are gone before the end of their time limit and grace, which the bounds assumed, or will be."""
+        before, after = self._before.snapshot, self._after.snapshot
+        gone = [job for job in before.occupied if job not in after.occupied]
+        early = [job for job in gone if before.ends.get(job, NEVER) + _grace_ms(before.jobs.get(job)) > after.now]
+        held = (job for job in before.occupied if job in after.occupied)
+        return [*early, *(job for job in held if after.ends.get(job, NEVER) < before.ends.get(job, NEVER))]
 
     @cached_property
     def _started(self) -> Sequence[JobId]:
@@ -239,6 +242,13 @@ class _Difference:
         if now is None:
             return job not in self._after.snapshot.occupied
         return bool(now.held_by) or by_seniority(now) > by_seniority(self._queued[job])
+
+    @cached_property
+    def _fillers(self) -> Sequence[tuple[JobId, Millis]]:
+        """Jobs that have come since, with their starts: those that started at once, and those with a latest start."""
+        # without a rank they were not in the queue of the first plan
+        started = [(other, self._before.snapshot.now) for other in self._started if other not in self._ranks]
+        return [*started, *((other, at) for other, at in self._after.bounds.items() if other not in self._ranks)]
 
     @cached_property
     def _sooner(self) -> Sequence[JobId]:

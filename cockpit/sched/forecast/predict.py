@@ -23,9 +23,9 @@ from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import run_pass
 from cockpit.sched.equivalence import EquivalenceCache
-from cockpit.sched.explain import explain
+from cockpit.sched.explain import explain, reasons_of
 from cockpit.sched.faults import Faults, described
-from cockpit.sched.forecast.bounds import Ends, is_strict, likely_range, unstable_order
+from cockpit.sched.forecast.bounds import Ends, GatesAhead, is_strict, likely_range, opens_at, unstable_order
 from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, simulation_index
 from cockpit.sched.forecast.history import History, coming
 from cockpit.sched.forecast.moves import Basis, waits_its_turn
@@ -140,7 +140,8 @@ class StartPredictor:
         # 3.
         if bound is None:
             first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
-            why = unstable or NoBound.NO_RESERVATION
+            ahead = NoBound.CONDITION_AHEAD if job in self._behind_gates else NoBound.NO_RESERVATION
+            why = unstable or ahead
             return Forecast(likely_at=likely.at, likely_from=first, likely_to=last, no_bound=why)
         # 2. The plan is made again after each early end, so conservative backfill may delay a job beyond its current
         # reservation. The reservation is what is promised: neither the likely start nor the range may exceed it. So
@@ -152,28 +153,57 @@ class StartPredictor:
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
+        return {job: at for job, at in self._reserved_starts.items() if job not in self._behind_gates}
+
+    @cached_property
+    def _behind_gates(self) -> frozenset[JobId]:
+        """The jobs with a reserved start whose nodes a job ahead may take that now waits for something else."""
+        plan, now, queued = self.plan, self.snapshot.now, self._queued
+        left = {job for job, at in self._reserved_starts.items() if at > now}
+        behind: set[JobId] = set()
+        gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
+        for job_id in plan.order:
+            if not left:
+                break
+            job = queued.get(job_id)
+            if job is None or job.held_by:
+                continue
+            if job_id in left:
+                left.discard(job_id)
+                if gates.may_delay(job, self._reserved_starts[job_id]):
+                    behind.add(job_id)
+            # of a job of several partitions, any of them may open
+            opens = (opens_at(reason, now) for reason in reasons_of(plan, job))
+            if (at := min((each for each in opens if each is not None), default=None)) is not None:
+                gates.add(job, at)
+        return frozenset(behind)
+
+    @cached_property
+    def _reserved_starts(self) -> Mapping[JobId, Millis]:
+        """The latest starts by the plan's reservations, for the jobs whose order is fixed."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
-        ends = Ends(self.snapshot, promised)
-        bounds = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
+        starts = {each.job: max(now, each.reserved_at) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
-        bounds |= {job: now for job in starting if self._is_stable(queued[job])}
         if is_strict(self._policy, self._index.equivalence.rules):
             # only with strict order are simulations at full time limits bounds: nothing can pass these jobs
-            behind = [queued[job] for job in plan.order if job not in bounds]
-            bounds |= self._strict_bounds(behind[:SIMULATE_WITHIN], ends)
-        return bounds
+            behind = [queued[job] for job in plan.order if job not in starts and job not in starting]
+            starts |= self._strict_starts(behind[:SIMULATE_WITHIN])
+        # jobs that start now hold their nodes until then too
+        ends = Ends(self.snapshot, [*starts.items(), *((job, now) for job in starting)])
+        bounds = {job: ends.after(start) for job, start in starts.items()}
+        return bounds | {job: now for job in starting if self._is_stable(queued[job])}
 
     @property
     def basis(self) -> Basis:
         """The state and plan that the bounds follow from."""
         return Basis(self.snapshot, self.plan, self.bounds)
 
-    def _strict_bounds(self, jobs: Iterable[Job], ends: Ends) -> dict[JobId, Millis]:
+    def _strict_starts(self, jobs: Iterable[Job]) -> dict[JobId, Millis]:
         """Return the starts of the jobs that only wait for the jobs ahead, if every job uses its whole time limit."""
         waiting = [job.id for job in jobs if waits_its_turn(self.plan, job) and self._is_stable(job)]
         starts = {job: self._contained(job, partial(self._hard.start_of, job), None) for job in waiting}
-        return {job: ends.after(begun.at) for job, begun in starts.items() if begun is not None}
+        return {job: begun.at for job, begun in starts.items() if begun is not None}
 
     def _is_stable(self, job: Job) -> bool:
         """Return whether the order cannot change ahead of the job; False if judging it raises an exception."""

@@ -25,10 +25,15 @@ class JobEnd(msgspec.Struct, frozen=True):
     at: Millis
     job: JobId
     placement: Placement
-    requeued: Job | None
+    ended: Job | None
+    """The job as it was until then; None: not known, such as the hold of a container."""
+    requeued: Job | None = None
     """The job as it waits again, if it is requeued; else None."""
-    killed: Job | None = None
-    """The job, if it was ended before it was over; else None."""
+
+    @property
+    def killed(self) -> bool:
+        """Whether the job was ended before it was over, and does not wait again."""
+        return self.ended is not None and self.ended.ending is not None and self.requeued is None
 
 
 class SimulatedState:
@@ -175,18 +180,20 @@ class SimulatedState:
         self.leaves_at.pop(job_id, None)
         self.elastic.pop(job_id, None)
         job = self.jobs.pop(job_id, None)
-        # an ending without requeue is a kill, on which dependencies on success fail
         if job is None or job.ending is None or not job.ending.requeue:
-            return JobEnd(at, job_id, placement, None, job if job is not None and job.ending is not None else None)
+            return JobEnd(at, job_id, placement, job)
         self.jobs[job_id] = replace(job, state=JobState.QUEUED, state_since=at, ending=None, leaving=())
-        return JobEnd(at, job_id, placement, self.jobs[job_id])
+        return JobEnd(at, job_id, placement, job, self.jobs[job_id])
 
     def _end_of(self, job: Job | None, limit: Millis) -> Millis:
         """Return the predicted end of a running job, or the end of the hold of a held container."""
         end = limit
-        if job is not None and job.attempt is not None and job.state in OCCUPYING:
-            # For a job that uses its whole limit, the snapshot has the exact end: the limit counts from the start of
-            # the command, not from the placement, and a job that is being killed may be past it already.
+        if job is not None and job.ending is not None:
+            # it has its grace to end, by which the scheduler does not plan: its time limit may be over already
+            end = job.ending.kill_at
+        elif job is not None and job.attempt is not None and job.state in OCCUPYING:
+            # for a job that uses its whole limit, the snapshot has the exact end: the limit counts from the start of
+            # the command, not from the placement
             usual = ends_at(job, self._predictor, self._began_at)
             whole = ends_at(job, TimeLimitPredictor(), self._began_at)
             end = limit if usual >= whole else min(limit, usual)

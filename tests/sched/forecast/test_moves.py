@@ -9,7 +9,15 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Reservation
+from cockpit.model.cluster import (
+    Backfill,
+    BackfillKind,
+    Cluster,
+    Enforce,
+    Partition,
+    PartitionState,
+    Reservation,
+)
 from cockpit.model.forecast import (
     BoundMove,
     CameAhead,
@@ -28,7 +36,7 @@ from cockpit.model.forecast import (
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
-from cockpit.model.spec import Dependency, DependencyKind, NodeSpec
+from cockpit.model.spec import NodeSpec
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.moves import MOST_MOVES, BoundHistory
 from cockpit.sched.forecast.predict import StartPredictor
@@ -118,19 +126,40 @@ def test_the_cause_names_a_job_that_moved_ahead() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_the_cause_names_a_job_ahead_that_a_dependency_no_longer_stops() -> None:
-    watched = Watched(node("n1", 2))
-    short, long = (watched.submit(wants(1000), limit=limit) for limit in (HOUR, 10 * HOUR))
+def test_the_cause_names_a_job_ahead_whose_partition_is_up_again() -> None:
+    down, up = (Partition(name="other", state=each) for each in (PartitionState.DOWN, PartitionState.UP))
+    watched = Watched(node("n1", 2), cluster=Cluster(partitions=(Partition(name="main"), down)))
+    for limit in (HOUR, 10 * HOUR):
+        watched.submit(wants(1000), limit=limit, record={"partitions": ("main",)})
     watched.ask()
-    condition = Dependency(DependencyKind.AFTER_ANY, short)
-    freed = watched.submit(wants(1000), limit=5 * HOUR, record={"waits_for": (condition,)})
-    waits = watched.submit(wants(1000), limit=HOUR)
+    freed = watched.submit(wants(1000), limit=5 * HOUR, record={"partitions": ("other",)})
+    waits = watched.submit(wants(1000), limit=HOUR, record={"partitions": ("main",)})
     assert watched.ask() == {waits: 1000 * HOUR}
     watched.wait(60)
-    watched.world.change(freed, waits_for=())
+    watched.world.change_rules(cluster=Cluster(partitions=(Partition(name="main"), up)))
     assert watched.ask()[waits] == 6000 * HOUR
-    assert watched.moved(waits).causes == (LimitFreed(freed),)
-    assert long in watched.world.occupied
+    assert watched.moved(waits).causes == (RulesChanged(), LimitFreed(freed))
+
+
+@pytest.mark.req("SC-12")
+def test_the_cause_names_a_job_that_is_being_ended_before_its_limit() -> None:
+    watched, runs, waits = two_in_line()
+    watched.world.occupy(runs, watched.world.occupied[runs], Millis(600_000))
+    assert watched.ask() == {waits: 600_000}
+    assert watched.moved(waits).causes == (EndedEarly(runs),)
+
+
+@pytest.mark.req("SC-12")
+def test_the_cause_names_a_later_job_whose_grace_reaches_beyond_the_reserved_moment() -> None:
+    """It is submitted and started at once, since it ends by that moment; it may take its grace after that."""
+    watched = Watched(node("n1", 2), policy=Policy(backfill=Backfill(kind=BackfillKind.EASY)))
+    watched.submit(wants(1000), limit=HOUR)
+    watched.ask()
+    waits = watched.submit(wants(2000), limit=HOUR)
+    assert watched.ask() == {waits: 1000 * HOUR}
+    late = watched.submit(wants(1000), limit=HOUR, grace_seconds=30)
+    assert watched.ask() == {waits: 1000 * (HOUR + 30)}
+    assert watched.moved(waits).causes == (CameAhead(late),)
 
 
 @pytest.mark.req("SC-12")
