@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -62,16 +62,17 @@ class Verified(NamedTuple):
 
 def verify(file: Path, archive_folder: Path) -> Verified:
     """Verify a store. Raises `StoreError` if there is no readable store of the current schema."""
-    with store_errors(file), closing(_opened_or_explained(file)) as connection:
-        return _Verification(connection, file, archive_folder).run()
+    with store_errors(file):
+        damage = wal.find_damage(file)
+        with closing(_opened_or_explained(file, damage)) as connection:
+            return _Verification(connection, file, archive_folder, damage).run()
 
 
-def _opened_or_explained(file: Path) -> sqlite3.Connection:
+def _opened_or_explained(file: Path, damage: wal.LogDamage | None) -> sqlite3.Connection:
     """Open the file. Where a damaged write-ahead log hides the whole store, the error says so."""
     try:
         return _opened(file)
     except (StoreError, sqlite3.DatabaseError):
-        damage = wal.find_damage(file)
         if damage is None:
             raise
         raise StoreError(
@@ -83,15 +84,16 @@ def _opened_or_explained(file: Path) -> sqlite3.Connection:
 def _opened(file: Path) -> sqlite3.Connection:
     """Open the file for reading.
 
-    On a read-only disk SQLite cannot use the files by which it coordinates with a writer. There can be no writer then,
-    so that the second attempt opens the file as immutable.
+    1. With the index of the write-ahead log as it is: a start of the engine needs what a killed one wrote there.
+    2. If there is no index, SQLite makes one.
+    3. On a read-only disk it cannot. There can be no writer then, so that the file is opened as immutable.
     """
     if not file.exists():
         raise StoreError(f"There is no journal {file}: no engine has run in this state folder yet.")
-    try:
-        return _checked(_connected(file, "mode=ro"), file)
-    except sqlite3.OperationalError:
-        return _checked(_connected(file, "immutable=1"), file)
+    for how in ("mode=ro&readonly_shm=1", "mode=ro"):
+        with suppress(sqlite3.OperationalError):
+            return _checked(_connected(file, how), file)
+    return _checked(_connected(file, "immutable=1"), file)
 
 
 def _connected(file: Path, how: str) -> sqlite3.Connection:
@@ -122,8 +124,11 @@ def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
 class _Verification:
     """Verifies a store in one read transaction, so that an engine may write meanwhile."""
 
-    def __init__(self, connection: sqlite3.Connection, file: Path, archive_folder: Path) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, file: Path, archive_folder: Path, log_damage: wal.LogDamage | None
+    ) -> None:
         self._connection, self._file, self._archive = connection, file, archive_folder
+        self._log_damage = log_damage
         self._damages: list[Damage] = []
         self._more = 0
         self._unchecked = 0
@@ -148,9 +153,8 @@ class _Verification:
             self._more += 1
 
     def _log(self) -> None:
-        damage = wal.find_damage(self._file)
-        if damage is not None:
-            what = f"{damage}: after a crash SQLite ignores what follows, the last events among it"
+        if self._log_damage is not None:
+            what = f"{self._log_damage}: after a crash SQLite ignores what follows, the last events among it"
             self._note(Damage(f"write-ahead log {wal.log_of(self._file).name}", what))
 
     def _structure(self) -> None:
