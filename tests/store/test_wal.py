@@ -205,10 +205,8 @@ async def test_the_log_of_a_running_engine_is_verified_beside_it(tmp_path: Path)
 async def test_a_transaction_that_the_disk_refused_to_sync_is_neither_stored_nor_taken_for_a_lost_one(
     tmp_path: Path, written: int
 ) -> None:
-    async with opened(tmp_path) as journal:
-        await journal.append([submitted(1)], durable=True)
     words = [sys.executable, "-m", "tests.store.unsynced_writer", str(tmp_path), "200", str(written)]
-    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert "refused" in done.stdout
     assert "Nothing was accepted" in done.stdout

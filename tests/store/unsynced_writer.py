@@ -1,7 +1,8 @@
 """Writes to a journal whose disk refuses to sync, and is killed: `unsynced_writer.py FOLDER REFUSED WRITTEN`.
 
-It appends REFUSED events durably, which fails, and then WRITTEN events that wait for no disk. It prints `refused` and
-the error, then `written`, before it kills itself. The kernel refuses the calls (EIO) by a system call filter.
+It appends one event, so that the write-ahead log has begun, REFUSED events durably,
+which fails, and then WRITTEN events that wait for no disk. It prints `refused` and the error, then `written`, and kills
+itself. The kernel refuses the calls (EIO) by a system call filter.
 """
 
 from __future__ import annotations
@@ -52,15 +53,19 @@ def refuse_syncs() -> None:
 async def main(folder: Path, refused: int, written: int) -> None:
     journal = await open_journal(folder)
     _, seq = await journal.load()
+    await journal.append([submitted(seq + 1)], durable=True)
     refuse_syncs()
+    following = [submitted(number) for number in range(seq + 2, seq + 2 + max(refused, written))]
     try:
-        await journal.append([submitted(seq + 1 + number, number + 1) for number in range(refused)], durable=True)
+        await journal.append(following[:refused], durable=True)
     except StoreError as error:
         print("refused", error, flush=True)
-    if written:
-        await journal.append([submitted(seq + 1 + number, number + 1) for number in range(written)], durable=False)
-        print("written", flush=True)
-    os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        if written:
+            await journal.append(following[:written], durable=False)
+            print("written", flush=True)
+    finally:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
