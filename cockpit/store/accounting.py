@@ -39,7 +39,9 @@ SELECT job FROM ended_jobs WHERE ended_at >= ? AND ended_at < ? ORDER BY ended_a
 _NEWEST_OF_USER = """
 SELECT job FROM ended_jobs WHERE user = ? AND ended_at >= ? AND ended_at < ? ORDER BY ended_at DESC, id DESC LIMIT ?
 """
-_INSERT_SPAN = "INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SPAN_COLUMNS = (*Span.__struct_fields__, "checksum")
+"""The columns of a span's row, in order."""
+_INSERT_SPAN = f"INSERT OR REPLACE INTO spans ({', '.join(SPAN_COLUMNS)}) VALUES ({', '.join('?' * len(SPAN_COLUMNS))})"  # noqa: S608 - constants
 _WITHIN = """
 SELECT user, account, project, qos, sum(card_milli * (until_at - from_at)), sum(cpus * (until_at - from_at))
 FROM spans
@@ -60,7 +62,8 @@ WHERE until_at > :begins AND until_at <= :ends AND from_at < :begins
 async def record(database: Database, jobs: Sequence[Job]) -> None:
     """Store ended jobs, and the resources that each of their attempts occupied over time."""
     rows = [(*row, checksum_of(*row)) for row in map(_row, jobs)]
-    span_rows = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
+    plain_spans = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
+    span_rows = [(*row, checksum_of(*row)) for row in plain_spans]
     async with database.transaction(durable=False) as connection:
         await connection.executemany(_INSERT, rows)
         await connection.executemany(_INSERT_SPAN, span_rows)
@@ -153,6 +156,12 @@ def check(row: Sequence[Any]) -> None:
     if written is not None and checksum_of(*plain, text) != written:
         raise StoreError(f"The record of the ended job {row[0]} does not match its checksum.")
     read(text)
+
+
+def is_whole_span(row: Sequence[Any]) -> bool:
+    """Tell whether a span's row matches its checksum; older rows have none."""
+    *plain, written = row
+    return written is None or checksum_of(*plain) == written
 
 
 def read(text: str) -> Job:

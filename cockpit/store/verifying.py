@@ -1,7 +1,7 @@
 """Verifies a whole store without changing it, that of a running engine too (`cockpit doctor --journal`).
 
-In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers to requests, and
-records of ended jobs.
+In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers to requests,
+records and usage of ended jobs, and promised starts.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ MOST_SHOWN = 20
 _PAGE = 5_000
 _EVENTS = f"SELECT {', '.join(codec.COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
 _ANSWERS = f"SELECT {', '.join(codec.ANSWER_COLUMNS)} FROM answers"  # noqa: S608 - constants
+_PROMISES = f"SELECT {', '.join(codec.PROMISE_COLUMNS)} FROM promised_starts"  # noqa: S608 - constants
+_SPANS = f"SELECT {', '.join(accounting.SPAN_COLUMNS)} FROM spans"  # noqa: S608 - constants
 _ENDED = f"SELECT {', '.join(accounting.COLUMNS)} FROM ended_jobs"  # noqa: S608 - constants
 
 
@@ -144,6 +146,8 @@ class _Verification:
         events = self._events(last)
         answers = self._answers()
         ended = self._ended()
+        self._spans()
+        self._promises()
         return Verified(events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._more)
 
     def _note(self, damage: Damage) -> None:
@@ -168,12 +172,12 @@ class _Verification:
     def _snapshots(self) -> int:
         count, wrong = 0, []
         try:
-            for seq, checksum, blob in self._connection.execute("SELECT seq, checksum, state FROM snapshots"):
+            for row in self._connection.execute(snapshots.SELECT):
                 count += 1
-                if snapshots.is_whole(seq, checksum, blob):
-                    self._covered = max(self._covered, seq)
+                if snapshots.is_whole(row):
+                    self._covered = max(self._covered, row[0])
                 else:
-                    wrong.append(seq)
+                    wrong.append(row[0])
         except (sqlite3.DatabaseError, TypeError) as error:
             self._note(Damage("snapshots", f"They cannot be read: {error}"))
         for seq in wrong:
@@ -191,12 +195,14 @@ class _Verification:
         count = last = 0
         try:
             files = self._connection.execute(
-                "SELECT first_seq, last_seq, file FROM archives ORDER BY first_seq"
+                "SELECT first_seq, last_seq, file, created_at, checksum FROM archives ORDER BY first_seq"
             ).fetchall()
         except sqlite3.DatabaseError as error:
             self._note(Damage("list of archive files", f"It cannot be read: {error}"))
             return 0, 0
-        for first, until, name in files:
+        for first, until, name, created_at, checksum in files:
+            if checksum is not None and codec.checksum_of(first, until, name, created_at) != checksum:
+                self._note(Damage(f"name of archive file {name}", "It does not match its checksum", needed=False))
             if first != last + 1:
                 self._note(self._missing(last + 1, first - 1))
             count += self._archive_file(self._archive / str(name), first, until)
@@ -274,6 +280,25 @@ class _Verification:
         except (sqlite3.DatabaseError, TypeError) as error:
             self._note(Damage("accounting", f"It cannot be read to its end: {error}"))
         return count
+
+    def _spans(self) -> None:
+        try:
+            for row in self._connection.execute(_SPANS):
+                if not accounting.is_whole_span(row):
+                    where = f"usage of attempt {row[1]} of job {row[0]}"
+                    self._note(Damage(where, "It does not match its checksum", needed=False))
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("usage of ended jobs", f"It cannot be read to its end: {error}", needed=False))
+
+    def _promises(self) -> None:
+        try:
+            for row in self._connection.execute(_PROMISES):
+                try:
+                    codec.promise_from_row(row)
+                except StoreError as error:
+                    self._note(Damage(f"promised start of job {row[0]}", _first_sentence(error), needed=False))
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("promised starts", f"They cannot be read to their end: {error}", needed=False))
 
     def _event(self, seq: int, what: str) -> Damage:
         return Damage(f"event {seq}", what, needed=seq > self._covered)

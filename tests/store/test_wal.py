@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import random
@@ -206,7 +207,7 @@ async def test_a_transaction_that_the_disk_refused_to_sync_is_neither_stored_nor
     tmp_path: Path, written: int
 ) -> None:
     words = [sys.executable, "-m", "tests.store.unsynced_writer", str(tmp_path), "200", str(written)]
-    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
+    done = await asyncio.to_thread(subprocess.run, words, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert "refused" in done.stdout
     assert "Nothing was accepted" in done.stdout
