@@ -87,7 +87,7 @@ async def newest(
     database: Database, *, limit: int, user: str | None, since: Millis | None, until: Millis | None
 ) -> list[Job]:
     """Return the last `limit` ended jobs, newest first: of one user, and that ended in [`since`, `until`)."""
-    within = (since or 0, LARGEST_ID if until is None else until, max(0, limit))
+    within = (_storable(since or 0), LARGEST_ID if until is None else _storable(until), max(0, limit))
     if user is None:
         rows = await database.fetch(_NEWEST, within)
     else:
@@ -104,11 +104,16 @@ async def spent(database: Database, edges: Sequence[Millis], besides: Collection
     excluded = _encoder.encode(list(besides)).decode()
     within: list[list[Spent]] = []
     crossing: list[Span] = []
-    for begins, ends in pairwise((*edges, LARGEST_ID)):
+    for begins, ends in pairwise((*map(_storable, edges), LARGEST_ID)):
         parameters = {"begins": begins, "ends": ends, "besides": excluded}
         within.append([Spent(*row) for row in await database.fetch(_WITHIN, parameters)])
         crossing += [Span(*row) for row in await database.fetch(_INTO, parameters)]
     return [merged((*both[0], *both[1])) for both in zip(within, divided(crossing, edges), strict=False)]
+
+
+def _storable(at: int) -> int:
+    """Return the moment, or the nearest one that SQLite holds: those beyond have no job either."""
+    return max(-LARGEST_ID, min(at, LARGEST_ID))
 
 
 def _row(job: Job) -> tuple[Any, ...]:
