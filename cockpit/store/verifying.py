@@ -132,7 +132,7 @@ class _Verification:
         self._connection, self._file, self._archive = connection, file, archive_folder
         self._log_damage = log_damage
         self._damages: list[Damage] = []
-        self._more = 0
+        self._further_damages = 0
         self._unchecked = 0
         self._covered = 0
         """The sequence number of the newest undamaged snapshot; a start needs only later events."""
@@ -148,13 +148,15 @@ class _Verification:
         ended = self._ended()
         self._spans()
         self._promises()
-        return Verified(events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._more)
+        return Verified(
+            events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._further_damages
+        )
 
     def _note(self, damage: Damage) -> None:
         if len(self._damages) < MOST_SHOWN:
             self._damages.append(damage)
         else:
-            self._more += 1
+            self._further_damages += 1
 
     def _log(self) -> None:
         if self._log_damage is not None:
