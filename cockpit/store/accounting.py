@@ -39,7 +39,9 @@ SELECT job FROM ended_jobs WHERE ended_at >= ? AND ended_at < ? ORDER BY ended_a
 _NEWEST_OF_USER = """
 SELECT job FROM ended_jobs WHERE user = ? AND ended_at >= ? AND ended_at < ? ORDER BY ended_at DESC, id DESC LIMIT ?
 """
-_INSERT_SPAN = "INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SPAN_COLUMNS = (*Span.__struct_fields__, "checksum")
+"""The columns of a span's row, in order."""
+_INSERT_SPAN = f"INSERT OR REPLACE INTO spans ({', '.join(SPAN_COLUMNS)}) VALUES ({', '.join('?' * len(SPAN_COLUMNS))})"  # noqa: S608 - constants
 _WITHIN = """
 SELECT user, account, project, qos, sum(card_milli * (until_at - from_at)), sum(cpus * (until_at - from_at))
 FROM spans
@@ -60,7 +62,8 @@ WHERE until_at > :begins AND until_at <= :ends AND from_at < :begins
 async def record(database: Database, jobs: Sequence[Job]) -> None:
     """Store ended jobs, and the resources that each of their attempts occupied over time."""
     rows = [(*row, checksum_of(*row)) for row in map(_row, jobs)]
-    span_rows = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
+    plain_spans = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
+    span_rows = [(*row, checksum_of(*row)) for row in plain_spans]
     async with database.transaction(durable=False) as connection:
         await connection.executemany(_INSERT, rows)
         await connection.executemany(_INSERT_SPAN, span_rows)
@@ -84,7 +87,7 @@ async def newest(
     database: Database, *, limit: int, user: str | None, since: Millis | None, until: Millis | None
 ) -> list[Job]:
     """Return the last `limit` ended jobs, newest first: of one user, and that ended in [`since`, `until`)."""
-    within = (since or 0, LARGEST_ID if until is None else until, max(0, limit))
+    within = (_storable(since or 0), LARGEST_ID if until is None else _storable(until), max(0, limit))
     if user is None:
         rows = await database.fetch(_NEWEST, within)
     else:
@@ -101,11 +104,16 @@ async def spent(database: Database, edges: Sequence[Millis], besides: Collection
     excluded = _encoder.encode(list(besides)).decode()
     within: list[list[UsageSum]] = []
     crossing: list[Span] = []
-    for begins, ends in pairwise((*edges, LARGEST_ID)):
+    for begins, ends in pairwise((*map(_storable, edges), LARGEST_ID)):
         parameters = {"begins": begins, "ends": ends, "besides": excluded}
         within.append([UsageSum(*row) for row in await database.fetch(_WITHIN, parameters)])
         crossing += [Span(*row) for row in await database.fetch(_INTO, parameters)]
     return [merged((*both[0], *both[1])) for both in zip(within, divided(crossing, edges), strict=False)]
+
+
+def _storable(at: int) -> int:
+    """Return the moment, or the nearest one that SQLite holds: those beyond have no job either."""
+    return max(-LARGEST_ID, min(at, LARGEST_ID))
 
 
 def _row(job: Job) -> tuple[Any, ...]:
@@ -153,6 +161,12 @@ def check(row: Sequence[Any]) -> None:
     if written is not None and checksum_of(*plain, text) != written:
         raise StoreError(f"The record of the ended job {row[0]} does not match its checksum.")
     read(text)
+
+
+def is_whole_span(row: Sequence[Any]) -> bool:
+    """Tell whether a span's row matches its checksum; older rows have none."""
+    *plain, written = row
+    return written is None or checksum_of(*plain) == written
 
 
 def read(text: str) -> Job:

@@ -80,8 +80,9 @@ async def _last_movable(database: Database, before: Millis) -> int:
 async def _replace_by(database: Database, file: Path, rows: Sequence[Sequence[Any]], now: Millis) -> None:
     """Delete the rows from the table, which names the file that has them from now on."""
     first, last = rows[0][0], rows[-1][0]
+    row = (first, last, file.name, now)
     async with database.transaction(durable=True) as connection:
-        await connection.execute("INSERT INTO archives VALUES (?, ?, ?, ?)", (first, last, file.name, now))
+        await connection.execute("INSERT INTO archives VALUES (?, ?, ?, ?, ?)", (*row, codec.checksum_of(*row)))
         await connection.execute("DELETE FROM events WHERE seq <= ?", (last,))
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from cockpit.errors import StoreError
 from cockpit.model.events import EVENT_VERSION, EventBody, EventRecord
+from cockpit.model.forecast import PromisedStart
 from cockpit.model.requests import KeptAnswer
 
 if TYPE_CHECKING:
@@ -25,12 +26,15 @@ COLUMNS = ("seq", "at", "actor", "origin", "request", "type", "version", "job", 
 """The columns of an event's row, in order."""
 ANSWER_COLUMNS = ("request", "at", "answer", "op", "digest", "refused", "checksum")
 """The columns of an answer's row, in order."""
+PROMISE_COLUMNS = ("job", "promise", "checksum")
+"""The columns of a promised start's row, in order."""
 
 Row = tuple[int, int, str, str, str, str, int, int | None, str, bytes]
 _CHECKSUM_BYTES = 8
 
 _encoder = msgspec.json.Encoder()
 _body_decoder: msgspec.json.Decoder[EventBody] = msgspec.json.Decoder(EventBody)
+_promise_decoder = msgspec.json.Decoder(PromisedStart)
 _line_decoder = msgspec.json.Decoder(EventRecord)
 
 
@@ -109,6 +113,26 @@ def answer_from_row(row: Sequence[Any]) -> KeptAnswer:
         )
     request, at, encoded, op, digest, refused = plain
     return KeptAnswer(request, encoded, op, digest, refused=bool(refused), at=at)
+
+
+def promise_to_row(promise: PromisedStart) -> tuple[int, str, bytes]:
+    """Return a promised start as a row."""
+    plain = (promise.job, _encoder.encode(promise).decode())
+    return (*plain, checksum_of(*plain))
+
+
+def promise_from_row(row: Sequence[Any]) -> PromisedStart:
+    """Return the promised start of a row.
+
+    Raises `Damaged` if it does not match its checksum (older rows have none) or cannot be decoded.
+    """
+    *plain, written = row
+    try:
+        if written is None or checksum_of(*plain) == written:
+            return _promise_decoder.decode(plain[1])
+    except (msgspec.DecodeError, TypeError, UnicodeEncodeError):
+        pass
+    raise Damaged(f"The promised start of job {row[0]} does not match its checksum.")
 
 
 def from_row(row: Sequence[Any]) -> EventRecord:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import asynccontextmanager
+import sqlite3
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import aiosqlite
@@ -88,10 +89,25 @@ class Database:
                     await self._synchronous("FULL" if durable else "NORMAL")
                     await self._connection.execute("BEGIN IMMEDIATE")
                     yield self._connection
-                    await self._connection.commit()
+                    await self._commit()
                 except BaseException:
                     await self._connection.rollback()
                     raise
+
+    async def _commit(self) -> None:
+        """Commit the transaction.
+
+        If the disk refuses to sync it, it stays in the write-ahead log as a whole transaction, which SQLite does not
+        count but would after a crash, although its change was refused. A small transaction replaces its beginning.
+        """
+        try:
+            await self._connection.commit()
+        except sqlite3.Error:
+            await self._connection.rollback()
+            with suppress(sqlite3.Error):  # the next transaction does it otherwise
+                await self._synchronous("NORMAL")
+                await self._connection.execute("INSERT OR REPLACE INTO probe VALUES (3, 0, zeroblob(16))")
+            raise
 
     async def keep_spare(self) -> None:
         """Reserve unused pages in the file and in its write-ahead log, which take what must be written on a full disk.

@@ -5,11 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cockpit.errors import StoreError
 from cockpit.model.events import JobSubmitted
-from cockpit.model.forecast import PromisedStart
 from cockpit.model.ids import JobId
 from cockpit.store import accounting, archive, codec, snapshots
 from cockpit.store.database import Database
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
     from cockpit.model.accounting import UsageSum
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import PromisedStart
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
     from cockpit.model.requests import KeptAnswer
@@ -49,6 +47,7 @@ _PROBE_BYTES = 64 * 1024
 _COLUMNS = ", ".join(codec.COLUMNS)
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({', '.join('?' * len(codec.COLUMNS))})"  # noqa: S608 - constants
 _ANSWER_COLUMNS = ", ".join(codec.ANSWER_COLUMNS)
+_PROMISE_COLUMNS = ", ".join(codec.PROMISE_COLUMNS)
 _INSERT_ANSWER = f"INSERT INTO answers ({_ANSWER_COLUMNS}) VALUES ({', '.join('?' * len(codec.ANSWER_COLUMNS))})"  # noqa: S608 - constants
 _ANSWER = f"SELECT {_ANSWER_COLUMNS} FROM answers WHERE request = ?"  # noqa: S608 - constants
 _FORGET_REFUSALS = """
@@ -183,11 +182,11 @@ class SqliteJournal:
         return await accounting.spent(self._database, edges, besides)
 
     async def promised_starts(self) -> list[PromisedStart]:
-        """Return the promised starts. Unreadable ones are skipped: they are only shown, and must not stop an engine."""
+        """Return the promised starts. Damaged ones are skipped: they are only shown, and must not stop an engine."""
         promises = []
-        for (encoded,) in await self._database.fetch("SELECT promise FROM promised_starts ORDER BY job"):
-            with suppress(msgspec.MsgspecError):
-                promises.append(msgspec.json.decode(encoded, type=PromisedStart))
+        for row in await self._database.fetch(f"SELECT {_PROMISE_COLUMNS} FROM promised_starts ORDER BY job"):  # noqa: S608 - constants
+            with suppress(codec.Damaged):
+                promises.append(codec.promise_from_row(row))
         return promises
 
     async def save_promised_starts(self, changed: Sequence[PromisedStart], over: Collection[JobId]) -> None:
@@ -196,8 +195,9 @@ class SqliteJournal:
         Does not wait for the disk: a power cut may lose the last promises, the end of the process does not.
         """
         async with self._database.transaction(durable=False) as connection:
-            rows = [(each.job, msgspec.json.encode(each).decode()) for each in changed]
-            await connection.executemany("INSERT OR REPLACE INTO promised_starts VALUES (?, ?)", rows)
+            rows = [codec.promise_to_row(each) for each in changed]
+            insert = f"INSERT OR REPLACE INTO promised_starts ({_PROMISE_COLUMNS}) VALUES (?, ?, ?)"  # noqa: S608 - constants
+            await connection.executemany(insert, rows)
             await connection.executemany("DELETE FROM promised_starts WHERE job = ?", [(job,) for job in over])
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:

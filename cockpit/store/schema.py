@@ -150,7 +150,16 @@ ALTER TABLE ended_jobs ADD COLUMN checksum BLOB;
 """
 """A checksum for each answer to a request and each record of an ended job (NULL in older ones)."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES, _CHECKED_RECORDS)
+_CHECKED_REST = """
+ALTER TABLE spans ADD COLUMN checksum BLOB;
+ALTER TABLE promised_starts ADD COLUMN checksum BLOB;
+ALTER TABLE snapshots ADD COLUMN row_checksum BLOB;
+ALTER TABLE archives ADD COLUMN checksum BLOB;
+"""
+"""A checksum for each span, promised start and archive file's name, and for the other columns of a snapshot, whose
+`checksum` covers the state alone (NULL in older ones)."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES, _CHECKED_RECORDS, _CHECKED_REST)
 """The migrations in order: `MIGRATIONS[n]` changes a store of version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

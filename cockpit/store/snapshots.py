@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.state import STATE_VERSION, ClusterState
+from cockpit.store.codec import checksum_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from cockpit.model.ids import Millis
     from cockpit.store.database import Database
 
 _KEPT = 2
 """The number of snapshots kept: the older one serves if the newest is damaged."""
+
+_COLUMNS = ("seq", "version", "created_at", "checksum", "state", "row_checksum")
+SELECT = f"SELECT {', '.join(_COLUMNS)} FROM snapshots"  # noqa: S608 - constants
+"""The query of whole rows, to which a condition can be added."""
+_INSERT = f"INSERT OR REPLACE INTO snapshots ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - constants
 
 
 async def save(database: Database, state: ClusterState, seq: int, now: Millis) -> None:
@@ -27,9 +36,10 @@ async def save(database: Database, state: ClusterState, seq: int, now: Millis) -
     assert state.seq == seq, "the state is not that of this event"
     plain = msgspec.msgpack.encode(state)
     blob = await asyncio.to_thread(zlib.compress, plain, 1)
-    row = (seq, STATE_VERSION, now, _checksum(blob), blob)
+    plain_row = (seq, STATE_VERSION, now, _checksum(blob))
+    row = (*plain_row, blob, checksum_of(*plain_row))
     async with database.transaction(durable=False) as connection:
-        await connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", row)
+        await connection.execute(_INSERT, row)
         await connection.execute(
             "DELETE FROM snapshots WHERE seq NOT IN (SELECT seq FROM snapshots ORDER BY seq DESC LIMIT ?)", (_KEPT,)
         )
@@ -45,8 +55,8 @@ async def newest(database: Database, last_seq: int) -> tuple[ClusterState, int]:
         "SELECT seq FROM snapshots WHERE seq <= ? AND version = ? ORDER BY seq DESC", (last_seq, STATE_VERSION)
     )
     for (seq,) in candidates:
-        ((checksum, blob),) = await database.fetch("SELECT checksum, state FROM snapshots WHERE seq = ?", (seq,))
-        state = _decode(seq, checksum, blob) if isinstance(blob, bytes) else None
+        (row,) = await database.fetch(f"{SELECT} WHERE seq = ?", (seq,))
+        state = _decode(row)
         if state is not None:
             return state, seq
     return ClusterState(), 0
@@ -58,18 +68,21 @@ async def oldest_seq(database: Database) -> int:
     return int(seq)
 
 
-def is_whole(seq: int, checksum: object, blob: object) -> bool:
-    """Tell whether the snapshot matches its checksum, can be decoded, and is that after event `seq`."""
-    return isinstance(checksum, bytes) and isinstance(blob, bytes) and _decode(seq, checksum, blob) is not None
+def is_whole(row: Sequence[Any]) -> bool:
+    """Tell whether the snapshot of a row of `SELECT` matches its checksums, and can be decoded to its event's state."""
+    return _decode(row) is not None
 
 
 def _checksum(blob: bytes) -> bytes:
     return hashlib.sha256(blob).digest()
 
 
-def _decode(seq: int, checksum: bytes, blob: bytes) -> ClusterState | None:
-    """Return the state of the snapshot after event `seq`; None: it is damaged."""
-    if _checksum(blob) != checksum:
+def _decode(row: Sequence[Any]) -> ClusterState | None:
+    """Return the state of a row of `SELECT`; None: it is damaged. Older rows have no checksum of the whole row."""
+    seq, _, _, checksum, blob, row_checksum = row
+    if not isinstance(blob, bytes) or _checksum(blob) != checksum:
+        return None
+    if row_checksum is not None and checksum_of(*row[:4]) != row_checksum:
         return None
     try:
         state = msgspec.msgpack.decode(zlib.decompress(blob), type=ClusterState)

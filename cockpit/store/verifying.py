@@ -1,14 +1,14 @@
 """Verifies a whole store without changing it, that of a running engine too (`cockpit doctor --journal`).
 
-In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers to requests, and
-records of ended jobs.
+In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers to requests,
+records and usage of ended jobs, and promised starts.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import zlib
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -27,6 +27,8 @@ MOST_SHOWN = 20
 _PAGE = 5_000
 _EVENTS = f"SELECT {', '.join(codec.COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
 _ANSWERS = f"SELECT {', '.join(codec.ANSWER_COLUMNS)} FROM answers"  # noqa: S608 - constants
+_PROMISES = f"SELECT {', '.join(codec.PROMISE_COLUMNS)} FROM promised_starts"  # noqa: S608 - constants
+_SPANS = f"SELECT {', '.join(accounting.SPAN_COLUMNS)} FROM spans"  # noqa: S608 - constants
 _ENDED = f"SELECT {', '.join(accounting.COLUMNS)} FROM ended_jobs"  # noqa: S608 - constants
 
 
@@ -62,16 +64,17 @@ class Verified(NamedTuple):
 
 def verify(file: Path, archive_folder: Path) -> Verified:
     """Verify a store. Raises `StoreError` if there is no readable store of the current schema."""
-    with store_errors(file), closing(_opened_or_explained(file)) as connection:
-        return _Verification(connection, file, archive_folder).run()
+    with store_errors(file):
+        damage = wal.find_damage(file)
+        with closing(_opened_or_explained(file, damage)) as connection:
+            return _Verification(connection, file, archive_folder, damage).run()
 
 
-def _opened_or_explained(file: Path) -> sqlite3.Connection:
+def _opened_or_explained(file: Path, damage: wal.LogDamage | None) -> sqlite3.Connection:
     """Open the file. Where a damaged write-ahead log hides the whole store, the error says so."""
     try:
         return _opened(file)
     except (StoreError, sqlite3.DatabaseError):
-        damage = wal.find_damage(file)
         if damage is None:
             raise
         raise StoreError(
@@ -83,15 +86,16 @@ def _opened_or_explained(file: Path) -> sqlite3.Connection:
 def _opened(file: Path) -> sqlite3.Connection:
     """Open the file for reading.
 
-    On a read-only disk SQLite cannot use the files by which it coordinates with a writer. There can be no writer then,
-    so that the second attempt opens the file as immutable.
+    1. With the index of the write-ahead log as it is: a start of the engine needs what a killed one wrote there.
+    2. If there is no index, SQLite makes one.
+    3. On a read-only disk it cannot. There can be no writer then, so that the file is opened as immutable.
     """
     if not file.exists():
         raise StoreError(f"There is no journal {file}: no engine has run in this state folder yet.")
-    try:
-        return _checked(_connected(file, "mode=ro"), file)
-    except sqlite3.OperationalError:
-        return _checked(_connected(file, "immutable=1"), file)
+    for how in ("mode=ro&readonly_shm=1", "mode=ro"):
+        with suppress(sqlite3.OperationalError):
+            return _checked(_connected(file, how), file)
+    return _checked(_connected(file, "immutable=1"), file)
 
 
 def _connected(file: Path, how: str) -> sqlite3.Connection:
@@ -122,8 +126,11 @@ def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
 class _Verification:
     """Verifies a store in one read transaction, so that an engine may write meanwhile."""
 
-    def __init__(self, connection: sqlite3.Connection, file: Path, archive_folder: Path) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, file: Path, archive_folder: Path, log_damage: wal.LogDamage | None
+    ) -> None:
         self._connection, self._file, self._archive = connection, file, archive_folder
+        self._log_damage = log_damage
         self._damages: list[Damage] = []
         self._further_damages = 0
         self._unchecked = 0
@@ -139,6 +146,8 @@ class _Verification:
         events = self._events(last)
         answers = self._answers()
         ended = self._ended()
+        self._spans()
+        self._promises()
         return Verified(
             events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._further_damages
         )
@@ -150,9 +159,8 @@ class _Verification:
             self._further_damages += 1
 
     def _log(self) -> None:
-        damage = wal.find_damage(self._file)
-        if damage is not None:
-            what = f"{damage}: after a crash SQLite ignores what follows, the last events among it"
+        if self._log_damage is not None:
+            what = f"{self._log_damage}: after a crash SQLite ignores what follows, the last events among it"
             self._note(Damage(f"write-ahead log {wal.log_of(self._file).name}", what))
 
     def _structure(self) -> None:
@@ -166,12 +174,12 @@ class _Verification:
     def _snapshots(self) -> int:
         count, wrong = 0, []
         try:
-            for seq, checksum, blob in self._connection.execute("SELECT seq, checksum, state FROM snapshots"):
+            for row in self._connection.execute(snapshots.SELECT):
                 count += 1
-                if snapshots.is_whole(seq, checksum, blob):
-                    self._covered = max(self._covered, seq)
+                if snapshots.is_whole(row):
+                    self._covered = max(self._covered, row[0])
                 else:
-                    wrong.append(seq)
+                    wrong.append(row[0])
         except (sqlite3.DatabaseError, TypeError) as error:
             self._note(Damage("snapshots", f"They cannot be read: {error}"))
         for seq in wrong:
@@ -189,12 +197,14 @@ class _Verification:
         count = last = 0
         try:
             files = self._connection.execute(
-                "SELECT first_seq, last_seq, file FROM archives ORDER BY first_seq"
+                "SELECT first_seq, last_seq, file, created_at, checksum FROM archives ORDER BY first_seq"
             ).fetchall()
         except sqlite3.DatabaseError as error:
             self._note(Damage("list of archive files", f"It cannot be read: {error}"))
             return 0, 0
-        for first, until, name in files:
+        for first, until, name, created_at, checksum in files:
+            if checksum is not None and codec.checksum_of(first, until, name, created_at) != checksum:
+                self._note(Damage(f"name of archive file {name}", "It does not match its checksum", needed=False))
             if first != last + 1:
                 self._note(self._missing(last + 1, first - 1))
             count += self._archive_file(self._archive / str(name), first, until)
@@ -272,6 +282,25 @@ class _Verification:
         except (sqlite3.DatabaseError, TypeError) as error:
             self._note(Damage("accounting", f"It cannot be read to its end: {error}"))
         return count
+
+    def _spans(self) -> None:
+        try:
+            for row in self._connection.execute(_SPANS):
+                if not accounting.is_whole_span(row):
+                    where = f"usage of attempt {row[1]} of job {row[0]}"
+                    self._note(Damage(where, "It does not match its checksum", needed=False))
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("usage of ended jobs", f"It cannot be read to its end: {error}", needed=False))
+
+    def _promises(self) -> None:
+        try:
+            for row in self._connection.execute(_PROMISES):
+                try:
+                    codec.promise_from_row(row)
+                except StoreError as error:
+                    self._note(Damage(f"promised start of job {row[0]}", _first_sentence(error), needed=False))
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("promised starts", f"They cannot be read to their end: {error}", needed=False))
 
     def _event(self, seq: int, what: str) -> Damage:
         return Damage(f"event {seq}", what, needed=seq > self._covered)

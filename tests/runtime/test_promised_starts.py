@@ -190,7 +190,9 @@ async def test_an_unreadable_promised_start_does_not_prevent_the_engines_start(p
     bound = await promised.ask()
     await promised.world.crash()
     stored = sqlite3.connect(promised.folder / "journal.db")
-    stored.execute("INSERT INTO promised_starts VALUES (?, ?)", (promised.waits + 1, msgspec.json.encode({}).decode()))
+    stored.execute(
+        "INSERT INTO promised_starts VALUES (?, ?, NULL)", (promised.waits + 1, msgspec.json.encode({}).decode())
+    )
     stored.commit()
     stored.close()
     await promised.begin()

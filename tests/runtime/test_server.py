@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 EVERY_OPERATION = sorted((*OPERATIONS, SHELL))
 PATIENCE = Bounds(frame_seconds=0.4)
 fuzz = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FARTHEST = 2**64 - 1
+"""The largest number of a message, which SQLite cannot hold."""
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,29 @@ def test_one_field_of_any_value_is_answered_without_a_defect(
     with engine.client() as client:
         answer = client.ask(op, args)
         assert answer.no is None or "defect" not in answer.no.message
+
+
+@pytest.mark.req("TR-09")
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("accounting", {"since": FARTHEST}),
+        ("accounting", {"until": FARTHEST}),
+        ("accounting", {"since": -(2**63)}),
+        ("spending", {"edges": [0, FARTHEST]}),
+        ("spending", {"edges": [-(2**63), FARTHEST]}),
+        ("events", {"job": FARTHEST, "after": 0, "limit": 1}),
+        ("events", {"job": None, "after": FARTHEST, "limit": FARTHEST}),
+        ("events", {"job": None, "after": -(2**63), "limit": -1}),
+        ("job", {"job": FARTHEST}),
+        ("job", {"job": -(2**63)}),
+    ],
+)
+def test_numbers_beyond_those_of_the_store_are_answered_without_a_defect(
+    witness: RawClient, op: str, args: dict[str, Any]
+) -> None:
+    answer = witness.ask(op, args)
+    assert answer.no is None or "defect" not in answer.no.message
 
 
 @pytest.mark.req("TR-09")

@@ -71,7 +71,9 @@ async def test_attempts_before_the_last_one_are_reported_too(tmp_path: Path) -> 
         "DROP TABLE spans; DROP TABLE promised_starts; DROP INDEX answers_refused; DROP INDEX submissions_by_request;"
         "ALTER TABLE events DROP COLUMN checksum; ALTER TABLE answers DROP COLUMN op;"
         "ALTER TABLE answers DROP COLUMN digest; ALTER TABLE answers DROP COLUMN refused;"
-        "ALTER TABLE answers DROP COLUMN checksum; ALTER TABLE ended_jobs DROP COLUMN checksum; PRAGMA user_version=1;"
+        "ALTER TABLE answers DROP COLUMN checksum; ALTER TABLE ended_jobs DROP COLUMN checksum;"
+        "ALTER TABLE snapshots DROP COLUMN row_checksum; ALTER TABLE archives DROP COLUMN checksum;"
+        "PRAGMA user_version=1;"
     )
     stored.close()
     assert len(await _counted(tmp_path)) == 4

@@ -16,11 +16,13 @@ import pytest
 
 from cockpit.backends.local.journal_check import journal_findings
 from cockpit.engine.apply.events import apply
+from cockpit.engine.state import ClusterState
 from cockpit.errors import StoreError
 from cockpit.model.events import EngineStopped
+from cockpit.model.forecast import PromisedStart
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.requests import KeptAnswer
-from cockpit.store import archive
+from cockpit.store import archive, snapshots
 from cockpit.store.journal import SqliteJournal
 from cockpit.store.verifying import verify
 from tests.store.samples import DAY, T0, StillClock, answered, ended_job, event, opened, shells, submitted
@@ -34,6 +36,7 @@ pytestmark = pytest.mark.req("TR-03", "TR-11")
 STORIES = Path(__file__).parent / "data"
 ARCHIVED = 6
 EVENTS = 14
+PROMISE = PromisedStart(JobId(1), Millis(T0 + DAY))
 
 
 @pytest.fixture
@@ -49,6 +52,7 @@ async def folder(tmp_path: Path) -> Path:
         await journal.snapshot(state, seq)
         await journal.append(shells(11, EVENTS), durable=True, answer=KeptAnswer("anna:1", b"job 1", "submit", b"d"))
         await journal.record_ended([ended_job(7)])
+        await journal.save_promised_starts([PROMISE], ())
     return tmp_path
 
 
@@ -101,6 +105,16 @@ def test_an_undamaged_store_has_no_findings(folder: Path) -> None:
         ("UPDATE ended_jobs SET card_milli = 1", "accounting record of job 7", False),
         ("UPDATE ended_jobs SET job = 'nothing'", "accounting record of job 7", False),
         ("UPDATE ended_jobs SET job = 7", "accounting record of job 7", False),
+        ("UPDATE spans SET card_milli = card_milli + 1", "usage of attempt 1 of job 7", False),
+        ("UPDATE spans SET user = 'bert'", "usage of attempt 1 of job 7", False),
+        ("UPDATE spans SET until_at = 'soon'", "usage of attempt 1 of job 7", False),
+        ("UPDATE spans SET job = 8", "usage of attempt 1 of job 8", False),
+        ("UPDATE promised_starts SET job = 5", "promised start of job 5", False),
+        ("UPDATE promised_starts SET promise = replace(promise, '1', '2')", "promised start of job 1", False),
+        ("UPDATE promised_starts SET promise = x'ff'", "promised start of job 1", False),
+        ("UPDATE snapshots SET version = version + 1 WHERE seq = 10", "snapshot after event 10", False),
+        ("UPDATE snapshots SET created_at = 1 WHERE seq = 10", "snapshot after event 10", False),
+        ("UPDATE archives SET created_at = 1", "name of archive file events-1-6.jsonl.gz", False),
     ],
 )
 def test_a_changed_record_is_reported(folder: Path, statement: str, where: str, needed: bool) -> None:
@@ -122,10 +136,27 @@ async def test_a_damaged_answer_is_never_given_and_its_request_not_executed_anew
             await journal.answer("anna:1")
 
 
-async def test_answers_and_ended_jobs_of_an_older_release_have_no_checksum_and_are_accepted(folder: Path) -> None:
-    edit(folder, "UPDATE answers SET checksum = NULL", "UPDATE ended_jobs SET checksum = NULL")
+async def test_a_snapshot_of_another_version_by_damage_is_not_used(folder: Path) -> None:
+    edit(folder, "DELETE FROM snapshots WHERE seq != 10", "UPDATE snapshots SET created_at = 1")
+    async with opened(folder) as journal:
+        assert (await journal.load())[1] == EVENTS
+        assert await snapshots.newest(journal._database, EVENTS) == (ClusterState(), 0)
+
+
+async def test_a_damaged_promise_is_not_shown(folder: Path) -> None:
+    async with opened(folder) as journal:
+        assert await journal.promised_starts() == [PROMISE]
+        edit(folder, "UPDATE promised_starts SET promise = replace(promise, '1', '2')")
+        assert await journal.promised_starts() == []
+
+
+async def test_records_of_an_older_release_have_no_checksum_and_are_accepted(folder: Path) -> None:
+    tables = ("answers", "ended_jobs", "spans", "promised_starts", "archives")
+    edit(folder, *(f"UPDATE {table} SET checksum = NULL" for table in tables), "UPDATE snapshots SET row_checksum=NULL")
     assert verified(folder).damages == ()
     async with opened(folder) as journal:
+        assert (await snapshots.newest(journal._database, EVENTS))[1] == 10
+        assert await journal.promised_starts() == [PROMISE]
         assert await answered(journal, "anna:1") == b"job 1"
 
 
