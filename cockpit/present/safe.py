@@ -47,8 +47,12 @@ def is_emoji(char: str) -> bool:
 
 
 def _escaped(text: str) -> str:
+    # Each different character is judged once: a wide table has lines of thousands, nearly all of them spaces.
+    escapes = {ord(char): escaped(char) for char in set(text) if is_harmful(char)}
+    if ZERO_WIDTH_JOINER not in text:
+        return text.translate(escapes)
     return "".join(
-        escaped(char) if is_harmful(char) and not _joins_emoji(text, index) else char for index, char in enumerate(text)
+        char if _joins_emoji(text, index) else escapes.get(ord(char), char) for index, char in enumerate(text)
     )
 
 

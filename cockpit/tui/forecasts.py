@@ -62,6 +62,11 @@ class Forecasts:
         self._missed = False
         """Whether the cursor moved to another job meanwhile."""
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether an answer is still to come."""
+        return self._asking
+
     def look(self, sight: Sequence[JobId], row: JobRow | None) -> None:
         """Fetch if these visible queued jobs or the row under the cursor are new, or the known starts are old."""
         queued = row if row is not None and row.queued else None

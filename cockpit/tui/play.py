@@ -42,6 +42,8 @@ LOOK_SECONDS = 0.1
 """Seconds of screen time between two looks at the screen; a demo passes them at once."""
 GLANCE_SECONDS = 0.02
 """Seconds of real time between two looks, as an editor or a shell may be at work."""
+PREDICTING_SECONDS = 60.0
+"""Most seconds of real time that a wait lasts longer while the cluster computes starts."""
 QUIET_TURNS = 3
 """The number of times that messages are let through: widgets send each other messages by way of the screen."""
 MOST_TURNS = 10_000
@@ -91,18 +93,21 @@ class Player:
         """Look at the screen until `holds` is true of it; return whether it became true.
 
         `seconds` of the screen's time pass at most. The wait lasts at least as many seconds of real time, and at least
-        `real_seconds`: programs that the cockpit starts run in real time, slowly on a busy machine.
+        `real_seconds`: programs that the cockpit starts run in real time, slowly on a busy machine. So do predictions:
+        it does not end before the cluster has answered those that the screen awaits, up to `PREDICTING_SECONDS` more.
         """
         loop = asyncio.get_running_loop()
         end = loop.time() + max(seconds, real_seconds)
         looks = self._looks(seconds)
-        while not holds(await self.screen()):
+        while True:
+            awaited = self.app.poller.is_predicting  # before the look, which then has the answer if it came meanwhile
+            if holds(await self.screen()):
+                return True
             if next(looks, False):
                 await self._session.elapse(LOOK_SECONDS)
-            elif loop.time() > end:
+            elif loop.time() > end + (PREDICTING_SECONDS if awaited else 0):
                 return False
             await asyncio.sleep(GLANCE_SECONDS)
-        return True
 
     async def wait(self, seconds: float) -> None:
         """Let this much screen time pass, and everything that happens in it be shown."""

@@ -113,6 +113,11 @@ class Poller:
         if self._main.view == PRIORITY and self._state.priority_rows.priorities is None:
             self._priority_feed.wake()
 
+    @property
+    def is_predicting(self) -> bool:
+        """Whether the cluster still computes the starts that the list shows."""
+        return self._forecasts.is_asking
+
     async def catch_up(self) -> None:
         """Fetch all that the screen shows and draw it, without waiting for the next tick. Raises `CockpitError`."""
         await self._fetch()

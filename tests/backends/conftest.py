@@ -19,6 +19,8 @@ from cockpit.backends.local.reconnector import Patience
 from cockpit.config.places import paths
 from cockpit.runtime.clock import SystemClock
 
+SHIPPED = Path(__file__).parents[2] / "fixtures/clusters"
+
 HASTE = Patience(ping=0.05, silence=0.2, read=2.0, act=10.0, first_retry=0.02, longest_retry=0.1)
 FOLDERS = {
     "HOME": "home",
@@ -70,6 +72,17 @@ def end(engine: OwnEngine) -> None:
     with suppress(FileNotFoundError, ProcessLookupError):
         engine.signal(signal.SIGCONT)
     engine.control.stop(jobs=True)
+
+
+@pytest.fixture(scope="session")
+def young_campus(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The campus demo a few minutes after its first job: a quarter of the CPU time to open, and as many jobs."""
+    young = tmp_path_factory.mktemp("young") / "campus.toml"
+    hour = "lived_hours = 1.0"
+    campus = (SHIPPED / "campus.toml").read_text()
+    assert hour in campus
+    young.write_text(campus.replace(hour, "lived_hours = 0.05"))
+    return str(young)
 
 
 @pytest.fixture

@@ -27,13 +27,13 @@ KINDS = ("demo", "snapshot", "fleet", "recorded Slurm")
 
 
 @pytest.fixture(params=KINDS)
-async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LiveBackend]:
+async def backend(request: pytest.FixtureRequest, tmp_path: Path, young_campus: str) -> AsyncIterator[LiveBackend]:
     if request.param == "recorded Slurm":
         slurm, _ = await open_recorded("22.05")
         yield slurm
         await slurm.close()
         return
-    demo = await open_demo(folder=tmp_path / "demo", going=False)
+    demo = await open_demo(young_campus, folder=tmp_path / "demo", going=False)
 
     async def opened() -> Opened:
         return Opened(demo.backend, demo.now, demo.close)

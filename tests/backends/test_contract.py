@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DemoCluster, open_demo
+from cockpit.backends.demo.backend import DemoCluster, open_demo
 from cockpit.backends.demo.fixture import read_fixture
 from cockpit.backends.demo.simulated_users import actor_of
 from cockpit.backends.fleet.backend import FleetBackend
@@ -53,7 +53,9 @@ async def live(request: pytest.FixtureRequest) -> AsyncIterator[LiveBackend]:
 
 @asynccontextmanager
 async def simulated(request: pytest.FixtureRequest) -> AsyncIterator[DemoCluster]:
-    cluster = await open_demo(folder=request.getfixturevalue("tmp_path") / "demo")
+    cluster = await open_demo(
+        request.getfixturevalue("young_campus"), folder=request.getfixturevalue("tmp_path") / "demo"
+    )
     yield cluster
     await cluster.close()
 
@@ -68,9 +70,8 @@ async def demo(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
 async def in_process(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
     """The demo's engine for an administrator: the demo's own user is none."""
     async with simulated(request) as cluster:
-        yield InProcessBackend(
-            cluster.backend._engine, actor_of(read_fixture(DEFAULT_FIXTURE), cluster.person, admin=True)
-        )
+        fixture = read_fixture(request.getfixturevalue("young_campus"))
+        yield InProcessBackend(cluster.backend._engine, actor_of(fixture, cluster.person, admin=True))
 
 
 @asynccontextmanager

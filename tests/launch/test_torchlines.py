@@ -95,9 +95,7 @@ def has_torch() -> bool:
 
 @pytest.mark.req("LA-31")
 @pytest.mark.skipif(not has_torch(), reason="Debian's python3-torch is not installed")
-@pytest.mark.parametrize(
-    "command", ["python3 -u train.py a", "python3 -m pkg.train a", "python3 -W ignore -um pkg.train a", "python3 -c"]
-)
+@pytest.mark.parametrize("command", ["python3 -u train.py a", "python3 -W ignore -um pkg.train a", "python3 -c"])
 def test_the_lines_run_under_the_real_launcher(command: str, tmp_path: Path) -> None:
     """PyTorch 1.13 knows under Python 3.11 only of redirected output, hence the two variables."""
     (tmp_path / "pkg").mkdir()

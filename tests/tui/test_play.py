@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,13 +10,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from cockpit.backends.demo.backend import DemoBackend
 from cockpit.cli import main
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.play_script import Screenshot, read_script
-from tests.tui.lab import FIXTURE
+from tests.tui.lab import FIXTURE, the_lab
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from cockpit.model.forecast import Expected
+    from cockpit.model.ids import JobId
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "fixtures/plays").glob("*.play"))
@@ -97,3 +102,25 @@ def test_the_same_script_takes_the_same_picture(tmp_path: Path) -> None:
         assert main(["play", str(script), "--out", str(tmp_path / out)]) == ExitCode.OK
     first, second = ((tmp_path / out / "it.svg").read_text() for out in ("first", "second"))
     assert first == second
+
+
+@pytest.mark.req("UI-42")
+async def test_a_wait_lasts_until_the_answer_to_what_was_asked_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prediction takes longer than a script waits where the machine is busy."""
+    answered, looks = asyncio.Event(), 0
+    starts = DemoBackend.starts
+
+    async def slow(backend: DemoBackend, jobs: Sequence[JobId]) -> list[Expected]:
+        await answered.wait()
+        return await starts(backend, jobs)
+
+    def shows_a_start(screen: str) -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 60:
+            answered.set()
+        return "~" in screen
+
+    monkeypatch.setattr(DemoBackend, "starts", slow)
+    async with the_lab() as lab:
+        assert await lab.cockpit.player.until(shows_a_start, 0.1)

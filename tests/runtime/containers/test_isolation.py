@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.node import Card, CardVendor
 from cockpit.model.spec import Algorithm, HoldCards, HomeAccess
@@ -15,17 +17,26 @@ from tests.runtime.containers.conftest import IS_ROOT
 pytestmark = pytest.mark.real
 
 
-async def test_only_system_folders_of_the_machine_are_visible(house):
-    job = house.job("ls -A / /run /tmp /var/tmp /mnt /srv /var/lib; test -e /work && echo leaked")
-    await house.run(job)
-    listed = house.out(job)
-    root = set(listed.split("\n\n")[0].splitlines()[1:])
+EMPTY = ("/mnt", "/srv", "/tmp", "/var/lib", "/var/tmp")
+
+
+@pytest.mark.parametrize("place", [None, "/var/tmp"], ids=["own home", "home in /var/tmp"])
+async def test_only_system_folders_and_the_home_are_visible(house, place):
+    job = house.job(f"ls -A / /run {' '.join(EMPTY)}; test -e /work && echo leaked")
+    with TemporaryDirectory(prefix="cockpit-home-", dir=place) as home:
+        if place:
+            job = replace(job, submitter=replace(job.submitter, home=home))
+        await house.run(job)
+    sections = [section.splitlines() for section in house.out(job).split("\n\n")]
     system = {
         name for name in os.listdir("/") if name in {"usr", "etc", "opt", "bin", "sbin"} or name.startswith("lib")
     }
     own = {"dev", "proc", "sys", "tmp", "run", "root", "home", "workspace", "mnt", "media", "srv", "var"}
-    assert root == system | own
-    assert [name for part in listed.split("\n\n")[1:] for name in part.splitlines()[1:]] == ["cockpit-python"]
+    expected = {"/": system | own, "/run": {"cockpit-python"}, **{folder: set() for folder in EMPTY}}
+    for path in Path(job.submitter.home).parents:  # the home is mounted where it lies, such as in /var/tmp
+        if str(path) in expected:
+            expected[str(path)] |= {Path(job.submitter.home).relative_to(path).parts[0]}
+    assert {name.removesuffix(":"): set(entries) for name, *entries in sections} == expected
 
 
 async def test_the_home_is_mounted_read_only(house):
