@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.replay.foretold import Said, accuracy
+from cockpit.engine.replay.arrival_predictions import ArrivalPrediction, accuracy
 from cockpit.engine.replay.jobs import Figures, Run, figures
 from cockpit.model.ids import JobId
 
@@ -26,7 +26,7 @@ def test_a_replay_without_jobs_or_time_has_no_figures() -> None:
 @pytest.mark.req("SC-12")
 def test_a_promised_bound_is_kept_by_the_jobs_that_waited_no_longer() -> None:
     said = [
-        Said(job=JobId(number), waited=waited, likely=90, range=(50, 100), bound=bound, by_limits=200)
+        ArrivalPrediction(job=JobId(number), waited=waited, likely=90, range=(50, 100), bound=bound, by_limits=200)
         for number, (waited, bound) in enumerate([(80, 100), (100, 100), (101, 100), (300, None)])
     ]
     found = accuracy(said)
