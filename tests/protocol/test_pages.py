@@ -114,6 +114,13 @@ def test_rows_that_one_frame_cannot_hold_are_divided_and_others_are_one_page(bri
 
 
 @pytest.mark.req("PF-10")
+def test_two_rows_of_which_a_frame_holds_one_are_two_pages() -> None:
+    two = [a_row(job, name=str(job) * (MAX_FRAME // 2)) for job in (1, 2)]
+    pages = [msgspec.msgpack.decode(page, type=JobsPage) for page in encoded_pages(two, brief=True)]
+    assert [[row.id for row in rows_of(page)] for page in pages] == [[1], [2]]
+
+
+@pytest.mark.req("PF-10")
 def test_a_client_that_does_not_request_brief_pages_gets_full_ones() -> None:
     nothing = msgspec.msgpack.encode({})
     assert not msgspec.msgpack.decode(nothing, type=SubscribeArgs).brief
