@@ -186,3 +186,4 @@ def test_the_pieces_of_a_list_of_priorities_are_one_list_in_the_same_order() -> 
     rows = [PriorityRow(JobId(job), "job", "ann", "lab", "normal", "", job, None) for job in (1, 2, 3)]
     whole = Priorities(PriorityKind.MULTIFACTOR, Weights(age=5), tuple(rows))
     assert whole_list([replace(whole, rows=(rows[0],)), replace(whole, rows=tuple(rows[1:]))]) == whole
+    assert whole_list([whole]) == whole
