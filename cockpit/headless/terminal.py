@@ -28,13 +28,14 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
     master = session.terminal_fd
     assert master is not None
     try:
-        with _raw(keyboard), signalled() as woken, _following_size(screen, master), leaving_politely():
-            _relay(keyboard, screen, master, session.control_fd, woken)
-        os.close(master)
+        try:
+            with _raw(keyboard), signalled() as woken, _following_size(screen, master), leaving_politely():
+                _relay(keyboard, screen, master, session.control_fd, woken)
+        finally:
+            os.close(master)  # hangs up: a shell whose person is gone ends
         return session.exit_code()
     finally:
-        _close(master)
-        _close(session.control_fd)
+        os.close(session.control_fd)
 
 
 def _relay(keyboard: int, screen: int, master: int, control: int, woken: int) -> None:
@@ -135,10 +136,3 @@ def _following_size(screen: int, master: int) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGWINCH, before)
-
-
-def _close(descriptor: int) -> None:
-    try:
-        os.close(descriptor)
-    except OSError:
-        return

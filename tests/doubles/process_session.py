@@ -32,7 +32,8 @@ class ProcessSession:
         self._process = subprocess.Popen(command, stdin=ends[0], stdout=ends[1], stderr=ends[2], start_new_session=True)
         for end in set(ends):
             os.close(end)
-        threading.Thread(target=self._tell_the_end, daemon=True).start()
+        self.watcher = threading.Thread(target=self._tell_the_end, daemon=True)
+        self.watcher.start()
 
     def exit_code(self) -> int:
         code = self._process.wait()

@@ -154,3 +154,12 @@ def test_reasons_name_only_jobs_that_the_user_may_see() -> None:
         assert shown_reason(shown, reason, own=False) == replace(reason, job=HIDDEN_JOB)
         assert shown_reason(shown, reason) is reason, "it names what its owner has named"
     assert may_see(BOBBY, engine.job(known))
+
+
+@pytest.mark.req("JT-25")
+def test_an_edit_to_several_nodes_without_a_mode_is_refused_as_a_submission_is() -> None:
+    engine = EngineDriver(a_node("n1"), a_node("n2"))
+    (job,) = engine.submit(a_spec())
+    refused = edit(engine.machine, engine.job(job), replace(engine.job(job).spec, nodes=2, mode=None))
+    assert isinstance(refused, Refusal)
+    assert "mode: without one it is standalone" in str(refused)

@@ -205,3 +205,29 @@ def test_an_ended_job_is_requeued_under_its_id() -> None:
     assert done.state is JobState.SUCCEEDED
     assert [(each.number, each.cause) for each in done.earlier] == [(1, EndCause.EXIT)]
     assert isinstance(evictions.requeue(driver.machine, replace(done, deleted=True), driver.now), Refusal)
+
+
+@pytest.mark.req("SC-08")
+def test_a_suspended_job_waits_until_the_job_that_needs_its_cpus_has_everything() -> None:
+    """The urgent job also waits for the grace time of a second job: the first one may not resume meanwhile."""
+    driver = EngineDriver(a_node(cpus=4, cards=2))
+    qos = (
+        Qos(name="frozen", preempt_mode="SUSPEND"),
+        Qos(name="low", preempt_mode="REQUEUE", grace_seconds=20),
+        Qos(name="high", priority=9, preempt=("frozen", "low")),
+    )
+    driver.tell(
+        events.ClusterConfigured(Cluster(preemption=Preemption(kind="preempt/qos", mode=("REQUEUE", "GANG")))),
+        events.AccountsChanged(tuple(Accounts().associations.values()), qos),
+    )
+    sleeper = run(driver, "sleeper", qos="frozen", cpus=3)
+    other = run(driver, "other", card_milli=2000)
+    (urgent,) = driver.submit(a_spec("urgent", qos="high", cpus=4, card_milli=2000))
+    driver.schedule()
+    for _ in range(2):
+        driver.pass_time(SECOND)
+        driver.schedule()
+        assert driver.job(sleeper).state is JobState.SUSPENDED
+    driver.ended(other, signal=9)
+    driver.schedule()
+    assert (driver.job(urgent).state, driver.job(sleeper).state) == (JobState.STARTING, JobState.SUSPENDED)

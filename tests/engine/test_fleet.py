@@ -9,13 +9,15 @@ from msgspec.structs import replace
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
+from cockpit.engine.effects import StartReplica
+from cockpit.engine.fleet.orders import orders
 from cockpit.engine.machine import Machine
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
 from cockpit.model.catalogue import AlgorithmEntry, ImageEntry, ModelEntry, PoolEntry, SpecEntry
 from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, FleetPart, Member
-from cockpit.model.ids import JobId, NodeName
+from cockpit.model.ids import JobId, NodeName, ReplicaId
 from cockpit.model.image import Mpi
 from cockpit.model.job import JobState
 from cockpit.model.mounts import Algorithm, Model, ModelSource
@@ -412,3 +414,10 @@ def test_a_member_receives_the_resolved_entries_of_the_fleets_catalogue() -> Non
     assert (part.spec.root_image, part.spec.image_mpi) == ("dir:/roots/torch", Mpi.MPICH)
     assert part.attempt is not None
     assert [each.node for each in part.attempt.placement] == ["n2"]
+
+
+@pytest.mark.req("FL-05")
+def test_a_start_that_comes_after_its_job_is_gone_orders_nothing() -> None:
+    driver = fleet(a=(RESERVING, machines(1)))
+    late = StartReplica(ReplicaId(JobId(99), 1, 0), a_spec(), ANN, Allocation(0, NodeName("a:n1"), 1, 1024, ()))
+    assert orders(late, driver.machine, driver.machines) == []

@@ -7,10 +7,14 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
 from cockpit.engine.prediction import outlook, shown_outlook
+from cockpit.model.forecast import Condition
+from cockpit.model.ids import Millis
+from cockpit.model.job import JobState
+from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.policy import Policy
-from tests.builders import ANN, a_card, a_node, a_spec
+from tests.builders import ANN, SECOND, a_card, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
 
@@ -32,3 +36,16 @@ def test_a_job_ahead_that_waits_for_other_cards_is_named_too() -> None:
     shown = shown_outlook(Actor(ANN, admin=False), found, foresight.snapshot.jobs)
     assert {each.job for each in shown.named} == {ahead, runs}
     assert shown.holding(elsewhere) is None
+
+
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize("kind", [DependencyKind.AFTER_ANY, DependencyKind.AFTER_OK])
+def test_the_job_that_another_depends_on_is_shown_with_its_state_and_latest_end(kind: DependencyKind) -> None:
+    driver = EngineDriver(a_node("n1"))
+    (first,) = driver.run(a_spec("first", time_limit_seconds=600))
+    (waits,) = driver.submit(a_spec("waits", dependencies=(Dependency(kind, first),)))
+    driver.schedule()
+    foresight = StartPredictor(driver.machine.snapshot(driver.now), driver.plan, Policy(), History())
+    found = outlook(foresight, driver.job(waits), ())
+    assert found.condition == Condition(first, "first", JobState.RUNNING, Millis(driver.now + 600 * SECOND))
+    assert outlook(foresight, driver.job(first), ()).condition is None

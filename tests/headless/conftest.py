@@ -124,6 +124,7 @@ class Desk:
         self.reached: MemoryBackend | None = None
         self.reaches: list[str | None] = []
         self.names: dict[str, str] = {}
+        self.advice = ""
 
     def __call__(self, *argv: str, stdin: bytes = b"", terminal: bool = False, columns: int = 120) -> Done:
         out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
@@ -145,6 +146,7 @@ class Desk:
             play=self._play,
             reach=self._reach,
             clusters=lambda: self.names,
+            advice=lambda _: self.advice,
             saved=lambda _: lambda table: self.saved.get(table, {}),
         )
         code = run(argv, services, streams)

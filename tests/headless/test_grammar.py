@@ -68,6 +68,27 @@ def test_each_error_has_its_exit_code(error: CockpitError, code: ExitCode) -> No
 
 
 @pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (Unreachable("The cluster is silent."), "The cluster is silent.\nUse -c local.\n"),
+        (ProtocolMismatch("The engine is newer."), "The engine is newer.\n"),
+    ],
+)
+@pytest.mark.req("UI-40")
+def test_only_a_cluster_that_does_not_answer_is_followed_by_advice_on_clusters(
+    desk: Desk, error: CockpitError, says: str
+) -> None:
+    async def jobs(**_: object) -> None:
+        raise error
+
+    desk.advice = "Use -c local."
+    desk.backend.jobs = jobs
+    done = desk("jobs")
+    assert done.code == exit_code_of(error)
+    assert done.err.endswith(says)
+
+
+@pytest.mark.parametrize(
     ("argv", "says"),
     [
         (["jbos"], "did you mean jobs?"),

@@ -16,6 +16,7 @@ import pytest
 
 from cockpit.headless import terminal
 from cockpit.model.asking import ShellRequest
+from tests.doubles.process_session import ProcessSession
 from tests.headless.conftest import Desk
 
 ROOT = Path(__file__).parents[2]
@@ -215,3 +216,32 @@ def test_the_request_names_replica_and_command(desk: Desk) -> None:
     first, second = (request for (request,) in desk.backend.asked)
     assert (first.job, first.rank, first.command, first.terminal) == (4715, 2, (), False)
     assert (second.rank, second.command) == (1, ("ls", "-l"))
+
+
+class SlowlyEnding(ProcessSession):
+    """A shell during whose end other parts of the cockpit open files, which get the lowest free numbers."""
+
+    def exit_code(self) -> int:
+        self.opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(4)]
+        assert self.terminal_fd in self.opened
+        return super().exit_code()
+
+
+def descriptors() -> set[Path]:
+    return set(Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.req("JT-40")
+def test_a_cockpit_that_opens_many_shells_keeps_none_of_their_descriptors_and_closes_no_others() -> None:
+    person, keyboard = pty.openpty()
+    before = descriptors()
+    try:
+        session = SlowlyEnding(ShellRequest(job=7, terminal=True), ["sh", "-c", "exit 3"])
+        assert terminal.relay_terminal(session, keyboard, keyboard) == 3
+        session.watcher.join()
+        for descriptor in session.opened:
+            os.close(descriptor)
+        assert descriptors() == before
+    finally:
+        os.close(person)
+        os.close(keyboard)

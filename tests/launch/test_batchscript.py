@@ -10,6 +10,7 @@ from cockpit.launch.batchscript import (
     Run,
     clock,
     expanded,
+    job_facts,
     job_record,
     output_of,
     runs,
@@ -20,9 +21,10 @@ from cockpit.launch.plan import launch_plan
 from cockpit.model.batchscript import BatchScript, OpenMode
 from cockpit.model.ids import JobId, NodeName, ReplicaId
 from cockpit.model.job import ArrayTask
-from cockpit.model.node import Allocation, Node
+from cockpit.model.node import Allocation, CardSlice, Node
 from cockpit.model.spec import Array, HomeAccess, JobSpec, Mode
-from tests.builders import ANN
+from tests.builders import ANN, NOON, a_spec
+from tests.engine.driver import EngineDriver
 
 pytestmark = pytest.mark.req("LA-71")
 
@@ -163,3 +165,28 @@ def test_the_record_of_the_job_equals_the_output_of_scontrol() -> None:
 def test_counts_and_times_are_written_as_slurm_writes_them() -> None:
     assert runs([4, 4, 2]) == "4(x2),2"
     assert (clock(3600), clock(90_061)) == ("01:00:00", "1-01:01:01")
+
+
+def test_only_the_first_node_runs_the_script() -> None:
+    placement = tuple(Allocation(rank, NodeName(f"n{rank}"), 2, 512) for rank in range(2))
+    node = Node(name=NodeName("n1"), cpus=8, memory_mib=8192)
+    plan = launch_plan(a_job(2), ANN, node, placement[1], placement, ReplicaId(JobId(42), 1, 1), None, _facts())
+    assert plan.argv != ("/run/cockpit-slurm/slurm_script",)
+    assert "/run/cockpit-slurm/slurm_script" not in plan.files
+
+
+def test_a_jobs_gpus_are_listed_once_and_counted() -> None:
+    shared = (CardSlice(3, 0, 500), CardSlice(1, None))
+    for slices, expected in ((shared, ("2", "1,3")), ((), (None, None))):
+        placement = (Allocation(0, NodeName("n1"), 2, 512, slices),)
+        found = slurm_environment(a_job(), Run(ANN, placement, REPLICA, ["train-0"], facts=_facts()))
+        assert (found.get("SLURM_GPUS_ON_NODE"), found.get("SLURM_JOB_GPUS")) == expected
+
+
+def test_the_facts_of_a_placed_job_are_those_of_its_attempt() -> None:
+    driver = EngineDriver()
+    (job,) = driver.run(a_spec())
+    driver.pass_time(1000)
+    facts = job_facts(driver.job(job), "login")
+    assert (facts.cluster, facts.started_at, facts.submitted_at) == ("login", NOON // 1000, NOON // 1000)
+    assert (facts.account, facts.partition) == (driver.job(job).account, "")

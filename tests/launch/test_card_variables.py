@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots
+from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, CardSlice, CardVendor, Node
 
@@ -117,3 +117,11 @@ def test_the_number_of_slots_is_the_number_of_cards_or_one() -> None:
     assert slots([]) == 1
     assert slots([CardSlice(0, None), CardSlice(3, None)]) == 2
     assert slots([CardSlice(0, 1, 250)]) == 1
+
+
+@pytest.mark.req("JT-47")
+def test_use_is_measured_on_whole_cards_that_a_driver_found() -> None:
+    declared = replace(NVIDIA[1], declared=True)
+    machine = node(NVIDIA[0], declared, NVIDIA[2])
+    assert whole_cards(machine, [CardSlice(0, None), CardSlice(1, None), CardSlice(2, None)]) == ("GPU-0",)
+    assert whole_cards(machine, [CardSlice(0, 0, 500)]) == ()

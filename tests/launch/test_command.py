@@ -31,6 +31,7 @@ ENV = {"LR": "0.1", "SLOTS": "4", "SPACES": "a b", "STAR": "*", "EMPTY": ""}
         ("python3 it\\'s a#b [x] {a,b} ~ * ?", ("python3", "it's", "a#b", "[x]", "{a,b}", "~", "*", "?")),
         ('echo "a\\b\\"c\\$d"', ("echo", 'a\\b"c$d')),
         ("echo cost 5$ 'a$'", ("echo", "cost", "5$", "a$")),
+        ("echo \"it's $'5 or 5$\"", ("echo", "it's $'5 or 5$")),
         ("$PYTHON train.py", ("${PYTHON}", "train.py")),
         ('bash -c "KEY=V python3 t.py && x"', ("bash", "-c", "KEY=V python3 t.py && x")),
         ("'A=1' x", ("A=1", "x")),

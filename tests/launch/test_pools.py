@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from cockpit.launch.customjob import custom_job_spec
 from cockpit.launch.modes import Peer
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
-from cockpit.model.spec import Mode, NodeSpec, WorkerPool
+from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerPool
 from tests.builders import a_spec
 
 
@@ -83,3 +84,24 @@ def test_tensorflow_has_one_evaluator() -> None:
     one, two = (tuple(WorkerPool(replicas=count) for count in (1, 1, 0, evaluators)) for evaluators in (1, 2))
     assert pool_hints(a_spec(worker_pools=one)) == []
     assert pool_hints(a_spec(worker_pools=two)) == ["TensorFlow takes one evaluator, and there are 2"]
+
+
+@pytest.mark.req("LA-60", "LA-61")
+@pytest.mark.parametrize(
+    ("machine", "cards", "expected"),
+    [
+        ("n1-standard-8", 2, {"acceleratorType": "NVIDIA_TESLA_V100", "acceleratorCount": 2}),
+        ("a2-highgpu-2g", 2, {}),
+        ("n1-standard-8", 0, {}),
+        ("new-machine-8", 1, {"acceleratorType": "NVIDIA_TESLA_V100", "acceleratorCount": 1}),
+    ],
+)
+def test_cards_are_named_beside_a_machine_type_that_does_not_include_them(
+    machine: str, cards: int, expected: dict[str, Any]
+) -> None:
+    asked = NodeSpec(cpus=8, memory_mib=1024, card_milli=1000 * cards, card_models=("NVIDIA_TESLA_V100",) * bool(cards))
+    spec = JobSpec(
+        name="t", command="true", output="/o", worker_pools=(WorkerPool(replicas=1, machine_type=machine, spec=asked),)
+    )
+    (pool,) = custom_job_spec(spec)["workerPoolSpecs"]
+    assert pool["machineSpec"] == {"machineType": machine, **expected}

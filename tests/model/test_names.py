@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.model.names import NAME_PATTERN, dns_name, host_name, name_error
+from cockpit.model.names import NAME_PATTERN, dns_name, free_name, host_name, name_error
 from tests.hostile import HOSTILE, SEEN, UNSEEN
 
 LABEL = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
@@ -97,3 +97,8 @@ def test_names_that_lose_letters_stay_distinct() -> None:
 def test_host_names_carry_the_rank() -> None:
     assert host_name("held-one", 3) == "held-one-3"
     assert host_name("x" * 63, 12) == "x" * 60 + "-12"
+
+
+def test_an_unused_name_stays_and_a_used_one_gets_the_next_number() -> None:
+    assert free_name("bert", {"gpt"}) == "bert"
+    assert free_name("bert", {"bert", "bert-2"}) == "bert-3"

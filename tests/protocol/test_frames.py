@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cockpit.errors import ProtocolMismatch
+from cockpit.errors import ProtocolMismatch, RequestRefused
 from cockpit.model import asking
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.catalogue import CatalogueShown
@@ -45,6 +45,7 @@ from cockpit.protocol.frames import (
     check_hello,
     frame,
     raw,
+    request_frame,
 )
 from cockpit.protocol.operations import SHELL
 from cockpit.protocol.pages import JobsChange, JobsPage, Update, page_of, rows_of
@@ -186,6 +187,15 @@ def test_a_message_too_long_for_a_frame_is_neither_sent_nor_accepted() -> None:
     assert body_length((MAX_FRAME).to_bytes(4, "big")) == MAX_FRAME
     with pytest.raises(ValueError, match="exceeds"):
         body_length((MAX_FRAME + 1).to_bytes(4, "big"))
+
+
+@pytest.mark.req("TR-09")
+def test_a_request_too_large_for_a_frame_is_refused_with_its_size_and_the_way_out() -> None:
+    with pytest.raises(
+        RequestRefused, match=r"has 17 MiB, and one may have 16\. Nothing was sent\. Submit the jobs in"
+    ):
+        request_frame(Request(1, "submit", raw(b"\0" * (17 << 20))))
+    assert request_frame(Request(1, "jobs")) == frame(Request(1, "jobs"))
 
 
 class OtherEngine:

@@ -10,10 +10,12 @@ from msgspec.structs import replace
 
 from cockpit.engine.views.rows import job_row
 from cockpit.model.asking import WantedLimit
+from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
+from cockpit.model.view import Priorities, PriorityRow
 from cockpit.protocol.frames import MAX_FRAME, Answer, Request
 from cockpit.protocol.messages import (
     AccountingArgs,
@@ -39,6 +41,7 @@ from cockpit.protocol.pages import (
     pieces,
     rows_of,
     start_over,
+    whole_list,
     with_changes,
 )
 from tests.builders import ANN, NOON, a_spec
@@ -114,6 +117,13 @@ def test_rows_that_one_frame_cannot_hold_are_divided_and_others_are_one_page(bri
 
 
 @pytest.mark.req("PF-10")
+def test_two_rows_of_which_a_frame_holds_one_are_two_pages() -> None:
+    two = [a_row(job, name=str(job) * (MAX_FRAME // 2)) for job in (1, 2)]
+    pages = [msgspec.msgpack.decode(page, type=JobsPage) for page in encoded_pages(two, brief=True)]
+    assert [[row.id for row in rows_of(page)] for page in pages] == [[1], [2]]
+
+
+@pytest.mark.req("PF-10")
 def test_a_client_that_does_not_request_brief_pages_gets_full_ones() -> None:
     nothing = msgspec.msgpack.encode({})
     assert not msgspec.msgpack.decode(nothing, type=SubscribeArgs).brief
@@ -169,3 +179,11 @@ def test_a_stop_without_more_words_ends_neither_jobs_nor_holds() -> None:
 def test_a_value_as_long_as_a_frame_does_not_fit_since_the_answer_around_it_needs_room() -> None:
     assert fits(msgspec.Raw(bytes(MAX_FRAME - 1024)))
     assert not fits(msgspec.Raw(bytes(MAX_FRAME)))
+
+
+@pytest.mark.req("PF-18")
+def test_the_pieces_of_a_list_of_priorities_are_one_list_in_the_same_order() -> None:
+    rows = [PriorityRow(JobId(job), "job", "ann", "lab", "normal", "", job, None) for job in (1, 2, 3)]
+    whole = Priorities(PriorityKind.MULTIFACTOR, Weights(age=5), tuple(rows))
+    assert whole_list([replace(whole, rows=(rows[0],)), replace(whole, rows=tuple(rows[1:]))]) == whole
+    assert whole_list([whole]) == whole

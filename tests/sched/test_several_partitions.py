@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.accounts import Accounts, Association, Limits
+from cockpit.model.accounts import Accounts, Association, Limits, Qos
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition
 from cockpit.model.ids import NodeName
-from cockpit.model.reasons import PartitionRefuses
+from cockpit.model.reasons import LimitReached, NotEnoughFree, PartitionRefuses
 from cockpit.sched.forecast import runtime_predictors
 from cockpit.sched.forecast.future import ClusterSimulation, simulation_index
 from cockpit.sched.index import refresh_index
@@ -116,3 +116,24 @@ def test_behind_many_its_work_counts_once() -> None:
         snapshot, index, world.policy, prioritised(snapshot).order, runtime_predictors.TimeLimitPredictor()
     )
     assert [job.id for job in future.order()] == waiting
+
+
+def test_the_reason_is_that_of_the_partition_where_it_passes_first() -> None:
+    """The limit passes when the job that uses it ends, which is later than the end of the job on n1."""
+    limited = Partition(name="limited", nodes=(NodeName("n2"),), qos="few")
+    cluster = Cluster(partitions=(limited, SMALL), enforce=(Enforce.LIMITS,))
+    qos = {each.name: each for each in (Qos(name="normal"), Qos(name="few", limits=Limits(grp_tres={"cpu": 1.0})))}
+    accounts = Accounts(
+        associations={
+            each.key: each for each in (Association(account="root"), Association(account="root", user="ann"))
+        },
+        qos=qos,
+    )
+    world = World(node("n1", 4), node("n2", 4), cluster=cluster, accounts=accounts)
+    world.submit(wants(1000), limit=100, record={"partitions": ("limited",), "account": "root"})
+    world.submit(wants(4000), limit=10, record={"partitions": ("small",), "account": "root"})
+    world.run()
+    job = world.submit(wants(1000), limit=5, record={"partitions": ("limited", "small"), "account": "root"})
+    world.run()
+    assert isinstance(world.plan.refusals.reason(world.jobs[job], "limited"), LimitReached)
+    assert isinstance(world.reason(job), NotEnoughFree)

@@ -13,8 +13,22 @@ from tests.backends.demo.conftest import Open, history, pass_hours
 async def test_workers_join_and_leave_and_every_invariant_holds(opened: Open) -> None:
     demo = await opened("elastic")
     await pass_hours(demo, 3)
-    told = [each.body for each in await history(demo)]
+    recorded = await history(demo)
+    told = [each.body for each in recorded]
     assert {type(each) for each in told} >= {events.WorkersAdded, events.WorkersRecalled, events.WorkersLeft}
     grown = {each.job for each in told if isinstance(each, events.WorkersAdded)}
     ended = {each.job: each.state for each in told if isinstance(each, events.JobEnded)}
     assert JobState.SUCCEEDED in {ended[job] for job in grown & ended.keys()}
+    joined = {
+        (each.job, part.rank) for each in told if isinstance(each, events.WorkersAdded) for part in each.placement
+    }
+    ended_well = {
+        (each.body.job, each.body.rank): each.at
+        for each in recorded
+        if isinstance(each.body, events.ReplicaEnded) and each.body.exit.ok
+    }
+    late = joined & ended_well.keys()
+    assert len(late) > 3
+    assert all(ended_well[job, rank] == ended_well[job, 0] for job, rank in late), (
+        "a late worker ends with the first one"
+    )

@@ -1,4 +1,4 @@
-"""A squeue that does not know all fields that newer ones have."""
+"""A squeue and a sacct that do not know all fields that newer ones have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OlderCommands(RecordedCommands):
         return await super().run(argv, seconds=seconds, stdin=stdin, reading=reading)
 
 
-def reading_of(commands: OlderCommands) -> Reading:
+def reading_over(commands: RecordedCommands) -> Reading:
     clock = VirtualClock(commands.recorded_at)
     return Reading(Answers(commands, clock.now, Random(1)), clock.now)
 
@@ -41,9 +41,9 @@ def reading_of(commands: OlderCommands) -> Reading:
 @pytest.mark.req("SL-02")
 async def test_jobs_are_listed_without_the_fields_that_an_older_squeue_does_not_know() -> None:
     commands = OlderCommands(["AccrueTime", "tres-per-task"])
-    reading = reading_of(commands)
+    reading = reading_over(commands)
     listed = await reading.jobs()
-    newest = await reading_of(OlderCommands([])).jobs()
+    newest = await reading_over(OlderCommands([])).jobs()
     assert [each.id for each in listed] == [each.id for each in newest]
     assert all("AccrueTime" not in each.fields for each in listed)
     assert {each.fields["UserName"] for each in listed} >= {"alice", "bob"}
@@ -57,5 +57,40 @@ async def test_a_squeue_that_refuses_a_field_which_was_not_asked_for_has_failed(
     commands = OlderCommands(["JobID"])
     commands.named = "Dragons"
     with pytest.raises(Failed, match="Dragons"):
-        await reading_of(commands).jobs()
+        await reading_over(commands).jobs()
     assert len(commands.asked) == 1
+
+
+class OlderAccounting(RecordedCommands):
+    """A recorded cluster whose sacct refuses some fields, one at a time, as sacct does."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__("22.05")
+        self.refused = refused
+        self.questions = 0
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        if argv[0] == "sacct":
+            self.questions += 1
+            for field in self.refused:
+                if field in argv[-1]:
+                    return Printed("", f'sacct: error: Invalid field requested: "{field}"\n', 1)
+        return await super().run(argv, seconds=seconds, stdin=stdin, reading=reading)
+
+
+@pytest.mark.req("SL-15", "SL-02")
+async def test_a_past_job_is_found_without_the_fields_that_an_older_sacct_does_not_know() -> None:
+    commands = OlderAccounting("StdOut", "StdErr")
+    reading = reading_over(commands)
+    number = str((await reading.ended("2020-01-01"))[0].job.id)
+    commands.questions = 0
+    past, _ = await reading.accounted(number)
+    assert past is not None
+    newest, _ = await reading_over(RecordedCommands("22.05")).accounted(number)
+    assert newest is not None
+    assert (past.job.id, past.job.exit, past.used) == (newest.job.id, newest.job.exit, newest.used)
+    assert commands.questions == 3, "each unknown field is refused once"
+    assert await reading.accounted("424242") == (None, ())
+    assert commands.questions == 4, "a field that was refused is not asked for again"
+    commands.refused = ("JobID",)
+    assert await reading_over(commands).accounted(number) == (None, ())

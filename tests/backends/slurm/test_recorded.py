@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,17 @@ async def test_an_arrays_waiting_tasks_are_one_row_beside_those_that_run(recorde
     assert deep.output.endswith("/slurm-46_9.out")
     assert (await recorded.explain(task_id(46, 9))).job == task_id(46, 9)
     assert (await recorded.explain(JobId(46))).job == rest_id(46), "its first tasks run"
+
+
+@pytest.mark.req("SL-10")
+async def test_a_partition_counts_every_waiting_task_and_a_job_of_two_partitions_in_both(
+    recorded: SlurmBackend,
+) -> None:
+    waiting = Counter[str]()
+    for row in await recorded.jobs():
+        for partition in row.partitions if row.queued else ():
+            waiting[partition] += len(row.tasks) or 1
+    assert {row.path: row.waiting for row in (await recorded.queues()).rows} == waiting
 
 
 @pytest.mark.req("SL-10", "SL-21")

@@ -12,6 +12,7 @@ from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
 from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import SchedulerReason
+from cockpit.model.spec import Array
 from tests.backends.slurm.test_values import a_record
 
 
@@ -33,6 +34,14 @@ def test_a_reason_names_what_its_code_leaves_out(code: str, about: str) -> None:
 def test_a_job_without_account_or_qos_has_none() -> None:
     without, having = (Listed(a_record(Account=name, QOS=name), None).job.spec for name in ("", "nlp"))
     assert (without.account, without.qos, having.account, having.qos) == (None, None, "nlp", "nlp")
+
+
+@pytest.mark.req("SL-10")
+@pytest.mark.parametrize(
+    ("printed", "array"), [("4-6%2", Array((4, 5, 6), 2)), ("4-6", Array((4, 5, 6))), ("N/A", None)]
+)
+def test_a_waiting_array_has_its_tasks_and_its_limit_of_concurrent_ones(printed: str, array: Array | None) -> None:
+    assert Listed(a_record(ArrayJobID="3", ArrayTaskID=printed), None).job.spec.array == array
 
 
 @pytest.mark.req("SL-10")

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.effects import SignalKind, SignalReplica
 from cockpit.engine.nodes import patrol
+from cockpit.engine.views.rows import job_row
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, Slow
 from cockpit.model.catalogue import UserEntry
@@ -76,6 +77,7 @@ def test_an_alert_is_sent_once_per_attempt_and_does_not_change_the_job() -> None
     ]
     assert (driver.job(job).state, driver.job(job).ending, driver.job(job).attempt.slow) == ("running", None, SLOW)
     assert patrol.slow(driver.machine, replica, SLOW, driver.now) == []
+    assert job_row(driver.job(job), None).slow == (0.95, 0.9)
 
 
 @pytest.mark.req("EL-13", "JT-17")

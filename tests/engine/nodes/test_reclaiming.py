@@ -16,7 +16,7 @@ from cockpit.model.job import JobState
 from cockpit.model.labels import Taint
 from cockpit.model.reasons import BeginsLater, NeverFits
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Mode
+from cockpit.model.spec import DebugHold, HoldCards, Mode
 from cockpit.sched.explain import reason_of
 from tests.builders import ANN, SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver
@@ -51,6 +51,7 @@ def test_a_worker_on_a_reclaimed_node_is_notified_and_its_job_continues_without_
     assert [each for each in driver.effects if isinstance(each, SignalReplica)] == []
     ends(driver, job, 1, code=255)
     assert (ranks(driver, job), driver.job(job).retries) == ([0, 2], 0)
+    assert driver.job(job).attempt.blocked == frozenset(), "when it is back, workers may run on it again"
     grow(driver)
     assert [part.node for part in driver.job(job).attempt.placement] == ["n1", "n3", "n4"]
 
@@ -215,3 +216,14 @@ def test_best_effort_jobs_are_preempted_first_and_preempt_no_job() -> None:
     driver.submit(greedy)
     driver.schedule()
     assert told(driver, events.EndingBegan) == []
+
+
+@pytest.mark.req("EL-02", "JT-30")
+def test_a_failed_job_whose_cards_are_held_on_a_reclaimed_node_ends_no_second_time() -> None:
+    driver = EngineDriver(a_node(cards=2))
+    (job,) = driver.run(a_spec(terminal=True, card_milli=1000, debug_hold=DebugHold(cards=HoldCards.KEEP)))
+    driver.ended(job, code=1)
+    assert driver.job(job).kept
+    assert job in driver.machine.occupied
+    taken_back(driver, "n1")
+    assert [each for each in driver.journal if isinstance(each.body, events.EndingBegan)] == []

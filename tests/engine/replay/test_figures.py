@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
+from cockpit.engine.replay.arrival_predictions import ArrivalPrediction, accuracy
 from cockpit.engine.replay.jobs import Figures, Run, figures
+from cockpit.model.ids import JobId
 
 
 def test_a_short_job_counts_as_ten_seconds_long() -> None:
@@ -17,3 +21,16 @@ def test_utilisation_is_of_the_time_from_the_first_submission_to_the_last_end() 
 def test_a_replay_without_jobs_or_time_has_no_figures() -> None:
     assert figures([], 4) == Figures(0.0, 0.0, 0.0)
     assert figures([Run(5, 0, 0, 1)], 4).utilisation == 0.0
+
+
+@pytest.mark.req("SC-12")
+def test_a_promised_bound_is_kept_by_the_jobs_that_waited_no_longer() -> None:
+    said = [
+        ArrivalPrediction(job=JobId(number), waited=waited, likely=90, range=(50, 100), bound=bound, by_limits=200)
+        for number, (waited, bound) in enumerate([(80, 100), (100, 100), (101, 100), (300, None)])
+    ]
+    found = accuracy(said)
+    assert (found.jobs, found.bounds, found.bound_coverage) == (4, 3, 2 / 3)
+    assert (found.coverage, found.coverage_by_limits, found.range_coverage) == (0.5, 0.75, 0.5)
+    assert (found.within_a_minute, found.mean_error) == (0.75, (10 + 10 + 11 + 210) / 4)
+    assert accuracy(said[3:]).bound_coverage is None

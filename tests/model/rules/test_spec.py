@@ -9,7 +9,7 @@ from cockpit.model.labels import Toleration
 from cockpit.model.rules import bounds
 from cockpit.model.rules.mounts import MOST_MOUNTS
 from cockpit.model.rules.spec import spec_errors
-from cockpit.model.spec import Algorithm, DebugHold, JobSpec, NodeSpec, Volume
+from cockpit.model.spec import Algorithm, Array, DebugHold, JobKind, JobSpec, NodeSpec, Sweep, Task, Volume
 from tests.hostile import UNSEEN
 
 GOOD = JobSpec(name="held-one", command="/workspace/algorithm/t.sh", output="/data/out")
@@ -175,3 +175,37 @@ def test_a_deadline_comes_after_the_beginning_and_the_time_limit(deadline: int, 
     errors = spec_errors(changed(begin_at=1000, time_limit_seconds=60, deadline_at=deadline))
     assert any(error.startswith("deadline: comes before") for error in errors) is early
     assert not any("deadline" in each for each in spec_errors(changed(time_limit_seconds=60, deadline_at=deadline)))
+
+
+BOUNDARIES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"array": Array((4_000_000,))}, {"array": Array((4_000_001,))}),
+    ({"array": Array((1, 2), 1)}, {"array": Array((1, 2), -1)}),
+    (
+        {"kind": JobKind.BATCH, "command": "", "tasks": (Task(command="x"),) * 1000},
+        {"kind": JobKind.BATCH, "command": "", "tasks": (Task(command="x"),) * 1001},
+    ),
+    ({"sweep": Sweep(parameters={"lr": ("1",)})}, {"sweep": Sweep(parameters={})}),
+    (
+        {"sweep": Sweep(parameters={"lr": ("1",)}, seed=2**32 - 1)},
+        {"sweep": Sweep(parameters={"lr": ("1",)}, seed=2**32)},
+    ),
+    ({"command": "prüfe"}, {"command": "half \ud800"}),
+]
+
+
+@pytest.mark.parametrize(("most", "beyond"), BOUNDARIES)
+@pytest.mark.req("JT-03")
+def test_each_bound_permits_its_last_value_and_no_more(most: dict[str, Any], beyond: dict[str, Any]) -> None:
+    (path,) = {*most} - {"kind", "command"} or {"command"}
+    assert [error for error in spec_errors(changed(**most)) if error.startswith(path)] == []
+    assert [error for error in spec_errors(changed(**beyond)) if error.startswith(path)]
+
+
+@pytest.mark.req("JT-03")
+def test_an_error_of_an_array_names_the_index_that_is_out_of_bounds() -> None:
+    assert "4000001" in only_error(array=Array((1, 4_000_001)))
+
+
+@pytest.mark.req("LA-60")
+def test_a_parameter_server_has_one_cpu_and_a_gibibyte() -> None:
+    assert changed(parameter_servers=2).helpers == (NodeSpec(cpus=1, memory_mib=1024),) * 2

@@ -291,3 +291,26 @@ def test_one_pass_preempts_for_a_bounded_number_of_jobs_and_the_next_follows_at_
     assert (len(plan.evictions), plan.next_at) == (16, world.now + 1)
     plan = world.run()
     assert (len(plan.evictions), plan.next_at) == (4, None)
+
+
+@pytest.mark.req("SC-08", "SC-12")
+def test_predictions_suspend_the_victim_of_a_job_that_begins_later() -> None:
+    world = qos_world(node("n1", 4, cpus=4), mode=("SUSPEND", "GANG"))
+    running(world, wants(cpus=4), limit=1000)
+    urgent = submit(world, wants(cpus=4), qos="high", begin_at=Millis(60_000))
+    assert foretold(world, urgent).likely_at == 60_000
+
+
+@pytest.mark.req("SC-08")
+def test_a_nomination_makes_the_reasons_of_two_passes_differ() -> None:
+    """Else a list of jobs would go on to show that the job waits for free nodes."""
+    world = qos_world()
+    running(world, wants(4000), limit=600)
+    urgent = submit(world, wants(4000), qos="high", limit=100, begin_at=Millis(world.now + 1))
+    normal = submit(world, wants(4000), limit=100)
+    before = world.run().refusals
+    world.now = Millis(world.now + 1)
+    after = world.run().refusals
+    assert isinstance(world.reason(urgent), EvictionPending)
+    assert isinstance(world.reason(normal), NotEnoughFree)
+    assert before != after

@@ -238,3 +238,11 @@ def test_without_a_quota_tree_no_reclaim_is_prepared() -> None:
     world.submit(wants(1000))
     assert world.run().scheduling_pass.reclaim is None
     assert world.plan.scheduling_pass.eviction_planner is None
+
+
+@pytest.mark.req("SC-07")
+def test_two_borrowers_give_way_together_where_none_alone_frees_enough() -> None:
+    world = a_world(share("a", 4), share("b", 4))
+    *_, third, youngest = [running(world, "a", 2) for _ in range(4)]
+    submit(world, "b", 4)
+    assert set(evicted(world.run())) == {third, youngest}

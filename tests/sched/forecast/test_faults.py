@@ -15,6 +15,8 @@ from cockpit.sched.conditions import unmet
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor
+from cockpit.sched.pass_state import PassState
+from cockpit.sched.shape import Shape
 from tests.sched.every_rule import every_rule_world
 from tests.sched.world import World, node, wants
 
@@ -132,3 +134,26 @@ def test_the_cycle_itself_starts_all_others_where_one_cannot_be_judged() -> None
     other = world.submit(wants(1000))
     assert [start.job for start in world.run().starts] == [other]
     assert world.reason(broken) == NotEvaluated("IndexError: tuple index out of range")
+
+
+@pytest.mark.req("SC-12", "SC-13")
+def test_a_defect_that_only_a_simulated_pass_meets_is_reported_at_its_job_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(node("n1", 4))
+    world.submit(wants(4000), limit=100)
+    world.run()
+    broken = world.submit(wants(4000), limit=100)
+    other = world.submit(wants(4000), limit=100)
+
+    place = PassState.place
+
+    def breaks_later(self: PassState, job: Job, shape: Shape) -> object:
+        if job.id == broken and self.snapshot.now:
+            raise ZeroDivisionError("only later")
+        return place(self, job, shape)
+
+    monkeypatch.setattr(PassState, "place", breaks_later)
+    seer = foresight(world)
+    assert seer.forecast(other).likely_at == 100_000
+    assert (seer.failure(broken), seer.failure(other)) == ("ZeroDivisionError: only later", "")

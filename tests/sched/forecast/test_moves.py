@@ -329,3 +329,15 @@ def test_limits_make_the_order_uncertain_where_no_job_passes_the_first() -> None
         promised.append([job in watched.ask() for job in jobs])
     assert promised[0] == [False, True, True, True]
     assert sum(promised[1]) <= 1
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_behind_that_leaves_meanwhile_is_no_cause() -> None:
+    watched, runs, waits = two_in_line()
+    behind = watched.submit(wants(1000), limit=HOUR)
+    watched.ask()
+    watched.wait(60)
+    watched.world.occupy(runs, watched.world.occupied[runs], Millis(500 * HOUR))
+    watched.world.withdraw(behind)
+    assert watched.ask() == {waits: 500 * HOUR}
+    assert LeftQueue(behind) not in watched.moved(waits).causes

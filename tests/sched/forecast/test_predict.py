@@ -232,7 +232,7 @@ def test_no_prediction_waits_for_the_end_of_a_job_that_only_may_arrive() -> None
 
 @pytest.mark.req("SC-12", "PF-05")
 def test_far_behind_the_start_is_estimated_from_the_rate_of_the_queue(monkeypatch) -> None:
-    world = busy_world(600)
+    world = busy_world(600, now=10**9)
     held = world.submit(wants(1000), held_by="root")
     near = foresight(world)
     likely = {job.id: near.forecast(job.id) for job in world.queue}
@@ -245,6 +245,8 @@ def test_far_behind_the_start_is_estimated_from_the_rate_of_the_queue(monkeypatc
     assert sum(errors) / len(errors) < 0.15
     assert likely[held].likely_at is None
     assert all(each.likely_from <= each.likely_at <= each.likely_to for each in likely.values() if each.likely_at)
+    waits = [(each.likely_to - world.now) / (each.likely_at - world.now) for job, each in likely.items() if job in far]
+    assert max(waits) < 4, "the end of the range is in proportion to the wait, not to the time of day"
 
 
 @pytest.mark.req("SC-12", "SC-13")
