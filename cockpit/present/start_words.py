@@ -40,7 +40,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.LATER_SUBMISSIONS: "jobs that are submitted later may come ahead",
     NoBound.PREEMPTION: "other jobs may take the resources that it waits for",
     NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
-    NoBound.CONDITION_AHEAD: "a job ahead waits for another job, a begin time or a limit, and comes first after that",
+    NoBound.CONDITION_AHEAD: "a job ahead is being requeued, or waits for another job, a begin time or a limit",
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
 }
 

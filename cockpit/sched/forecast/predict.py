@@ -41,7 +41,7 @@ from cockpit.sched.pass_queue import ListQueue
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
-from cockpit.sched.queue_order import PartitionEntry
+from cockpit.sched.queue_order import PartitionEntry, by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 Result = TypeVar("Result")
@@ -162,12 +162,16 @@ class StartPredictor:
         left = {job for job, at in self._reserved_starts.items() if at > now}
         behind: set[JobId] = set()
         gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
+        # running jobs that are being requeued come back to their places; the last one is the first to be passed
+        returning = sorted(self._returning, key=by_seniority, reverse=True)
         for job_id in plan.order:
             if not left:
                 break
             job = queued.get(job_id)
             if job is None or job.held_by:
                 continue
+            while returning and by_seniority(returning[-1]) < by_seniority(job):
+                gates.add(returning.pop(), now)
             if job_id in left:
                 left.discard(job_id)
                 if gates.may_delay(job, self._reserved_starts[job_id]):
@@ -177,6 +181,12 @@ class StartPredictor:
             if (at := min((each for each in opens if each is not None), default=None)) is not None:
                 gates.add(job, at)
         return frozenset(behind)
+
+    @property
+    def _returning(self) -> Iterable[Job]:
+        """The running jobs that wait again once they have ended."""
+        known = (self.snapshot.jobs.get(each) for each in self.snapshot.occupied)
+        return (job for job in known if job is not None and job.ending is not None and job.ending.requeue)
 
     @cached_property
     def _reserved_starts(self) -> Mapping[JobId, Millis]:

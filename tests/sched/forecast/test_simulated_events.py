@@ -116,6 +116,18 @@ def test_behind_a_job_that_a_limit_stops_no_latest_start_is_promised(rule: str) 
     assert (found.latest_at, found.no_bound) == (None, NoBound.CONDITION_AHEAD)
 
 
+def test_a_job_that_is_being_requeued_comes_back_ahead() -> None:
+    world = full()
+    waits = world.submit(wants(1000), limit=HOUR)
+    assert start(world, waits).latest_at == 1000 * HOUR
+    ending = Ending(cause=EndCause.REQUEUE, at=world.now, kill_at=Millis(30_000), requeue=True)
+    world.change_running(JobId(1), ending=ending)
+    world.occupy(JobId(1), world.occupied[JobId(1)], Millis(30_000))
+    found = start(world, waits)
+    assert (found.latest_at, found.no_bound) == (None, NoBound.CONDITION_AHEAD)
+    assert found.likely_at == 1000 * (HOUR + 30)
+
+
 def test_a_condition_of_a_job_on_other_nodes_takes_no_latest_start_away() -> None:
     places = [Partition(name=name, nodes=(NodeName(name),)) for name in ("n1", "n2")]
     world = World(node("n1", 1), node("n2", 1), policy=CONSERVATIVE, cluster=Cluster(partitions=tuple(places)))
