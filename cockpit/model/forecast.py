@@ -103,6 +103,12 @@ class Edited(msgspec.Struct, frozen=True, tag="edited"):
     """The job itself was changed."""
 
 
+class OtherEdited(msgspec.Struct, frozen=True, tag="other_edited"):
+    """A job that was in the queue with it was changed, for example its time limit."""
+
+    job: JobId
+
+
 class RulesChanged(msgspec.Struct, frozen=True, tag="rules_changed"):
     """An administrator changed the cluster's rules, accounts or reservations."""
 
@@ -126,6 +132,7 @@ MoveCause = (
     | LeftQueue
     | NodeReturned
     | Edited
+    | OtherEdited
     | RulesChanged
     | EngineRestarted
     | Replanned

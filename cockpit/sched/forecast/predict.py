@@ -26,7 +26,7 @@ from cockpit.sched.equivalence import EquivalenceCache
 from cockpit.sched.explain import explain, reasons_of
 from cockpit.sched.faults import Faults, described
 from cockpit.sched.forecast.bounds import Ends, GatesAhead, is_strict, likely_range, opens_at, unstable_order
-from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, simulation_index
+from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, fails_at, simulation_index
 from cockpit.sched.forecast.history import History, coming
 from cockpit.sched.forecast.moves import Basis, waits_its_turn
 from cockpit.sched.forecast.runtime_predictors import (
@@ -153,7 +153,13 @@ class StartPredictor:
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
-        return {job: at for job, at in self._reserved_starts.items() if job not in self._behind_gates}
+        kept = {job: at for job, at in self._reserved_starts.items() if job not in self._behind_gates}
+        return {job: at for job, at in kept.items() if not self._may_fail_before(job, at)}
+
+    def _may_fail_before(self, job: JobId, at: Millis) -> bool:
+        """Return whether the job fails by its deadline if it has not started before that moment."""
+        fails = fails_at(self._queued[job])
+        return fails is not None and fails <= at
 
     @cached_property
     def _behind_gates(self) -> frozenset[JobId]:
