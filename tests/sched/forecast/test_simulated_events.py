@@ -71,6 +71,17 @@ def test_a_job_that_misses_its_deadline_never_starts_and_is_in_no_jobs_way() -> 
     assert [start(world, each).likely_at for each in waits] == [None, 500 * HOUR + 1]
 
 
+@pytest.mark.req("SC-10")
+def test_no_latest_start_beyond_the_deadline_is_promised() -> None:
+    world = full(grace=30)
+    in_time, at_risk = (
+        world.submit(wants(1000), limit=HOUR, grace_seconds=0, deadline_at=Millis(1000 * more))
+        for more in (2 * HOUR + 30, 3 * HOUR + 29)
+    )
+    assert start(world, in_time).latest_at == 1000 * (HOUR + 30)
+    assert start(world, at_risk).latest_at is None
+
+
 def after(job: int) -> dict:
     return {"record": {"waits_for": (Dependency(DependencyKind.AFTER_ANY, JobId(job)),)}}
 
