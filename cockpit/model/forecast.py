@@ -34,8 +34,8 @@ class NoBound(StrEnum):
     OTHER_CLUSTERS = "other_clusters"
     """The members of a fleet have queues of their own, which the fleet does not see."""
     CONDITION_AHEAD = "condition_ahead"
-    """A job ahead of it is being requeued, or waits for another job, a begin time or a limit, and comes first once that
-    is over."""
+    """A job ahead of it is being requeued, or waits for another job, a begin time, a limit or a start beyond the
+    scheduler's window, and comes first once that is over."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 

@@ -257,10 +257,11 @@ class _Difference:
 
     @cached_property
     def _fillers(self) -> Sequence[tuple[JobId, Millis]]:
-        """Jobs that have come since, with their starts: those that started at once, and those with a latest start."""
+        """Jobs that have come since, with their starts: those that started at once, and those with a reservation."""
         # without a rank they were not in the queue of the first plan
         started = [(other, self._before.snapshot.now) for other in self._started if other not in self._ranks]
-        return [*started, *((other, at) for other, at in self._after.bounds.items() if other not in self._ranks)]
+        reserved = [(each.job, each.reserved_at) for each in self._after.plan.reservations]
+        return [*started, *(each for each in reserved if each[0] not in self._ranks)]
 
     @cached_property
     def _sooner(self) -> Sequence[JobId]:

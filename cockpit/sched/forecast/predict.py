@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from cockpit.model.cluster import BackfillKind
 from cockpit.model.forecast import AwaitedJob, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
@@ -163,8 +164,10 @@ class StartPredictor:
 
     @cached_property
     def _behind_gates(self) -> frozenset[JobId]:
-        """The jobs with a reserved start whose nodes a job ahead may take that now waits for something else."""
+        """The jobs with a reserved start whose nodes a job ahead may take that has none: it waits for something else,
+        or its start is beyond the scheduler's window."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
+        reserved = {*(each.job for each in plan.reservations), *self._reserved_starts}
         left = {job for job, at in self._reserved_starts.items() if at > now}
         behind: set[JobId] = set()
         gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
@@ -184,7 +187,10 @@ class StartPredictor:
                     behind.add(job_id)
             # of a job of several partitions, any of them may open
             opens = (opens_at(reason, now) for reason in reasons_of(plan, job))
-            if (at := min((each for each in opens if each is not None), default=None)) is not None:
+            at = min((each for each in opens if each is not None), default=None)
+            if job_id not in reserved and waits_its_turn(plan, job):
+                at = now
+            if at is not None:
                 gates.add(job, at)
         return frozenset(behind)
 
@@ -199,6 +205,9 @@ class StartPredictor:
         """The latest starts by the plan's reservations, for the jobs whose order is fixed."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
+        if self._policy.backfill.kind is BackfillKind.OFF:
+            # where the first waiting job has no reservation, the next one has it, and still may not pass the first
+            promised = [each for each in promised if each.job == plan.scheduling_pass.backfiller.head]
         starts = {each.job: max(now, each.reserved_at) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
         if is_strict(self._policy, self._index.equivalence.rules):

@@ -127,6 +127,21 @@ def test_behind_a_job_that_a_limit_stops_no_latest_start_is_promised(rule: str) 
     assert (found.latest_at, found.no_bound) == (None, NoBound.CONDITION_AHEAD)
 
 
+@pytest.mark.parametrize("kind", BackfillKind)
+def test_behind_a_job_beyond_the_window_no_latest_start_is_promised(kind: BackfillKind) -> None:
+    """It has no reservation, and comes first if other jobs end early. In strict order time limits give a bound."""
+    world = World(node("n1", 1), node("n2", 1), policy=Policy(backfill=Backfill(kind=kind, window_seconds=2 * HOUR)))
+    for limit in (HOUR, 5 * HOUR):
+        world.submit(wants(1000), limit=limit)
+    world.run()
+    world.submit(wants(1000), nodes=2, limit=HOUR)
+    found = start(world, world.submit(wants(1000), limit=HOUR, grace_seconds=0))
+    if kind is BackfillKind.OFF:
+        assert found.latest_at == 1000 * (6 * HOUR + 60)
+    else:
+        assert (found.latest_at, found.no_bound) == (None, NoBound.CONDITION_AHEAD)
+
+
 def test_a_job_that_is_being_requeued_comes_back_ahead() -> None:
     world = full()
     waits = world.submit(wants(1000), limit=HOUR)
