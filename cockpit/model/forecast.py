@@ -34,7 +34,8 @@ class NoBound(StrEnum):
     OTHER_CLUSTERS = "other_clusters"
     """The members of a fleet have queues of their own, which the fleet does not see."""
     CONDITION_AHEAD = "condition_ahead"
-    """A job ahead of it waits for another job, a begin time or a limit, and comes first as soon as that is over."""
+    """A job ahead of it is being requeued, or waits for another job, a begin time, a limit or a start beyond the
+    scheduler's window, and comes first once that is over."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 
@@ -102,6 +103,12 @@ class Edited(msgspec.Struct, frozen=True, tag="edited"):
     """The job itself was changed."""
 
 
+class OtherEdited(msgspec.Struct, frozen=True, tag="other_edited"):
+    """A job that was in the queue with it was changed, for example its time limit."""
+
+    job: JobId
+
+
 class RulesChanged(msgspec.Struct, frozen=True, tag="rules_changed"):
     """An administrator changed the cluster's rules, accounts or reservations."""
 
@@ -125,6 +132,7 @@ MoveCause = (
     | LeftQueue
     | NodeReturned
     | Edited
+    | OtherEdited
     | RulesChanged
     | EngineRestarted
     | Replanned

@@ -20,6 +20,7 @@ from cockpit.model.forecast import (
     NodeLost,
     NodeReturned,
     NodesTaken,
+    OtherEdited,
     RanLonger,
     Replanned,
     RulesChanged,
@@ -40,7 +41,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.LATER_SUBMISSIONS: "jobs that are submitted later may come ahead",
     NoBound.PREEMPTION: "other jobs may take the resources that it waits for",
     NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
-    NoBound.CONDITION_AHEAD: "a job ahead waits for another job, a begin time or a limit, and comes first after that",
+    NoBound.CONDITION_AHEAD: "a job ahead is being requeued, or waits for another job, a begin time or a limit",
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
 }
 
@@ -134,6 +135,7 @@ _CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {
     LeftQueue: lambda cause, _, named: f"{named(cause.job)} is no longer ahead of it",
     NodeReturned: lambda cause, *_: f"node {safe(cause.node)} came into service",
     Edited: lambda *_: "the job was changed",
+    OtherEdited: lambda cause, _, named: f"{named(cause.job)} was changed",
     RulesChanged: lambda *_: "the cluster's rules were changed",
     EngineRestarted: lambda *_: "the engine was stopped meanwhile",
     Replanned: lambda *_: "the queue was planned anew",

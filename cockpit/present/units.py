@@ -79,8 +79,8 @@ def cards(milli: int) -> int | float:
 
 
 def counted_cards(milli: int, models: str = "") -> str:
-    """Return thousandths of cards for a sentence: `1 card`, `2 cards`, `0.5 card`; `models` replaces the word card."""
-    return f"{cards(milli)} {models or ('card' if milli <= WHOLE_CARD else 'cards')}"
+    """Return thousandths of cards for a sentence: `1 card`, `0.5 card`, `0 cards`; `models` replaces the word card."""
+    return f"{cards(milli)} {models or ('card' if 0 < milli <= WHOLE_CARD else 'cards')}"
 
 
 def decimal(amount: int, unit: int, *, digits: int) -> str:

@@ -105,10 +105,10 @@ def within_limits(
         return shape
     # one restriction for all alternatives can be expressed by node names; else the first alternative that fits now
     several = {each.node_names for each in restricted if each is not None}
-    if len(several) == 1 and None not in restricted:
+    if len(several) == 1 and all(each is not None and each.specs for each in restricted):
         return replace(shape, node_names=several.pop())
     left = [each or replace(shape, specs=(spec,)) for each, spec in zip(restricted, shape.specs, strict=True)]
-    lawful = [each for each in left if each.node_names or each.node_names == shape.node_names]
+    lawful = [each for each in left if each.specs]
     up = {node.name for _, nodes in index.layout.sizes for node in nodes if node.state is NodeState.UP}
     # stable: of those that may start when something comes free, the one that the user prefers comes first
     lawful.sort(key=lambda each: bool(each.node_names) and up.isdisjoint(each.node_names))
@@ -119,7 +119,7 @@ def within_limits(
 def _restricted(
     gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts
 ) -> Shape | None:
-    """Restrict one alternative to the nodes left to it; None: all nodes are left."""
+    """Restrict one alternative to the nodes left to it. None: all nodes are left; a shape without specs: none is."""
     # only nodes in service: a choice with others could not start now
     known = _groups(gates, shape, shape.specs[0], index.layout)
     groups = [each for each in known if each.up]
@@ -127,7 +127,8 @@ def _restricted(
     lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
     # node names restrict a shape and make it one of its own, so it stays as it is where nothing is excluded
     if choices and not lawful:
-        return replace(shape, node_names=_names_out_of_service(gates, equivalence_class, shape, known, free))
+        waits_for = _names_out_of_service(gates, equivalence_class, shape, known, free)
+        return replace(shape, node_names=waits_for) if waits_for else replace(shape, specs=())
     if len(lawful) == len(choices):
         return None
     if shape.nodes == 1:

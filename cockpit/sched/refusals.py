@@ -275,7 +275,13 @@ class Refusals:
         for count in range(len(barred), -1, -1):
             tried = replace(shape, barred=barred[:count]) if count else shape
             if tried in self._failed:
-                return self._of_job(job, tried, self._of_shape(tried))
+                verdict = self._of_shape(tried)
+                # a shorter job had to wait its turn there; this one fits on no node that it may use
+                if count < len(barred) and isinstance(verdict, WouldDelay | BehindHead):
+                    own = replace(shape, barred=barred)
+                    if not fits_now(self.index, own):
+                        return infeasible(own, self._layout) or self._shortages.reason(own)
+                return self._of_job(job, tried, verdict)
         return None
 
     def _of_job(self, job: Job, shape: Shape, reason: Reason) -> Reason | None:

@@ -12,7 +12,7 @@ from cockpit.engine.submission.submit import edit
 from cockpit.model.forecast import Forecast, Replanned
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
-from cockpit.model.reasons import Explanation, Held, WouldDelay, never_starts
+from cockpit.model.reasons import Explanation, Held, LimitReached, WouldDelay, never_starts
 from cockpit.sched.alternatives import with_shortage_changed
 from cockpit.sched.explain import explain, reason_of
 from cockpit.sched.forecast.moves import BoundHistory
@@ -27,6 +27,10 @@ def without_moments(told: Explanation | None) -> Explanation | None:
     Also without the number of jobs that it might preempt, which is known only if its turn to preempt came."""
     if told is None:
         return None
+    reason = told.reason
+    if isinstance(reason, LimitReached):
+        reason = replace(reason, used=round(reason.used, 2))
+    told = replace(told, reason=reason)
     reason = replace(told.reason, reserved_at=0) if isinstance(told.reason, WouldDelay) else told.reason
     return replace(
         told, reason=with_shortage_changed(reason, lambda one: replace(one, preemptable=None)), reserved_at=None

@@ -22,6 +22,7 @@ from cockpit.model.forecast import (
     NodeLost,
     NodeReturned,
     NodesTaken,
+    OtherEdited,
     RanLonger,
     Replanned,
     RulesChanged,
@@ -57,6 +58,7 @@ CAUSES: dict[MoveCause, str] = {
     Edited(): "the job was changed",
     RulesChanged(): "the cluster's rules were changed",
     EngineRestarted(): "the engine was stopped meanwhile",
+    OtherEdited(JobId(12)): "job 12 was changed",
     Replanned(): "the queue was planned anew",
 }
 

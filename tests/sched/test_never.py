@@ -316,6 +316,14 @@ def test_a_share_and_a_card_of_any_model_are_placed_where_the_limit_permits() ->
     assert [each.placement[0].node for each in world.run().starts] == ["a"]
 
 
+@pytest.mark.req("SC-03", "SC-04")
+def test_an_alternative_that_breaks_a_limit_on_every_node_hides_none_that_may_start() -> None:
+    world = of_sizes({"gres/gpu": 2.0}, node("wide", 4), node("small", 1))
+    job = of_ann(world, wants(2000), wants(500), exclusive=True)
+    (start,) = world.run().starts
+    assert (start.job, start.spec_index, [part.node for part in start.placement]) == (job, 1, ["small"])
+
+
 @pytest.mark.req("SC-03", "SC-06")
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_a_job_that_a_limit_keeps_off_the_nodes_in_service_waits_for_the_others_and_reserves_none(nodes: int) -> None:

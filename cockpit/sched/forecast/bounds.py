@@ -8,7 +8,8 @@ It does if four conditions hold:
    conservative backfill, every waiting job. In strict order without limits, the plan by time limits is such a moment
    for the other jobs too, because no job starts before them.
 4. No job ahead waits for anything that ends by itself before that moment: a dependency, a begin time, a limit
-   (`opens_at`). The scheduler reserves nothing for such a job; as soon as it may start, it comes first.
+   (`opens_at`), or its own end for a requeue. The scheduler reserves nothing for such a job; as soon as it may start,
+   it comes first. Nor is a job ahead beyond the scheduler's window, where it has no reservation either.
 
 A promised start still moves if an assumption of the plan fails: a job runs over its limit, a node fails, a held job
 ahead is released. `moves` finds out which of these it was.

@@ -447,7 +447,8 @@ def fails_at(job: Job) -> Millis | None:
 def _usage_rules(snapshot: Snapshot, rules: Rulebook) -> usage.Rules | None:
     """Return the rules by which ended jobs are charged; None where no budget counts what they have used."""
     accounts = snapshot.accounts
-    limits = [each.limits for each in (*accounts.associations.values(), *accounts.qos.values())]
+    limits = [each.limits for each in accounts.associations.values()]
+    limits += [each.limits for each in accounts.qos.values()]
     if not rules.binding or not any(each.grp_tres_minutes or each.grp_wall_seconds is not None for each in limits):
         return None
     return usage.Rules(snapshot.cluster, accounts, snapshot.nodes)

@@ -21,6 +21,7 @@ from cockpit.model.forecast import (
     NodeLost,
     NodeReturned,
     NodesTaken,
+    OtherEdited,
     PromisedStart,
     RanLonger,
     Replanned,
@@ -137,7 +138,7 @@ class _Difference:
         # first; if there are none, others may explain it: a node that returns may serve a job ahead of this one.
         sources = (self._delays, self._moved_up, self._gains) if later else (self._gains, self._delays, self._moved_up)
         changed = [*([Edited()] if self._is_edited(job) else []), *self._rules]
-        for source in sources:
+        for source in (*sources, self._edits):
             if causes := tuple(islice(dict.fromkeys(chain(changed, source(job))), MOST_CAUSES)):
                 return causes
         return (Replanned(),)
@@ -161,6 +162,17 @@ class _Difference:
         yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
         bound = self._after.bounds.get(job, NEVER)
         yield from map(CameAhead, (other for other, at in self._fillers if at <= bound))
+
+    def _edits(self, job: JobId) -> Iterator[MoveCause]:
+        yield from map(
+            OtherEdited, (other for other in self._edited if other != job and self._is_ahead_now(other, job))
+        )
+
+    @cached_property
+    def _edited(self) -> Sequence[JobId]:
+        """Jobs that waited before and wait or run now, and were changed since."""
+        now = self._after.snapshot.jobs
+        return [job for job, each in self._queued.items() if job in now and now[job].spec != each.spec]
 
     def _is_edited(self, job: JobId) -> bool:
         return _editable_parts(self._queued[job]) != _editable_parts(self._queued_now[job])
@@ -245,10 +257,11 @@ class _Difference:
 
     @cached_property
     def _fillers(self) -> Sequence[tuple[JobId, Millis]]:
-        """Jobs that have come since, with their starts: those that started at once, and those with a latest start."""
+        """Jobs that have come since, with their starts: those that started at once, and those with a reservation."""
         # without a rank they were not in the queue of the first plan
         started = [(other, self._before.snapshot.now) for other in self._started if other not in self._ranks]
-        return [*started, *((other, at) for other, at in self._after.bounds.items() if other not in self._ranks)]
+        reserved = [(each.job, each.reserved_at) for each in self._after.plan.reservations]
+        return [*started, *(each for each in reserved if each[0] not in self._ranks)]
 
     @cached_property
     def _sooner(self) -> Sequence[JobId]:

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from cockpit.model.cluster import BackfillKind
 from cockpit.model.forecast import AwaitedJob, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
@@ -26,7 +27,7 @@ from cockpit.sched.equivalence import EquivalenceCache
 from cockpit.sched.explain import explain, reasons_of
 from cockpit.sched.faults import Faults, described
 from cockpit.sched.forecast.bounds import Ends, GatesAhead, is_strict, likely_range, opens_at, unstable_order
-from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, simulation_index
+from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, fails_at, simulation_index
 from cockpit.sched.forecast.history import History, coming
 from cockpit.sched.forecast.moves import Basis, waits_its_turn
 from cockpit.sched.forecast.runtime_predictors import (
@@ -41,7 +42,7 @@ from cockpit.sched.pass_queue import ListQueue
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
-from cockpit.sched.queue_order import PartitionEntry
+from cockpit.sched.queue_order import PartitionEntry, by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 Result = TypeVar("Result")
@@ -153,36 +154,60 @@ class StartPredictor:
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
-        return {job: at for job, at in self._reserved_starts.items() if job not in self._behind_gates}
+        kept = {job: at for job, at in self._reserved_starts.items() if job not in self._behind_gates}
+        return {job: at for job, at in kept.items() if not self._may_fail_before(job, at)}
+
+    def _may_fail_before(self, job: JobId, at: Millis) -> bool:
+        """Return whether the job fails by its deadline if it has not started before that moment."""
+        fails = fails_at(self._queued[job])
+        return fails is not None and fails <= at
 
     @cached_property
     def _behind_gates(self) -> frozenset[JobId]:
-        """The jobs with a reserved start whose nodes a job ahead may take that now waits for something else."""
+        """The jobs with a reserved start whose nodes a job ahead may take that has none: it waits for something else,
+        or its start is beyond the scheduler's window."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
+        reserved = {*(each.job for each in plan.reservations), *self._reserved_starts}
         left = {job for job, at in self._reserved_starts.items() if at > now}
         behind: set[JobId] = set()
         gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
+        # running jobs that are being requeued come back to their places; the last one is the first to be passed
+        returning = sorted(self._returning, key=by_seniority, reverse=True)
         for job_id in plan.order:
             if not left:
                 break
             job = queued.get(job_id)
             if job is None or job.held_by:
                 continue
+            while returning and by_seniority(returning[-1]) < by_seniority(job):
+                gates.add(returning.pop(), now)
             if job_id in left:
                 left.discard(job_id)
                 if gates.may_delay(job, self._reserved_starts[job_id]):
                     behind.add(job_id)
             # of a job of several partitions, any of them may open
             opens = (opens_at(reason, now) for reason in reasons_of(plan, job))
-            if (at := min((each for each in opens if each is not None), default=None)) is not None:
+            at = min((each for each in opens if each is not None), default=None)
+            if job_id not in reserved and waits_its_turn(plan, job):
+                at = now
+            if at is not None:
                 gates.add(job, at)
         return frozenset(behind)
+
+    @property
+    def _returning(self) -> Iterable[Job]:
+        """The running jobs that wait again once they have ended."""
+        known = (self.snapshot.jobs.get(each) for each in self.snapshot.occupied)
+        return (job for job in known if job is not None and job.ending is not None and job.ending.requeue)
 
     @cached_property
     def _reserved_starts(self) -> Mapping[JobId, Millis]:
         """The latest starts by the plan's reservations, for the jobs whose order is fixed."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
+        if self._policy.backfill.kind is BackfillKind.OFF:
+            # where the first waiting job has no reservation, the next one has it, and still may not pass the first
+            promised = [each for each in promised if each.job == plan.scheduling_pass.backfiller.head]
         starts = {each.job: max(now, each.reserved_at) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
         if is_strict(self._policy, self._index.equivalence.rules):

@@ -29,6 +29,7 @@ from cockpit.model.forecast import (
     NodeLost,
     NodeReturned,
     NodesTaken,
+    OtherEdited,
     RanLonger,
     Replanned,
     RulesChanged,
@@ -139,6 +140,17 @@ def test_the_cause_names_a_job_ahead_whose_partition_is_up_again() -> None:
     watched.world.change_rules(cluster=Cluster(partitions=(Partition(name="main"), up)))
     assert watched.ask()[waits] == 6000 * HOUR
     assert watched.moved(waits).causes == (RulesChanged(), LimitFreed(freed))
+
+
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize("limit", [HOUR // 2, 2 * HOUR])
+def test_the_cause_names_a_job_ahead_that_was_changed(limit: int) -> None:
+    watched, _, ahead = two_in_line()
+    waits = watched.submit(wants(1000), limit=HOUR)
+    assert watched.ask()[waits] == 2000 * HOUR
+    watched.world.change(ahead, spec=replace(watched.world.jobs[ahead].spec, time_limit_seconds=limit))
+    assert watched.ask()[waits] == 1000 * (HOUR + limit)
+    assert watched.moved(waits).causes == (OtherEdited(ahead),)
 
 
 @pytest.mark.req("SC-12")

@@ -71,6 +71,17 @@ def test_a_job_that_misses_its_deadline_never_starts_and_is_in_no_jobs_way() -> 
     assert [start(world, each).likely_at for each in waits] == [None, 500 * HOUR + 1]
 
 
+@pytest.mark.req("SC-10")
+def test_no_latest_start_beyond_the_deadline_is_promised() -> None:
+    world = full(grace=30)
+    in_time, at_risk = (
+        world.submit(wants(1000), limit=HOUR, grace_seconds=0, deadline_at=Millis(1000 * more))
+        for more in (2 * HOUR + 30, 3 * HOUR + 29)
+    )
+    assert start(world, in_time).latest_at == 1000 * (HOUR + 30)
+    assert start(world, at_risk).latest_at is None
+
+
 def after(job: int) -> dict:
     return {"record": {"waits_for": (Dependency(DependencyKind.AFTER_ANY, JobId(job)),)}}
 
@@ -114,6 +125,33 @@ def test_behind_a_job_that_a_limit_stops_no_latest_start_is_promised(rule: str) 
     world.submit(wants(2000), limit=5 * HOUR, record=record | in_array)
     found = start(world, world.submit(wants(1000), limit=HOUR, record={"account": "other"}))
     assert (found.latest_at, found.no_bound) == (None, NoBound.CONDITION_AHEAD)
+
+
+@pytest.mark.parametrize("kind", BackfillKind)
+def test_behind_a_job_beyond_the_window_no_latest_start_is_promised(kind: BackfillKind) -> None:
+    """It has no reservation, and comes first if other jobs end early. In strict order time limits give a bound."""
+    world = World(node("n1", 1), node("n2", 1), policy=Policy(backfill=Backfill(kind=kind, window_seconds=2 * HOUR)))
+    for limit in (HOUR, 5 * HOUR):
+        world.submit(wants(1000), limit=limit)
+    world.run()
+    world.submit(wants(1000), nodes=2, limit=HOUR)
+    found = start(world, world.submit(wants(1000), limit=HOUR, grace_seconds=0))
+    if kind is BackfillKind.OFF:
+        assert found.latest_at == 1000 * (6 * HOUR + 60)
+    else:
+        assert (found.latest_at, found.no_bound) == (None, NoBound.CONDITION_AHEAD)
+
+
+def test_a_job_that_is_being_requeued_comes_back_ahead() -> None:
+    world = full()
+    waits = world.submit(wants(1000), limit=HOUR)
+    assert start(world, waits).latest_at == 1000 * HOUR
+    ending = Ending(cause=EndCause.REQUEUE, at=world.now, kill_at=Millis(30_000), requeue=True)
+    world.change_running(JobId(1), ending=ending)
+    world.occupy(JobId(1), world.occupied[JobId(1)], Millis(30_000))
+    found = start(world, waits)
+    assert (found.latest_at, found.no_bound) == (None, NoBound.CONDITION_AHEAD)
+    assert found.likely_at == 1000 * (HOUR + 30)
 
 
 def test_a_condition_of_a_job_on_other_nodes_takes_no_latest_start_away() -> None:

@@ -110,6 +110,7 @@ def for_good(rules: NaiveRules, job: Job) -> Iterator[str]:
 @given(st.integers(0, 2**32), st.integers(3, 30))
 @example(20171, 40)  # a reservation keeps a job off the last nodes that are left
 @example(20194, 40)  # one alternative breaks a limit, the other is too big
+@example(70315, 30)  # a shorter job waits its turn where a reservation keeps this one away
 def test_easy_and_in_order_passes_equal_the_reference(kind: BackfillKind, seed: int, steps: int) -> None:
     for world in lived(seed, steps, kind):
         rules = rules_of(world)
