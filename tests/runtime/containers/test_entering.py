@@ -17,6 +17,7 @@ from cockpit.model.spec import Algorithm
 from cockpit.runtime.containers.entering import Terminal
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import exit_code, finish
+from tests.runtime.containers.test_running import TRACED
 
 pytestmark = pytest.mark.real
 
@@ -55,6 +56,11 @@ async def kept(house):
 async def test_a_held_container_is_as_the_job_left_it(house, kept):
     code, seen = await house.shell(kept.replica, "cat /tmp/here /etc/cockpit-t; pwd; echo $A; hostname; exit 9")
     assert (code, seen.split("\n")) == (9, ["made", "e", "/workspace/algorithm", "b c", "job-0", ""])
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGUSR1", 138), ("SIGWINCH", 7)])
+async def test_a_shell_that_lets_its_parent_trace_it_ends_like_any_other(house, kept, number, code):
+    assert (await house.shell(kept.replica, f'exec python3 -c "{TRACED.format(number=number)}"'))[0] == code
 
 
 async def test_opening_a_shell_prints_what_it_opens_in(house, kept):

@@ -14,6 +14,13 @@ from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import until
 
 pytestmark = pytest.mark.real
+TRACED = """
+import ctypes, os, signal
+ctypes.CDLL(None).ptrace(0, 0, None, None)
+os.kill(os.getpid(), signal.{number})
+os._exit(7)
+"""
+"""A program that makes its parent its tracer (PTRACE_TRACEME)."""
 
 
 @pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 3", 3), ("exit 137", 137), ("no-such-program", 127)])
@@ -25,6 +32,15 @@ async def test_an_exit_code_is_reported_unchanged(house, script, code):
 async def test_a_fatal_signal_is_distinguished_from_an_exit_code(house):
     status = await house.run(house.job("kill -KILL $$"))
     assert (status.code, status.signal, status.shell_code) == (None, 9, 137)
+
+
+@pytest.mark.req("LA-10")
+@pytest.mark.parametrize(("number", "ended"), [("SIGUSR1", (None, 10)), ("SIGWINCH", (7, None))])
+async def test_a_command_that_lets_its_parent_trace_it_ends_like_any_other(house, number, ended):
+    """Its parent is the holder: without a decision of the holder each signal stops it for ever."""
+    job = house.job(f'exec python3 -c "{TRACED.format(number=number)}"')
+    status = await house.run(job)
+    assert (status.code, status.signal, status.lost) == (*ended, "")
 
 
 @pytest.mark.req("PF-30")

@@ -90,7 +90,7 @@ def _serve_one(listener: _socket.socket, entry: program.Entry) -> None:
 
 def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
+        while linux.wait_for_end(-1, os.WNOHANG)[0]:
             pass
 
 
@@ -145,5 +145,5 @@ def _run(asker: _socket.socket, entry: program.Entry, text: str, streams: tuple[
             os.killpg(pid, number)
         if number == signal.SIGKILL:
             break
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status = os.waitstatus_to_exitcode(linux.wait_for_end(pid)[1])
     return status if status >= 0 else 128 - status

@@ -130,7 +130,7 @@ def main(arguments: list[str]) -> int:
         _inside(container, json.loads(request_json), control, pipes)
     for fd in pipes:
         os.close(fd)
-    _, status = os.waitpid(pid, 0)
+    _, status = linux.wait_for_end(pid)
     _send(control, struct.pack("!i", _shell_code(status)))
     return 0
 

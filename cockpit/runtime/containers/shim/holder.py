@@ -20,7 +20,7 @@ import resource
 import signal
 import time
 
-from cockpit.runtime.containers.shim import program
+from cockpit.runtime.containers.shim import linux, program
 from cockpit.runtime.containers.shim.programs import AFTER, BEFORE, COMMAND
 
 TYPE_CHECKING = False
@@ -280,7 +280,7 @@ def _ended_children() -> list[tuple[int, int]]:
     ended: list[tuple[int, int]] = []
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = linux.wait_for_end(-1, os.WNOHANG)
         except ChildProcessError:
             return ended
         if pid == 0:

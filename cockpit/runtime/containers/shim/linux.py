@@ -35,6 +35,9 @@ _MOUNT_SETATTR = 442
 
 _FALLOC_FL_KEEP_SIZE, _FALLOC_FL_PUNCH_HOLE = 1, 2
 
+_DETACH = 17
+"""PTRACE_DETACH."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_CAPBSET_READ = 23
@@ -167,6 +170,21 @@ def is_locked(fd: int) -> bool:
     """Return whether another process holds the lock, without taking it."""
     answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+def wait_for_end(pid: int, options: int = 0) -> tuple[int, int]:
+    """Return what `os.waitpid` returns of a child that has ended.
+
+    A program can declare its parent its tracer (PTRACE_TRACEME), and is then stopped by each of its signals until the
+    tracer has decided. It is detached, so that the signal does what it does to any program.
+    """
+    while True:
+        ended, status = os.waitpid(pid, options)
+        if not os.WIFSTOPPED(status):
+            return ended, status
+        number = os.WSTOPSIG(status)
+        # A traced program is stopped by SIGTRAP in each `exec` too.
+        _libc.ptrace(_DETACH, ended, None, ctypes.c_void_p(0 if number == signal.SIGTRAP else number))
 
 
 def has_ended(pidfd: int, *, within_milliseconds: int = 0) -> bool:

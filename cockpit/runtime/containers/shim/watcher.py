@@ -54,7 +54,7 @@ class Watcher:
         program_status = None
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = linux.wait_for_end(-1, os.WNOHANG)
             except ChildProcessError:
                 return program_status
             if pid == 0:
@@ -69,7 +69,7 @@ class Watcher:
         while children := self._children():
             for pid in children:
                 os.kill(pid, signal.SIGKILL)
-            os.waitpid(-1, 0)
+            linux.wait_for_end(-1)
         return signal.SIGHUP
 
     def _children(self) -> list[int]:
