@@ -103,7 +103,7 @@ def _is_reserved(job: Job) -> bool:
     return job.part is not None and bool(job.part.reserved) and job.state is QUEUED
 
 
-def _put(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
+def _set_membership(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
     """Add the job to the group, or remove it if it does not belong. A member keeps its place in the group's order."""
     if belongs:
         group[job] = None
@@ -127,7 +127,7 @@ class Machine:
         """Jobs changed since the last `_catch_up`: no derived collection knows their current versions."""
         self._behind: dict[JobId, None] = {}
         """Jobs changed since the last `_catch_up_behind`: timers and indices do not know their current versions."""
-        self._unseen: set[JobId] = set()
+        self._changed_jobs: set[JobId] = set()
         """Jobs changed since the reader of `touched` emptied it, without those in `_behind`."""
         self._promised: dict[JobId, None] = {}
         """Queued jobs for which others are evicted, or for which a fleet has reserved resources."""
@@ -147,7 +147,7 @@ class Machine:
         """Sequence number of the last event that changed scheduling rules."""
         self._frame: Snapshot | None = None
         """A snapshot without the fields that job events change, which `peek` completes; None: it is out of date."""
-        self._others: dict[JobId, Placement] = {}
+        self._foreign_use: dict[JobId, Placement] = {}
         """Resources that a fleet's members give to jobs of their own, under negative ids, which no job has."""
         self._index_others()
         self._changed.update(dict.fromkeys(job.id for job in sorted(state.jobs.values(), key=by_seniority)))
@@ -178,7 +178,7 @@ class Machine:
     def touched(self) -> set[JobId]:
         """Jobs changed since the caller last emptied this set; the caller owns and empties it."""
         self._catch_up_behind()
-        return self._unseen
+        return self._changed_jobs
 
     @property
     def timers(self) -> Timers:
@@ -287,7 +287,7 @@ class Machine:
             nodes=MappingProxyType(state.nodes),
             nodes_version=self._nodes_version,
             queue=(),
-            occupied=MappingProxyType(occupied if not self._others else ChainMap(self._others, occupied)),
+            occupied=MappingProxyType(occupied if not self._foreign_use else ChainMap(self._foreign_use, occupied)),
             ends=MappingProxyType(self._ends),
             changes=(),
             changes_from=state.seq,
@@ -320,7 +320,7 @@ class Machine:
     def _catch_up_behind(self) -> None:
         """Update the timers and indices with every job that changed since the last call."""
         self._catch_up()
-        self._unseen.update(self._behind)
+        self._changed_jobs.update(self._behind)
         for job_id in self._behind:
             job = self.state.jobs.get(job_id)
             for each in (self._timers, self._indices):
@@ -342,11 +342,11 @@ class Machine:
         elif self._queue.pop(job.id, None) is not None:
             self._queue_view = None
         if self._promised or job.clears or job.part is not None:
-            _put(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
+            _set_membership(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
         if self._suspended or job.state is SUSPENDED:
-            _put(self._suspended, job.id, belongs=job.state is SUSPENDED)
+            _set_membership(self._suspended, job.id, belongs=job.state is SUSPENDED)
         if job.spec.elastic is not None:
-            _put(self._elastic, job.id, belongs=job.state in OCCUPYING)
+            _set_membership(self._elastic, job.id, belongs=job.state in OCCUPYING)
         if job.attempt is not None:
             self._index_occupation(job)
 
@@ -366,9 +366,11 @@ class Machine:
         """Number the placements of the members' own jobs anew, and note the changes as those of jobs -1, -2 …"""
         placements = [placement for member in self.state.others.values() for placement in member]
         after = {JobId(-1 - at): placement for at, placement in enumerate(placements)}
-        self._changes += [(job, None) for job in self._others if job not in after]
-        self._changes += [(job, placement) for job, placement in after.items() if self._others.get(job) != placement]
-        self._others = after
+        self._changes += [(job, None) for job in self._foreign_use if job not in after]
+        self._changes += [
+            (job, placement) for job, placement in after.items() if self._foreign_use.get(job) != placement
+        ]
+        self._foreign_use = after
 
     def _index_occupation(self, job: Job) -> None:
         """Update what the job occupies and until when. A change of the end alone is a change for the scheduler too."""

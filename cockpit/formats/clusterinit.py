@@ -35,7 +35,7 @@ RULES = (
 """The tables that init writes. All others (nodes, pools, storages, accounts) are the site's own."""
 
 
-class Initial(msgspec.Struct, frozen=True):
+class InitialConfig(msgspec.Struct, frozen=True):
     """The file, as values and as text."""
 
     file: ClusterFile
@@ -54,7 +54,7 @@ def initial_cluster(
     *,
     source: str = "cluster.toml",
     spec_source: str = "slurmSpec",
-) -> Initial:
+) -> InitialConfig:
     """The file that `spec` (None: a usual beginning) makes of the site's present file (None: there is none). A file
     without rules is completed, its text stays as it is; else everything but the rules is kept. Raises `SpecErrors`:
     for the present file, or with the spec's paths for what the file does not know."""
@@ -67,8 +67,8 @@ def initial_cluster(
             raise SpecErrors([f"{spec_source}: {error}" for error in errors])
         file = sealed(_of_spec(_with_site(site, spec, machine), spec))
     if text is not None and not has_rules(text, source):
-        return Initial(file, completed_text(text, site, file))
-    return Initial(file, cluster_text(file))
+        return InitialConfig(file, completed_text(text, site, file))
+    return InitialConfig(file, cluster_text(file))
 
 
 def _usual(site: ClusterFile) -> ClusterFile:
@@ -106,7 +106,7 @@ def _of_spec(site: ClusterFile, spec: SlurmSpec) -> ClusterFile:
 def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile:
     """Return the spec with this machine as the first pool and its /home as the storage, where the site's file
     has none."""
-    if not _known(site, machine):
+    if not _pools_of_machine(site, machine):
         pools = dict.fromkeys(_named_pools(spec), ())
         site = replace(site, node_pools={**pools, next(iter(pools)): (EVERY_OTHER_NODE,)})
     if spec.storage and not site.home:
@@ -117,7 +117,7 @@ def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile
 def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[str]:
     """Return the names in the spec that the site's file lacks, for the kinds that it has entries of."""
     prefix = f"{spec.at}." if spec.at else ""
-    known = _known(site, machine)
+    known = _pools_of_machine(site, machine)
     for at, partition in enumerate(spec.cluster.partitions if known else ()):
         for index, pool in enumerate(partition.pools):
             if pool not in known:
@@ -129,7 +129,7 @@ def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[s
         yield f"{prefix}home_directory_storage: {unmapped_storage(spec.storage)}"
 
 
-def _known(site: ClusterFile, machine: Node) -> tuple[str, ...]:
+def _pools_of_machine(site: ClusterFile, machine: Node) -> tuple[str, ...]:
     return known_pools(site.node_pools, own_nodes(machine, site))
 
 

@@ -23,7 +23,7 @@ class Progress:
         self._stderr = streams.stderr if total and streams.stderr.isatty() else None
         self._now, self._began = streams.now, streams.now()
         self._total, self._what = total, what
-        self._next = self._shown = 0
+        self._next = self._width = 0
 
     def __enter__(self) -> Self:
         return self
@@ -38,10 +38,10 @@ class Progress:
         filled = WIDTH * done // self._total
         bar = "#" * filled + "." * (WIDTH - filled)
         figures = f"{grouped(done)} of {grouped(self._total)} {self._what}"
-        self._write(f"[{bar}] {figures}{self._left(done)}")
+        self._write(f"[{bar}] {figures}{self._remaining_words(done)}")
         self._next = done + max(1, self._total // 100)
 
-    def _left(self, done: int) -> str:
+    def _remaining_words(self, done: int) -> str:
         """Return the remaining time at the present rate; nothing before a rate is known."""
         passed = self._now() - self._began
         seconds = passed * (self._total - done) // max(done, 1) // 1000
@@ -49,7 +49,7 @@ class Progress:
 
     def _write(self, text: str) -> None:
         """Write over the previous text, with blanks instead of escape sequences."""
-        if self._stderr is not None and (text or self._shown):
-            self._stderr.write(f"\r{text.ljust(self._shown)}{'' if text else chr(13)}".encode())
+        if self._stderr is not None and (text or self._width):
+            self._stderr.write(f"\r{text.ljust(self._width)}{'' if text else chr(13)}".encode())
             self._stderr.flush()
-            self._shown = len(text)
+            self._width = len(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import AwaitedJob, Change, Forecast, HoldingJob, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.reasons import NotEvaluated, never_starts
@@ -55,7 +55,7 @@ def _other_schedulers_start(outlook: Outlook, context: Context) -> str:
     by, at = safe(outlook.told_by), outlook.told_at
     if at is None:
         return f"{by} names no start"
-    return f"starts about {clock(at, context.now, context.zone)} (in {_spoken(at, context)}) by {by}'s plan"
+    return f"starts about {clock(at, context.now, context.zone)} (in {_duration_until(at, context)}) by {by}'s plan"
 
 
 def starts(forecast: Forecast, context: Context) -> str:
@@ -71,7 +71,7 @@ def until(forecast: Forecast, context: Context) -> str:
     """Return the time until the likely start: `now`, `in 25 min`."""
     if forecast.now or forecast.likely_at is None:
         return NOW if forecast.now else UNKNOWN
-    return f"in {_spoken(forecast.likely_at, context)}"
+    return f"in {_duration_until(forecast.likely_at, context)}"
 
 
 def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
@@ -185,7 +185,7 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
 }
 
 
-def holding(job: JobId, known: Holding | None) -> str:
+def holding(job: JobId, known: HoldingJob | None) -> str:
     """Return the job with its user and resources: `4722 (carol, 32 cards)`; for a job that the user may not see only
     that there is one."""
     if known is None:
@@ -201,7 +201,7 @@ def listed_words(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _awaited(each: Awaited, outlook: Outlook, context: Context) -> str:
+def _awaited(each: AwaitedJob, outlook: Outlook, context: Context) -> str:
     ends = clock(each.end_at, context.now, context.zone)
     return f"{holding(each.job, outlook.holding(each.job))} ends about {ends}"
 
@@ -215,5 +215,5 @@ def _ahead(outlook: Outlook) -> Iterator[Line]:
     yield line(Span(f"{INDENT}ahead ", MUTED), listed_words([*named, *more]))
 
 
-def _spoken(moment: Millis, context: Context) -> str:
+def _duration_until(moment: Millis, context: Context) -> str:
     return units.spoken(max(MINUTE_MS, moment - context.now) // MINUTE_MS * 60)

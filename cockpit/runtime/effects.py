@@ -13,8 +13,8 @@ from cockpit.engine.effects import (
     SignalReplica,
     StageReplica,
     StartReplica,
-    TellWorkers,
     ThawReplica,
+    WriteWorkersFile,
 )
 from cockpit.model import events
 
@@ -31,12 +31,12 @@ ReplicaEffect = (
     | SignalReplica
     | FreezeReplica
     | ThawReplica
-    | TellWorkers
+    | WriteWorkersFile
     | KeepContainer
     | RemoveContainer
 )
 
-_QUICK = (SignalReplica, FreezeReplica, ThawReplica, TellWorkers)
+_QUICK = (SignalReplica, FreezeReplica, ThawReplica, WriteWorkersFile)
 """Effects that never wait for a free slot, since starts may occupy all slots for minutes (prologs)."""
 AT_ONCE = 16
 """Most effects carried out at the same time; more would only make every start slower."""
@@ -54,7 +54,7 @@ class EffectRunner:
     def run(self, effect: ReplicaEffect) -> None:
         """Start the effect, after the earlier ones of the same replica."""
         before = self._last.get(effect.replica)
-        task = self._tasks.start(self._after(before, effect), f"{type(effect).__name__} {effect.replica}")
+        task = self._tasks.start(self._carry_out_after(before, effect), f"{type(effect).__name__} {effect.replica}")
         self._last[effect.replica] = task
         task.add_done_callback(lambda done: self._forget(effect.replica, done))
 
@@ -63,7 +63,7 @@ class EffectRunner:
         if (last := self._last.get(replica)) is not None:
             await asyncio.wait([last], timeout=seconds)
 
-    async def _after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
+    async def _carry_out_after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
         if before is not None:
             await asyncio.wait([before])
         if isinstance(effect, _QUICK):
@@ -86,7 +86,7 @@ class EffectRunner:
                 await self._executor.freeze(effect)
             case ThawReplica():
                 await self._executor.thaw(effect)
-            case TellWorkers():
+            case WriteWorkersFile():
                 await self._executor.tell(effect)
             case KeepContainer():
                 await self._executor.keep(effect)

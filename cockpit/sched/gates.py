@@ -21,7 +21,7 @@ from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import JobPlacement
 from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
-from cockpit.sched.rules.counters import Counters, Stop, Tally, counts, of_array, tally
+from cockpit.sched.rules.counters import Counters, JobAmounts, Stop, counts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
 from cockpit.sched.rules.tres import BILLING
@@ -246,7 +246,7 @@ class Gates(msgspec.Struct):
             for number in stops.between(counter, of(counter) - amount, of(counter))
         ]
 
-    def adds(self, job: Job, partition: str, amounts: Amounts) -> Tally:
+    def adds(self, job: Job, partition: str, amounts: Amounts) -> JobAmounts:
         """Set the amounts by which the job counts to the limits."""
         # the counters are the index's until the first start of this pass, which copies them
         if not self._own:
@@ -276,7 +276,7 @@ class Gates(msgspec.Struct):
     def _spent(self, budget: Budget, equivalence_class: EquivalenceClass, amounts: Amounts) -> LimitReached | None:
         """Return the refusal if the budget stops the job. Without Slurm's `safe` a budget stops jobs only once it is
         used up; with it, the rest of what runs and the whole job must fit into it."""
-        used, wanted = self._used(budget.counter), 0.0
+        used, wanted = self._past_usage(budget.counter), 0.0
         if self._equivalence.rules.safe:
             seconds = equivalence_class.seconds * equivalence_class.scope.factor
             wanted = seconds if budget.resource == WALL else amounts.get(budget.resource, 0) / ONE * seconds / 60
@@ -287,7 +287,7 @@ class Gates(msgspec.Struct):
         resource = "" if budget.resource == WALL else budget.resource
         return LimitReached(budget.holder, budget.limit, resource, budget.allowed, used, wanted)
 
-    def _used(self, counter: Counter) -> float:
+    def _past_usage(self, counter: Counter) -> float:
         """Past usage in seconds of wall clock, or in minutes of a TRES, decayed."""
         kind, name, resource = counter
         snapshot = self._snapshot

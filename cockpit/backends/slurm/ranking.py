@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.accounts import Shared
+from cockpit.backends.slurm.mapping.accounts import ShareLine
 from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.model.accounts import AssocKey, assoc_key
@@ -29,7 +29,7 @@ def priorities(rows: Iterable[JobRow], printed: Printed, cluster: Cluster) -> Pr
     Held jobs come last. A job that sprio leaves out has only its total; its reason says why.
     """
     waiting = [row for row in rows if row.state is JobState.QUEUED]
-    entries = [(row, each) for row in waiting for each in _of(row, printed)]
+    entries = [(row, each) for row in waiting for each in _breakdowns_of(row, printed)]
     tiers = {each.name: each.priority_tier for each in cluster.partitions}
 
     def turn(entry: tuple[JobRow, Breakdown]) -> tuple[bool, int, int, int]:
@@ -58,7 +58,7 @@ def site_factors(printed: Printed) -> dict[int, int]:
     return {job: int(part.contribution) for job, part in parts if part.name is FactorName.SITE}
 
 
-def _of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
+def _breakdowns_of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
     breakdowns = printed_of(row.id, printed)
     if breakdowns and not isinstance(row.reason, Held):
         return [_direct_or_counted(replace(each, job=row.id)) for each in breakdowns]
@@ -88,7 +88,7 @@ def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow
     )
 
 
-def shares_shown(shown: AccountsShown, shares: Iterable[Shared]) -> AccountsShown:
+def shares_shown(shown: AccountsShown, shares: Iterable[ShareLine]) -> AccountsShown:
     """Replace usage and fair share of the accounts, which the embedded engine computed, by the figures of sshare."""
     by_key = {each.key: each for each in shares}
     rows = tuple(

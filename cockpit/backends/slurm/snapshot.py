@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping.cluster import state
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason
 from cockpit.backends.slurm.ranking import printed_of, site_factors
-from cockpit.formats.snapshotfile import Snapshot, Told
+from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model.cluster import Priority, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.priority import Breakdown, FactorName
@@ -25,22 +25,22 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
     """Return a snapshot of the cluster, whose lists are as fresh as the poll intervals allow."""
     everything = await reading.everything(closely=True)
     printed = await reading.priorities()
-    told = dict(_told(everything.jobs, printed, {each.name: each for each in everything.reservations}))
+    told = dict(_recorded(everything.jobs, printed, {each.name: each for each in everything.reservations}))
     counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
     everything = everything._replace(counted_at=counted, site_factors=site_factors(printed))
     whole = state(everything, as_ranked=False)
     return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=told, state=whole)
 
 
-def _told(
+def _recorded(
     jobs: Iterable[Listed], printed: Printed, reservations: Mapping[str, Reservation]
-) -> Iterable[tuple[JobId, Told]]:
+) -> Iterable[tuple[JobId, SchedulerReport]]:
     for each in jobs:
         for job in each.each() if each.waits else ():
             own = tuple(replace(one, job=job.id) for one in printed_of(job.id, printed))
             yield (
                 job.id,
-                Told(
+                SchedulerReport(
                     reason=reason(each, reservations),
                     starts_at=None if never_starts(each) else each.starts_at,
                     priorities=own,

@@ -35,12 +35,12 @@ class FoldedList:
         self._bundles: dict[JobId, JobRow] = {}
         """Rows for several tasks, by the array's id; while the array is unfolded each task has its own row in
         `jobs`."""
-        self._of: tuple[Sequence[JobId], int] = ((), -1)
+        self._folded_order: tuple[Sequence[JobId], int] = ((), -1)
         """The order that was folded last, and its length then, as it may have grown since."""
         self._order: list[JobId] = []
         self._groups: dict[JobId, list[JobId]] = {}
         """Ids of the shown tasks, by the array's id."""
-        self._known: Counter[JobId] = Counter()
+        self._task_counts: Counter[JobId] = Counter()
         """Number of listed tasks of each array, hidden ones included."""
         self._places: dict[JobId, int] | None = None
 
@@ -64,7 +64,7 @@ class FoldedList:
     def row(self, row_id: JobId) -> JobRow | None:
         """Return the row that is shown under this id, or the job's own row."""
         if self.is_folded(row_id):
-            return folded(self.behind(row_id), self._gone(row_id))
+            return folded(self.behind(row_id), self._unlisted_tasks(row_id))
         return self.jobs.row(row_id)
 
     def tasks(self, job: JobId) -> list[JobId]:
@@ -108,14 +108,14 @@ class FoldedList:
         if len(tasks) != 1:
             return len(tasks) > 1
         row = self.jobs.row(tasks[0])
-        return row is not None and folds([row], self._gone(array))
+        return row is not None and folds([row], self._unlisted_tasks(array))
 
-    def _gone(self, array: JobId) -> int:
+    def _unlisted_tasks(self, array: JobId) -> int:
         """Return the number of the array's tasks that ended so long ago that they are not listed; 0 where a filter
         hides others too."""
         tasks = self._groups[array]
         # While a filter hides listed tasks, these cannot be distinguished from tasks that are no longer listed.
-        row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
+        row = self.jobs.row(tasks[0]) if len(tasks) == self._task_counts[array] else None
         if row is None or row.array is None or array in self._bundles:
             return 0
         return max(0, row.array.count - len(tasks))
@@ -139,7 +139,7 @@ class FoldedList:
                 added, removed = expanded(bundle), [bundle.id]
             self._note(added)
             self.jobs.apply(added, removed)
-        self._of = ((), -1)
+        self._folded_order = ((), -1)
         self._refresh()
         return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
 
@@ -149,14 +149,14 @@ class FoldedList:
         self._note(rows)
         for job in gone:
             self._array_of.pop(job, None)
-        return self._shown(self.jobs.apply(rows, gone))
+        return self._folded_changes(self.jobs.apply(rows, gone))
 
     def replace_all(self, rows: Iterable[JobRow]) -> Changes:
         """Replace all rows; unfolded arrays stay unfolded."""
         self._array_of, self._bundles = {}, {}
         listed, _ = self._spread(list(rows), [])
         self._note(listed)
-        return self._shown(self.jobs.replace_all(listed))
+        return self._folded_changes(self.jobs.replace_all(listed))
 
     def _spread(self, rows: list[JobRow], gone: list[JobId]) -> tuple[list[JobRow], list[JobId]]:
         """Return the changed and removed rows with each row for several tasks split into a row per task where its array
@@ -184,7 +184,7 @@ class FoldedList:
         if ARRAYS & self.used:
             self._array_of |= {row.id: whole for row in rows if (whole := group_of(row)) is not None}
 
-    def _shown(self, changes: Changes) -> Changes:
+    def _folded_changes(self, changes: Changes) -> Changes:
         if not self._array_of:
             return changes
         return Changes(list(dict.fromkeys(map(self.shown_as, changes.changed))), changes.order_changed)
@@ -193,14 +193,14 @@ class FoldedList:
         """Compute the folded order again where the order of `jobs` has changed since."""
         jobs = self.jobs.order
         # `Ordered.move` appends new last ids to the same list, so the length must be compared too.
-        if self._of[0] is jobs and self._of[1] == len(jobs):
+        if self._folded_order[0] is jobs and self._folded_order[1] == len(jobs):
             return
-        self._of, self._places, self._groups = (jobs, len(jobs)), None, {}
+        self._folded_order, self._places, self._groups = (jobs, len(jobs)), None, {}
         array_of, groups = self._array_of, self._groups
         for job in jobs:
             if (array := array_of.get(job)) is not None:
                 groups.setdefault(array, []).append(job)
-        self._known = Counter(array_of.values())
+        self._task_counts = Counter(array_of.values())
         folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
         # A folded array is shown at the place of its first shown task, with the array as id.
         heads = {groups[array][0]: array for array in folds}

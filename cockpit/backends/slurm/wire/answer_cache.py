@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 45.0
 """Longest time to wait for another cockpit that runs the same command."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CachedAnswer(msgspec.Struct, frozen=True):
     """Content of one cache file: an answer and its time in milliseconds."""
 
     at: int
@@ -93,7 +93,7 @@ class UserAnswerCache:
     async def _fetched(self, path: Path, fetch: Callable[[], Awaitable[Printed]]) -> tuple[Printed, Millis]:
         at = self._now()
         printed = await fetch()
-        _write(path, Kept(at, printed.stdout, printed.separator, printed.records), 0o600)
+        _write(path, CachedAnswer(at, printed.stdout, printed.separator, printed.records), 0o600)
         return printed, at
 
     async def _locked(self, path: Path) -> int | None:
@@ -146,8 +146,8 @@ class SharedAnswerCache:
             printed = await fetch()
         else:
             printed, at = await self._own.get(question, fresh_ms, fetch)
-        if self._writes_for_all and _made(self._folder, 0o755) and self._is_safe():
-            _write(path, Kept(at, printed.stdout, printed.separator, printed.records), 0o644)
+        if self._writes_for_all and _make_folder(self._folder, 0o755) and self._is_safe():
+            _write(path, CachedAnswer(at, printed.stdout, printed.separator, printed.records), 0o644)
         return printed, at
 
     def _is_safe(self) -> bool:
@@ -168,7 +168,7 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o022:
                 return None
-            kept = msgspec.msgpack.decode(file.read(), type=Kept)
+            kept = msgspec.msgpack.decode(file.read(), type=CachedAnswer)
     except (OSError, msgspec.DecodeError):
         return None
     return (
@@ -178,7 +178,7 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
     )
 
 
-def _write(path: Path, kept: Kept, mode: int) -> None:
+def _write(path: Path, kept: CachedAnswer, mode: int) -> None:
     """Write the file atomically; errors are ignored, since the cache may do without it."""
     draft = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
@@ -198,7 +198,7 @@ def answer_cache_for(
     `cluster` identifies cluster and user in the user's own folder. `shared` identifies the cluster in the folder for
     all users; empty: its answers are not shared with other users. `trusted`: users whose shared answers are believed.
     """
-    mine = _made(own / _name(cluster)[:16], 0o700) if _made(own, 0o700) else None
+    mine = _make_folder(own / _name(cluster)[:16], 0o700) if _make_folder(own, 0o700) else None
     cache = UserAnswerCache(mine, now) if mine is not None else None
     if shared and _belongs_to(FOR_ALL, frozenset({0}), sticky=True):
         return SharedAnswerCache(FOR_ALL / _name(shared)[:16], trusted, cache, now)
@@ -218,7 +218,7 @@ def _belongs_to(folder: Path, owners: frozenset[int], *, sticky: bool = False) -
     return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and closed
 
 
-def _made(folder: Path, mode: int) -> Path | None:
+def _make_folder(folder: Path, mode: int) -> Path | None:
     """Create the folder with this mode if it is missing; None when it cannot be, or belongs to another user."""
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the local engine requires this mode

@@ -28,7 +28,7 @@ from cockpit.backends.base import ShellSession
 from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, RestRequest, request
 from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, NoAnswer, question
 from cockpit.backends.slurm.wire import http
-from cockpit.backends.slurm.wire.calls import Commands, Garbled, Printed, Unanswered
+from cockpit.backends.slurm.wire.calls import AnswerLost, Commands, Garbled, Printed
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import Millis
@@ -66,12 +66,12 @@ class RestCommands:
             async with asyncio.timeout(seconds):
                 return await (self._read(argv) if reading else self._act(argv, stdin.decode(errors="replace")))
         except TimeoutError:
-            raise Unanswered(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
+            raise AnswerLost(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
         except OSError as error:
             reason = error.strerror or str(error) or "the connection broke"
             # After any other error the request may have arrived, so a change may have taken effect.
             never_began = isinstance(error, ConnectionRefusedError | FileNotFoundError | PermissionError)
-            error_type = Unreachable if never_began else Unanswered
+            error_type = Unreachable if never_began else AnswerLost
             raise error_type(f"slurmrestd at {self.name} cannot be reached: {reason}.") from None
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class RestCommands:
         """Return the newest version of the API that the daemon has, found once by pinging."""
         if self._version is None:
             for version in range(NEWEST, OLDEST - 1, -1):
-                reply = await self._sent(RestRequest("GET", SLURM, "ping"), version)
+                reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
                 if reply.status != NOT_FOUND:
                     _parsed(reply)
                     self._version = version
@@ -148,14 +148,14 @@ class RestCommands:
     async def _answer(self, wanted: RestRequest) -> tuple[Mapping[str, Any], str]:
         """Send a request; return the decoded answer and Slurm's error messages, empty when there are none."""
         version = await self._known_version()
-        reply = await self._sent(wanted, version)
+        reply = await self._send(wanted, version)
         # 404 for an unknown path has a plain text; 404 for an unknown job has JSON with Slurm's own message.
         if reply.status == NOT_FOUND and not reply.body.lstrip().startswith(b"{"):
             return {}, _not_reported(version)
         answer = _parsed(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
-    async def _sent(self, wanted: RestRequest, version: int) -> http.Reply:
+    async def _send(self, wanted: RestRequest, version: int) -> http.Reply:
         """Send a request. Raises `Unreachable` when slurmrestd refuses the user or has too many requests."""
         body = b"" if wanted.body is None else msgspec.json.encode(wanted.body)
         headers = {**self._credentials(), **({"Content-Type": "application/json"} if body else {})}

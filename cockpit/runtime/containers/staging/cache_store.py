@@ -22,7 +22,7 @@ from cockpit.runtime.containers.shim.metering import percent_used
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cockpit.runtime.containers.staging.fetching import Measured
+    from cockpit.runtime.containers.staging.fetching import MeasuredSource
 
 _RECORD, _CONTENT, _USES, _PART = "copy.json", "content", "uses", ".part"
 _MOST_USERS = 100
@@ -109,7 +109,7 @@ class CacheStore:
         for path in sorted(self.folder.glob(f"*/{_RECORD}")):
             key = path.parent.name
             if not key.endswith(_PART) and self.has(key):
-                yield self._shown(key, now)
+                yield self._staged_copy(key, now)
 
     def remove(self, key: str) -> bool:
         """Remove a copy that no replica uses. Returns False if one does."""
@@ -132,7 +132,7 @@ class CacheStore:
             if not copy.jobs and copy.used_at <= before:
                 self.remove(copy.key)
 
-    def _shown(self, key: str, now: Millis) -> StagedCopy:
+    def _staged_copy(self, key: str, now: Millis) -> StagedCopy:
         record = self._record(key)
         replicas = [replica_id_from_folder(use.name) for use in (self.folder / key / _USES).glob("*")]
         jobs: list[JobId] = sorted({replica.job for replica in replicas if replica is not None})
@@ -151,7 +151,7 @@ class CacheStore:
         return msgspec.json.decode((self.folder / key / _RECORD).read_bytes(), type=Record)
 
 
-def new_record(what: str, source: str, measured: Measured, now: Millis) -> Record:
+def new_record(what: str, source: str, measured: MeasuredSource, now: Millis) -> Record:
     """Return the record of a copy that was just made."""
     return Record(what=what, source=source, size=measured.size, users=(), made_at=now, used_at=now)
 
