@@ -176,9 +176,11 @@ class CockpitUser:
 
     def leave(self) -> None:
         """End every job, every hold and the engine."""
-        if held := [str(hold["id"]) for hold in json.loads(self.run("holds", "-o", "json").stdout or NO_ROWS)["rows"]]:
-            self.run("holds", "end", *held)
-        self.run("engine", "stop", "--jobs", "--yes")
+        self.run("engine", "stop", "--jobs", "--holds", "--yes")
+        if any(self.folder.glob("state/cockpit-cluster/containers/*")):  # no engine ran: one starts, and ends them
+            held = json.loads(self.run("holds", "-o", "json").stdout or NO_ROWS)["rows"]
+            self.run("holds", "end", *(str(hold["id"]) for hold in held))
+            self.run("engine", "stop", "--jobs", "--holds", "--yes")
         processes: Sequence[int] = [
             int(entry.name)
             for entry in Path("/proc").iterdir()
