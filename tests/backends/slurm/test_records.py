@@ -11,6 +11,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
 from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
 from cockpit.backends.slurm.mapping.rest import jobs as rest_jobs
+from cockpit.backends.slurm.mapping.whole import flaw
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import SchedulerReason
 from cockpit.model.spec import Array
@@ -56,6 +57,7 @@ def test_over_rest_a_node_without_a_state_is_unknown_and_one_user_has_an_adminis
     printed = rest_cluster.nodes([{"name": "n1"}, {"name": "n2", "state": ["IDLE", "DRAIN"]}])
     assert ["State=UNKNOWN" in line for line in printed.splitlines()] == [True, False]
     assert "State=IDLE+DRAIN" in printed
+    assert "Reason=broken fan" in rest_cluster.nodes([{"name": "n1", "reason": "broken fan"}])
     assert rest_accounts.admin_level([{"administrator_level": ["Operator"]}]) == "Operator\n"
 
 
@@ -89,3 +91,12 @@ def test_over_rest_a_user_without_own_shares_has_those_of_the_account() -> None:
 @pytest.mark.parametrize(("printed", "seconds"), [("", 300), ("PriorityCalcPeriod = 00:01:00", 60)])
 def test_usage_is_counted_every_five_minutes_unless_the_cluster_says_otherwise(printed: str, seconds: int) -> None:
     assert rules.cluster(printed, "").priority.calc_period_seconds == seconds
+
+
+@pytest.mark.req("TR-04", "SL-01")
+def test_statistics_that_are_none_and_those_that_are_cut_are_told_apart() -> None:
+    head, foot = "sdiag output at Sat Nov 21\n", "Remote Procedure Call statistics by user\n"
+    found = [flaw(("sdiag",), printed, "") for printed in (head + foot, head, "\x00\x07 noise")]
+    assert found[0] == ""
+    assert all(found[1:])
+    assert found[1] != found[2]
