@@ -9,13 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.formats.catalogue.file import read_catalogue
+from cockpit.headless.catalogue_words import completions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.catalogue import DatasetEntry, EntryChange, ModelEntry, ProjectEntry, SpecEntry
 from cockpit.model.mounts import ModelSource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access, NodeSpec
 from tests.doubles.catalogue import ENTRIES, catalogue_shown
-from cockpit.headless.catalogue_words import completions
 from tests.headless.conftest import Desk
 
 CORPUS = ENTRIES[0]
