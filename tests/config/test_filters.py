@@ -66,3 +66,11 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked.write_text("")
     with pytest.raises(FilterFileError, match="cannot be written"):
         SavedFilters(blocked / "filters.toml", "local").save("jobs", "a", "b")
+
+
+@pytest.mark.req("UI-22")
+def test_a_name_that_a_filter_cannot_have_is_refused_with_what_it_may_have() -> None:
+    with pytest.raises(FilterFileError, match="a b is none"):
+        SavedFilters().save("jobs", "a b", "state:failed")
+    with pytest.raises(FilterFileError, match="It needs a name"):
+        SavedFilters().save("jobs", "", "state:failed")

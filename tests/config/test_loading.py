@@ -129,3 +129,14 @@ def test_without_a_file_the_toml_reader_is_not_loaded() -> None:
         "sys.exit(bool({'tomllib', 'yaml', 'asyncio'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["true", "yes", "On", "1"])
+def test_a_variable_turns_a_setting_on_in_these_words(text: str) -> None:
+    assert load_settings(env={"COCKPIT_INVARIANTS": text}).invariants
+
+
+@pytest.mark.parametrize("text", ["false", "no", "OFF", "0"])
+def test_a_variable_turns_a_setting_off_in_these_words(text: str) -> None:
+    assert not load_settings(env={"COCKPIT_PLAIN_PROCESSES": text}).plain_processes
+    assert not load_settings(env={"COCKPIT_INVARIANTS": text}, flags={}).invariants

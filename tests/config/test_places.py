@@ -25,7 +25,11 @@ def test_without_xdg() -> None:
 
 def test_relative_and_foreign_folders_are_ignored(tmp_path: Path) -> None:
     strange = os.getuid() + 1
-    assert paths(strange, {"HOME": "/h", "XDG_RUNTIME_DIR": str(tmp_path)}).socket.parts[1] == "tmp"
+    file = tmp_path / "file"
+    file.touch()
+    for uid, folder in ((strange, tmp_path), (os.getuid(), file), (os.getuid(), tmp_path / "missing")):
+        socket = paths(uid, {"HOME": "/h", "XDG_RUNTIME_DIR": str(folder)}).socket
+        assert socket == Path(f"/tmp/cockpit-cluster-{uid}/engine.sock")
     env = {"HOME": "/h", "XDG_RUNTIME_DIR": "here", "XDG_STATE_HOME": "there", "XDG_CONFIG_HOME": ""}
     places = paths(os.getuid(), env)
     assert places.socket.parts[1] == "tmp"

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.formats.catalogue.file import read_catalogue
+from cockpit.headless.catalogue_words import completions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.catalogue import DatasetEntry, EntryChange, ModelEntry, ProjectEntry, SpecEntry
 from cockpit.model.mounts import ModelSource
@@ -129,3 +130,22 @@ def test_a_refusal_is_printed_completely(desk: Desk) -> None:
 def test_help_lists_the_settings_of_every_kind(desk: Desk) -> None:
     text = desk("catalogue", "add", "--help").out.decode()
     assert all(word in text for word in ("versions.v1=PATH", "card_types", "email", "cockpit catalogue add spec /big"))
+
+
+@pytest.mark.req("JT-49")
+@pytest.mark.parametrize(
+    ("line", "some", "never"),
+    [
+        ("catalogue ", "catalogue add", "catalogue dataset"),
+        ("catalogue set ", "catalogue set dataset", "catalogue set add"),
+        ("catalogue set dataset ", "catalogue set dataset nlp/corpus", "catalogue set dataset path="),
+        ("catalogue set dataset corpus ", "catalogue set dataset corpus path=", "catalogue set dataset corpus corpus"),
+    ],
+)
+def test_a_typed_line_about_the_catalogue_is_completed_word_by_word(line: str, some: str, never: str) -> None:
+    found = completions(line, catalogue_shown())
+    assert some in found
+    assert never not in found
+    assert completions("catalogue remove dataset corpus ", catalogue_shown()) == []
+    assert completions("catalogue set nothing corpus ", catalogue_shown()) == []
+    assert completions("jobs ", catalogue_shown()) == []

@@ -10,10 +10,11 @@ import pytest
 from cockpit.headless.records import csv_cell
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask
+from cockpit.model.requests import RequestOutcome
 from cockpit.present.moments import iso
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.units import duration
-from tests.doubles.samples import HOUR, MINUTE, NOW, job_row, queued_row
+from tests.doubles.samples import HOUR, MINUTE, NOW, five_jobs, job_row, queued_row
 from tests.headless.conftest import Desk
 
 GOLDEN = """\
@@ -183,3 +184,15 @@ def test_a_saved_filter_is_applied_by_its_name(desk: Desk) -> None:
     assert done.lines == ["4711", "4699"]
     assert "there are @anns" in desk("jobs", "--filter", "@bobs").err
     assert "no filter of nodes is saved as @anns" in desk("nodes", "--filter", "@anns").err
+
+
+@pytest.mark.req("UI-40")
+def test_only_the_jobs_of_a_request_are_listed(desk: Desk) -> None:
+    rows = five_jobs()
+
+    async def request(_: str) -> RequestOutcome:
+        return RequestOutcome(known=True, jobs=(rows[1].id,))
+
+    desk.backend.job_rows, desk.backend.request = rows, request
+    found = json.loads(desk("jobs", "--request", "mine", "-o", "json").out)
+    assert [row["id"] for row in found["rows"]] == [rows[1].id]

@@ -100,3 +100,14 @@ def test_a_training_has_the_fields_of_its_session_and_its_arguments_unchanged(de
     assert (spec.kind, spec.command) == (JobKind.REGULAR, "python3 t.py --note 'a b $HOME'")
     assert replace(spec, name=session.name, kind=session.kind, command="") == session
     assert desk("train", "12").code == ExitCode.USAGE
+
+
+@pytest.mark.req("JT-39")
+def test_a_notebook_prints_its_address_once_it_has_one(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "notebook.yaml").write_text("command: jupyter lab\n")
+    runs = job_row(SESSION, state=JobState.RUNNING, kind=JobKind.INTERACTIVE)
+    desk.backend.deltas = [JobsDelta((runs,), (), 1)]
+    desk.backend.details[SESSION] = replace(detail(), row=runs, address="http://n1:8888/?token=x")
+    done = desk("session", str(tmp_path / "notebook.yaml"))
+    assert done.code == ExitCode.OK, done.err
+    assert "http://n1:8888/?token=x" in done.out.decode()

@@ -213,9 +213,11 @@ def test_the_request_names_replica_and_command(desk: Desk) -> None:
     desk.backend.open_shell = open_shell
     desk("shell", "4715/2")
     desk("shell", "4715", "--replica", "1", "--", "ls", "-l")
-    first, second = (request for (request,) in desk.backend.asked)
+    desk("shell", "4715")
+    first, second, third = (request for (request,) in desk.backend.asked)
     assert (first.job, first.rank, first.command, first.terminal) == (4715, 2, (), False)
     assert (second.rank, second.command) == (1, ("ls", "-l"))
+    assert third.rank == 0
 
 
 class SlowlyEnding(ProcessSession):

@@ -29,6 +29,9 @@ def test_trials_have_parameters_state_and_progress(desk: Desk) -> None:
 def test_trials_of_a_job_that_is_no_sweep_are_refused(desk: Desk) -> None:
     done = desk("trials", "4715")
     assert (done.code, done.err) == (65, "Job 4715 is no sweep; submit one with `sweep:`.\n")
+    sweep = desk.backend.details[4730]
+    desk.backend.details[4730] = replace(sweep, job=replace(sweep.job, spec=replace(sweep.job.spec, sweep=None)))
+    assert desk("trials", "4730").code == 65, "an array alone is no sweep"
 
 
 @pytest.mark.req("LA-63")

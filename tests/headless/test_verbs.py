@@ -357,3 +357,4 @@ def test_stopping_the_engine_reports_what_remains(desk: Desk) -> None:
     assert "--holds" in done.err
     assert desk("engine", "stop", "--jobs", "--holds", "--yes").err == ""
     assert desk.engine.asked == [("stop", True, False), ("stop", True, True)]
+    assert "each has its grace period" in desk("engine", "stop", "--jobs", "--holds", "--yes", terminal=True).err

@@ -220,3 +220,14 @@ def test_an_edit_of_what_slurm_never_changes_names_it() -> None:
     unsaid = replace(job, spec=replace(own, env={}))  # squeue tells no environment, which a job file does
     (command,) = acts.edit(unsaid, replace(own, nice=7), (22, 5, 8))
     assert command.argv[-1] == "Nice=7"
+
+
+@pytest.mark.req("SL-20")
+def test_an_edit_of_the_cards_says_how_many_each_node_gets() -> None:
+    job = Listed(a_record(State="PENDING")).job
+    (each,) = job.spec.specs
+    two = replace(job.spec, specs=(replace(each, card_milli=2000, card_models=("a100",)),))
+    (command,) = acts.edit(job, two, (22, 5, 8))
+    assert command.argv[-1] == "TresPerNode=gres/gpu:a100:2"
+    (command,) = acts.edit(replace(job, spec=two), job.spec, (22, 5, 8))
+    assert command.argv[-1] == "TresPerNode="

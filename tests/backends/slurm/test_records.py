@@ -10,6 +10,8 @@ from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
 from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
+from cockpit.backends.slurm.mapping.rest import jobs as rest_jobs
+from cockpit.backends.slurm.mapping.whole import flaw
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import SchedulerReason
 from cockpit.model.spec import Array
@@ -55,6 +57,7 @@ def test_over_rest_a_node_without_a_state_is_unknown_and_one_user_has_an_adminis
     printed = rest_cluster.nodes([{"name": "n1"}, {"name": "n2", "state": ["IDLE", "DRAIN"]}])
     assert ["State=UNKNOWN" in line for line in printed.splitlines()] == [True, False]
     assert "State=IDLE+DRAIN" in printed
+    assert "Reason=broken fan" in rest_cluster.nodes([{"name": "n1", "reason": "broken fan"}])
     assert rest_accounts.admin_level([{"administrator_level": ["Operator"]}]) == "Operator\n"
 
 
@@ -67,3 +70,33 @@ def test_an_extension_beyond_the_time_limit_names_the_longest_that_is_within_it(
     kept = replace(job, held_until=Millis(1000 * (last - left)))
     with pytest.raises(NotPossible, match=advice):
         holding.extension(kept, 300, admin=False)
+
+
+@pytest.mark.req("SL-04", "SL-10")
+def test_over_rest_only_tasks_of_arrays_are_named_as_such() -> None:
+    whole, task = {"job_id": 7, "array_job_id": 0, "array_task_id": 0}, {"job_id": 8, "array_job_id": 6}
+    tasks = [{**task, "array_task_id": {"set": True, "number": 2}}, {**task, "array_task_id": {"set": False}}]
+    heads = [line for line in rest_jobs.placed([whole, *tasks]).splitlines() if line.startswith("JobId=")]
+    assert heads == ["JobId=7", "JobId=8 ArrayJobId=6 ArrayTaskId=2", "JobId=8"]
+
+
+@pytest.mark.req("SL-04", "SL-15")
+def test_over_rest_a_user_without_own_shares_has_those_of_the_account() -> None:
+    users = [{"account": "root", "user": "ann", "shares_raw": raw} for raw in (2**31 - 1, 3)]
+    lines = rest_accounts.tree_of([{"account": "root", "user": "", "parent_account": ""}, *users]).splitlines()
+    assert [line.split("|")[2] for line in lines if "|ann|" in line] == ["parent", "3"]
+
+
+@pytest.mark.req("SL-02")
+@pytest.mark.parametrize(("printed", "seconds"), [("", 300), ("PriorityCalcPeriod = 00:01:00", 60)])
+def test_usage_is_counted_every_five_minutes_unless_the_cluster_says_otherwise(printed: str, seconds: int) -> None:
+    assert rules.cluster(printed, "").priority.calc_period_seconds == seconds
+
+
+@pytest.mark.req("TR-04", "SL-01")
+def test_statistics_that_are_none_and_those_that_are_cut_are_told_apart() -> None:
+    head, foot = "sdiag output at Sat Nov 21\n", "Remote Procedure Call statistics by user\n"
+    found = [flaw(("sdiag",), printed, "") for printed in (head + foot, head, "\x00\x07 noise")]
+    assert found[0] == ""
+    assert all(found[1:])
+    assert found[1] != found[2]
