@@ -270,6 +270,15 @@ sort cards
     assert output(lab, "out.txt") == ["0 0", "1 1", "2 0", "3 1"]
 
 
+def test_an_mpi_program_is_for_mpirun_and_srun_says_so(lab: CockpitUser) -> None:
+    ran(lab, "#!/bin/bash\n#SBATCH -n 2 --mem=300M -o out.txt\nsrun --mpi=list\nsrun --mpi=pmix true\n")
+    assert output(lab, "out.txt")[:2] == ["MPI plugin types are...", "\tnone"]
+    assert (
+        "--mpi=pmix: tasks of srun are no ranks of one MPI program here; start it by mpirun"
+        in output(lab, "out.txt")[2]
+    )
+
+
 def test_a_step_ends_at_its_own_time_limit_and_some_time_after_its_first_task(lab: CockpitUser) -> None:
     script = """#!/bin/bash
 #SBATCH -n 2 --mem=300M -o out.txt

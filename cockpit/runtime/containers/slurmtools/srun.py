@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 AGENT = "/run/cockpit-launch/agent"
 FAILED = 1
+_NO_MPI = "tasks of srun are no ranks of one MPI program here; start it by mpirun, which knows the hosts of the job"
 KILL_WAIT_SECONDS = 30
 """The time between SIGTERM and SIGKILL, as slurm.conf's KillWait has it."""
 HANDED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
@@ -292,8 +293,13 @@ def main(words: list[str]) -> int:
         return 0
     env = dict(os.environ)
     steps = Steps(env)
+    if "--mpi=list" in words:
+        sys.stdout.write("MPI plugin types are...\n\tnone\n")
+        return 0
     try:
         options, command = parsed(words)
+        if options.get("mpi", "none") not in {"", "none"}:
+            sys.stderr.write(f"srun: warning: --mpi={options['mpi']}: {_NO_MPI}\n")
         cards_per_task(options, env)
         step = Step(options, command, env)
         step.number = steps.begin(step_resources(step.tasks, options, env), _say_busy)
