@@ -205,7 +205,9 @@ def test_a_script_that_waits_for_any_of_several_jobs_is_refused() -> None:
 
 @pytest.mark.req("LA-70")
 def test_an_arena_job_of_another_kind_is_refused() -> None:
-    with pytest.raises(SpecErrors, match="arena submit sparkjob is a kind of job that does not run here; .*pytorchjob"):
+    with pytest.raises(
+        SpecErrors, match=r"arena submit sparkjob is a kind of job that does not run here; .*pytorchjob"
+    ):
         taken("arena submit sparkjob --name=pi --image=spark:3 --executor-instances=4 --main-class=org.Pi")
 
 
