@@ -158,6 +158,10 @@ class FormScreen(Dialog[None]):
         self.set_class(self.size.width < WIDE, "narrow")
         self.call_after_refresh(self._draw)
 
+    @on(LineView.Resized, "#aside")
+    def _aside_resized(self) -> None:
+        self._draw()
+
     # Typing
 
     @on(Input.Changed)
