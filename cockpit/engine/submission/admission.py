@@ -258,7 +258,7 @@ def _name_in_use(job: Job, *, known: bool) -> str:
     """Return the error for a name that a live job has. Its id is left out unless the user may see it (`known`)."""
     if not known:
         return f"name: another job of project {job.project} already has this name; choose another"
-    return f"name: job {job.id} of project {job.project} already has this name; choose another or end that job"
+    return f"name: job {job.shown_id} of project {job.project} already has this name; choose another or end that job"
 
 
 def _field(spec: JobSpec, reason: Reason) -> str:
