@@ -26,7 +26,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
-from cockpit.sched.feasible import never_fits
+from cockpit.sched.feasible import in_partition, never_fits
 from cockpit.sched.nodes.reservation_windows import is_open_to
 from cockpit.sched.rules.partitions import WHOLE_CLUSTER, nodes_of
 
@@ -135,7 +135,9 @@ class Admission:
         nodes = tuple(state.nodes.values())
         members = (nodes_of(state.cluster, name, nodes) for name in names)
         reasons = [never_fits(charged.spec, {node.name: node for node in each}) for each in members]
-        return None if None in reasons else reasons[0]
+        if None in reasons:
+            return None
+        return in_partition(reasons[0], names[0], lambda: never_fits(charged.spec, state.nodes))
 
     def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
         """Yield the errors of a spec in the state as it is now."""
