@@ -73,6 +73,13 @@ async def test_what_stands_beside_the_fields_has_its_whole_width_at_once(monkeyp
         await lab.cockpit.resize(120, 40).sees("room now on  ").resize(80, 24).sees("room now on  ")
 
 
+@pytest.mark.req("UI-08", "TR-04")
+async def test_no_nodes_are_counted_before_the_cluster_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with the_lab() as lab:
+        monkeypatch.setattr(lab.cockpit.app.backend, "nodes", _never)
+        await lab.cockpit.press("n").sees("What each rank runs").misses("room now on")
+
+
 async def _never(*_specs: object) -> list[object]:
     """Answer as a cluster does that takes its time."""
     await asyncio.Event().wait()
