@@ -95,6 +95,8 @@ def refuse_others(actor: Actor, action: str) -> Refusal | None:
 
 def _only_looking(operation: str, job: Job) -> Refusal:
     """Refuse to change a job that the user may only see."""
-    owner = f"Job {job.id} is {visible(job.submitter.name)}'s, and project {visible(job.project)} may only look at it"
+    owner = (
+        f"Job {job.shown_id} is {visible(job.submitter.name)}'s, and project {visible(job.project)} may only look at it"
+    )
     action = operation.replace("_", " ")
     return Refusal(RefusalKind.DENIED, f"{owner} (access: ro), so you may not {action} it; `cockpit clone` copies it.")

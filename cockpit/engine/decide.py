@@ -65,25 +65,25 @@ Decision = list[EventBody] | Refusal
 def hold(job: Job, actor: str) -> Decision:
     """Hold a queued job, so that the scheduler does not start it."""
     if job.state is not QUEUED:
-        return _conflict(f"Job {job.id} {_stands(job)}; only a queued job can be held.")
+        return _conflict(f"Job {job.shown_id} {_stands(job)}; only a queued job can be held.")
     if job.held_by:
-        return _conflict(f"Job {job.id} is already held by {job.held_by}.")
+        return _conflict(f"Job {job.shown_id} is already held by {job.held_by}.")
     return [events.JobHeld(job.id, actor)]
 
 
 def release(job: Job) -> Decision:
     """Release a held job, so that the scheduler may start it."""
     if job.state is not QUEUED or not job.held_by:
-        return _conflict(f"Job {job.id} is not held; it {_stands(job)}.")
+        return _conflict(f"Job {job.shown_id} is not held; it {_stands(job)}.")
     return [events.JobReleased(job.id)]
 
 
 def delete(job: Job) -> Decision:
     """Remove an ended job from the lists. Its held container is removed with it."""
     if not job.ended:
-        return _conflict(f"Job {job.id} is {job.state}; `cockpit cancel {job.id}` ends it first.")
+        return _conflict(f"Job {job.shown_id} is {job.state}; `cockpit cancel {job.shown_id}` ends it first.")
     if job.deleted:
-        return only_in_accounting(job.id)
+        return only_in_accounting(job.shown_id)
     held = [events.HoldEnded(job.id, HoldEndCause.ENDED)] if job.kept else []
     return [*held, events.JobDeleted(job.id)]
 
@@ -97,7 +97,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
     if grace_seconds is not None and (error := GRACE_SECONDS.error(grace_seconds)):
         return _invalid(f"grace: {error}.")
     if job.ended:
-        return _conflict(f"Job {job.id} has already ended ({job.state}).")
+        return _conflict(f"Job {job.shown_id} has already ended ({job.state}).")
     # No process of the job exists yet, neither while its nodes are checked nor while a fleet's clusters still look for
     # free resources; there is nothing to wait for.
     if job.state in {QUEUED, JobState.PRECHECKING} or given_up_at(job) is not None:
@@ -110,7 +110,9 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return [events.EndingBegan(job.id, EndCause.STOP, latest)]
     if grace == 0 and not job.ending.killed:
         return [events.GraceEnded(job.id)]
-    return _conflict(f"Job {job.id} is already being ended; `cockpit cancel {job.id} --now` does not wait for it.")
+    return _conflict(
+        f"Job {job.shown_id} is already being ended; `cockpit cancel {job.shown_id} --now` does not wait for it."
+    )
 
 
 def cancel_all(machine: Machine, now: Millis) -> list[EventBody]:
@@ -150,16 +152,17 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
         return _invalid(error)
     attempt = job.attempt
     if attempt is None or (job.ended and not job.kept):
-        return _conflict(f"Job {job.id} {_stands(job)}; there is no container to enter.{_why_not_held(job)}")
+        return _conflict(f"Job {job.shown_id} {_stands(job)}; there is no container to enter.{_why_not_held(job)}")
     if not 0 <= rank < len(attempt.replicas):
         return Refusal(
-            RefusalKind.NOT_FOUND, f"Job {job.id} has replicas 0 to {len(attempt.replicas) - 1}; there is no {rank}."
+            RefusalKind.NOT_FOUND,
+            f"Job {job.shown_id} has replicas 0 to {len(attempt.replicas) - 1}; there is no {rank}.",
         )
     replica = attempt.replicas[rank]
     if job.suspension is not None:
-        return _conflict(f"Job {job.id} is suspended; nothing in its containers runs until it is resumed.")
+        return _conflict(f"Job {job.shown_id} is suspended; nothing in its containers runs until it is resumed.")
     if phrase := _absent(job, replica):
-        return _conflict(f"Replica {rank} of job {job.id} has {phrase}.")
+        return _conflict(f"Replica {rank} of job {job.shown_id} has {phrase}.")
     return [events.ShellOpened(job.id, rank, command)]
 
 
@@ -370,7 +373,7 @@ def _live_replica(machine: Machine, replica: ReplicaId) -> tuple[Job | None, Rep
     return job, None if current.ended_at is not None else current
 
 
-def only_in_accounting(job_id: int) -> Refusal:
+def only_in_accounting(job_id: int | str) -> Refusal:
     """Refuse a request about a job that only the accounting still has."""
     return _conflict(f"Job {job_id} ended some time ago; only its record is left.")
 
@@ -397,7 +400,7 @@ def _conflict(message: str) -> Refusal:
 
 
 def _not_held(job: Job) -> Refusal:
-    return _conflict(f"Job {job.id} {_stands(job)} and has no held container.{_why_not_held(job)}")
+    return _conflict(f"Job {job.shown_id} {_stands(job)} and has no held container.{_why_not_held(job)}")
 
 
 def _why_not_held(job: Job) -> str:

@@ -49,18 +49,18 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
     `grace_seconds`: how long its replicas have to end; None: the job's own grace period.
     """
     if job.state is JobState.QUEUED:
-        return _conflict(f"Job {job.id} is queued already.")
+        return _conflict(f"Job {job.shown_id} is queued already.")
     if job.ended:
         if job.deleted:
-            return _conflict(f"Job {job.id} was deleted; `cockpit clone {job.id}` submits it as a new one.")
+            return _conflict(f"Job {job.shown_id} was deleted; `cockpit clone {job.shown_id}` submits it as a new one.")
         if machine.live_job_named(job.project, job.spec.name) is not None:
-            theirs = f"Another job of project {job.project} has the name of job {job.id} now"
+            theirs = f"Another job of project {job.project} has the name of job {job.shown_id} now"
             return _conflict(f"{theirs}; `cockpit clone {job.id}` gives it another.")
         # A job that it depends on may have ended while this one was not queued.
         conditions = settled(machine, waiter(job), job.waits_for, DependencyOutcomes())
         return [events.JobRequeued(job.id, EndCause.REQUEUE), *conditions]
     if job.ending is not None:
-        return _conflict(f"Job {job.id} is being ended.")
+        return _conflict(f"Job {job.shown_id} is being ended.")
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
     return [events.EndingBegan(job.id, EndCause.REQUEUE, Millis(now + 1000 * grace), requeue=True)]
 
@@ -69,9 +69,9 @@ def suspend(job: Job, actor: str) -> list[EventBody] | Refusal:
     """Suspend a running job for a user."""
     if job.state is not JobState.RUNNING:
         stands = f"has ended ({job.state})" if job.ended else f"is {job.state}"
-        return _conflict(f"Job {job.id} {stands}; only a running job can be suspended.")
+        return _conflict(f"Job {job.shown_id} {stands}; only a running job can be suspended.")
     if job.ending is not None:
-        return _conflict(f"Job {job.id} is being ended.")
+        return _conflict(f"Job {job.shown_id} is being ended.")
     return [events.JobSuspended(job.id, Suspension(by=actor))]
 
 
@@ -79,16 +79,18 @@ def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
     """Resume a job that a user suspended. Refused while other jobs occupy its CPUs."""
     if job.below_min_at is not None:
         return _conflict(
-            f"Job {job.id} resumes by itself once there are free resources for {job.spec.least_nodes} workers."
+            f"Job {job.shown_id} resumes by itself once there are free resources for {job.spec.least_nodes} workers."
         )
     if job.suspension is None:
-        return _conflict(f"Job {job.id} is not suspended; it is {job.state}.")
+        return _conflict(f"Job {job.shown_id} is not suspended; it is {job.state}.")
     if job.ending is not None:
-        return _conflict(f"Job {job.id} is being ended.")
+        return _conflict(f"Job {job.shown_id} is being ended.")
     if not job.suspension.by:
-        return _conflict(f"Job {job.id} gave way to another job and resumes by itself when that job releases its CPUs.")
+        return _conflict(
+            f"Job {job.shown_id} gave way to another job and resumes by itself when that job releases its CPUs."
+        )
     if short := next(_short_of_cpus(machine, job), ""):
-        return _conflict(f"{short}; resume job {job.id} when they are free again.")
+        return _conflict(f"{short}; resume job {job.shown_id} when they are free again.")
     return [events.JobResumed(job.id)]
 
 

@@ -32,7 +32,7 @@ def set_priority(
     if not queued:
         (first, *_) = jobs
         stands = f"has ended ({first.state})" if first.ended else f"is {first.state}"
-        return Refusal(RefusalKind.CONFLICT, f"Job {first.id} {stands}; only a queued job's priority can be set.")
+        return Refusal(RefusalKind.CONFLICT, f"Job {first.shown_id} {stands}; only a queued job's priority can be set.")
     if isinstance(wanted, int):
         return _number(queued, wanted, actor)
     if isinstance(wanted, SiteFactor):

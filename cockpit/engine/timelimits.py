@@ -50,17 +50,17 @@ def set_time_limit(
 
 def _cannot_change(job: Job, seconds: int, now: Millis) -> Refusal | None:
     if job.ended:
-        return _conflict(f"Job {job.id} has ended ({job.state}); a clone of it can have another time limit.")
+        return _conflict(f"Job {job.shown_id} has ended ({job.state}); a clone of it can have another time limit.")
     if job.ending is not None:
-        return _conflict(f"Job {job.id} is being ended already.")
+        return _conflict(f"Job {job.shown_id} is being ended already.")
     if job.attempt is not None and job.attempt.members:
         there = " and ".join(dict.fromkeys(job.attempt.members))
-        return _conflict(f"Job {job.id} runs in {there}, where its time limit cannot be changed from here.")
+        return _conflict(f"Job {job.shown_id} runs in {there}, where its time limit cannot be changed from here.")
     ran = _ran_seconds(job, now)
     if ran < seconds:
         return None
     return _conflict(
-        f"Job {job.id} has run for {duration_text(ran)}, longer than {duration_text(seconds)}; "
+        f"Job {job.shown_id} has run for {duration_text(ran)}, longer than {duration_text(seconds)}; "
         f"`cockpit cancel {job.id}` ends it."
     )
 

@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Leaving, Suspension
 from cockpit.model.fleet import FleetPart
-from cockpit.model.ids import JobId, Millis, UserName
+from cockpit.model.ids import JobId, Millis, UserName, job_words
 from cockpit.model.spec import Dependency, JobKind, JobSpec
 
 
@@ -155,6 +155,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When a fleet put the job back into its queue, where this counts as its submission; None: never."""
     ended_by: str = ""
     """The user who stopped it; empty: no user did."""
+
+    @property
+    def shown_id(self) -> str:
+        """The id as users write it: `123`, or `123_4` for a task of an array."""
+        return job_words(self.id) if self.array is None else f"{job_words(self.array.array)}_{self.array.index}"
 
     def is_meant(self, condition: Dependency) -> bool:
         """Tell whether the dependency names this job, by its own id or as a task of an array."""

@@ -85,6 +85,8 @@ class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
     """The taints that the job does not tolerate, of nodes that could hold it."""
     dedicated: tuple[str, ...] = ()
     """The dedicated pools, which the job does not name, of nodes that could hold it."""
+    partition: str = ""
+    """The partition whose nodes are meant, where others of the cluster could hold the job; empty: none could."""
 
 
 class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligible_node"):
@@ -106,6 +108,8 @@ class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligi
     """Whether it is the job's launcher that has no eligible node."""
     why_out: tuple[str, ...] = ()
     """The state and its reason for each node that is out of service: `drained: fan broken`, `down`."""
+    partition: str = ""
+    """The partition whose nodes are meant, where others of the cluster match; empty: none does."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):

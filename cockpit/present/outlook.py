@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.model.forecast import AwaitedJob, Change, Forecast, HoldingJob, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
-from cockpit.model.reasons import NotEvaluated, never_starts
+from cockpit.model.reasons import NoAlternative, NoEligibleNode, NotEvaluated, never_starts
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
@@ -137,12 +137,20 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
         rest = outlook.holders_in_all - len(named)
         more = [f"{rest} more" if named else units.counted(rest, "job")] if rest else []
         yield line(Span(f"{INDENT}in use by ", MUTED), listed_words([*named, *more]))
-    for node, why in outlook.unavailable[:MOST_NAMED]:
+    named_already = _named_out_of_service(outlook)
+    for node, why in [each for each in outlook.unavailable if each[0] not in named_already][:MOST_NAMED]:
         yield line(Span(f"{INDENT}{safe(node)} is ", MUTED), safe(why))
     if (awaited := outlook.condition) is not None:
         ends = f", ends by {clock(awaited.ends_by, context.now, context.zone)}" if awaited.ends_by is not None else ""
         which = f"{INDENT}job {job_words(awaited.job)} {safe(awaited.name)} "
         yield line(Span(which, MUTED), f"{_now(awaited.state)}{ends}")
+
+
+def _named_out_of_service(outlook: Outlook) -> set[str]:
+    """Return the nodes that the sentence of the reason names with their state already."""
+    reason = outlook.explanation.reason if outlook.explanation is not None else None
+    parts = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return {node for one in parts if isinstance(one, NoEligibleNode) for node in one.out_of_service}
 
 
 def _now(state: JobState) -> str:

@@ -154,7 +154,13 @@ def _never_fits(reason: NeverFits) -> tuple[str, ...]:
         largest = f"the largest {whose}has {bare_amount(reason.resource, reason.most)}"
         none = f"no node {whose and 'that it may use '}has any"
         head = f"asks for {wanted} on one node", largest if reason.most else none
-    return (*head, *_restrictions(reason, "others"))
+    return (*head, *_restrictions(reason, "others"), *_other_partitions(reason))
+
+
+def _other_partitions(reason: NeverFits) -> Iterator[str]:
+    """Yield that only nodes of other partitions would do."""
+    if reason.partition:
+        yield f"nodes outside partition {safe(reason.partition)} would do"
 
 
 def _restrictions(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
@@ -171,7 +177,8 @@ def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
         return f"asks for {request}", _out_of_service(reason)
     if restrictions := tuple(_restrictions(reason, "such nodes")):
         return f"asks for {request}", *restrictions
-    return f"asks for {request}", "the cluster has no such node"
+    whose = f"partition {safe(reason.partition)}" if reason.partition else "the cluster"
+    return f"asks for {request}", f"{whose} has no such node"
 
 
 def _out_of_service(reason: NoEligibleNode) -> str:

@@ -49,7 +49,9 @@ def _message(cluster: str, job: Job, fell: PerformanceFell) -> EmailMessage:
     message["To"] = visible(fell.address)
     message["Subject"] = visible(f"{job_words(job.id)} {job.spec.name} on {cluster} is slow")
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(f"Job {job.id} ({job.spec.name}): {patrol_sentence(fell)}.\n\ncockpit job {job.id}\n")
+    message.set_content(
+        f"Job {job.shown_id} ({job.spec.name}): {patrol_sentence(fell)}.\n\ncockpit job {job.shown_id}\n"
+    )
     return message
 
 

@@ -61,9 +61,9 @@ async def explain(engine: Engine, context: RequestContext, args: messages.JobArg
     """Return why a queued job does not start, when it will, and which other requests would start sooner."""
     job = await visible_job(engine, context.actor, args.job, args.task)
     if job.id not in engine.host.machine.queue:
-        message = f"Job {job.id} is {job.state}; only a queued job waits for something."
+        message = f"Job {job.shown_id} is {job.state}; only a queued job waits for something."
         if job.spec.elastic is not None and not job.ended:
-            message += f" `cockpit job {job.id}` says why it has no more workers."
+            message += f" `cockpit job {job.shown_id}` says why it has no more workers."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
     async with engine.prediction_lock:
         predictor = await _current_predictor(engine)

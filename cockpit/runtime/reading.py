@@ -296,7 +296,7 @@ async def logs(engine: Engine, context: RequestContext, request: asking.LogReque
         raise RequestRefused(
             Refusal(
                 RefusalKind.NOT_FOUND,
-                f"Job {job.id} has replicas 0 to {replicas - 1} and attempts 1 to {job.attempt.number}.",
+                f"Job {job.shown_id} has replicas 0 to {replicas - 1} and attempts 1 to {job.attempt.number}.",
             )
         )
 

@@ -54,10 +54,25 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
         never = nowhere or _kept_away(shape, layout) or _verdict(shape, _admitting(shape, layout), in_service=True)
         if nowhere is None:
             never = _with_kept_off(never, _serving(shape, layout), shape)
+            never = in_partition(
+                never, shape.partition, lambda: _verdict(shape, _suiting(shape, layout), in_service=False)
+            )
         layout.never[shape] = never
         if never is None:
             layout.possible.add(shape)
         return never
+
+
+def in_partition(never: Reason | None, partition: str, elsewhere: Callable[[], Reason | None]) -> Reason | None:
+    """Name the partition in a reason that only its nodes give; `elsewhere` is the verdict on all nodes of the
+    cluster."""
+    parts = never.specs if isinstance(never, NoAlternative) else (never,)
+    if not partition or not all(isinstance(one, NeverFits | NoEligibleNode) for one in parts):
+        return never
+    if any(isinstance(one, NoEligibleNode) and one.out_of_service for one in parts) or elsewhere() is not None:
+        return never
+    named = [replace(one, partition=partition) for one in parts if isinstance(one, NeverFits | NoEligibleNode)]
+    return none_of(named)
 
 
 def kept_by(shape: Shape, layout: NodeLayout, passes: Callable[[Shape], bool]) -> NodesReserved | None:
@@ -115,6 +130,12 @@ def _admitting(shape: Shape, layout: NodeLayout) -> list[Group]:
         if admits(layout.node_classes[layout.class_of[order]], shape)
     ]
     return _singly(nodes)
+
+
+def _suiting(shape: Shape, layout: NodeLayout) -> list[Group]:
+    """Return the nodes that have what the shape asks for, in any partition and reservation."""
+    groups = _singly(layout.nodes[order] for order in _pinned(shape, layout)) if shape.node_names else layout.sizes
+    return [(node_free, nodes) for node_free, nodes in groups if suits(node_free.node, shape)]
 
 
 def _serving(shape: Shape, layout: NodeLayout) -> list[Group]:

@@ -12,7 +12,7 @@ from cockpit.config.loading import load_settings
 from cockpit.errors import SpecErrors
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.present.nearest import nearest
-from cockpit.runtime.leaving import leave_politely
+from cockpit.runtime.leaving import leave_politely, leave_when_asked
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.app_options import AppOptions, NoOthers, Pace, WatchedClusters
@@ -92,6 +92,8 @@ async def _run(
     session = await open_session()
     try:
         app = app_for(session, env, look)
+        loop = asyncio.get_running_loop()
+        leave_when_asked(lambda code: loop.call_soon_threadsafe(app.exit, code))
         try:
             code = await app.run_async()
             if app.failed:

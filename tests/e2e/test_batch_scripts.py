@@ -255,6 +255,45 @@ srun -n2 --gpus-per-task=1 sh -c 'echo $CUDA_VISIBLE_DEVICES' | sort
     assert len(set(lines)) == 2
 
 
+@pytest.mark.parametrize("where", ["the script", "the step"])
+def test_each_task_has_its_own_cards_on_every_node(lab: CockpitUser, where: str) -> None:
+    script, step = ("#SBATCH --gpus-per-task=1\n", "") if where == "the script" else ("", "--gpus-per-task=1")
+    ran(
+        lab,
+        f"""#!/bin/bash
+#SBATCH -N 2 --ntasks-per-node=2 -c 1 --mem=300M --gres=gpu:2 -o out.txt
+{script}srun {step} sh -c 'echo $SLURM_PROCID $CUDA_VISIBLE_DEVICES' > cards
+sort cards
+[ "$(srun -N1 -n1 sh -c 'echo $SLURM_LAUNCH_NODE_IPADDR')" = "$(getent hosts $(hostname) | cut -d' ' -f1)" ]
+""",
+    )
+    assert output(lab, "out.txt") == ["0 0", "1 1", "2 0", "3 1"]
+
+
+def test_an_mpi_program_is_for_mpirun_and_srun_says_so(lab: CockpitUser) -> None:
+    ran(lab, "#!/bin/bash\n#SBATCH -n 2 --mem=300M -o out.txt\nsrun --mpi=list\nsrun --mpi=pmix true\n")
+    assert output(lab, "out.txt")[:2] == ["MPI plugin types are...", "\tnone"]
+    assert (
+        "--mpi=pmix: tasks of srun are no ranks of one MPI program here; start it by mpirun"
+        in output(lab, "out.txt")[2]
+    )
+
+
+def test_a_step_ends_at_its_own_time_limit_and_some_time_after_its_first_task(lab: CockpitUser) -> None:
+    script = """#!/bin/bash
+#SBATCH -n 2 --mem=300M -o out.txt
+srun --time=0:01 -n 1 sleep 1000; echo limit $?
+srun --wait=1 -n 2 sh -c '[ $SLURM_PROCID = 1 ] || exec sleep 1000'; echo stragglers $?
+"""
+    job = ran(lab, script)
+    said = (lab.work / "out.txt").read_text()
+    assert "limit 143\n" in said
+    assert "stragglers 143\n" in said
+    assert f"*** STEP {job}.0 CANCELLED AT " in said
+    assert "DUE TO TIME LIMIT" in said
+    assert "First task exited 1s ago; still running: 0" in said
+
+
 @pytest.mark.parametrize("pattern", ["/dev/null", "logs/%x-%A_%a.out", "", "%5j.%u.txt"])
 def test_an_arrays_tasks_read_their_line_and_write_their_file(lab: CockpitUser, pattern: str) -> None:
     lab.write("list.txt", "one\ntwo\nthree\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.engine import decide
 from cockpit.engine.access import Actor
 from cockpit.engine.arrays import addressed, task
 from cockpit.engine.submission.submit import edit, submit
@@ -37,7 +38,7 @@ def test_the_array_name_is_in_use_until_its_last_task_has_ended(engine: EngineDr
     engine.ended(first, code=0)
     refused = submit(engine.machine, [a_spec("sweep")], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
-    assert refused.message.startswith(f"name: job {second} ")
+    assert refused.message.startswith(f"name: job {first}_1 ")
     engine.ended(second, code=0)
     assert not isinstance(submit(engine.machine, [a_spec("sweep")], Actor(ANN, admin=False)), Refusal)
 
@@ -56,6 +57,17 @@ def test_a_task_and_the_array_are_addressed_by_their_ids(engine: EngineDriver) -
     assert task(machine, tasks[0], 2) is None
 
 
+@pytest.mark.req("SC-10", "JT-25")
+def test_a_refusal_names_a_task_as_its_user_does(engine: EngineDriver) -> None:
+    engine.submit(a_spec("before"))
+    _, second = engine.run(a_spec("sweep", array=Array((1, 4))))
+    held, released = decide.hold(engine.job(second), "ann"), decide.release(engine.job(second))
+    assert [refused.message for refused in (held, released) if isinstance(refused, Refusal)] == [
+        "Job 2_4 is running; only a queued job can be held.",
+        "Job 2_4 is not held; it is running.",
+    ]
+
+
 @pytest.mark.req("SC-10")
 def test_an_array_is_addressed_after_its_first_task_has_ended(engine: EngineDriver) -> None:
     first, second = engine.run(a_spec("sweep", array=Array((0, 1))))
@@ -72,7 +84,7 @@ def test_a_task_is_edited_but_keeps_the_arrays_name_and_size(engine: EngineDrive
     assert engine.job(first).spec.specs[0].cpus == 1
     renamed = edit(engine.machine, engine.job(second), a_spec("other"))
     assert isinstance(renamed, Refusal)
-    assert renamed.message.startswith("name: job 2 is a task")
+    assert renamed.message.startswith("name: job 1_1 is a task")
     larger = edit(engine.machine, engine.job(second), a_spec("sweep", array=Array((0, 1, 2))))
     assert isinstance(larger, Refusal)
     assert larger.message.startswith("array: is fixed")

@@ -51,6 +51,8 @@ def test_reading_stdout_on_a_terminal_mentions_the_stderr_of_the_job(desk: Desk)
     assert desk("logs", "4715") == (0, b"loading\n", "There are errors, too: cockpit logs 4715 --stderr\n"), "it failed"
     desk.backend.details[4715] = replace(detail(), row=job_row(4715))
     assert desk("logs", "4715").err == "", "a script asked for the output"
+    desk.backend.details[4715] = replace(detail(), row=replace(job_row(4715), failed=(1, 3)))
+    assert "There are errors, too" in desk("logs", "4715").err, "a replica of it failed"
 
 
 def output_asked_for(desk: Desk) -> list[tuple[object, LogRequest]]:

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from cockpit.engine.views.rows import job_row
 from cockpit.model.forecast import Forecast, Outlook
-from cockpit.model.ids import Millis
-from cockpit.model.reasons import NotEvaluated, QosRefused
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.reasons import Explanation, NoEligibleNode, NotEvaluated, QosRefused
 from cockpit.present.columns import Context
 from cockpit.present.job_values import why
 from cockpit.present.outlook import outlook_lines
@@ -52,3 +52,16 @@ def test_the_starts_and_the_answer_name_it() -> None:
     answer = Outlook(job=row.id, name="job", position=1, explanation=None, forecast=Forecast(), failure=BAD)
     assert sum("IndexError" in plain(each) for each in outlook_lines(answer, NOW)) == 1
     assert not any("defect" in plain(each) for each in outlook_lines(replace(answer, failure=""), NOW))
+
+
+def test_a_drained_node_is_named_once() -> None:
+    n3, n4 = NodeName("n3"), NodeName("n4")
+    reason = NoEligibleNode(pins=(n3,), out_of_service=(n3,), why_out=("drained: fan broken",))
+    explanation = Explanation(JobId(1), reason, 1, ())
+    unavailable = ((n3, "drained: fan broken"), (n4, "down"))
+    answer = Outlook(
+        job=JobId(1), name="job", position=1, explanation=explanation, forecast=Forecast(), unavailable=unavailable
+    )
+    said = [plain(each) for each in outlook_lines(answer, NOW)]
+    assert sum("n3 is drained: fan broken" in each for each in said) == 1
+    assert any("n4 is down" in each for each in said)

@@ -104,6 +104,11 @@ SENTENCES: list[tuple[Reason, str]] = [
         "asks for a node in service; n07 and n12 are out of service (drained: fan broken; down)",
     ),
     (NoEligibleNode(), "asks for a node in service; the cluster has no such node"),
+    (NoEligibleNode(pins=(N07,), partition="gpu"), "asks for node n07; partition gpu has no such node"),
+    (
+        NeverFits(None, 3, 2, partition="gpu"),
+        "asks for 3 nodes of that size; only 2 are big enough; nodes outside partition gpu would do",
+    ),
     (
         NoEligibleNode(labels=("disk=ssd", "zone=a"), taints=("gpu=yes", "spot")),
         "asks for labels disk=ssd and zone=a; such nodes are only for jobs that tolerate gpu=yes and spot",

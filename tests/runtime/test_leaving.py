@@ -46,6 +46,36 @@ except SystemExit:
 """
 
 
+ASKED = """
+import asyncio, os, signal
+from cockpit.runtime import leaving
+
+leaving.PATIENCE = 0.1
+
+async def run():
+    ends = asyncio.get_running_loop().create_future()
+    leaving.leave_when_asked(lambda code: {answer})
+    drawing = asyncio.create_task(draw())
+    return await ends
+
+async def draw():
+    os.kill(os.getpid(), {number})
+    print("drawn whole")
+
+raise SystemExit(asyncio.run(run()))
+"""
+
+
+@pytest.mark.req("UI-50", "TR-10")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("answer", ["ends.set_result(code)", "None"])
+def test_a_program_that_is_asked_ends_by_itself_or_is_ended_soon(number: signal.Signals, answer: str) -> None:
+    program = ASKED.format(number=int(number), answer=answer)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (128 + number, "drawn whole\n")
+    assert not done.stderr
+
+
 @pytest.mark.req("UI-50")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_fatal_signal_exits_and_the_screen_is_not_used_again(number: signal.Signals) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.model.cluster import Cluster, Partition
+from cockpit.model.ids import NodeName
 from cockpit.model.labels import Taint, Toleration
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NoEligibleNode, Resource
@@ -42,6 +44,28 @@ CLUSTER = {
 )
 def test_a_job_too_large_for_the_empty_cluster_is_refused_with_the_missing_resource(spec, reason) -> None:
     assert never_fits(spec, CLUSTER) == reason
+
+
+SMALL = Partition(name="small", nodes=(NodeName("n1"),))
+LARGE = Partition(name="large", nodes=(NodeName("n2"), NodeName("n3")))
+
+
+@pytest.mark.req("SC-13", "TR-04")
+@pytest.mark.parametrize(
+    ("wanted", "asks", "reason"),
+    [
+        (wants(cpus=8), {"pins": ("n2",)}, NoEligibleNode(pins=("n2",), partition="small")),
+        (wants(cpus=8), {"pins": ("n9",)}, NoEligibleNode(pins=("n9",))),
+        (wants(8000), {}, NeverFits(Resource.CARDS, 8, 4, partition="small")),
+        (wants(16_000), {}, NeverFits(Resource.CARDS, 16, 4)),
+        (wants(cpus=8), {"nodes": 2}, NeverFits(None, 2, 1, partition="small")),
+    ],
+)
+def test_a_partition_is_named_where_nodes_of_others_would_do(wanted, asks, reason) -> None:
+    world = World(*CLUSTER.values(), cluster=Cluster(partitions=(SMALL, LARGE)))
+    job = world.submit(wanted, record={"partitions": ("small",)}, **asks)
+    world.run()
+    assert world.reason(job) == reason
 
 
 @pytest.mark.req("SC-13")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual import events
 
@@ -56,6 +58,24 @@ async def test_a_dialog_that_closes_below_others_closes_them_too() -> None:
         form.dismiss(None)
         await lab.cockpit.misses("New job", "Search for commands")
         assert isinstance(lab.cockpit.app.screen, MainScreen)
+
+
+@pytest.mark.req("UI-20", "UI-26", "TR-10")
+@pytest.mark.parametrize("action", ["cancel", "help", "new", "open", "sort", "priority"])
+async def test_a_screen_may_be_closed_before_its_widgets_are_there(action: str) -> None:
+    async with the_lab() as lab:
+        app, main = lab.cockpit.app, lab.cockpit.app.screen
+        await lab.cockpit.press("G").sees("asks for")
+        app.dispatcher.perform(action)
+        for _ in range(1000):  # until the task that opens it has run
+            if app.screen is not main:
+                break
+            await asyncio.sleep(0)
+        assert app.screen is not main
+        app.screen.dismiss(None)
+        await lab.cockpit.press("g").sees("train")
+        assert app.screen is main
+        assert not app.failed
 
 
 @pytest.mark.req("TR-05", "TR-10")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,27 @@ async def test_a_missing_folder_is_reported_and_does_not_prevent_submission(
         (tmp_path / "lost").mkdir()
         await lab.cockpit.type("/").misses("is not there now").sees("submit   Starts now.")
         await lab.cockpit.type("gone").sees("is not there now").press("Ctrl-s").sees("submitted 8")
+
+
+@pytest.mark.req("UI-08")
+async def test_what_stands_beside_the_fields_has_its_whole_width_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with the_lab(size=(80, 24)) as lab:
+        monkeypatch.setattr(lab.cockpit.app.backend, "predict", _never)
+        await lab.cockpit.press("n").sees("asking when it would start", "room now on  ")
+        await lab.cockpit.resize(120, 40).sees("room now on  ").resize(80, 24).sees("room now on  ")
+
+
+@pytest.mark.req("UI-08", "TR-04")
+async def test_no_nodes_are_counted_before_the_cluster_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with the_lab() as lab:
+        monkeypatch.setattr(lab.cockpit.app.backend, "nodes", _never)
+        await lab.cockpit.press("n").sees("What each rank runs").misses("room now on")
+
+
+async def _never(*_specs: object) -> list[object]:
+    """Answer as a cluster does that takes its time."""
+    await asyncio.Event().wait()
+    return []
 
 
 @pytest.mark.req("UI-08")

@@ -146,6 +146,14 @@ async def test_in_order_of_submission_the_priority_view_says_what_to_do() -> Non
 
 
 @pytest.mark.req("UI-07")
+@pytest.mark.parametrize("key", ["<", ">", "R"])
+async def test_jobs_without_priorities_are_not_sorted_by_any_column(key: str) -> None:
+    async with a_queue(None) as lab:
+        await lab.cockpit.press("5").sees("order of submission").press(key, "1").sees("wide")
+        await lab.cockpit.press("5").sees("order of submission").press("5", key).sees("order of submission")
+
+
+@pytest.mark.req("UI-07")
 async def test_an_empty_queue_is_reported_in_the_priority_view() -> None:
     async with a_lab() as lab:
         await lab.backend.set_weights(WEIGHTS)

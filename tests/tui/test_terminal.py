@@ -179,6 +179,28 @@ sys.exit(cli.main(["demo", "--seed", "1"]))
 """
 
 
+KILLED_WHILE_DRAWING = """
+import os, signal, sys
+from cockpit import cli
+from cockpit.tui.screens.main import MainScreen
+
+async def be_killed(screen, event):
+    if event.size.height == 30:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+MainScreen.on_resize = be_killed
+sys.exit(cli.main([]))
+"""
+
+
+@pytest.mark.req("TR-10", "UI-50")
+def test_sigterm_while_the_screen_is_drawn_leaves_no_traceback(terminal: Tmux, tmp_path: Path) -> None:
+    program = tmp_path / "killed.py"
+    program.write_text(KILLED_WHILE_DRAWING)
+    terminal.type(f"{shlex.quote(sys.executable)} {program}; echo code=$?").press("Enter").sees("? help")
+    terminal.resize(100, 30).sees("code=143").misses("Traceback", "SystemExit")
+
+
 @pytest.mark.req("TR-10", "UI-29")
 def test_a_defect_ends_it_with_its_own_exit_code_and_shows_no_values(terminal: Tmux, tmp_path: Path) -> None:
     program = tmp_path / "planted.py"

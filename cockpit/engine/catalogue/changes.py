@@ -165,7 +165,7 @@ def _still_used(state: ClusterState, draft: dict[EntryKey, AnyEntry], gone: AnyE
         yield f"it has the {held.kind} {visible(held.name)}; remove that first"
     job = next((each for each in state.jobs.values() if each.project == gone.name and not each.ended), None)
     if job is not None:
-        yield f"it has job {job.id}, which has not ended; wait for it, or stop it"
+        yield f"it has job {job.shown_id}, which has not ended; wait for it, or stop it"
 
 
 def _difference(before: dict[EntryKey, AnyEntry], after: dict[EntryKey, AnyEntry]) -> list[EventBody]:

@@ -26,7 +26,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
-from cockpit.sched.feasible import never_fits
+from cockpit.sched.feasible import in_partition, never_fits
 from cockpit.sched.nodes.reservation_windows import is_open_to
 from cockpit.sched.rules.partitions import WHOLE_CLUSTER, nodes_of
 
@@ -135,7 +135,9 @@ class Admission:
         nodes = tuple(state.nodes.values())
         members = (nodes_of(state.cluster, name, nodes) for name in names)
         reasons = [never_fits(charged.spec, {node.name: node for node in each}) for each in members]
-        return None if None in reasons else reasons[0]
+        if None in reasons:
+            return None
+        return in_partition(reasons[0], names[0], lambda: never_fits(charged.spec, state.nodes))
 
     def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
         """Yield the errors of a spec in the state as it is now."""
@@ -258,7 +260,7 @@ def _name_in_use(job: Job, *, known: bool) -> str:
     """Return the error for a name that a live job has. Its id is left out unless the user may see it (`known`)."""
     if not known:
         return f"name: another job of project {job.project} already has this name; choose another"
-    return f"name: job {job.id} of project {job.project} already has this name; choose another or end that job"
+    return f"name: job {job.shown_id} of project {job.project} already has this name; choose another or end that job"
 
 
 def _field(spec: JobSpec, reason: Reason) -> str:

@@ -93,7 +93,7 @@ def edit(
     does not name are chosen again. `actor`: the user who edits it; by default its owner.
     """
     if job.state is not JobState.QUEUED:
-        return Refusal(RefusalKind.CONFLICT, f"Job {job.id} is {job.state}; only a queued job can be edited.")
+        return Refusal(RefusalKind.CONFLICT, f"Job {job.shown_id} is {job.state}; only a queued job can be edited.")
     now = machine.state.at if now is None else now
     remembered = tuple(remembered)
     admission = Admission(machine, actor or Actor(job.submitter, admin=False), now, remembered, edited=job)
@@ -121,7 +121,7 @@ def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
     if job.kind is JobKind.BATCH and spec.resume is not None:
         yield f"resume: is for regular jobs alone, and {job.id} is a task of a batch; remove it"
     if job.array is not None and spec.name != job.spec.name:
-        yield f"name: job {job.id} is a task, and all tasks of an array have its name; leave it as it is"
+        yield f"name: job {job.shown_id} is a task, and all tasks of an array have its name; leave it as it is"
 
 
 def _bounded(lines: list[str]) -> list[str]:

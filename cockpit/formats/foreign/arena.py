@@ -88,9 +88,8 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     draft = Draft()
     draft.lacks_behind(rest)
     if kind not in _MODES:
-        draft.lacks(f"arena submit {kind}", "is a kind of job that is not known here; taken for one without a mode")
-    else:
-        draft.values["mode"] = _MODES[kind]
+        raise ValueError(f"arena submit {kind} is a kind of job that does not run here; these do: {', '.join(_MODES)}")
+    draft.values["mode"] = _MODES[kind]
     options: dict[str, str] = {}
     for name, value in line.options:
         if name in _REPEATED:

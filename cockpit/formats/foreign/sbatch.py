@@ -118,8 +118,10 @@ def _flag(field: str) -> Callable[[str, Draft], None]:
 
 def _dependencies(value: str, draft: Draft) -> None:
     if "?" in value:
-        draft.lacks("--dependency", "any of several conditions has no counterpart here; left out")
-        return
+        raise ValueError(
+            f"--dependency={value} waits for any of several jobs, and a job here waits for all that it names; write "
+            "them with commas, or only the one that decides"
+        )
     conditions: list[str] = []
     for condition in value.split(","):
         kind, *jobs = condition.split(":")
@@ -245,6 +247,11 @@ def _requeue(value: str, draft: Draft) -> None:
     draft.values["restart"] = {"max_restarts": RESTARTS.high, "lost_only": True}
 
 
+def _no_requeue(value: str, draft: Draft) -> None:
+    """Nothing: a job begins again only if it says so."""
+    del value, draft
+
+
 def _nodelist(value: str, draft: Draft) -> None:
     draft.values["node_names"] = [name for part in _split_list(value) for name in part]
 
@@ -283,6 +290,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "constraint": _constraint,
     "container-image": _container_image,
     "requeue": _requeue,
+    "no-requeue": _no_requeue,
     "signal": _early_signal,
 }
 _OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir", "export"})
@@ -342,8 +350,8 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
             draft.env(variable, options[name])
     cpus = per_node * (each or 1) if {"ntasks", "ntasks-per-node", "cpus-per-task"} & options.keys() else None
     cpus = max(cpus or 0, _whole(options, "mincpus") or 0) or None
-    if cpus is None and (per_card := _whole(options, "cpus-per-gpu")):
-        cpus = per_card * cards
+    if each is None and (per_card := _whole(options, "cpus-per-gpu")):
+        cpus = max(cpus or 0, per_card * cards) or None
     draft.spec(cpus=cpus, memory=_memory(options, cpus or 1, cards, draft), cards=cards or None)
     draft.spec(card_models=[model] if model else None)
     for name, variable in _TASKS.items():

@@ -65,8 +65,10 @@ async def _rank(call: Call, job: JobId) -> int:
 
 
 async def _has_failed(call: Call, job: JobId) -> bool:
-    """Whether the job's end was an error: then the reason is often in the error stream, for scripts and pagers too."""
-    return (await call.backend.job(job)).row.state is JobState.ERROR
+    """Whether the job or a replica of it ended with an error: then the reason is often in the error stream, for
+    scripts and pagers too."""
+    row = (await call.backend.job(job)).row
+    return row.state is JobState.ERROR or row.failed is not None
 
 
 async def point_to_errors(call: Call, request: LogRequest) -> None:

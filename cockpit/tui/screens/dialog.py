@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from textual import events
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.screen import ModalScreen, Screen
@@ -16,7 +17,17 @@ from textual.worker import Worker
 Result = TypeVar("Result")
 
 
-class Dialog(ModalScreen[Result]):
+class Closable(Screen[Result]):
+    """A screen that may be closed before its widgets are there: by a key or a click right behind the one that opened
+    it."""
+
+    async def on_event(self, event: events.Event) -> None:
+        """Skip the making of a screen that is closed already: what it makes would find none of its widgets."""
+        if is_open(self) or not isinstance(event, events.Compose | events.Mount):
+            await super().on_event(event)
+
+
+class Dialog(Closable[Result], ModalScreen[Result]):
     """The base of every dialog."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:

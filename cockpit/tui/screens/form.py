@@ -127,7 +127,8 @@ class FormScreen(Dialog[None]):
         self._outlook: Outlook | None = None
         self._script: CommandPreview | RequestRefused | None = None
         self._missing_files: tuple[str, ...] = ()
-        self._cluster_nodes: Sequence[NodeRow] = ()
+        self._cluster_nodes: Sequence[NodeRow] | None = None
+        """The nodes of the cluster; None: it has not answered yet."""
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = Preview.RUNS
         self._field = ""
@@ -157,6 +158,10 @@ class FormScreen(Dialog[None]):
     def on_resize(self) -> None:
         self.set_class(self.size.width < WIDE, "narrow")
         self.call_after_refresh(self._draw)
+
+    @on(LineView.Resized, "#aside")
+    def _aside_resized(self) -> None:
+        self._draw()
 
     # Typing
 
@@ -301,11 +306,9 @@ class FormScreen(Dialog[None]):
 
     async def _choose_specs(self) -> None:
         demand = self.app.state.overview.demand if self.app.state.overview is not None else {}
-        entries = [row.entry for row in self._catalogue]
+        entries, nodes = [row.entry for row in self._catalogue], self._cluster_nodes or ()
         chosen = await self.app.push_screen_wait(
-            SpecsScreen(
-                offers(self._cluster_nodes, entries), models(self._cluster_nodes, demand), self.app.state.role_theme
-            )
+            SpecsScreen(offers(nodes, entries), models(nodes, demand), self.app.state.role_theme)
         )
         if chosen:
             self._form.put_specs([each.values for each in chosen])
@@ -438,14 +441,15 @@ class FormScreen(Dialog[None]):
             yield from hung(line(Span(safe(sentence), "warning")), columns)
         known = self._with_named_specs(spec)
         yield from why_lines(self._outlook, self.app.state.context(), columns)
-        if self._shows is Preview.RUNS or not self.has_class("narrow"):
-            yield from room_lines(known, self._cluster_nodes, self.app.state.demand, columns)
+        nodes = self._cluster_nodes
+        if nodes is not None and (self._shows is Preview.RUNS or not self.has_class("narrow")):
+            yield from room_lines(known, nodes, self.app.state.demand, columns)
             yield line()
         if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.capabilities.has(Ability.SCRIPTS):
             yield from script_lines(self._script, columns)
         else:
             yield from preview_lines(
-                self._shows, spec, known, self._submitter, self._cluster_nodes, self.app.options.read_jobs, columns
+                self._shows, spec, known, self._submitter, nodes or (), self.app.options.read_jobs, columns
             )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogStream
@@ -17,7 +16,7 @@ from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Span, line, line_width, spread
 from cockpit.tui.job_log import JobLog
-from cockpit.tui.screens.dialog import is_open
+from cockpit.tui.screens.dialog import Closable, is_open
 from cockpit.tui.widgets.entry import SEARCH, Entry
 from cockpit.tui.widgets.lines import Lines, LineView
 
@@ -37,7 +36,7 @@ LOG_LOOK_SECONDS = 0.02
 HINT = "text to look for; Enter stays there, Esc goes on as before"
 
 
-class JobPage(Screen[None]):
+class JobPage(Closable[None]):
     """The page of one job, which follows the job while it is open."""
 
     app: Cockpit

@@ -6,14 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.screen import Screen
 
 from cockpit.errors import CockpitError
 from cockpit.present.frame import Key, key_at, key_row
 from cockpit.present.node_page import node_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Span, line
-from cockpit.tui.screens.dialog import is_open
+from cockpit.tui.screens.dialog import Closable, is_open
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 1.0
 
 
-class NodePage(Screen[None]):
+class NodePage(Closable[None]):
     """The page of one node, which follows the node while it is open."""
 
     app: Cockpit

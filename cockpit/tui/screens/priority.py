@@ -71,8 +71,10 @@ class PriorityPart:
         return nothing_to_rank(rows.priorities, rows.hidden, keys, tried=rows.shown_tried)
 
     def sort_by_neighbour(self, step: int) -> None:
-        """Sort by the shown column `step` places to the right of the present one."""
+        """Sort by the shown column `step` places to the right of the present one; jobs without priorities have none."""
         rows, ids = self._rows, self.sortable()
+        if not ids:
+            return
         place = ids.index(rows.sort_column) if rows.sort_column in ids else 0
         rows.sort_by(ids[(place + step) % len(ids)])
         self.reordered()

@@ -74,6 +74,17 @@ class Lines(Widget):
 class LineView(ScrollView, can_focus=True):
     """A scrolling widget for any number of lines. With `follow` the end stays visible while lines are added."""
 
+    class Resized(Message):
+        """The message that the widget has another size: lines that were made for its width are to be made again."""
+
+        def __init__(self, view: LineView) -> None:
+            super().__init__()
+            self.view = view
+
+        @property
+        def control(self) -> LineView:
+            return self.view
+
     DEFAULT_CSS = """
     LineView { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }
     """
@@ -211,6 +222,7 @@ class LineView(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._lay_out()
+        self.post_message(self.Resized(self))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Set the scrollbar's position, which Textual does not while it is hidden: it would appear at the top."""

@@ -173,6 +173,9 @@ def test_a_batch_script() -> None:
         ("--gpus=4 -N2", {"card_milli": 2000}),
         ("--gpus-per-node=a100:2 --mem-per-gpu=8G", {"card_milli": 2000, "memory_mib": 16_384}),
         ("--gres=shard:1,gpu:3", {"card_milli": 3000}),
+        ("--gres=gpu:2 --cpus-per-gpu=8", {"cpus": 16}),
+        ("-N1 -n1 --gres=gpu:2 --cpus-per-gpu=8 --mem-per-cpu=1G", {"cpus": 16, "memory_mib": 16_384}),
+        ("--ntasks-per-node=4 --gpus-per-node=1 --cpus-per-gpu=2", {"cpus": 4}),
     ],
 )
 def test_slurm_counts_tasks_and_cockpit_nodes(lines: str, expected: dict[str, int]) -> None:
@@ -192,6 +195,26 @@ def test_slurm_counts_tasks_and_cockpit_nodes(lines: str, expected: dict[str, in
 def test_a_script_has_the_memory_variables_of_its_own_options(lines: str, variables: dict[str, str]) -> None:
     spec, _ = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
     assert {name: value for name, value in spec.env.items() if "MEM" in name} == variables
+
+
+@pytest.mark.req("LA-70")
+def test_a_script_that_waits_for_any_of_several_jobs_is_refused() -> None:
+    with pytest.raises(SpecErrors, match=r"--dependency=afterok:1\?afterok:2 waits for any of several jobs"):
+        taken("#!/bin/bash\n#SBATCH -J x -d afterok:1?afterok:2\npython t.py\n")
+
+
+@pytest.mark.req("LA-70")
+def test_an_arena_job_of_another_kind_is_refused() -> None:
+    with pytest.raises(
+        SpecErrors, match=r"arena submit sparkjob is a kind of job that does not run here; .*pytorchjob"
+    ):
+        taken("arena submit sparkjob --name=pi --image=spark:3 --executor-instances=4 --main-class=org.Pi")
+
+
+@pytest.mark.req("LA-70")
+def test_a_script_that_does_not_begin_again_lacks_nothing() -> None:
+    spec, notes = taken("#!/bin/bash\n#SBATCH -J x --no-requeue\npython t.py\n")
+    assert (spec.restart, notes) == (None, [])
 
 
 @pytest.mark.req("LA-71")

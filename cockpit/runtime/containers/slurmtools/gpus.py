@@ -55,6 +55,22 @@ def own_cards(options: dict[str, str], env: dict[str, str], task: Task) -> dict[
     return {_VISIBLE: ",".join(visible[task.local * each : (task.local + 1) * each])}
 
 
+def own_cards_elsewhere(options: dict[str, str], task: Task) -> str:
+    """Return what the shell of another container runs first, so that the task has its own of the cards there."""
+    each = _count(options.get("gpus-per-task", ""))
+    if not each:
+        return ""
+    fields = f"{task.local * each + 1}-{(task.local + 1) * each}"
+    own = f'$(printf %s "${_VISIBLE}" | cut -d, -f{fields})'
+    return f'[ -z "${_VISIBLE}" ] || export {_VISIBLE}="{own}"; '
+
+
+def cards_per_task(options: dict[str, str], env: dict[str, str]) -> None:
+    """Add the cards of each task that the script's own options ask for, where the step asks for no cards itself."""
+    if not options.keys() & {"gpus-per-task", "gpus-per-node", "gpus", "gres"} and "SLURM_GPUS_PER_TASK" in env:
+        options["gpus-per-task"] = env["SLURM_GPUS_PER_TASK"]
+
+
 def _cpus(tasks: list[Task], options: dict[str, str], env: dict[str, str]) -> dict[str, tuple[int, int]]:
     """Return, by host, the CPUs that the step needs and those that there are. Raises `Unusable` if there are
     too few."""

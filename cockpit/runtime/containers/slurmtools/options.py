@@ -8,45 +8,38 @@ from typing import NamedTuple
 from cockpit.runtime.containers.slurmtools.hostlists import HostListError, expanded
 
 _SHORT = {
-    "A": "account", "C": "constraint", "D": "chdir", "E": "preserve-env", "G": "gpus", "H": "hold", "I": "immediate",
-    "J": "job-name", "K": "kill-on-bad-exit", "L": "licenses", "M": "clusters", "N": "nodes", "O": "overcommit",
-    "Q": "quiet", "S": "core-spec", "T": "threads", "W": "wait", "X": "disable-status", "Z": "no-allocate",
-    "a": "array", "b": "begin", "c": "cpus-per-task", "d": "dependency", "e": "error", "i": "input",
-    "k": "no-kill", "l": "label", "m": "distribution", "n": "ntasks", "o": "output", "p": "partition", "q": "qos",
-    "r": "relative", "s": "oversubscribe", "t": "time", "u": "unbuffered", "v": "verbose", "w": "nodelist",
+    "A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "E": "preserve-env", "F": "nodefile",
+    "G": "gpus", "H": "hold", "I": "immediate", "J": "job-name", "K": "kill-on-bad-exit", "L": "licenses",
+    "M": "clusters", "N": "nodes", "O": "overcommit", "Q": "quiet", "S": "core-spec", "T": "threads", "W": "wait",
+    "X": "disable-status", "Z": "no-allocate", "b": "begin", "c": "cpus-per-task", "d": "dependency", "e": "error",
+    "i": "input", "k": "no-kill", "l": "label", "m": "distribution", "n": "ntasks", "o": "output", "p": "partition",
+    "q": "qos", "r": "relative", "s": "oversubscribe", "t": "time", "u": "unbuffered", "v": "verbose", "w": "nodelist",
     "x": "exclude",
 }  # fmt: skip
-_FLAGS = frozenset(
-    [
-        "contiguous",
-        "disable-status",
-        "exact",
-        "hold",
-        "interactive",
-        "label",
-        "multi-prog",
-        "no-allocate",
-        "no-kill",
-        "oversubscribe",
-        "overcommit",
-        "overlap",
-        "preserve-env",
-        "pty",
-        "quiet",
-        "quit-on-interrupt",
-        "reboot",
-        "send-libs",
-        "spread-job",
-        "unbuffered",
-        "use-min-nodes",
-        "verbose",
-        "whole",
-    ]
-)
-_VALUE_BEHIND_EQUALS = frozenset(
-    ["compress", "exclusive", "immediate", "kill-on-bad-exit", "nice", "propagate", "wait-for", "x11"]
-)
+_WITHOUT_VALUE = """
+    contiguous disable-status exact hold interactive label multi-prog no-allocate no-kill oversubscribe overcommit
+    overlap preserve-env pty quiet quit-on-interrupt reboot send-libs spread-job test-only unbuffered use-min-nodes
+    verbose whole
+"""
+_OPTIONAL_VALUE = "bcast compress exclusive immediate kill-on-bad-exit nice propagate resv-ports wait-for x11"
+_WITH_VALUE = """
+    accel-bind account acctg-freq bb bbf bcast-exclude begin chdir cluster-constraint clusters comment constraint
+    container core-spec cores-per-socket cpu-bind cpu-freq cpu_bind cpus-per-gpu cpus-per-task deadline delay-boot
+    dependency distribution epilog error exclude export extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node
+    gpus-per-socket gpus-per-task gres gres-flags het-group hint input job-name jobid licenses mail-type mail-user
+    mcs-label mem mem-bind mem-per-cpu mem-per-gpu mem_bind mincpus mpi msg-timeout network nodefile nodelist nodes
+    ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket open-mode output pack-group partition
+    power prefer priority profile prolog qos relative reservation signal slurmd-debug sockets-per-node switches
+    task-epilog task-prolog tasks-per-node thread-spec threads threads-per-core time time-min tmp uid wait wckey
+"""
+_FLAGS = frozenset(_WITHOUT_VALUE.split())
+_VALUE_BEHIND_EQUALS = frozenset(_OPTIONAL_VALUE.split())
 """Options that take a value only behind `=`, or right behind their letter."""
+_KNOWN = _FLAGS | _VALUE_BEHIND_EQUALS | frozenset(_WITH_VALUE.split())
+_OTHER_NAMES = {"tasks-per-node": "ntasks-per-node", "pack-group": "het-group"}
+_UNLIMITED = frozenset(["infinite", "unlimited", "-1"])
+_UNITS = (86_400, 3600, 60, 1)
+"""Seconds of a day, an hour, a minute and a second."""
 
 
 class Unusable(Exception):
@@ -72,7 +65,8 @@ def parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
         if word == "--":
             break
         if word.startswith("--"):
-            name, equals, value = word[2:].partition("=")
+            given, equals, value = word[2:].partition("=")
+            name = _known(given)
             if not equals and name not in _FLAGS and name not in _VALUE_BEHIND_EQUALS:
                 value = _next(words, word)
             options[name] = value
@@ -80,13 +74,30 @@ def parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
             _take_letters(word[1:], words, options)
     if not words:
         raise Unusable("No command given to execute.")
+    if ":" in words:
+        raise Unusable("a step of several components (:) is not known here; start each by its own srun with &")
     return options, words
+
+
+def _known(given: str) -> str:
+    """Return the option's full name, of which any unambiguous beginning will do. What is not known is refused: a step
+    without it would be another one."""
+    if given.startswith(("container-", "no-container-")):
+        raise Unusable(
+            f"--{given}: a step runs in the container of its job; write #SBATCH --container-image into the script"
+        )
+    names = [given] if given in _KNOWN else [name for name in _KNOWN if given and name.startswith(given)]
+    if len(names) != 1:
+        raise Unusable(f"option '--{given}' is ambiguous" if names else f"unrecognized option '--{given}'")
+    return _OTHER_NAMES.get(names[0], names[0])
 
 
 def _take_letters(letters: str, words: list[str], options: dict[str, str]) -> None:
     """`-ln4`: flags behind one hyphen, the last letter perhaps with its value."""
     while letters:
-        name, letters = _SHORT.get(letters[0], letters[0]), letters[1:]
+        if letters[0] not in _SHORT:
+            raise Unusable(f"invalid option -- '{letters[0]}'")
+        name, letters = _SHORT[letters[0]], letters[1:]
         if name in _FLAGS:
             options[name] = ""
         elif name in _VALUE_BEHIND_EQUALS:
@@ -108,6 +119,8 @@ def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
     less. The script's number of tasks takes precedence over the step's tasks per node."""
     if set(options.get("het-group", "0").split(",")) != {"0"}:
         raise Unusable("--het-group: this job has one component, number 0")
+    if options.get("jobid", "") not in {"", env.get("SLURM_JOB_ID"), env.get("SLURM_JOBID")}:
+        raise Unusable(f"--jobid={options['jobid']}: a step belongs to the job of its script here")
     hosts = _hosts(options, env)
     counted = options.keys() & {"ntasks", "ntasks-per-node", "nodes"}
     per_node = number(options, "ntasks-per-node", 0)
@@ -178,6 +191,19 @@ def number(given: dict[str, str], name: str, otherwise: int) -> int:
     if not value.isdigit() or not int(value):
         raise Unusable(f'Invalid numeric value "{given[name]}" for {name}.')
     return int(value)
+
+
+def seconds(text: str, option: str) -> int:
+    """Seconds of a time as `--time` has it: minutes, `m:s`, `h:m:s`, `d-h`, `d-h:m` or `d-h:m:s`; 0 is no limit."""
+    if text.lower() in _UNLIMITED:
+        return 0
+    days, dash, clock = text.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdigit() for part in [*parts, *([days] if dash else [])]) or len(parts) > 3:
+        raise Unusable(f'Invalid time limit "{text}" for {option}.')
+    first = 1 if dash or len(parts) == 3 else 2
+    figures = [int(days or 0), *([0] * (first - 1)), *map(int, parts)]
+    return sum(figure * unit for figure, unit in zip(figures, _UNITS, strict=False))
 
 
 def programs(text: str) -> list[tuple[set[int], list[str]]]:

@@ -9,22 +9,42 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
-from cockpit.runtime.containers.slurmtools.gpus import own_cards, step_resources
-from cockpit.runtime.containers.slurmtools.options import Task, Unusable, grouped, laid_out, parsed, programs
+from cockpit.runtime.containers.slurmtools.gpus import (
+    cards_per_task,
+    own_cards,
+    own_cards_elsewhere,
+    step_resources,
+)
+from cockpit.runtime.containers.slurmtools.options import (
+    Task,
+    Unusable,
+    grouped,
+    laid_out,
+    number,
+    parsed,
+    programs,
+    seconds,
+)
 from cockpit.runtime.containers.slurmtools.steps import Steps
 from cockpit.runtime.containers.slurmtools.streams import Outputs, is_nothing, spread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import IO
 
 AGENT = "/run/cockpit-launch/agent"
 FAILED = 1
+_NO_MPI = "tasks of srun are no ranks of one MPI program here; start it by mpirun, which knows the hosts of the job"
+KILL_WAIT_SECONDS = 30
+"""The time between SIGTERM and SIGKILL, as slurm.conf's KillWait has it."""
 HANDED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
 OF_EACH_CONTAINER = (
     *("COCKPIT_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_"),
@@ -44,6 +64,11 @@ class Step:
         self.running: dict[int, Task] = {}
         """Tasks by the process that is one, or that is the agent of one."""
         self.feeds: list[IO[bytes]] = []
+        self.address = _address(env.get("SLURMD_NODENAME", ""))
+        self.limit = seconds(options.get("time", env.get("SLURM_TIMELIMIT", "0")), "--time")
+        """Seconds; 0: as long as the job."""
+        self.patience = _patience(options, env)
+        self._timers: list[threading.Timer] = []
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def variables(self, task: Task) -> dict[str, str]:
@@ -69,6 +94,8 @@ class Step:
             "SLURM_STEP_TASKS_PER_NODE": shares,
             "SLURM_TASKS_PER_NODE": shares,
         }
+        if self.address:
+            values.update({"SLURM_LAUNCH_NODE_IPADDR": self.address, "SLURM_SRUN_COMM_HOST": self.address})
         if "job-name" in self.options:
             values["SLURM_JOB_NAME"] = self.options["job-name"]
         if "cpus-per-task" in self.options:
@@ -123,7 +150,8 @@ class Step:
         }
         variables = [f"{name}={value}" for name, value in {**common, **self.variables(task)}.items()]
         text = shlex.join(["env", *variables, *words])
-        return f"cd {shlex.quote(folder)} 2>/dev/null; exec {text}"
+        cards = own_cards_elsewhere(self.options, task)
+        return f"cd {shlex.quote(folder)} 2>/dev/null; {cards}exec {text}"
 
     def send(self, number: int) -> None:
         """A signal to every task, and to all that it has started."""
@@ -141,19 +169,50 @@ class Step:
         """The largest exit code of all tasks; what failed is said on standard error."""
         kills = _kills_on_bad_exit(self.options, self.env)
         worst = 0
+        if self.limit:
+            self._later(self.limit, self._end_at_limit)
         while self.running:
             pid, status = os.wait()
             task = self.running.pop(pid, None)
             if task is None:
                 continue
             code = _code(status)
+            if self.running and self.patience and len(self.running) == len(self.tasks) - 1:
+                self._later(self.patience, self._end_stragglers)
             if code and not worst and kills and self.running:
                 sys.stderr.write(f"srun: Terminating StepId={self.env.get('SLURM_JOB_ID')}.{self.number}\n")
                 self.send(signal.SIGTERM)
             if code and "quiet" not in self.options:
                 sys.stderr.write(f"srun: error: {task.host}: task {task.rank}: {_how(status, code)}\n")
             worst = max(worst, code)
+        for each in self._timers:
+            each.cancel()
         return worst
+
+    def _later(self, delay: int, act: Callable[[], None]) -> None:
+        timer = threading.Timer(delay, act)
+        timer.daemon = True
+        timer.start()
+        self._timers.append(timer)
+
+    def _end_at_limit(self) -> None:
+        now = time.strftime("%Y-%m-%dT%H:%M:%S")
+        step = f"{self.env.get('SLURM_JOB_ID')}.{self.number}"
+        sys.stderr.write(
+            f"srun: Job step aborted: Waiting up to {KILL_WAIT_SECONDS + 2} seconds for job step to finish.\n"
+            f"srun: error: *** STEP {step} CANCELLED AT {now} DUE TO TIME LIMIT ***\n"
+        )
+        self._end()
+
+    def _end_stragglers(self) -> None:
+        ranks = ",".join(str(task.rank) for task in self.running.values())
+        sys.stderr.write(f"srun: First task exited {self.patience}s ago; still running: {ranks}\n")
+        sys.stderr.write(f"srun: Terminating StepId={self.env.get('SLURM_JOB_ID')}.{self.number}\n")
+        self._end()
+
+    def _end(self) -> None:
+        self.send(signal.SIGTERM)
+        self._later(KILL_WAIT_SECONDS, lambda: self.send(signal.SIGKILL))
 
 
 def _child(
@@ -197,6 +256,20 @@ def _exported(options: dict[str, str], env: dict[str, str]) -> dict[str, str]:
     return {**kept, **given}
 
 
+def _address(name: str) -> str:
+    """Return the address of a host, at which other hosts of the job reach it; empty where it has none."""
+    try:
+        return socket.gethostbyname(name) if name else ""
+    except OSError:
+        return ""
+
+
+def _patience(options: dict[str, str], env: dict[str, str]) -> int:
+    """Seconds from the end of the first task to that of all others; 0: without end."""
+    given = {"wait": options.get("wait", env.get("SLURM_WAIT", "0"))}
+    return 0 if given["wait"] == "0" else number(given, "wait", 0)
+
+
 def _kills_on_bad_exit(options: dict[str, str], env: dict[str, str]) -> bool:
     value = options.get("kill-on-bad-exit", env.get("SLURM_KILL_BAD_EXIT", "0"))
     return value != "0"
@@ -220,8 +293,14 @@ def main(words: list[str]) -> int:
         return 0
     env = dict(os.environ)
     steps = Steps(env)
+    if "--mpi=list" in words:
+        sys.stdout.write("MPI plugin types are...\n\tnone\n")
+        return 0
     try:
         options, command = parsed(words)
+        if options.get("mpi", "none") not in {"", "none"}:
+            sys.stderr.write(f"srun: warning: --mpi={options['mpi']}: {_NO_MPI}\n")
+        cards_per_task(options, env)
         step = Step(options, command, env)
         step.number = steps.begin(step_resources(step.tasks, options, env), _say_busy)
     except Unusable as error:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from cockpit.runtime.containers.slurmtools.gpus import step_resources
+from cockpit.runtime.containers.slurmtools.gpus import cards_per_task, step_resources
 from cockpit.runtime.containers.slurmtools.options import (
     Task,
     Unusable,
@@ -14,6 +14,7 @@ from cockpit.runtime.containers.slurmtools.options import (
     laid_out,
     parsed,
     programs,
+    seconds,
     ungrouped,
 )
 
@@ -86,11 +87,64 @@ def test_ranks_alternate_over_the_nodes_where_the_distribution_is_cyclic(words: 
         "-N 4 x",
         "-x a,b,c x",
         "-n 2",
+        "--container-image=ubuntu hostname",
+        "--container-mounts /data:/data hostname",
+        "--nmber-of-tasks=2 hostname",
+        "-y hostname",
+        "--cpus=2 hostname",
+        "--jobid=8 hostname",
+        "-n 1 ./server : -n 2 ./worker",
     ],
 )
 def test_unsupported_options_are_reported(line: str) -> None:
     with pytest.raises(Unusable):
         laid_out(parsed(line.split())[0], ENV)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--container-image=ubuntu hostname", "--container-image: .* #SBATCH --container-image"),
+        ("--nmber-of-tasks=2 hostname", "unrecognized option '--nmber-of-tasks'"),
+        ("--cpus=2 hostname", "option '--cpus' is ambiguous"),
+        ("-n 1 ./server : -n 2 ./worker", "own srun with &"),
+    ],
+)
+def test_the_refusal_of_an_option_names_it_and_what_to_do(line: str, expected: str) -> None:
+    with pytest.raises(Unusable, match=expected):
+        parsed(line.split())
+
+
+def test_an_option_may_be_cut_short_and_has_its_older_names() -> None:
+    options, command = parsed(["--tasks-per-node=2", "--overc", "--cpu_bind=none", "env"])
+    assert (options, command) == ({"ntasks-per-node": "2", "overcommit": "", "cpu_bind": "none"}, ["env"])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(("0", 0), ("UNLIMITED", 0), ("30", 1800), ("1:30", 90), ("23:00:00", 82_800)),
+        *(("1-2", 93_600), ("1-2:3", 93_780), ("1-2:3:4", 93_784), ("0:01", 1)),
+    ],
+)
+def test_the_time_limit_of_a_step_is_read_as_slurm_does(text: str, expected: int) -> None:
+    assert seconds(text, "--time") == expected
+
+
+@pytest.mark.parametrize("text", ["soon", "1:2:3:4", "-5", "1-", "1:-2"])
+def test_a_time_limit_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(Unusable, match="--time"):
+        seconds(text, "--time")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [({}, "1"), ({"gpus-per-task": "2"}, "2"), ({"gres": "gpu:1"}, None), ({"gpus": "1"}, None)],
+)
+def test_a_step_takes_over_the_cards_per_task_of_its_script(options: dict[str, str], expected: str | None) -> None:
+    wanted = dict(options)
+    cards_per_task(wanted, {"SLURM_GPUS_PER_TASK": "1"})
+    assert wanted.get("gpus-per-task") == expected
 
 
 @pytest.mark.parametrize(
