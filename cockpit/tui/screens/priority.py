@@ -78,8 +78,11 @@ class PriorityPart:
         self.reordered()
 
     def sortable(self) -> Sequence[str]:
-        """Return the ids of the shown columns by which the rows can be sorted."""
-        return self._rows.sortable(self._table.size.width - MARGIN)
+        """Return the ids of the shown columns by which the rows can be sorted.
+
+        The width is the screen's: the table has none while it is hidden, as in a view without rows.
+        """
+        return self._rows.sortable(self._table.screen.size.width - MARGIN)
 
     def sort_by(self, column: str) -> None:
         """Sort by this column; if the rows are sorted by it already, reverse the order."""
