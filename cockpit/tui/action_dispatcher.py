@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from cockpit.present.frame import Key
     from cockpit.tui.action import Action
-    from cockpit.tui.cockpit import Cockpit, HelpEntry
+    from cockpit.tui.cockpit import Cockpit
+    from cockpit.tui.parts import HelpEntry
 
 
 class ActionDispatcher:
@@ -36,7 +37,7 @@ class ActionDispatcher:
             selection.chosen_rows(),
             options.read_only,
             demo=options.pace is not None,
-            filter=self._app.main_screen.filter_text,
+            filter=self._app.main_screen.entry_line.filter_text,
             place=selection.place_under_cursor(),
             entry=selection.entry_under_cursor(),
             accounts=state.accounts,
@@ -58,7 +59,7 @@ class ActionDispatcher:
         """Return the entries of Textual's command palette: actions, saved filters and themes."""
         app = self._app
         saved = app.state.saved_filters(app.selection.view_name)
-        themes, use_filter = app.options.themes, app.main_screen.filter
+        themes, use_filter = app.options.themes, app.main_screen.entry_line.filter
         return offers.palette(self.actions, self.situation(), themes, saved, self.perform, app.use_theme, use_filter)
 
     def completions(self) -> Sequence[str]:

@@ -31,11 +31,6 @@ class CardMap(Table):
         super().__init__(rows, theme, id=id)
         self._cards = rows
 
-    @property
-    def part(self) -> CardRow | None:
-        """The card or slice under the cursor."""
-        return self._cards.part_of(self._cards.cursor)
-
     def action_pick(self, step: int) -> None:
         """Select the card or slice `step` places to the right."""
         self._pick(self._cards.neighbour(step))

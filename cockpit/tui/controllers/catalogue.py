@@ -28,14 +28,14 @@ def run_words(app: Cockpit, text: str) -> None:
 def add_entry(app: Cockpit) -> None:
     """Open the command line to add an entry of the kind under the cursor."""
     row = app.selection.entry_under_cursor()
-    app.main_screen.ask_command(f"{NOUN} {ADD} " + (f"{row.entry.kind} " if row is not None else ""))
+    app.main_screen.entry_line.ask_command(f"{NOUN} {ADD} " + (f"{row.entry.kind} " if row is not None else ""))
 
 
 def set_entry(app: Cockpit) -> None:
     """Open the command line to change the entry under the cursor."""
     row = app.selection.entry_under_cursor()
     if row is not None:
-        app.main_screen.ask_command(f"{NOUN} {SET} {row.entry.kind} {quote(full_name(row.entry))} ")
+        app.main_screen.entry_line.ask_command(f"{NOUN} {SET} {row.entry.kind} {quote(full_name(row.entry))} ")
 
 
 async def remove_entry(app: Cockpit) -> None:

@@ -178,7 +178,7 @@ async def choose_limit(app: Cockpit) -> None:
         return
     wanted = read_limit(picked.id)
     if wanted is None:
-        app.main_screen.ask_command(f"{TIME_LIMIT} ")
+        app.main_screen.entry_line.ask_command(f"{TIME_LIMIT} ")
     else:
         await set_limit(app, rows, wanted)
 

@@ -230,7 +230,7 @@ class JobPage(Screen[None]):
         self._put_entry_away()
 
     def _put_entry_away(self) -> None:
-        self.query_one(Entry).put_away()
+        self.query_one(Entry).display = False
         self.set_focus(self._body, scroll_visible=False)
         self.draw()
 
