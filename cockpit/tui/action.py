@@ -16,8 +16,8 @@ from cockpit.model.spec import Access, JobKind
 from cockpit.present.safe import safe
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, TABS
 from cockpit.tui.views.all import VIEWS
+from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.views.nodes import CARDS
 from cockpit.tui.views.priority import PRIORITY
 
 if TYPE_CHECKING:

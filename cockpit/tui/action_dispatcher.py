@@ -100,9 +100,20 @@ class ActionDispatcher:
             self._show_error(error)
         else:
             if work is not None:
-                self.run_in_background(work)
+                self._run_in_background(work)
 
-    def run_in_background(self, work: Awaitable[None]) -> None:
+    def change(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Await `work` in a task of its own, or show a toast with the reason why nothing may be changed.
+
+        It is called only if changes are allowed: in read-only mode errors in what the user typed are of no interest.
+        """
+        if self._app.options.read_only:
+            self._app.notify(self._app.options.read_only, severity="warning")
+        else:
+            self._run_in_background(work())
+
+    def _run_in_background(self, work: Awaitable[None]) -> None:
+        """Await `work` in a task of its own; a `CockpitError` becomes a toast."""
         self._app.run_worker(self._finish(work), group="actions")
 
     async def _finish(self, work: Awaitable[None]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cockpit.tui.views.accounts import ACCOUNTS
+from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.views.nodes import CARDS
 from cockpit.tui.widgets.table import MARGIN
 
 if TYPE_CHECKING:

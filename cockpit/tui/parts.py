@@ -95,8 +95,8 @@ class DispatcherPart(Protocol):
     def run_command(self, text: str) -> None:
         """Run a line of the command line; errors become toasts."""
 
-    def run_in_background(self, work: Awaitable[None]) -> None:
-        """Await `work` in a task of its own; a `CockpitError` becomes a toast."""
+    def change(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Await `work` in a task of its own, or show a toast with the reason why nothing may be changed."""
 
     def keys_of_view(self) -> Iterable[Key]:
         """Return the keys of the bottom row."""

@@ -90,7 +90,6 @@ class Poller:
         self._state = state
         self._main = main
         self._tables = main.tables
-        self._fetch_of_view = Fetch(app.backend, state, self._tables.take, self._tables.redraw, self._tables.redraw_all)
         self._priority_feed = PriorityFeed(
             app.backend.priorities, state.priority_rows, lambda: main.redraw_rows(PRIORITY.id)
         )
@@ -262,9 +261,11 @@ class Poller:
         views = [self._tables.view]
         if self._state.options.cluster == EVERY_CLUSTER and CLUSTERS not in views:
             views.append(CLUSTERS)  # the list of all clusters' jobs says which clusters do not answer
+        tables = self._tables
+        fetch = Fetch(self._app.backend, self._state, tables.take, tables.redraw, tables.redraw_all)
         for view in views:
             if view.fetch is not None:
-                await view.fetch(self._fetch_of_view)
+                await view.fetch(fetch)
         row = self._app.selection.job_under_cursor()
         known = self._state.details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):

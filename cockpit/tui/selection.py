@@ -9,8 +9,8 @@ from cockpit.tui.action import JOB, NODE, ON_PLACES
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.views.all import CATALOGUE
+from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.views.nodes import CARDS
 from cockpit.tui.views.priority import PRIORITY
 
 if TYPE_CHECKING:

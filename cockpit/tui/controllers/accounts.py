@@ -49,10 +49,8 @@ def run_words(app: Cockpit, text: str) -> None:
     """Run the words after `:accounts`."""
     if text == LISTS:
         app.show_view(QOS.id)
-    elif app.options.read_only:
-        app.notify(app.options.read_only, severity="warning")
     else:
-        app.dispatcher.run_in_background(_change(app, asked_change(text)))
+        app.dispatcher.change(lambda: _change(app, asked_change(text)))
 
 
 def add_user(app: Cockpit) -> None:

@@ -19,10 +19,7 @@ CONSEQUENCE = "Its files stay, and submitted jobs keep using them; new jobs can 
 
 def run_words(app: Cockpit, text: str) -> None:
     """Run the words after `:catalogue`."""
-    if app.options.read_only:
-        app.notify(app.options.read_only, severity="warning")
-    else:
-        app.dispatcher.run_in_background(_run(app, text))
+    app.dispatcher.change(lambda: _run(app, text))
 
 
 def add_entry(app: Cockpit) -> None:

@@ -88,10 +88,7 @@ def words_of(noun: str) -> Callable[[Cockpit, str], None]:
     """Return the command that runs the words after `:nodes` or `:reservations`."""
 
     def run(app: Cockpit, text: str) -> None:
-        if app.options.read_only:
-            app.notify(app.options.read_only, severity="warning")
-        else:
-            app.dispatcher.run_in_background(_change(app, asked_of_nodes(noun, text, app.state.context().now)))
+        app.dispatcher.change(lambda: _change(app, asked_of_nodes(noun, text, app.state.context().now)))
 
     return run
 

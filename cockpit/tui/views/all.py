@@ -12,8 +12,9 @@ from cockpit.present.tables.clusters import cluster_answer
 from cockpit.present.tables.queues import QUEUES as QUEUE_TABLE
 from cockpit.present.tables.queues import legend_line, queue_answer
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
+from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.views.nodes import CARDS, NODES
+from cockpit.tui.views.nodes import NODES
 from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.views.view import ROOMY, Fetch, View, ViewContext, plain_rows
 
