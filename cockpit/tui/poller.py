@@ -100,7 +100,7 @@ class Poller:
         self._columns_for = state.job_rows.folds.used
         self._awaited: JobId | None = None
         """The job to which the cursor moves once the list has it; None: no such job."""
-        self._wanted = asyncio.Event()
+        self._refresh_wanted = asyncio.Event()
 
     def start(self) -> None:
         """Start the background tasks and the timer."""
@@ -111,7 +111,7 @@ class Poller:
 
     def wake(self) -> None:
         """Fetch now instead of at the next tick, as another row or view is shown."""
-        self._wanted.set()
+        self._refresh_wanted.set()
         if self._tables.view is PRIORITY and self._state.priority_rows.priorities is None:
             self._priority_feed.wake()
 
@@ -220,7 +220,7 @@ class Poller:
     async def _fetch_regularly(self) -> None:
         """Fetch the overview and the present view's data every second, or at once after `wake`."""
         while True:
-            self._wanted.clear()
+            self._refresh_wanted.clear()
             try:
                 await self._fetch()
                 self._state.is_fresh()
@@ -231,7 +231,7 @@ class Poller:
             self._main.draw()
             try:
                 async with asyncio.timeout(TICK_SECONDS):
-                    await self._wanted.wait()
+                    await self._refresh_wanted.wait()
                 # A cursor that moves fast wakes this at every row: fetch once for several of them.
                 await asyncio.sleep(0.05)
             except TimeoutError:

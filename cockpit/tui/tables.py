@@ -8,7 +8,7 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.widgets.table import Titles
+from cockpit.tui.widgets.table import TitleLine
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -30,7 +30,7 @@ class Tables:
             view.id: view.widget(self.rows[view.id], state.role_theme, id=view.id) for view in VIEWS.values()
         }
         """The table of each view, by its id."""
-        self.titles = Titles(self.jobs, id="titles")
+        self.titles = TitleLine(self.jobs, id="titles")
         self.switcher = ContentSwitcher(*self.by_view.values(), initial=JOBS.id, id="rows")
         """The widget that holds all tables and shows the present one."""
 

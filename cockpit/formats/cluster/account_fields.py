@@ -7,7 +7,7 @@ from cockpit.formats.cluster.rule_fields import ONE_PREEMPT_MODE, SECONDS
 from cockpit.formats.kinds import Flag, ListOf
 from cockpit.formats.rulekinds import Factor, Shares, TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
-from cockpit.formats.trestext import Meaning
+from cockpit.formats.trestext import NumberMeaning
 from cockpit.model.accounts import Association, Limits, Qos, QosFlag
 from cockpit.model.rules.bounds import Bounds
 
@@ -15,7 +15,7 @@ LIMIT = Bounds(0, 2**31 - 1)
 SHARES = Bounds(0, 2**31 - 1)
 PRIORITY = Bounds(0, 2**32 - 2)
 
-_AMOUNT = TresOf(Meaning.AMOUNT)
+_AMOUNT = TresOf(NumberMeaning.AMOUNT)
 
 
 def _count(name: str, attribute: str, about: str) -> Field:

@@ -8,7 +8,7 @@ from cockpit.formats.checked import Checked, duration, whole
 from cockpit.formats.kinds import Choice, Flag, ListOf, Text
 from cockpit.formats.rulekinds import TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
-from cockpit.formats.trestext import Meaning
+from cockpit.formats.trestext import NumberMeaning
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -57,7 +57,7 @@ WEIGHTS = Table(
         Field(
             name="tres",
             attribute="tres",
-            kind=TresOf(Meaning.WEIGHT),
+            kind=TresOf(NumberMeaning.WEIGHT),
             about='Of each resource, as "cpu=100,mem=150" or a table.',
         ),
     ],
@@ -240,7 +240,7 @@ PARTITION = Table(
         Field(
             name="tres_billing_weights",
             attribute="billing_weights",
-            kind=TresOf(Meaning.PRICE),
+            kind=TresOf(NumberMeaning.PRICE),
             about='What each resource costs, as "cpu=1.0,mem=0.25G"; without it: 1 for each CPU.',
         ),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Text, Whole
+from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Text, WholeNumber
 from cockpit.formats.tables import Field, Table
 from cockpit.model.batchscript import BatchScript, EarlySignal, OpenMode
 from cockpit.model.rules.batchscript import MOST_ARGUMENTS, SIGNAL_PATTERN, SIGNAL_SECONDS
@@ -21,7 +21,7 @@ EARLY_SIGNAL = Table(
         Field(
             name="seconds",
             attribute="seconds",
-            kind=Whole(SIGNAL_SECONDS),
+            kind=WholeNumber(SIGNAL_SECONDS),
             about="So many seconds before the time limit.",
         ),
         Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Choice, Flag, Whole
+from cockpit.formats.kinds import Choice, Flag, WholeNumber
 from cockpit.formats.labels import Labels
 from cockpit.formats.measures import Duration, Price
 from cockpit.formats.tables import Field, Table
@@ -15,20 +15,20 @@ ELASTIC = Table(
         Field(
             name="workers",
             attribute="workers",
-            kind=Whole(NODES),
+            kind=WholeNumber(NODES),
             required=True,
             about="Give how many workers it starts with if they are free, each on a node of its own.",
         ),
         Field(
             name="min_workers",
             attribute="min_workers",
-            kind=Whole(NODES),
+            kind=WholeNumber(NODES),
             about="With fewer it neither starts nor goes on; by default 1.",
         ),
         Field(
             name="max_workers",
             attribute="max_workers",
-            kind=Whole(NODES),
+            kind=WholeNumber(NODES),
             derive=lambda given: given["workers"],
             about="It grows to no more, when nobody else can use what is free; by default workers.",
         ),
@@ -53,7 +53,7 @@ ELASTIC = Table(
         Field(
             name="backoff_limit",
             attribute="backoff_limit",
-            kind=Whole(RESTARTS),
+            kind=WholeNumber(RESTARTS),
             about="How often it and its workers begin again, all in all; by default 3.",
         ),
         Field(

@@ -9,7 +9,7 @@ from cockpit.formats.job.life import HOOKS, RESTART, RESUME
 from cockpit.formats.job.mounts import ALGORITHM, DATASET, MODEL, VOLUME
 from cockpit.formats.job.pools import SWEEP, pool_table
 from cockpit.formats.job.tasks import TASK
-from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
+from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, WholeNumber
 from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
@@ -69,7 +69,7 @@ class _NodeSpecs(Table[NodeSpec]):
 NODE_SPEC = _NodeSpecs(
     NodeSpec,
     [
-        Field(name="cpus", attribute="cpus", kind=Whole(CPUS), about="CPUs per node."),
+        Field(name="cpus", attribute="cpus", kind=WholeNumber(CPUS), about="CPUs per node."),
         Field(name="memory", attribute="memory_mib", kind=Memory(), about="Memory per node; without a unit, MiB."),
         Field(name="cards", attribute="card_milli", kind=Cards(), about="Cards per node, or a share of one below 1."),
         Field(
@@ -133,7 +133,7 @@ FAILOVER = Table(
         Field(
             name="toleration_seconds",
             attribute="toleration_seconds",
-            kind=Whole(TOLERATION_SECONDS),
+            kind=WholeNumber(TOLERATION_SECONDS),
             about="How long a cluster may have no room for it; by default 30.",
         ),
     ],
@@ -210,7 +210,7 @@ JOB = Table(
         Field(
             name="parameter_servers",
             attribute="parameter_servers",
-            kind=Whole(PARAMETER_SERVERS),
+            kind=WholeNumber(PARAMETER_SERVERS),
             about="TensorFlow's, beside the nodes, each of 1 CPU and 1 GiB; 0 means all-reduce.",
         ),
         Field(
@@ -226,7 +226,12 @@ JOB = Table(
             alias=True,
             about="The one spec that will do, instead of specs: its name in the catalogue, or its fields.",
         ),
-        Field(name="nodes", attribute="nodes", kind=Whole(NODES), about="Number of nodes, each with what a spec says."),
+        Field(
+            name="nodes",
+            attribute="nodes",
+            kind=WholeNumber(NODES),
+            about="Number of nodes, each with what a spec says.",
+        ),
         Field(
             name="specs",
             attribute="specs",
@@ -352,7 +357,7 @@ JOB = Table(
         Field(
             name="nice",
             attribute="nice",
-            kind=Whole(NICE),
+            kind=WholeNumber(NICE),
             about="Taken off the priority; only administrators give a negative one.",
         ),
         Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Choice, Flag, Text, Whole
+from cockpit.formats.kinds import Choice, Flag, Text, WholeNumber
 from cockpit.formats.measures import Duration
 from cockpit.formats.rulekinds import Factor
 from cockpit.formats.tables import Field, Table
@@ -18,7 +18,7 @@ RESTART = Table(
         Field(
             name="max_restarts",
             attribute="max_restarts",
-            kind=Whole(RESTARTS),
+            kind=WholeNumber(RESTARTS),
             required=True,
             about="Give how often it begins again after a failure.",
         ),
@@ -37,7 +37,7 @@ ELASTIC_RESUME = Table(
         Field(
             name="min_nodes",
             attribute="min_nodes",
-            kind=Whole(NODES),
+            kind=WholeNumber(NODES),
             required=True,
             about="Give with how few of its nodes it runs.",
         ),
@@ -75,7 +75,7 @@ RESUME = Table(
         Field(
             name="max_resumes",
             attribute="max_resumes",
-            kind=Whole(RESTARTS),
+            kind=WholeNumber(RESTARTS),
             required=True,
             about="Give how often it goes on after a failure; giving way to another job does not count.",
         ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from cockpit.formats.kinds import Choice, ImageText, Reading, Schema, Text, Whole, described
+from cockpit.formats.kinds import Choice, ImageText, Reading, Schema, Text, WholeNumber, described
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules.bounds import LABEL_LENGTH, MOST_TASKS, Bounds
 from cockpit.model.rules.pools import (
@@ -36,7 +36,7 @@ def pool_table(node_spec: Table[NodeSpec]) -> Table[WorkerPool]:
             Field(
                 name="replicas",
                 attribute="replicas",
-                kind=Whole(Bounds(0, MOST_HELPERS)),
+                kind=WholeNumber(Bounds(0, MOST_HELPERS)),
                 derive=lambda given: 1 if given else 0,
                 about="How many; by default 1, and of the first pool always 1.",
             ),
@@ -60,13 +60,13 @@ def pool_table(node_spec: Table[NodeSpec]) -> Table[WorkerPool]:
             Field(
                 name="disk_size",
                 attribute="disk_gib",
-                kind=Whole(Bounds(0, MOST_DISK_GIB)),
+                kind=WholeNumber(Bounds(0, MOST_DISK_GIB)),
                 about="Of the disk, in GiB.",
             ),
             Field(
                 name="bandwidth_gbps",
                 attribute="bandwidth_gbps",
-                kind=Whole(Bounds(0, MOST_GBPS)),
+                kind=WholeNumber(Bounds(0, MOST_GBPS)),
                 about="Outward, of each; by default that of its machine type.",
             ),
         ],
@@ -119,13 +119,13 @@ SWEEP = Table(
         Field(
             name="max_trials",
             attribute="max_trials",
-            kind=Whole(Bounds(0, MOST_TASKS)),
+            kind=WholeNumber(Bounds(0, MOST_TASKS)),
             about="So many trials at most; by default one for each combination.",
         ),
         Field(
             name="parallel",
             attribute="parallel",
-            kind=Whole(Bounds(0, MOST_TASKS)),
+            kind=WholeNumber(Bounds(0, MOST_TASKS)),
             about="So many of them at the same time; by default as many as there is room for.",
         ),
         Field(
@@ -135,7 +135,10 @@ SWEEP = Table(
             about="The combinations in their order (grid), or chosen by the seed (random).",
         ),
         Field(
-            name="seed", attribute="seed", kind=Whole(Bounds(0, (1 << 32) - 1)), about="What a random choice follows."
+            name="seed",
+            attribute="seed",
+            kind=WholeNumber(Bounds(0, (1 << 32) - 1)),
+            about="What a random choice follows.",
         ),
     ],
 )

@@ -20,7 +20,7 @@ from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.views.view import LEAST_PANEL, ViewContext, connecting
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
-from cockpit.tui.widgets.table import Table, Titles
+from cockpit.tui.widgets.table import Table, TitleLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,8 +219,8 @@ class MainScreen(Screen[None]):
         if column >= 0 and (action := key_at(self.app.dispatcher.keys_of_view(), column)):
             self.app.dispatcher.perform(action)
 
-    @on(Titles.Clicked)
-    def _title_clicked(self, event: Titles.Clicked) -> None:
+    @on(TitleLine.Clicked)
+    def _title_clicked(self, event: TitleLine.Clicked) -> None:
         """Sort by the clicked column; if the list is sorted by it already, reverse the order."""
         sortable = self.arrangement.sortable()
         if event.column in sortable:
