@@ -28,11 +28,10 @@ from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.views.all import CLUSTERS
+from cockpit.tui.views.all import CLUSTERS, NODES
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.views.nodes import NODES
 from cockpit.tui.views.priority import PRIORITY
-from cockpit.tui.views.view import Fetch
+from cockpit.tui.views.view import FetchContext
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Sequence
@@ -262,10 +261,10 @@ class Poller:
         if self._state.options.cluster == EVERY_CLUSTER and CLUSTERS not in views:
             views.append(CLUSTERS)  # the list of all clusters' jobs says which clusters do not answer
         tables = self._tables
-        fetch = Fetch(self._app.backend, self._state, tables.take, tables.redraw, tables.redraw_all)
+        context = FetchContext(self._app.backend, self._state, tables.take, tables.redraw, tables.redraw_all)
         for view in views:
             if view.fetch is not None:
-                await view.fetch(fetch)
+                await view.fetch(context)
         row = self._app.selection.job_under_cursor()
         known = self._state.details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):

@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.present.filters import compile_filter
 from cockpit.tui.actions.all import BY_ID
-from cockpit.tui.screens.main import NAMES
+from cockpit.tui.screens.main import VIEW_NAMES
 from cockpit.tui.views.all import VIEWS
 from cockpit.tui.views.view import View
 from tests.tui.lab import the_lab
@@ -34,7 +34,7 @@ def test_the_hint_is_a_filter_of_the_view(view: View) -> None:
 def test_every_view_without_an_action_is_a_tab_of_one_that_has_one() -> None:
     titles = {view.title for view in VIEWS.values() if view.action}
     assert {view.title for view in VIEWS.values()} == titles
-    assert [key for key, _ in NAMES] == [str(number + 1) for number in range(len(NAMES))]
+    assert [key for key, _ in VIEW_NAMES] == [str(number + 1) for number in range(len(VIEW_NAMES))]
 
 
 @each_view

@@ -23,10 +23,9 @@ from cockpit.tui.action import (
 )
 from cockpit.tui.controllers import anywhere, lists, pages
 from cockpit.tui.views.accounts import ACCOUNTS
-from cockpit.tui.views.all import CLUSTERS, QUEUES
+from cockpit.tui.views.all import CLUSTERS, NODES, QUEUES
 from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.views.nodes import NODES
 from cockpit.tui.views.priority import PRIORITY
 
 _JOB, _NODE = frozenset({JOB}), frozenset({NODE})

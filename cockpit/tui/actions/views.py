@@ -22,8 +22,7 @@ from cockpit.tui.action import (
 )
 from cockpit.tui.controllers import accounts, catalogue, nodes, priority
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
-from cockpit.tui.views.all import CATALOGUE
-from cockpit.tui.views.nodes import NODES
+from cockpit.tui.views.all import CATALOGUE, NODES
 from cockpit.tui.views.priority import PRIORITY
 
 ACCOUNT_TREE: Final = (

@@ -10,8 +10,7 @@ from cockpit.present.saved import SAVED
 from cockpit.present.tables.queues import jobs_filter
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
-from cockpit.tui.views.all import QUEUES
-from cockpit.tui.views.nodes import NODES
+from cockpit.tui.views.all import NODES, QUEUES
 
 if TYPE_CHECKING:
     from cockpit.model.view import NodeRow, QueueRow

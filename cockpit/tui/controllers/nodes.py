@@ -15,7 +15,7 @@ from cockpit.present.tables.reservations import end_question, reservation_line
 from cockpit.present.tables.staged import copy_line, removal_question
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick, Picked
-from cockpit.tui.views.nodes import NODES as NODE_VIEW
+from cockpit.tui.views.all import NODES as NODE_VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Callable

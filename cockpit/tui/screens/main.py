@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from cockpit.tui.app_state import AppState
     from cockpit.tui.cockpit import Cockpit
 
-SHOWN_AS = {view.title: view for view in reversed(list(VIEWS.values()))}
+VIEW_OF_TITLE = {view.title: view for view in reversed(list(VIEWS.values()))}
 """The view that a title in the row of views stands for: of several tabs the first."""
-NAMES = tuple((view.key, view.title) for view in VIEWS.values() if SHOWN_AS[view.title] is view)
+VIEW_NAMES = tuple((view.key, view.title) for view in VIEWS.values() if VIEW_OF_TITLE[view.title] is view)
 """The keys and titles of the row of views."""
 SMALL_HEIGHT = 30
 CHART, SMALL_CHART = 14, 8
@@ -115,7 +115,7 @@ class MainScreen(Screen[None]):
         width, title = self.size.width, self.tables.view.title
         self.query_one("#top", Lines).show([top_bar(self.app.state.top_bar(), self.app.state.overview, width)])
         note = tuple(self._note())
-        self.query_one("#views", Lines).show([view_row(NAMES, title, note, width)])
+        self.query_one("#views", Lines).show([view_row(VIEW_NAMES, title, note, width)])
         self.query_one("#keys", Lines).show([self._bottom_row(note, width)])
         self._draw_above_table(width)
         self._draw_advice()
@@ -140,7 +140,7 @@ class MainScreen(Screen[None]):
         return (*lead, *key_row(self.app.dispatcher.keys_of_view(), width - line_width(lead)))
 
     def _lead(self, note: Line, width: int) -> Line:
-        if not note or note_fits(NAMES, self.tables.view.title, note, width):
+        if not note or note_fits(VIEW_NAMES, self.tables.view.title, note, width):
             return ()
         return (Span(" "), *fitted(note, min(line_width(note), width // 2)), Span("  "))
 
@@ -209,9 +209,9 @@ class MainScreen(Screen[None]):
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
-        title = view_at(NAMES, event.column, self.size.width, self.tables.view.title, tuple(self._note()))
+        title = view_at(VIEW_NAMES, event.column, self.size.width, self.tables.view.title, tuple(self._note()))
         if title:
-            self.app.dispatcher.perform(SHOWN_AS[title].action)
+            self.app.dispatcher.perform(VIEW_OF_TITLE[title].action)
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:

@@ -11,7 +11,7 @@ from cockpit.present.tables.accounts import ACCOUNTS as ACCOUNT_TABLE
 from cockpit.present.tables.accounts import first_account_lines, place_answer
 from cockpit.present.tables.qos import QOS as QOS_TABLE
 from cockpit.present.tables.qos import by_priority
-from cockpit.tui.views.view import WIDE, Fetch, View, ViewContext, connecting, plain_rows
+from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext, connecting, plain_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,26 +24,26 @@ SPENDING_SECONDS = 5.0
 """Seconds after which the card-hours are fetched again, as they change slowly."""
 
 
-async def _fetch(fetch: Fetch) -> None:
+async def _fetch(context: FetchContext) -> None:
     """Fetch the rows of all three tabs: the tree also shows card-hours, and the user switches between them fast."""
-    shown = fetch.state.accounts = await fetch.backend.accounts()
-    fetch.take(ACCOUNTS.id, shown.rows)
-    fetch.take(QOS.id, by_priority(shown.qos))
-    rows, now = fetch.state.spending_rows, asyncio.get_running_loop().time()
+    shown = context.state.accounts = await context.backend.accounts()
+    context.take(ACCOUNTS.id, shown.rows)
+    context.take(QOS.id, by_priority(shown.qos))
+    rows, now = context.state.spending_rows, asyncio.get_running_loop().time()
     if rows.spending is not None and now < rows.fetch_at:
         return
     edges = rows.edges()
-    spending = await fetch.backend.spending(edges)
+    spending = await context.backend.spending(edges)
     rows.fetch_at = now + SPENDING_SECONDS
     if len(edges) != rows.days + 1:  # the user chose another number of days meanwhile: drop this answer
         return
     is_first = rows.spending is None
     changed = rows.count(spending)
     if is_first:  # for these days: no row of it counts as changed
-        fetch.redraw_all(SPENDING.id)
+        context.redraw_all(SPENDING.id)
     else:
-        fetch.redraw(SPENDING.id, *changed)
-    fetch.state.account_rows.tree.spend(spending)
+        context.redraw(SPENDING.id, *changed)
+    context.state.account_rows.tree.spend(spending)
 
 
 def _panel(row: AccountRow | Qos, context: ViewContext) -> Iterator[Line]:

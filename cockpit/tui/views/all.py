@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model.capabilities import Ability
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, Span
 from cockpit.present.tables.catalogue import CATALOGUE as CATALOGUE_TABLE
 from cockpit.present.tables.catalogue import entry_answer, no_entries_lines
 from cockpit.present.tables.clusters import CLUSTERS as CLUSTER_TABLE
 from cockpit.present.tables.clusters import cluster_answer
+from cockpit.present.tables.nodes import NODES as NODE_TABLE
+from cockpit.present.tables.nodes import node_answer
 from cockpit.present.tables.queues import QUEUES as QUEUE_TABLE
 from cockpit.present.tables.queues import legend_line, queue_answer
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
 from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
-from cockpit.tui.views.nodes import NODES
 from cockpit.tui.views.priority import PRIORITY
-from cockpit.tui.views.view import ROOMY, Fetch, View, ViewContext, plain_rows
+from cockpit.tui.views.view import ROOMY, FetchContext, View, ViewContext, plain_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +28,15 @@ if TYPE_CHECKING:
     from cockpit.present.spans import Line
 
 
-async def _fetch_queues(fetch: Fetch) -> None:
-    fetch.take(QUEUES.id, (await fetch.backend.queues()).rows)
+def _demand(context: ViewContext) -> Iterator[Span]:
+    """Yield the note about the cards that queued jobs ask for, by model."""
+    if demand := context.state.demand:
+        yield Span("   queued jobs ask for  ", MUTED)
+        yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in demand.items()))
+
+
+async def _fetch_queues(context: FetchContext) -> None:
+    context.take(QUEUES.id, (await context.backend.queues()).rows)
 
 
 def _queue_panel(row: QueueRow, context: ViewContext) -> Iterator[Line]:
@@ -35,15 +45,28 @@ def _queue_panel(row: QueueRow, context: ViewContext) -> Iterator[Line]:
     return queue_answer(row, every, now, keys, context.columns, brief=brief, takes_tree=takes_tree)
 
 
-async def _fetch_catalogue(fetch: Fetch) -> None:
-    shown = fetch.state.catalogue = await fetch.backend.catalogue()
-    fetch.take(CATALOGUE.id, shown.rows)
+async def _fetch_catalogue(context: FetchContext) -> None:
+    shown = context.state.catalogue = await context.backend.catalogue()
+    context.take(CATALOGUE.id, shown.rows)
 
 
-async def _fetch_clusters(fetch: Fetch) -> None:
-    fetch.take(CLUSTERS.id, await fetch.state.options.every.clusters())
+async def _fetch_clusters(context: FetchContext) -> None:
+    context.take(CLUSTERS.id, await context.state.options.every.clusters())
 
 
+NODES: Final = View(
+    table=NODE_TABLE,
+    title="Nodes",
+    rows=lambda state: state.node_rows,  # the poller fetches them for all views: many texts name nodes
+    key="2",
+    action="nodes",
+    help="Show nodes and their use",
+    opens="open_node",
+    hint="status:up cards>=4 card_model:A100 name~a0",
+    help_title="the list of nodes",
+    panel=lambda row, context: node_answer(row, context.state.job_rows.row, context.columns),
+    note=_demand,
+)
 QUEUES: Final = View(
     table=QUEUE_TABLE,
     title="Queues",

@@ -10,7 +10,7 @@ from cockpit.present.card_map import card_answer, legend, part_at, totals
 from cockpit.present.first_sight import no_cards_lines
 from cockpit.present.spans import Line, Span
 from cockpit.present.tables.cards import CARDS as CARD_TABLE
-from cockpit.tui.views.view import WIDE, Fetch, View, ViewContext
+from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext
 from cockpit.tui.widgets.table import GAP, MARGIN, Table
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class CardMap(Table):
         self.rows_changed([row_id for row_id in rows if self._rows.place(row_id) is not None], news=False)
 
 
-async def _take_cards(fetch: Fetch) -> None:
+async def _take_cards(context: FetchContext) -> None:
     """Take the cards from the nodes, which the poller has fetched just before."""
-    state = fetch.state
-    fetch.redraw(CARDS.id, *state.card_rows.take(state.node_rows.rows(), state.job_rows.list.rows()))
+    state = context.state
+    context.redraw(CARDS.id, *state.card_rows.take(state.node_rows.rows(), state.job_rows.list.rows()))
 
 
 def _card_panel(row: NodeRow, context: ViewContext) -> Iterator[Line]:

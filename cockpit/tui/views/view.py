@@ -82,7 +82,7 @@ class ViewContext(NamedTuple):
         return self.lines <= LEAST_PANEL
 
 
-class Fetch(NamedTuple):
+class FetchContext(NamedTuple):
     """What a view's function needs that fetches from the cluster."""
 
     backend: Backend
@@ -106,7 +106,7 @@ class View:
     """The name in the row of views. The tabs of one view share it, and the first of them stands for all."""
     rows: Callable[[AppState], ViewRows]
     """A function that returns the row model; it is called once."""
-    fetch: Callable[[Fetch], Awaitable[None]] | None = None
+    fetch: Callable[[FetchContext], Awaitable[None]] | None = None
     """A function that fetches the rows while the view is shown; None: the poller fetches them for all views."""
 
     key: str = ""
