@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cockpit.config.clusternames import DEMO, EVERY_CLUSTER
 from cockpit.errors import CockpitError
 from cockpit.present.filters import quoted
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.views.all import CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 
@@ -29,9 +29,7 @@ def show_help(app: Cockpit) -> None:
 async def choose_cluster(app: Cockpit) -> None:
     """Let the user choose a cluster, then close the application so that the caller opens it on that cluster."""
     choices = [Choice(name, name, about) for name, about in app.options.clusters.items()]
-    picked = await app.push_screen_wait(
-        Pick("Clusters", choices, app.state.role_theme, verb="opens", current=app.options.cluster)
-    )
+    picked = await pick(app, "Clusters", choices, verb="opens", current=app.options.cluster)
     if picked is not None:
         app.go_to_cluster(picked.id)
 

@@ -9,7 +9,7 @@ from cockpit.present.filters import quoted
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.queues import jobs_filter
 from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.views.all import NODES, QUEUES
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ async def saved_filters(app: Cockpit) -> None:
         app.notify(f"No filter of {view} is saved yet: filter the list, then save the filter.")
         return
     choices = [Choice(name, name, text) for name, text in sorted(saved.items())]
-    picked = await app.push_screen_wait(
-        Pick(f"Saved filters of {view}", choices, app.state.role_theme, verb="applies", deletes=True)
-    )
+    picked = await pick(app, f"Saved filters of {view}", choices, verb="applies", deletion="delete")
     if picked is None:
         return
     if not picked.delete:
@@ -75,9 +73,7 @@ async def choose_sort(app: Cockpit) -> None:
         return
     columns, current = app.main_screen.tables.view.table.columns, rows.sort_column
     choices = [Choice(column.id, column.title.lower(), column.help) for column in columns]
-    picked = await app.push_screen_wait(
-        Pick("Sort by", choices, app.state.role_theme, verb="sorts, the same again reverses", current=current)
-    )
+    picked = await pick(app, "Sort by", choices, verb="sorts, the same again reverses", current=current)
     if picked is not None:
         app.main_screen.arrangement.sort_by(picked.id)
 

@@ -14,7 +14,7 @@ from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
 from cockpit.present.tables.staged import copy_line, removal_question
 from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.pick import Choice, Pick, Picked
+from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.views.all import NODES as NODE_VIEW
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ async def reservations(app: Cockpit) -> None:
         return
     now, zone = app.state.context().now, app.state.context().zone
     choices = [Choice(name, name, reservation_line(each, now, zone)) for name, each in by_name.items()]
-    picked = await _pick(app, "Reservations", choices, verb="shows its nodes", deletion="end")
+    picked = await pick(
+        app, "Reservations", choices, verb="shows its nodes", deletion="" if app.options.read_only else "end"
+    )
     if picked is None:
         return
     if not picked.delete:
@@ -50,20 +52,15 @@ async def staged(app: Cockpit) -> None:
         app.notify("Nothing is staged.")
         return
     choices = [Choice(key, each.source, copy_line(each, app.state.context())) for key, each in by_key.items()]
-    picked = await _pick(app, "Staged copies", choices, verb="closes", deletion="remove")
+    picked = await pick(
+        app, "Staged copies", choices, verb="closes", deletion="" if app.options.read_only else "remove"
+    )
     if picked is None or not picked.delete:
         return
     copy = by_key[picked.id]
     if await app.push_screen_wait(Confirm(*removal_question(copy))):
         await app.backend.unstage(copy.key)
         app.notify(f"removed the copy of {safe(copy.source)}")
-
-
-async def _pick(app: Cockpit, title: str, choices: list[Choice], *, verb: str, deletion: str) -> Picked | None:
-    """Let the user choose an entry, or one to delete where changes are allowed; return None where neither is chosen."""
-    deletes = not app.options.read_only
-    dialog = Pick(title, choices, app.state.role_theme, verb=verb, deletes=deletes, deletion=deletion)
-    return await app.push_screen_wait(dialog)
 
 
 def reserve(app: Cockpit) -> None:
