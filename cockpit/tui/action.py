@@ -14,6 +14,11 @@ from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import Access, JobKind
 from cockpit.present.safe import safe
+from cockpit.tui.views.accounts import ACCOUNTS, QOS, TABS
+from cockpit.tui.views.all import VIEWS
+from cockpit.tui.views.cards import CARDS
+from cockpit.tui.views.jobs import JOBS
+from cockpit.tui.views.priority import PRIORITY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -22,31 +27,31 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import AccountRow, AccountsShown
     from cockpit.tui.cockpit import Cockpit
+    from cockpit.tui.views.view import View
 
-JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
-ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
-"""The three tabs of the Accounts view."""
-QUEUES = "queues"
-CATALOGUE = "catalogue"
-CLUSTERS = "clusters"
-WEIGH = "priority weights"
+JOB, NODE = "job", "node"
+"""The pages of a job and of a node, which actions name like views."""
 LOOK, ACT, KEPT, ORDER, GO, DEMO = "view", "change jobs", "held containers", "sort", "go to", "demo time"
-SHARE = "accounts"
-SERVE = "nodes"
-NAMES = "catalogue"
+SHARE, WEIGH, SERVE, NAMES = "accounts", "priority weights", "nodes", "catalogue"
 """Titles of the help page's groups."""
-ON_PLACES = frozenset({ACCOUNTS, QOS})
+
+
+def on(*views: View) -> frozenset[str]:
+    """Return the ids of these views, for an action that exists only in them."""
+    return frozenset(view.id for view in views)
+
+
+ON_TABLES = frozenset(VIEWS)
+ANYWHERE = ON_TABLES | {JOB, NODE}
+ON_PLACES = on(ACCOUNTS, QOS)
 """The tabs in which accounts, users and QOS are edited."""
-PARTS = (ACCOUNTS, QOS, SPENDING)
-ON_ACCOUNTS = frozenset(PARTS)
-ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, CLUSTERS, JOB, NODE}) | ON_ACCOUNTS
-ON_JOBS = frozenset({JOBS, JOB})
-OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
+ON_ACCOUNTS = on(*TABS)
+ON_JOBS = on(JOBS) | {JOB}
+OVER_A_JOB = on(JOBS, CARDS, PRIORITY) | {JOB}
 """Views with a job under the cursor; in the Cards view it is the job on the card."""
-ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
+ON_QUEUED = on(JOBS, PRIORITY) | {JOB}
 """Views whose job under the cursor may be queued."""
-ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, CLUSTERS}) | ON_ACCOUNTS
-ON_SORTED = frozenset({JOBS, PRIORITY})
+ON_SORTED = frozenset(view.id for view in VIEWS.values() if view.is_sorted)
 
 
 class ActionContext(NamedTuple):
@@ -172,7 +177,7 @@ def needs_array(situation: ActionContext) -> str:
 
 def can_fold(situation: ActionContext) -> str:
     """Refuse where the cursor is on neither an account nor a task of an array."""
-    return "" if situation.view == ACCOUNTS else needs_array(situation)
+    return "" if situation.view == ACCOUNTS.id else needs_array(situation)
 
 
 def may_add_below(situation: ActionContext) -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from cockpit.present.frame import Key
     from cockpit.tui.action import Action
-    from cockpit.tui.cockpit import Cockpit, HelpEntry
+    from cockpit.tui.cockpit import Cockpit
+    from cockpit.tui.parts import HelpEntry
 
 
 class ActionDispatcher:
@@ -36,7 +37,7 @@ class ActionDispatcher:
             selection.chosen_rows(),
             options.read_only,
             demo=options.pace is not None,
-            filter=self._app.main_screen.filter_text,
+            filter=self._app.main_screen.entry_line.filter_text,
             place=selection.place_under_cursor(),
             entry=selection.entry_under_cursor(),
             accounts=state.accounts,
@@ -58,7 +59,7 @@ class ActionDispatcher:
         """Return the entries of Textual's command palette: actions, saved filters and themes."""
         app = self._app
         saved = app.state.saved_filters(app.selection.view_name)
-        themes, use_filter = app.options.themes, app.main_screen.filter
+        themes, use_filter = app.options.themes, app.main_screen.entry_line.filter
         return offers.palette(self.actions, self.situation(), themes, saved, self.perform, app.use_theme, use_filter)
 
     def completions(self) -> Sequence[str]:
@@ -99,9 +100,20 @@ class ActionDispatcher:
             self._show_error(error)
         else:
             if work is not None:
-                self.run_in_background(work)
+                self._run_in_background(work)
 
-    def run_in_background(self, work: Awaitable[None]) -> None:
+    def change(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Await `work` in a task of its own, or show a toast with the reason why nothing may be changed.
+
+        It is called only if changes are allowed: in read-only mode errors in what the user typed are of no interest.
+        """
+        if self._app.options.read_only:
+            self._app.notify(self._app.options.read_only, severity="warning")
+        else:
+            self._run_in_background(work())
+
+    def _run_in_background(self, work: Awaitable[None]) -> None:
+        """Await `work` in a task of its own; a `CockpitError` becomes a toast."""
         self._app.run_worker(self._finish(work), group="actions")
 
     async def _finish(self, work: Awaitable[None]) -> None:

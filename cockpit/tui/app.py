@@ -87,8 +87,8 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.boards = []
         self.painter = Painter()
         self.key_queue = KeyQueue(self, super().on_event)
-        self.main_screen = MainScreen()
-        self.selection = Selection(self, self.state, self.main_screen)
+        self.main_screen = MainScreen(self.state)
+        self.selection = Selection(self, self.state, self.main_screen.tables)
         self.poller = Poller(self, self.state, self.main_screen)
         self.dispatcher = ActionDispatcher(self, actions)
         for key in {key for action in actions for key in action.keys}:
@@ -166,8 +166,8 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.refresh_css()
         for screen in self.screen_stack:
             screen.refresh(recompose=False, layout=True)
-        self.main_screen.table.redraw()
-        self.main_screen.table.refresh()
+        self.main_screen.tables.table.redraw()
+        self.main_screen.tables.table.refresh()
         self.main_screen.draw()
 
     # Its end

@@ -15,23 +15,19 @@ from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
 from cockpit.present.job.answer import PanelContext
 from cockpit.present.moments import clock_of_second
-from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.nodes import NODES, card_demand
 from cockpit.present.tables.overview import capacity
-from cockpit.present.tables.qos import QOS
 from cockpit.tui.rows.cards import CardRows
 from cockpit.tui.rows.lists import AccountRows, ClusterRows, JobRows, ListRows, QueueRows
 from cockpit.tui.rows.priority import PriorityRows
 from cockpit.tui.rows.spending import SpendingRows
-from cockpit.tui.widgets.table import MARGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from cockpit.backends.base import JobsDelta
-    from cockpit.model.accounts import Qos
-    from cockpit.model.catalogue import CatalogueShown, EntryKey, EntryRow
+    from cockpit.model.catalogue import CatalogueShown
     from cockpit.model.forecast import Forecast, Outlook
     from cockpit.model.ids import JobId, Millis, NodeName
     from cockpit.model.jobdetail import JobDetail
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
     from cockpit.model.node import Node
     from cockpit.model.spec import NodeSpec
     from cockpit.model.view import AccountsShown, NodeRow, Overview
-    from cockpit.present.columns import Column
     from cockpit.tui.app_options import AppOptions
     from cockpit.tui.theme import RoleTheme
 
@@ -117,10 +112,8 @@ class AppState:
         self.job_rows = JobRows(self.context, saved)
         self.node_rows: ListRows[NodeName, NodeRow] = ListRows(NODES, self.node_context, saved)
         self.account_rows = AccountRows(self.context, saved)
-        self.qos_rows: ListRows[str, Qos] = ListRows(QOS, self.context, saved)
         self.queue_rows = QueueRows(self.context, saved)
         self.cluster_rows = ClusterRows(CLUSTERS, self.context, saved)
-        self.catalogue_rows: ListRows[EntryKey, EntryRow] = ListRows(CATALOGUE, self.context, saved)
         self.catalogue: CatalogueShown | None = None
         """The catalogue as last fetched; None: not fetched yet."""
         self.spending_rows = SpendingRows(self.context, self.letters, saved)
@@ -206,10 +199,6 @@ class AppState:
         if self.overview is None:
             return ""
         return f"This machine: {capacity([row.node for row in self.node_rows.rows()], self.overview)}."
-
-    def shown_columns(self, width: int) -> Sequence[tuple[Column, int]]:
-        """Return the columns of the Jobs view for a screen of this width."""
-        return self.job_rows.layout(width - MARGIN)
 
     def around(self, columns: int, lines: int = 0) -> PanelContext:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""

@@ -19,10 +19,10 @@ from cockpit.present.saved import SAVED
 from cockpit.tui.actions.all import ACTIONS, called, command_name
 from cockpit.tui.controllers import accounts, catalogue, directives, nodes
 from cockpit.tui.controllers.jobs import TIME_LIMIT, prioritise, set_limit
-from cockpit.tui.view_tables import VIEW_TABLES
+from cockpit.tui.views.all import VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.tui.cockpit import Cockpit
 
@@ -94,24 +94,19 @@ def _go_to(app: Cockpit, number: int) -> None:
         app.notify(f"Job {job_words(number)} {hidden}.", severity="warning")
         return
     app.dispatcher.perform("jobs")
-    app.main_screen.move_to_job(row_id)
-
-
-def _filter(app: Cockpit, text: str) -> None:
-    app.main_screen.filter(text)
+    app.main_screen.tables.jobs.move_to(row_id)
 
 
 def _save_filter(app: Cockpit, name: str) -> None:
     """Save the present filter under this name. Raises `FilterError` where it names itself: it could never be read."""
     name = name.removeprefix(SAVED)
-    view, text = app.selection.view_name, app.main_screen.filter_text
-    table = VIEW_TABLES.get(view)
-    if table is None or not text:
+    view, text = VIEWS.get(app.selection.view_name), app.main_screen.entry_line.filter_text
+    if view is None or not text:
         app.dispatcher.perform("save_filter")
         return
-    known = {**app.options.filters.of(view), name: text}
-    compile_filter(text, table, saved=lambda _: known)
-    app.options.filters.save(view, name, text)
+    known = {**app.options.filters.of(view.id), name: text}
+    compile_filter(text, view.table, saved=lambda _: known)
+    app.options.filters.save(view.id, name, text)
     app.notify(f"saved as {SAVED}{name}")
 
 
@@ -155,21 +150,6 @@ def _time_limit(app: Cockpit, text: str) -> None:
     app.dispatcher.perform("time_limit", lambda app: set_limit(app, app.selection.chosen_rows(), wanted))
 
 
-def _signal(app: Cockpit, name: str) -> None:
-    """Send the chosen jobs a signal."""
-    app.dispatcher.perform("signal", lambda app: directives.send_signal(app, name))
-
-
-def _update(app: Cockpit, text: str) -> None:
-    """Change fields of the chosen jobs by their Slurm names."""
-    app.dispatcher.perform("update", lambda app: directives.update(app, text))
-
-
-def _submit(app: Cockpit, file: str) -> None:
-    """Submit a job file or a batch script."""
-    app.dispatcher.perform("new", lambda app: directives.submit_file(app, file))
-
-
 def _weights(app: Cockpit, text: str) -> None:
     """Show the order under these weights in the Priority view."""
     changes = read_weights(text)
@@ -190,9 +170,14 @@ def _unknown(app: Cockpit, word: str, known: Sequence[str], what: str) -> None:
     app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning")
 
 
+def _performing(action_id: str, run: Callable[[Cockpit, str], Awaitable[None]]) -> Callable[[Cockpit, str], None]:
+    """Return the command that performs this action with the typed words, which a key would ask for."""
+    return lambda app, text: app.dispatcher.perform(action_id, lambda app: run(app, text))
+
+
 _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "theme": _theme,
-    "filter": _filter,
+    "filter": lambda app, text: app.main_screen.entry_line.filter(text),
     "save-filter": _save_filter,
     "delete-filter": _delete_filter,
     "accounts": accounts.run_words,
@@ -202,9 +187,9 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "new": _bring,
     "priority": _priority,
     TIME_LIMIT: _time_limit,
-    "signal": _signal,
-    directives.UPDATE: _update,
-    "submit": _submit,
+    "signal": _performing("signal", directives.send_signal),
+    directives.UPDATE: _performing("update", directives.update),
+    "submit": _performing("new", directives.submit_file),
     "weights": _weights,
     "ctx": _cluster,
 }

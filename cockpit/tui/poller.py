@@ -22,31 +22,31 @@ from cockpit.model.ids import job_words
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.job.list import Changes
 from cockpit.present.safe import safe
-from cockpit.present.tables.qos import by_priority
-from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.app_state import PausedView
 from cockpit.tui.driver import has_hung_up
 from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.widgets.table import Table, TitleLine
+from cockpit.tui.views.all import CLUSTERS, NODES
+from cockpit.tui.views.jobs import JOBS
+from cockpit.tui.views.priority import PRIORITY
+from cockpit.tui.views.view import FetchContext
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Hashable, Iterable, Sequence
+    from collections.abc import Coroutine, Iterable, Sequence
 
     from cockpit.backends.base import JobsDelta
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
-    from cockpit.model.view import AccountsShown, NodeRow, Overview
+    from cockpit.model.view import Overview
     from cockpit.tui.app_state import AppState
     from cockpit.tui.cockpit import Cockpit
     from cockpit.tui.screens.main import MainScreen
 
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
-SPENDING_SECONDS = 5.0
 SECONDS_BETWEEN: Final = 0.05
 """Least time between two redraws: drawing after each page of 100 rows would take longer than reading the pages."""
 TROUBLE_SECONDS = 15.0
@@ -88,7 +88,10 @@ class Poller:
         self._app = app
         self._state = state
         self._main = main
-        self._priority_feed = PriorityFeed(app.backend.priorities, state.priority_rows, main.redraw_priorities)
+        self._tables = main.tables
+        self._priority_feed = PriorityFeed(
+            app.backend.priorities, state.priority_rows, lambda: main.redraw_rows(PRIORITY.id)
+        )
         self._forecasts = Forecasts(
             state.starts, app.backend, state.now, wake=self.wake, run=self._run_forecasts, changed=self._starts_changed
         )
@@ -97,8 +100,6 @@ class Poller:
         self._awaited: JobId | None = None
         """The job to which the cursor moves once the list has it; None: no such job."""
         self._refresh_wanted = asyncio.Event()
-        self._spending_at = 0.0
-        """When the card-hours are to be fetched again, by the event loop's clock."""
 
     def start(self) -> None:
         """Start the background tasks and the timer."""
@@ -110,7 +111,7 @@ class Poller:
     def wake(self) -> None:
         """Fetch now instead of at the next tick, as another row or view is shown."""
         self._refresh_wanted.set()
-        if self._main.view == PRIORITY and self._state.priority_rows.priorities is None:
+        if self._tables.view is PRIORITY and self._state.priority_rows.priorities is None:
             self._priority_feed.wake()
 
     @property
@@ -121,7 +122,7 @@ class Poller:
     async def catch_up(self) -> None:
         """Fetch all that the screen shows and draw it, without waiting for the next tick. Raises `CockpitError`."""
         await self._fetch()
-        if self._main.view == PRIORITY:
+        if self._tables.view is PRIORITY:
             await self._priority_feed.ask()
         self._state.is_fresh()
         self._tick()
@@ -137,7 +138,7 @@ class Poller:
         if undrawn.changed:
             self._show_jobs(undrawn)
         if self._app.screen_stack and self._app.screen is self._main:  # a tick may come while the application closes
-            self._main.table.tick()
+            self._tables.table.tick()
             self._main.draw()
 
     async def _watch_jobs(self) -> None:
@@ -192,14 +193,14 @@ class Poller:
                     )
 
     def _show_jobs(self, changes: Changes) -> None:
-        table = self._main.jobs
+        table = self._tables.jobs
         if changes.order_changed:
             table.order_changed()
         table.rows_changed(changes.changed)
         if self._columns_for != self._state.job_rows.folds.used:  # the rows now need other columns
             self._columns_for = self._state.job_rows.folds.used
             table.redraw()
-            self._main.query_one(TitleLine).refresh()
+            self._tables.titles.refresh()
         self._go_to_awaited()
         self._main.draw()
         self.wake()
@@ -216,7 +217,7 @@ class Poller:
         self._awaited = None
         shown_as = self._state.job_rows.folds.shown_as(job)
         if self._state.job_rows.place(shown_as) is not None:
-            self._main.jobs.move_to(shown_as)
+            self._tables.jobs.move_to(shown_as)
         else:
             self._app.notify(f"Job {job_words(job)} is filtered out; Esc shows all jobs.")
 
@@ -242,7 +243,7 @@ class Poller:
 
     async def _watch_priorities(self) -> None:
         while True:
-            if self._main.view == PRIORITY and self._state.paused is None:
+            if self._tables.view is PRIORITY and self._state.paused is None:
                 try:
                     await self._priority_feed.ask()
                 except CockpitError as error:
@@ -258,25 +259,22 @@ class Poller:
         if self._state.paused is not None:
             return
         self._take_overview(await self._app.backend.overview())
-        if self._main.view != JOBS or not self._state.node_rows.rows():
-            self._take_nodes(await self._app.backend.nodes())
-        if self._main.view == QUEUES:
-            _show_changes(self._main.queues, *self._state.queue_rows.take((await self._app.backend.queues()).rows))
-        if self._main.view == CATALOGUE:
-            self._state.catalogue = await self._app.backend.catalogue()
-            _show_changes(self._main.catalogue, *self._state.catalogue_rows.take(self._state.catalogue.rows))
-        if self._main.view == CLUSTERS or self._state.options.cluster == EVERY_CLUSTER:
-            _show_changes(
-                self._main.clusters, *self._state.cluster_rows.take(await self._state.options.every.clusters())
-            )
-        if self._main.view in ON_ACCOUNTS:
-            self._take_accounts(await self._app.backend.accounts())
-            await self._fetch_spending()
+        # Texts of many views name nodes and count their cards; the Jobs view is content with old ones.
+        if self._tables.view is not JOBS or not self._state.node_rows.rows():
+            self._tables.take(NODES.id, await self._app.backend.nodes())
+        views = [self._tables.view]
+        if self._state.options.cluster == EVERY_CLUSTER and CLUSTERS not in views:
+            views.append(CLUSTERS)  # the list of all clusters' jobs says which clusters do not answer
+        tables = self._tables
+        context = FetchContext(self._app.backend, self._state, tables.take, tables.redraw, tables.redraw_all)
+        for view in views:
+            if view.fetch is not None:
+                await view.fetch(context)
         row = self._app.selection.job_under_cursor()
         known = self._state.details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._state.details = {row.id: await self._app.backend.job(row.id)}
-        if self._main.view == JOBS:
+        if self._tables.view is JOBS:
             self._forecasts.look(self._visible_queued_jobs(), row)
 
     def _run_forecasts(self, work: Coroutine[Any, Any, None]) -> None:
@@ -287,51 +285,22 @@ class Poller:
 
         An array's row shows the start of one of its tasks: it changes with the forecast of that task.
         """
-        changed, table, folds = set(jobs), self._main.jobs, self._state.job_rows.folds
+        changed, table, folds = set(jobs), self._tables.jobs, self._state.job_rows.folds
         visible: Sequence[Any] = table.visible_ids()
         speakers = {row_id: folds.speaker(row_id) for row_id in visible}
         table.rows_changed([each for each, row in speakers.items() if row and row.id in changed], news=False)
-        self._main.draw_answer()
+        self._main.draw_panel()
 
     def _visible_queued_jobs(self) -> list[JobId]:
-        shown: Sequence[Any] = self._main.jobs.visible_ids()
+        shown: Sequence[Any] = self._tables.jobs.visible_ids()
         speakers = (self._state.job_rows.folds.speaker(each) for each in shown)
         return [row.id for row in speakers if row is not None and row.queued]
-
-    async def _fetch_spending(self) -> None:
-        """Fetch the card-hours of the chosen days, only every few seconds as they change slowly."""
-        rows, now = self._state.spending_rows, asyncio.get_running_loop().time()
-        if rows.spending is None or now >= self._spending_at:
-            edges = rows.edges()
-            spending = await self._app.backend.spending(edges)
-            self._spending_at = now + SPENDING_SECONDS
-            if len(edges) == rows.days + 1:  # else the user chose another number of days meanwhile: drop this answer
-                table, is_first = self._main.spending, rows.spending is None
-                changed, moved = rows.count(spending)
-                if is_first:  # the first answer for these days: no row of it counts as changed
-                    table.order_changed()
-                    table.redraw()
-                else:
-                    _show_changes(table, changed, moved)
-                self._state.account_rows.tree.spend(spending)
 
     def _take_overview(self, overview: Overview) -> None:
         shown_before = self._state.overview.trouble if self._state.overview is not None else ()
         self._state.overview = overview
         for sentence in set(overview.trouble).difference(shown_before):
             self._app.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
-
-    def _take_accounts(self, shown: AccountsShown) -> None:
-        self._state.accounts = shown
-        screen = self._main
-        _show_changes(screen.accounts, *self._state.account_rows.tree.take(shown.rows))
-        _show_changes(screen.qos, *self._state.qos_rows.take(by_priority(shown.qos)))
-
-    def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
-        screen = self._main
-        _show_changes(screen.nodes, *self._state.node_rows.take(nodes))
-        if screen.view == CARDS:
-            _show_changes(screen.cards, *self._state.card_rows.take(nodes, self._state.job_rows.list.rows()))
 
     def _is_stale(self, error: CockpitError) -> None:
         if isinstance(error, LoginLost):
@@ -341,9 +310,3 @@ class Poller:
             self._state.is_stale(f"{instruction} to log in to {error.host} again")
         elif isinstance(error, Unreachable):
             self._state.is_stale(str(error).split(":")[0].split(";")[0])
-
-
-def _show_changes(table: Table, changed: Iterable[Hashable], moved: bool) -> None:
-    if moved:
-        table.order_changed()
-    table.rows_changed(changed)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cockpit.model.ids import JobId
-from cockpit.tui.action import CARDS, CATALOGUE, JOB, JOBS, NODE, ON_PLACES, PRIORITY, QOS
+from cockpit.tui.action import JOB, NODE, ON_PLACES
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
+from cockpit.tui.views.all import CATALOGUE
+from cockpit.tui.views.cards import CARDS
+from cockpit.tui.views.jobs import JOBS
+from cockpit.tui.views.priority import PRIORITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,16 +24,16 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import AccountRow
     from cockpit.tui.app_state import AppState
-    from cockpit.tui.screens.main import MainScreen
+    from cockpit.tui.tables import Tables
 
 
 class Selection:
     """The part of the application that knows what is chosen on its screen."""
 
-    def __init__(self, app: App[Any], state: AppState, main: MainScreen) -> None:
+    def __init__(self, app: App[Any], state: AppState, tables: Tables) -> None:
         self._app = app
         self._state = state
-        self._main = main
+        self._tables = tables
 
     @property
     def _screen(self) -> Screen[Any] | None:
@@ -44,37 +48,42 @@ class Selection:
     def view_name(self) -> str:
         """The name of the present view: a list's, or `job` or `node` for a page."""
         pages = {JobPage: JOB, NodePage: NODE}
-        return next((view for page, view in pages.items() if isinstance(self._screen, page)), self._main.view)
+        return next((view for page, view in pages.items() if isinstance(self._screen, page)), self._tables.view.id)
 
     def chosen_rows(self) -> list[JobRow]:
         """Return the jobs that an action applies to: the marked ones, else the one under the cursor."""
         rows, view, page = self._state.job_rows, self.view_name, self.job_page
-        if view == JOBS:
-            ids: Iterable[Any] = self._main.jobs.chosen()
+        if view == JOBS.id:
+            ids: Iterable[Any] = self._tables.jobs.chosen()
             return [row for row_id in ids for row in rows.folds.action_targets(row_id)]
-        jobs: list[int] = []
+        jobs: Iterable[int] = ()
         if page is not None:
-            jobs = [page.job]
-        elif view == CARDS:
-            jobs = [self._main.job_of_card()]
-        elif view == PRIORITY:
-            jobs = list(dict.fromkeys(self._main.ranked_jobs()))
+            jobs = (page.job,)
+        elif view == CARDS.id:
+            part = self._state.card_rows.part
+            jobs = (part.job,) if part is not None and part.job else ()
+        elif view == PRIORITY.id:
+            jobs = self._ranked_jobs()
         return [row for job in jobs if (row := rows.row(JobId(job))) is not None]
+
+    def _ranked_jobs(self) -> Iterable[int]:
+        """Return the marked jobs of the Priority view in their order, else the one under the cursor, each once."""
+        rows = (self._state.priority_rows.row(each) for each in self._tables.by_view[PRIORITY.id].chosen())
+        return dict.fromkeys(row.job for row in rows if row is not None)
 
     def job_under_cursor(self) -> JobRow | None:
         """Return the job under the cursor of the list of jobs."""
-        row_id: Any = self._main.jobs.cursor_id
-        return None if row_id is None else self._state.job_rows.folds.speaker(row_id)
+        row: JobRow | None = self._tables.row_under_cursor(JOBS.id)
+        return row
 
     def place_under_cursor(self) -> AccountRow | Qos | None:
         """Return the account, user or QOS under the cursor; None in other views."""
         view = self.view_name
-        row_id: Any = self._main.table.cursor_id if view in ON_PLACES else None
-        if row_id is None:
-            return None
-        return (self._state.qos_rows if view == QOS else self._state.account_rows).row(row_id)
+        place: AccountRow | Qos | None = self._tables.row_under_cursor(view) if view in ON_PLACES else None
+        return place
 
     def entry_under_cursor(self) -> EntryRow | None:
         """Return the catalogue's entry under the cursor; None in other views."""
-        row_id: Any = self._main.catalogue.cursor_id if self.view_name == CATALOGUE else None
-        return None if row_id is None else self._state.catalogue_rows.row(row_id)
+        view = self.view_name
+        entry: EntryRow | None = self._tables.row_under_cursor(view) if view == CATALOGUE.id else None
+        return entry

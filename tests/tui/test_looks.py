@@ -156,7 +156,7 @@ async def test_a_job_id_on_the_command_line_opens_the_job() -> None:
 
 async def test_changed_cells_are_highlighted_for_a_moment() -> None:
     async with the_lab() as lab:
-        table = lab.cockpit.app.main_screen.jobs
+        table = lab.cockpit.app.main_screen.tables.jobs
         await lab.cockpit.press("G", "k", "k").stands_on("wide").press("H").sees("held by alice")
         assert {row for row, _ in table._bright} >= {5}
         table._bright = dict.fromkeys(table._bright, 0.0)

@@ -157,8 +157,8 @@ async def test_a_key_draws_no_row_again_but_what_scrolls_in(drawn: list[JobId]) 
     cluster.rest.set()
     async with looking_at(cluster) as cockpit:
         await cockpit.press("g").stands_on("train-1").sees("train-20 ")
-        screen = cockpit.app.main_screen
-        screen.table.tick = lambda: None  # time passes too, and draws what tells it
+        table = cockpit.app.main_screen.tables.table
+        table.tick = lambda: None  # time passes too, and draws what tells it
         drawn.clear()
         await cockpit.press("j", "j", "k").stands_on("train-2")
         assert drawn == []
@@ -170,7 +170,7 @@ async def test_rows_that_change_out_of_sight_are_not_drawn(drawn: list[JobId]) -
     cluster.rest.set()
     async with looking_at(cluster) as cockpit:
         await cockpit.press("g").stands_on("train-1").sees("train-20 ")
-        cockpit.app.main_screen.table.tick = lambda: None
+        cockpit.app.main_screen.tables.table.tick = lambda: None
         drawn.clear()
         changed = [msgspec.structs.replace(row, version=2, name=f"new-{row.id}") for row in cluster.rows]
         cluster.changes.put_nowait(JobsDelta((*changed[1000:1100], changed[4]), (), 2))
@@ -184,7 +184,7 @@ async def test_drawn_rows_are_dropped_from_the_cache_again() -> None:
     cluster.rest.set()
     async with looking_at(cluster) as cockpit:
         await cockpit.press("g").stands_on("train-1")
-        table = cockpit.app.main_screen.jobs
+        table = cockpit.app.main_screen.tables.jobs
         for row in cluster.rows:
             table._cells(row.id)
         assert len(table._drawn) <= MOST_DRAWN

@@ -10,10 +10,10 @@ import pytest
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk, LogRequest
-from cockpit.tui.action import PRIORITY
 from cockpit.tui.keys import key_name
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
+from cockpit.tui.views.priority import PRIORITY
 from cockpit.tui.widgets.table import TitleLine
 from tests.tui.lab import a_lab, job, the_lab
 
@@ -275,8 +275,8 @@ async def test_priorities_that_arrive_while_the_cockpit_closes_are_harmless() ->
         async def draw_late() -> None:
             while app.main_screen.query(TitleLine):  # noqa: ASYNC110 - nothing tells when a widget has gone
                 await asyncio.sleep(0)
-            app.main_screen.redraw_priorities()
-            drawn.append(PRIORITY)
+            app.main_screen.redraw_rows(PRIORITY.id)
+            drawn.append(PRIORITY.id)
 
         app.main_screen.run_worker(draw_late())
     assert drawn

@@ -216,3 +216,14 @@ async def test_help_lists_the_keys_of_the_view() -> None:
     async with a_queue() as lab:
         await lab.cockpit.press("5").sees("PLACE").press("?").sees("Try other weights", "order of the queue")
         await lab.cockpit.press("Esc").sees("PLACE")
+
+
+@pytest.mark.req("UI-07")
+async def test_sorting_a_queue_without_rows_is_harmless() -> None:
+    """The table has no width while it is hidden; the columns are those of the screen."""
+    async with a_queue() as lab:
+        await ordered(lab.cockpit.press("5"), "large", "wide", "small", "nice")
+        await lab.cockpit.press("/").type("user:mallory").press("Enter").misses("large")
+        await lab.cockpit.press("greater_than_sign").sees("by id ▲").press("greater_than_sign").sees("by name ▲")
+        await ordered(lab.cockpit.press("escape"), "large", "nice", "small", "wide")
+    assert not lab.cockpit.app.failed

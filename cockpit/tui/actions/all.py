@@ -6,81 +6,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui.action import (
-    ACCOUNTS,
-    CARDS,
-    CATALOGUE,
-    CLUSTERS,
-    DEMO,
-    GO,
-    JOBS,
-    LOOK,
-    NODES,
-    PRIORITY,
-    QUEUES,
-    SPENDING,
-    Action,
-    of_one_cluster,
-    only_in_demo,
-    only_outside_demo,
-)
+from cockpit.tui.action import DEMO, GO, LOOK, Action, of_one_cluster, only_in_demo, only_outside_demo
 from cockpit.tui.actions.jobs import HELD_CONTAINERS, JOB_CHANGES
 from cockpit.tui.actions.looks import SORTING, VIEWING
 from cockpit.tui.actions.views import ACCOUNT_TREE, CARD_HOURS, CATALOGUE_ENTRIES, PRIORITIES, SERVICE
 from cockpit.tui.controllers import anywhere
+from cockpit.tui.views.all import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cockpit.tui.views.view import View
+
+
+def command_name(action_id: str) -> str:
+    """Return the action's name on the command line: `extend-hold`."""
+    return action_id.replace("_", "-")
+
+
+def _showing(view: View) -> Action:
+    """Return the action that shows this view."""
+    show = Action(
+        view.action, command_name(view.action), (view.key,), view.help, lambda app: app.show_view(view.id), GO
+    )
+    return show._replace(why_not=of_one_cluster) if view.of_one_cluster else show
+
+
 _GO_TO = (
-    Action("jobs", "jobs", ("1",), "Show the list of jobs", lambda app: app.show_view(JOBS), GO),
-    Action("nodes", "nodes", ("2",), "Show nodes and their use", lambda app: app.show_view(NODES), GO),
-    Action("cards", "cards", ("3",), "Show cards and the jobs on them", lambda app: app.show_view(CARDS), GO),
-    Action(
-        "accounts",
-        "accounts",
-        ("4",),
-        "Show accounts, shares, QOS",
-        lambda app: app.show_view(ACCOUNTS),
-        GO,
-        why_not=of_one_cluster,
-    ),
-    Action(
-        "card_hours",
-        "card-hours",
-        ("h",),
-        "Show card-hours day by day",
-        lambda app: app.show_view(SPENDING),
-        GO,
-        why_not=of_one_cluster,
-    ),
-    Action(
-        "priorities",
-        "priorities",
-        ("5",),
-        "Show the queue in order of priority",
-        lambda app: app.show_view(PRIORITY),
-        GO,
-        why_not=of_one_cluster,
-    ),
-    Action("queues", "queues", ("6",), "Show quotas and partitions", lambda app: app.show_view(QUEUES), GO),
-    Action(
-        "catalogue",
-        "catalogue",
-        ("7",),
-        "Show datasets, models, images …",
-        lambda app: app.show_view(CATALOGUE),
-        GO,
-        why_not=of_one_cluster,
-    ),
-    Action("clusters", "clusters", ("8",), "Show all clusters that you use", lambda app: app.show_view(CLUSTERS), GO),
+    *(_showing(view) for view in VIEWS.values() if view.action),
     Action("demo", "demo", (), "Open a simulated cluster", anywhere.open_demo, GO, why_not=only_outside_demo),
     Action(
         "command",
         "command",
         ("colon",),
         "Run any action by its name",
-        lambda app: app.main_screen.ask_command(),
+        lambda app: app.main_screen.entry_line.ask_command(),
         GO,
         in_row=True,
     ),
@@ -131,11 +91,6 @@ ACTIONS: Final = (
 )
 
 BY_ID: Final[Mapping[str, Action]] = {action.id: action for action in ACTIONS}
-
-
-def command_name(action_id: str) -> str:
-    """Return the action's name on the command line: `extend-hold`."""
-    return action_id.replace("_", "-")
 
 
 def called(text: str) -> Action | None:

@@ -8,20 +8,12 @@ from cockpit.model.capabilities import Ability
 from cockpit.protocol.operations import SHELL
 from cockpit.tui import editing
 from cockpit.tui.action import (
-    ACCOUNTS,
     ACT,
     ANYWHERE,
-    CATALOGUE,
-    CLUSTERS,
-    JOB,
-    JOBS,
     KEPT,
-    NODES,
     ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
-    PRIORITY,
-    QOS,
     Action,
     has_output,
     needs_container,
@@ -35,14 +27,11 @@ from cockpit.tui.action import (
     needs_time,
     needs_unfinished,
     of_one_cluster,
+    on,
 )
 from cockpit.tui.controllers import directives, jobs
-
-_JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
-_ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
-_TABBED = _JOB | ON_ACCOUNTS
-_PRIORITY = frozenset({PRIORITY})
-_NODES = frozenset({NODES})
+from cockpit.tui.views.all import CATALOGUE, CLUSTERS
+from cockpit.tui.views.jobs import JOBS
 
 JOB_CHANGES: Final = (
     Action(
@@ -52,7 +41,7 @@ JOB_CHANGES: Final = (
         "Submit a new job",
         editing.write_new,
         ACT,
-        ANYWHERE - ON_ACCOUNTS - {CATALOGUE, CLUSTERS},
+        ANYWHERE - ON_ACCOUNTS - on(CATALOGUE, CLUSTERS),
         of_one_cluster,
         acts=True,
         in_row=True,
@@ -77,7 +66,7 @@ JOB_CHANGES: Final = (
         "Try requests that would start sooner",
         jobs.what_if,
         ACT,
-        _JOBS,
+        on(JOBS),
         needs_queued,
         acts=True,
         needs="explain",
@@ -200,7 +189,7 @@ JOB_CHANGES: Final = (
         "update",
         (),
         "Change fields by their Slurm names",
-        lambda app: app.main_screen.ask_command(f"{directives.UPDATE} "),
+        lambda app: app.main_screen.entry_line.ask_command(f"{directives.UPDATE} "),
         ACT,
         ON_QUEUED,
         needs_unfinished,

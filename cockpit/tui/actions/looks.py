@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.tui.action import (
-    ACCOUNTS,
-    CARDS,
-    CLUSTERS,
     JOB,
-    JOBS,
     LOOK,
     NODE,
-    NODES,
     ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
@@ -20,21 +15,20 @@ from cockpit.tui.action import (
     ON_TABLES,
     ORDER,
     OVER_A_JOB,
-    PRIORITY,
-    QOS,
-    QUEUES,
     Action,
     can_fold,
     needs_filter,
     needs_job,
+    on,
 )
 from cockpit.tui.controllers import anywhere, lists, pages
+from cockpit.tui.views.accounts import ACCOUNTS
+from cockpit.tui.views.all import CLUSTERS, NODES, QUEUES
+from cockpit.tui.views.cards import CARDS
+from cockpit.tui.views.jobs import JOBS
+from cockpit.tui.views.priority import PRIORITY
 
-_JOBS, _JOB, _NODES, _NODE = (frozenset({view}) for view in (JOBS, JOB, NODES, NODE))
-_ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
-_TABBED = _JOB | ON_ACCOUNTS
-_PRIORITY = frozenset({PRIORITY})
-
+_JOB, _NODE = frozenset({JOB}), frozenset({NODE})
 
 VIEWING: Final = (
     Action(
@@ -44,7 +38,7 @@ VIEWING: Final = (
         "Open the job's page",
         pages.open_job,
         LOOK,
-        frozenset({JOBS, CARDS, PRIORITY}),
+        on(JOBS, CARDS, PRIORITY),
         needs_job,
         in_row=True,
     ),
@@ -53,9 +47,9 @@ VIEWING: Final = (
         "its jobs",
         ("enter",),
         "List the jobs of this queue",
-        lambda app: app.main_screen.show_jobs_of_queue(),
+        lists.queue_jobs,
         LOOK,
-        frozenset({QUEUES}),
+        on(QUEUES),
         in_row=True,
     ),
     Action(
@@ -65,7 +59,7 @@ VIEWING: Final = (
         "Switch to this cluster",
         anywhere.open_cluster,
         LOOK,
-        frozenset({CLUSTERS}),
+        on(CLUSTERS),
         in_row=True,
     ),
     Action(
@@ -75,11 +69,20 @@ VIEWING: Final = (
         "List the jobs of all clusters",
         anywhere.every_job,
         LOOK,
-        frozenset({CLUSTERS}),
+        on(CLUSTERS),
         in_row=True,
     ),
-    Action("open_node", "open", ("enter",), "Open the node's page", lists.open_node, LOOK, _NODES, in_row=True),
-    Action("node_jobs", "its jobs", ("enter",), "List the node's jobs", lists.node_jobs, LOOK, _NODE, in_row=True),
+    Action("open_node", "open", ("enter",), "Open the node's page", lists.open_node, LOOK, on(NODES), in_row=True),
+    Action(
+        "node_jobs",
+        "its jobs",
+        ("enter",),
+        "List the node's jobs",
+        lists.node_jobs,
+        LOOK,
+        frozenset({NODE}),
+        in_row=True,
+    ),
     Action(
         "logs",
         "logs",
@@ -98,7 +101,7 @@ VIEWING: Final = (
         "Switch to the next tab",
         lambda app: pages.switch_tab(app, 1),
         LOOK,
-        _TABBED,
+        ON_ACCOUNTS | {JOB},
     ),
     Action(
         "previous_tab",
@@ -107,7 +110,7 @@ VIEWING: Final = (
         "Switch to the previous tab",
         lambda app: pages.switch_tab(app, -1),
         LOOK,
-        _TABBED,
+        ON_ACCOUNTS | {JOB},
     ),
     Action(
         "record",
@@ -129,7 +132,15 @@ VIEWING: Final = (
         ON_JOBS,
         needs_job,
     ),
-    Action("wrap", "wrap", ("w",), "Wrap long lines, or cut them", pages.on_page(lambda page: page.wrap()), LOOK, _JOB),
+    Action(
+        "wrap",
+        "wrap",
+        ("w",),
+        "Wrap long lines, or cut them",
+        pages.on_page(lambda page: page.wrap()),
+        LOOK,
+        _JOB,
+    ),
     Action(
         "search",
         "search",
@@ -190,7 +201,7 @@ VIEWING: Final = (
         "filter",
         ("slash",),
         "Show only rows that match",
-        lambda app: app.main_screen.ask_filter(),
+        lambda app: app.main_screen.entry_line.ask_filter(),
         LOOK,
         ON_TABLES,
         in_row=True,
@@ -201,7 +212,7 @@ VIEWING: Final = (
         "save filter",
         ("W",),
         "Save this filter under a name",
-        lambda app: app.main_screen.ask_filter_name(),
+        lambda app: app.main_screen.entry_line.ask_filter_name(),
         LOOK,
         ON_TABLES,
         needs_filter,
@@ -211,9 +222,9 @@ VIEWING: Final = (
         "mine",
         ("m",),
         "Show only your jobs, or all jobs",
-        lambda app: app.main_screen.toggle_mine(),
+        lambda app: app.main_screen.arrangement.toggle_mine(),
         LOOK,
-        _JOBS,
+        on(JOBS),
         in_row=True,
     ),
     Action(
@@ -221,9 +232,9 @@ VIEWING: Final = (
         "fold",
         ("z",),
         "Unfold or fold an array or an account",
-        lambda app: app.main_screen.toggle_fold(),
+        lambda app: app.main_screen.arrangement.toggle_fold(),
         LOOK,
-        _JOBS | _ACCOUNTS,
+        on(JOBS, ACCOUNTS),
         can_fold,
     ),
     Action(
@@ -231,9 +242,9 @@ VIEWING: Final = (
         "colours",
         ("u",),
         "Colour the cards by user, or by job",
-        lambda app: app.main_screen.turn_colours(),
+        lambda app: app.main_screen.arrangement.turn_colours(),
         LOOK,
-        frozenset({CARDS}),
+        on(CARDS),
         in_row=True,
     ),
     Action("copy", "copy", ("c",), "Copy the job's id", lists.copy, LOOK, ON_QUEUED, needs_job),
@@ -245,7 +256,7 @@ SORTING: Final = (
         "sort right",
         ("greater_than_sign",),
         "Sort by the next column",
-        lambda app: app.main_screen.sort_by_neighbour(1),
+        lambda app: app.main_screen.arrangement.sort_by_neighbour(1),
         ORDER,
         ON_SORTED,
     ),
@@ -254,9 +265,9 @@ SORTING: Final = (
         "sort left",
         ("less_than_sign",),
         "Sort by the previous column",
-        lambda app: app.main_screen.sort_by_neighbour(-1),
+        lambda app: app.main_screen.arrangement.sort_by_neighbour(-1),
         ORDER,
-        _JOBS,
+        on(JOBS),
     ),
     Action("sort", "sort", ("S",), "Choose the column to sort by", lists.choose_sort, ORDER, ON_SORTED),
     Action(
@@ -264,7 +275,7 @@ SORTING: Final = (
         "reverse",
         ("equals_sign",),
         "Reverse the order",
-        lambda app: app.main_screen.reverse_sort(),
+        lambda app: app.main_screen.arrangement.reverse_sort(),
         ORDER,
         ON_SORTED,
     ),

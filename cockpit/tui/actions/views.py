@@ -6,19 +6,10 @@ from typing import Final
 
 from cockpit.headless.account_words import NOUN as ACCOUNT_NOUN
 from cockpit.tui.action import (
-    ACCOUNTS,
-    CATALOGUE,
-    JOB,
-    JOBS,
     NAMES,
-    NODES,
-    ON_ACCOUNTS,
     ON_PLACES,
-    PRIORITY,
-    QOS,
     SERVE,
     SHARE,
-    SPENDING,
     WEIGH,
     Action,
     may_add_below,
@@ -27,29 +18,31 @@ from cockpit.tui.action import (
     may_change_place,
     needs_admin,
     needs_trial,
+    on,
 )
 from cockpit.tui.controllers import accounts, catalogue, nodes, priority
-
-_JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
-_ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
-_TABBED = _JOB | ON_ACCOUNTS
-_PRIORITY = frozenset({PRIORITY})
-_SPENDING = frozenset({SPENDING})
-_NODES = frozenset({NODES})
-_CATALOGUE = frozenset({CATALOGUE})
+from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
+from cockpit.tui.views.all import CATALOGUE, NODES
+from cockpit.tui.views.priority import PRIORITY
 
 ACCOUNT_TREE: Final = (
     Action(
-        "unfold", "fold · jobs", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, SHARE, _ACCOUNTS
+        "unfold",
+        "fold · jobs",
+        ("enter",),
+        "Fold an account, or list a user's jobs",
+        accounts.unfold,
+        SHARE,
+        on(ACCOUNTS),
     ),
     Action(
         "fold_all",
         "fold all",
         ("Z",),
         "Show only the top accounts, or all",
-        lambda app: app.main_screen.fold_all(),
+        lambda app: app.main_screen.arrangement.fold_all(),
         SHARE,
-        _ACCOUNTS,
+        on(ACCOUNTS),
     ),
     Action(
         "add_user",
@@ -58,7 +51,7 @@ ACCOUNT_TREE: Final = (
         "Add a user to the selected account",
         accounts.add_user,
         SHARE,
-        _ACCOUNTS,
+        on(ACCOUNTS),
         may_add_below,
         acts=True,
         in_row=True,
@@ -71,7 +64,7 @@ ACCOUNT_TREE: Final = (
         "Add an account below the selected one",
         accounts.add_account,
         SHARE,
-        _ACCOUNTS,
+        on(ACCOUNTS),
         may_add_below,
         acts=True,
         in_row=True,
@@ -82,9 +75,9 @@ ACCOUNT_TREE: Final = (
         "add QOS",
         ("n",),
         "Add a QOS with priority and limits",
-        lambda app: app.main_screen.ask_command(f"{ACCOUNT_NOUN} add-qos "),
+        lambda app: app.main_screen.entry_line.ask_command(f"{ACCOUNT_NOUN} add-qos "),
         SHARE,
-        _QOS,
+        on(QOS),
         may_administer,
         acts=True,
         in_row=True,
@@ -110,7 +103,7 @@ ACCOUNT_TREE: Final = (
         "Add coordinators to the account",
         accounts.add_coordinator,
         SHARE,
-        _ACCOUNTS,
+        on(ACCOUNTS),
         may_change_place,
         acts=True,
         needs="change_accounts",
@@ -139,7 +132,7 @@ CATALOGUE_ENTRIES: Final = (
         "Add a dataset, model, image …",
         catalogue.add_entry,
         NAMES,
-        _CATALOGUE,
+        on(CATALOGUE),
         acts=True,
         in_row=True,
         needs="change_catalogue",
@@ -151,7 +144,7 @@ CATALOGUE_ENTRIES: Final = (
         "Change owner, access, location",
         catalogue.set_entry,
         NAMES,
-        _CATALOGUE,
+        on(CATALOGUE),
         may_change_entry,
         acts=True,
         in_row=True,
@@ -164,7 +157,7 @@ CATALOGUE_ENTRIES: Final = (
         "Remove the name (asks); files stay",
         catalogue.remove_entry,
         NAMES,
-        _CATALOGUE,
+        on(CATALOGUE),
         may_change_entry,
         acts=True,
         danger=True,
@@ -175,17 +168,17 @@ CATALOGUE_ENTRIES: Final = (
 
 CARD_HOURS: Final = (
     Action(
-        "by", "by …", ("b",), "Group by account, user, project, QOS", accounts.turn_by, SHARE, _SPENDING, in_row=True
+        "by", "by …", ("b",), "Group by account, user, project, QOS", accounts.turn_by, SHARE, on(SPENDING), in_row=True
     ),
-    Action("days", "days", ("d",), "Show 7 days, or 30", accounts.turn_days, SHARE, _SPENDING, in_row=True),
+    Action("days", "days", ("d",), "Show 7 days, or 30", accounts.turn_days, SHARE, on(SPENDING), in_row=True),
     Action(
         "held_jobs",
         "its jobs",
         ("enter",),
         "List the jobs counted in this row",
-        lambda app: app.main_screen.show_jobs_of_name(),
+        accounts.held_jobs,
         SHARE,
-        _SPENDING,
+        on(SPENDING),
         in_row=True,
     ),
 )
@@ -196,9 +189,9 @@ PRIORITIES: Final = (
         "what if",
         ("w",),
         "Try other weights",
-        lambda app: app.main_screen.ask_weights(),
+        lambda app: app.main_screen.entry_line.ask_weights(),
         WEIGH,
-        _PRIORITY,
+        on(PRIORITY),
         in_row=True,
     ),
     Action(
@@ -208,7 +201,7 @@ PRIORITIES: Final = (
         "Switch: contributions, raw, weights",
         priority.turn_figures,
         WEIGH,
-        _PRIORITY,
+        on(PRIORITY),
         in_row=True,
     ),
     Action(
@@ -218,7 +211,7 @@ PRIORITIES: Final = (
         "Choose the next factor",
         lambda app: priority.choose_factor(app, 1),
         WEIGH,
-        _PRIORITY,
+        on(PRIORITY),
     ),
     Action(
         "previous_factor",
@@ -227,7 +220,7 @@ PRIORITIES: Final = (
         "Choose the previous factor",
         lambda app: priority.choose_factor(app, -1),
         WEIGH,
-        _PRIORITY,
+        on(PRIORITY),
     ),
     Action(
         "heavier",
@@ -236,7 +229,7 @@ PRIORITIES: Final = (
         "Raise the weight of the factor",
         lambda app: priority.step_weight(app, 1),
         WEIGH,
-        _PRIORITY,
+        on(PRIORITY),
     ),
     Action(
         "lighter",
@@ -245,7 +238,7 @@ PRIORITIES: Final = (
         "Lower the weight of the factor",
         lambda app: priority.step_weight(app, -1),
         WEIGH,
-        _PRIORITY,
+        on(PRIORITY),
     ),
     Action(
         "apply_weights",
@@ -254,7 +247,7 @@ PRIORITIES: Final = (
         "Apply the tried weights (asks)",
         priority.apply_weights,
         WEIGH,
-        _PRIORITY,
+        on(PRIORITY),
         needs_trial,
         acts=True,
         danger=True,
@@ -271,7 +264,7 @@ SERVICE: Final = (
         "List reservations of nodes",
         nodes.reservations,
         SERVE,
-        _NODES,
+        on(NODES),
         in_row=True,
         needs="reservations",
     ),
@@ -282,7 +275,7 @@ SERVICE: Final = (
         "List staged copies of data and images",
         nodes.staged,
         SERVE,
-        _NODES,
+        on(NODES),
         needs_admin,
         needs="staged",
     ),
@@ -293,7 +286,7 @@ SERVICE: Final = (
         "Reserve nodes",
         nodes.reserve,
         SERVE,
-        _NODES,
+        on(NODES),
         needs_admin,
         acts=True,
         in_row=True,
@@ -306,7 +299,7 @@ SERVICE: Final = (
         "Drain a node, or resume it",
         nodes.drain,
         SERVE,
-        _NODES,
+        on(NODES),
         needs_admin,
         acts=True,
         in_row=True,

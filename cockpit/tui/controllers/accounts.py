@@ -12,65 +12,77 @@ from cockpit.headless.account_words import LISTS, NOUN, AccountRequest, asked_ch
 from cockpit.model import accountchange as change
 from cockpit.model.accounts import Qos
 from cockpit.present.account_changes import question
-from cockpit.tui.action import QOS
+from cockpit.present.filters import quoted
 from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.views.accounts import QOS, SPENDING
 
 if TYPE_CHECKING:
+    from cockpit.present.accounting import Held
     from cockpit.tui.cockpit import Cockpit
 
 
 def turn_by(app: Cockpit) -> None:
     """Group the card-hours by the next of account, user, project and QOS."""
     app.state.spending_rows.turn_by()
-    app.main_screen.redraw_spending()
+    _redraw_spending(app)
 
 
 def turn_days(app: Cockpit) -> None:
     """Switch the card-hours between few days and many."""
     app.state.spending_rows.turn_days()
-    app.main_screen.redraw_spending()
+    _redraw_spending(app)
+
+
+def _redraw_spending(app: Cockpit) -> None:
+    app.main_screen.redraw_rows(SPENDING.id)
+    app.poller.wake()
+
+
+def held_jobs(app: Cockpit) -> None:
+    """List the jobs of the account, user, project or QOS in the row of card-hours under the cursor."""
+    row: Held | None = app.main_screen.tables.row_under_cursor(SPENDING.id)
+    if row is not None:
+        app.main_screen.show_jobs(f"{app.state.spending_rows.by}:{quoted(row.name)}")
 
 
 def run_words(app: Cockpit, text: str) -> None:
     """Run the words after `:accounts`."""
     if text == LISTS:
-        app.show_view(QOS)
-    elif app.options.read_only:
-        app.notify(app.options.read_only, severity="warning")
+        app.show_view(QOS.id)
     else:
-        app.dispatcher.run_in_background(_change(app, asked_change(text)))
+        app.dispatcher.change(lambda: _change(app, asked_change(text)))
 
 
 def add_user(app: Cockpit) -> None:
     """Open the command line to add a user to the account under the cursor."""
-    app.main_screen.ask_command(f"{NOUN} add-user {_in_account(app)}")
+    app.main_screen.entry_line.ask_command(f"{NOUN} add-user {_in_account(app)}")
 
 
 def add_account(app: Cockpit) -> None:
     """Open the command line to add an account below the one under the cursor."""
-    app.main_screen.ask_command(f"{NOUN} add {_in_account(app, 'parent')}")
+    app.main_screen.entry_line.ask_command(f"{NOUN} add {_in_account(app, 'parent')}")
 
 
 def add_coordinator(app: Cockpit) -> None:
     """Open the command line to add coordinators to the account under the cursor."""
     place = app.selection.place_under_cursor()
     account = "" if place is None or isinstance(place, Qos) else f"{quote(place.association.account)} "
-    app.main_screen.ask_command(f"{NOUN} add-coordinator {account}")
+    app.main_screen.entry_line.ask_command(f"{NOUN} add-coordinator {account}")
 
 
 def modify(app: Cockpit) -> None:
     """Open the command line to change the account, user or QOS under the cursor."""
     place = app.selection.place_under_cursor()
     if isinstance(place, Qos):
-        app.main_screen.ask_command(f"{NOUN} modify-qos {quote(place.name)} ")
+        app.main_screen.entry_line.ask_command(f"{NOUN} modify-qos {quote(place.name)} ")
     elif place is not None and place.association.user:
         user = place.association
         partition = f"--partition {quote(user.partition)} " if user.partition else ""
-        app.main_screen.ask_command(
+        app.main_screen.entry_line.ask_command(
             f"{NOUN} modify-user {quote(user.user)} --account {quote(user.account)} {partition}"
         )
     elif place is not None:
-        app.main_screen.ask_command(f"{NOUN} modify {quote(place.association.account)} ")
+        app.main_screen.entry_line.ask_command(f"{NOUN} modify {quote(place.association.account)} ")
 
 
 async def remove(app: Cockpit) -> None:
@@ -93,9 +105,9 @@ def unfold(app: Cockpit) -> None:
     if place is None or isinstance(place, Qos):
         return
     if place.association.user:
-        app.main_screen.show_jobs_of_user(place.association.user)
+        app.main_screen.show_jobs(f"user:{quoted(place.association.user)}")
     else:
-        app.main_screen.toggle_fold()
+        app.main_screen.arrangement.toggle_fold()
 
 
 async def _change(app: Cockpit, request: AccountRequest) -> None:

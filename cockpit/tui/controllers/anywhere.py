@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from cockpit.config.clusternames import DEMO, EVERY_CLUSTER
 from cockpit.errors import CockpitError
-from cockpit.tui.action import JOBS
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.present.filters import quoted
+from cockpit.tui.screens.pick import Choice, pick
+from cockpit.tui.views.all import CLUSTERS
+from cockpit.tui.views.jobs import JOBS
 
 if TYPE_CHECKING:
+    from cockpit.model.view import ClusterRow
     from cockpit.tui.cockpit import Cockpit
 
 
@@ -26,9 +29,7 @@ def show_help(app: Cockpit) -> None:
 async def choose_cluster(app: Cockpit) -> None:
     """Let the user choose a cluster, then close the application so that the caller opens it on that cluster."""
     choices = [Choice(name, name, about) for name, about in app.options.clusters.items()]
-    picked = await app.push_screen_wait(
-        Pick("Clusters", choices, app.state.role_theme, verb="opens", current=app.options.cluster)
-    )
+    picked = await pick(app, "Clusters", choices, verb="opens", current=app.options.cluster)
     if picked is not None:
         app.go_to_cluster(picked.id)
 
@@ -107,13 +108,13 @@ def back(app: Cockpit) -> None:
 
 def open_cluster(app: Cockpit) -> None:
     """Open the cluster under the cursor: its jobs where it is part of the present one, else in place of it."""
-    row = app.main_screen.cluster_under_cursor()
+    row: ClusterRow | None = app.main_screen.tables.row_under_cursor(CLUSTERS.id)
     if row is None:
         return
     if row.fleet:
-        app.main_screen.show_jobs_of_member(row.name)
+        app.main_screen.show_jobs(f"cluster:{quoted(row.name)}")
     elif row.name == app.options.cluster:
-        app.main_screen.show_view(JOBS)
+        app.main_screen.show_view(JOBS.id)
     else:
         app.go_to_cluster(row.name)
 
@@ -121,6 +122,6 @@ def open_cluster(app: Cockpit) -> None:
 def every_job(app: Cockpit) -> None:
     """List the jobs of all clusters in one table; a demo shows the jobs of its own clusters."""
     if app.options.cluster in {EVERY_CLUSTER, DEMO}:
-        app.main_screen.show_view(JOBS)
+        app.main_screen.show_view(JOBS.id)
     else:
         app.go_to_cluster(EVERY_CLUSTER)

@@ -19,23 +19,20 @@ CONSEQUENCE = "Its files stay, and submitted jobs keep using them; new jobs can 
 
 def run_words(app: Cockpit, text: str) -> None:
     """Run the words after `:catalogue`."""
-    if app.options.read_only:
-        app.notify(app.options.read_only, severity="warning")
-    else:
-        app.dispatcher.run_in_background(_run(app, text))
+    app.dispatcher.change(lambda: _run(app, text))
 
 
 def add_entry(app: Cockpit) -> None:
     """Open the command line to add an entry of the kind under the cursor."""
     row = app.selection.entry_under_cursor()
-    app.main_screen.ask_command(f"{NOUN} {ADD} " + (f"{row.entry.kind} " if row is not None else ""))
+    app.main_screen.entry_line.ask_command(f"{NOUN} {ADD} " + (f"{row.entry.kind} " if row is not None else ""))
 
 
 def set_entry(app: Cockpit) -> None:
     """Open the command line to change the entry under the cursor."""
     row = app.selection.entry_under_cursor()
     if row is not None:
-        app.main_screen.ask_command(f"{NOUN} {SET} {row.entry.kind} {quote(full_name(row.entry))} ")
+        app.main_screen.entry_line.ask_command(f"{NOUN} {SET} {row.entry.kind} {quote(full_name(row.entry))} ")
 
 
 async def remove_entry(app: Cockpit) -> None:

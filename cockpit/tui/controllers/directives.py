@@ -13,7 +13,7 @@ from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, Update
 from cockpit.model.ids import job_words
 from cockpit.present.safe import safe
 from cockpit.tui.controllers.jobs import enter, named, task_of
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.pick import Choice, pick
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -36,7 +36,7 @@ async def choose_signal(app: Cockpit) -> None:
     """Let the user choose a signal for the chosen jobs."""
     choices = [Choice(name, name, about) for name, about in SIGNALS.items()]
     title = f"Signal to {named(app.selection.chosen_rows())}"
-    picked = await app.push_screen_wait(Pick(title, choices, app.state.role_theme, verb="sends it"))
+    picked = await pick(app, title, choices, verb="sends it")
     if picked is not None:
         await send_signal(app, picked.id)
 

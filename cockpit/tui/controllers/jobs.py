@@ -24,7 +24,7 @@ from cockpit.present.outlook import what_if as words
 from cockpit.present.units import counted, duration
 from cockpit.tui import editing
 from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.pick import Choice, pick
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -87,7 +87,7 @@ async def what_if(app: Cockpit) -> None:
         Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
     ]
     title = f"{named([row])}: what would start it sooner"
-    picked = await app.push_screen_wait(Pick(title, choices, app.state.role_theme, verb="requests it"))
+    picked = await pick(app, title, choices, verb="requests it")
     if picked is None:
         return
     chosen = outlook.what_ifs[int(picked.id)]
@@ -152,9 +152,7 @@ async def set_priority(app: Cockpit) -> None:
     """Let the user choose a priority word for the chosen jobs."""
     choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
     rows = app.selection.chosen_rows()
-    picked = await app.push_screen_wait(
-        Pick(f"Priority of {named(rows)}", choices, app.state.role_theme, verb="sets it")
-    )
+    picked = await pick(app, f"Priority of {named(rows)}", choices, verb="sets it")
     if picked is not None:
         await prioritise(app, rows, PriorityWord(picked.id))
 
@@ -171,14 +169,12 @@ async def choose_limit(app: Cockpit) -> None:
     rows = app.selection.chosen_rows()
     choices = [Choice(text, about, _resulting_limit(rows, text)) for text, about in _USUAL.items()]
     choices.append(Choice(_ANOTHER, "another", "6h, or -30m beside the present one"))
-    picked = await app.push_screen_wait(
-        Pick(f"Time limit of {named(rows)}", choices, app.state.role_theme, verb="sets it")
-    )
+    picked = await pick(app, f"Time limit of {named(rows)}", choices, verb="sets it")
     if picked is None:
         return
     wanted = read_limit(picked.id)
     if wanted is None:
-        app.main_screen.ask_command(f"{TIME_LIMIT} ")
+        app.main_screen.entry_line.ask_command(f"{TIME_LIMIT} ")
     else:
         await set_limit(app, rows, wanted)
 
@@ -262,7 +258,7 @@ async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
         _, which, *how = container_words(detail, each.rank, context)
         choices.append(Choice(str(each.rank), which, " · ".join(how)))
     title = f"{named([detail.row])}: which container"
-    picked = await app.push_screen_wait(Pick(title, choices, app.state.role_theme, verb="opens a shell in it"))
+    picked = await pick(app, title, choices, verb="opens a shell in it")
     return None if picked is None else int(picked.id)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model.ids import job_words
+from cockpit.present.filters import quoted
 from cockpit.present.saved import SAVED
-from cockpit.present.tables.jobs import JOBS
-from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.queues import jobs_filter
 from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.pick import Choice, pick
+from cockpit.tui.views.all import NODES, QUEUES
 
 if TYPE_CHECKING:
+    from cockpit.model.view import NodeRow, QueueRow
     from cockpit.tui.cockpit import Cockpit
 
 
@@ -19,7 +21,7 @@ def open_node(app: Cockpit) -> None:
     """Open the page of the node under the cursor."""
     from cockpit.tui.screens.node import NodePage
 
-    row = app.main_screen.node_under_cursor()
+    row = _node_under_cursor(app)
     if row is not None:
         app.push_screen(NodePage(row.node.name))
 
@@ -27,7 +29,24 @@ def open_node(app: Cockpit) -> None:
 def node_jobs(app: Cockpit) -> None:
     """List the jobs on the page's node, on which the cursor of the list of nodes still is."""
     app.close_pages()
-    app.main_screen.show_jobs_of_node()
+    row = _node_under_cursor(app)
+    if row is not None:
+        app.main_screen.show_jobs(f"node:{quoted(row.node.name)}")
+
+
+def _node_under_cursor(app: Cockpit) -> NodeRow | None:
+    row: NodeRow | None = app.main_screen.tables.row_under_cursor(NODES.id)
+    return row
+
+
+def queue_jobs(app: Cockpit) -> None:
+    """List the jobs of the partition, or of all projects of the queue, under the cursor."""
+    row: QueueRow | None = app.main_screen.tables.row_under_cursor(QUEUES.id)
+    filter_text = None if row is None else jobs_filter(row, app.state.queue_rows.below(row))
+    if filter_text is None:
+        app.notify("No project belongs to this queue, so it has no jobs.")
+    else:
+        app.main_screen.show_jobs(filter_text)
 
 
 async def saved_filters(app: Cockpit) -> None:
@@ -38,29 +57,25 @@ async def saved_filters(app: Cockpit) -> None:
         app.notify(f"No filter of {view} is saved yet: filter the list, then save the filter.")
         return
     choices = [Choice(name, name, text) for name, text in sorted(saved.items())]
-    picked = await app.push_screen_wait(
-        Pick(f"Saved filters of {view}", choices, app.state.role_theme, verb="applies", deletes=True)
-    )
+    picked = await pick(app, f"Saved filters of {view}", choices, verb="applies", deletion="delete")
     if picked is None:
         return
     if not picked.delete:
-        app.main_screen.filter(f"{SAVED}{picked.id}")
+        app.main_screen.entry_line.filter(f"{SAVED}{picked.id}")
     elif await app.push_screen_wait(Confirm(f"Delete the filter {picked.id}?", saved[picked.id])):
         app.options.filters.delete(view, picked.id)
 
 
 async def choose_sort(app: Cockpit) -> None:
     """Let the user choose the column to sort by; the present one again reverses the order."""
-    ranked = app.selection.view_name == PRIORITY.name
-    table, current = (
-        (PRIORITY, app.state.priority_rows.sort_column) if ranked else (JOBS, app.state.job_rows.list.sort_column)
-    )
-    choices = [Choice(column.id, column.title.lower(), column.help) for column in table.columns]
-    picked = await app.push_screen_wait(
-        Pick("Sort by", choices, app.state.role_theme, verb="sorts, the same again reverses", current=current)
-    )
+    rows = app.main_screen.tables.sorted_rows()
+    if rows is None:
+        return
+    columns, current = app.main_screen.tables.view.table.columns, rows.sort_column
+    choices = [Choice(column.id, column.title.lower(), column.help) for column in columns]
+    picked = await pick(app, "Sort by", choices, verb="sorts, the same again reverses", current=current)
     if picked is not None:
-        app.main_screen.sort_by(picked.id)
+        app.main_screen.arrangement.sort_by(picked.id)
 
 
 def copy(app: Cockpit) -> None:

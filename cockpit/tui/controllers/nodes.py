@@ -14,11 +14,13 @@ from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
 from cockpit.present.tables.staged import copy_line, removal_question
 from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.pick import Choice, pick
+from cockpit.tui.views.all import NODES as NODE_VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cockpit.model.view import NodeRow
     from cockpit.tui.cockpit import Cockpit
 
 
@@ -30,21 +32,14 @@ async def reservations(app: Cockpit) -> None:
         return
     now, zone = app.state.context().now, app.state.context().zone
     choices = [Choice(name, name, reservation_line(each, now, zone)) for name, each in by_name.items()]
-    picked = await app.push_screen_wait(
-        Pick(
-            "Reservations",
-            choices,
-            app.state.role_theme,
-            verb="shows its nodes",
-            deletes=not app.options.read_only,
-            deletion="end",
-        )
+    picked = await pick(
+        app, "Reservations", choices, verb="shows its nodes", deletion="" if app.options.read_only else "end"
     )
     if picked is None:
         return
     if not picked.delete:
         app.dispatcher.perform("nodes")
-        app.main_screen.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
+        app.main_screen.entry_line.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
     elif await app.push_screen_wait(Confirm(*end_question(by_name[picked.id]))):
         await app.backend.end_reservation(picked.id)
         app.notify(f"ended {picked.id}")
@@ -57,15 +52,8 @@ async def staged(app: Cockpit) -> None:
         app.notify("Nothing is staged.")
         return
     choices = [Choice(key, each.source, copy_line(each, app.state.context())) for key, each in by_key.items()]
-    picked = await app.push_screen_wait(
-        Pick(
-            "Staged copies",
-            choices,
-            app.state.role_theme,
-            verb="closes",
-            deletes=not app.options.read_only,
-            deletion="remove",
-        )
+    picked = await pick(
+        app, "Staged copies", choices, verb="closes", deletion="" if app.options.read_only else "remove"
     )
     if picked is None or not picked.delete:
         return
@@ -77,30 +65,27 @@ async def staged(app: Cockpit) -> None:
 
 def reserve(app: Cockpit) -> None:
     """Open the command line to reserve the node under the cursor, to which the user may add others."""
-    node = app.main_screen.node_under_cursor()
+    node: NodeRow | None = app.main_screen.tables.row_under_cursor(NODE_VIEW.id)
     nodes = f"--nodes {quote(node.node.name)} " if node is not None else ""
-    app.main_screen.ask_command(f"{RESERVATIONS} create {nodes}--duration 4h ")
+    app.main_screen.entry_line.ask_command(f"{RESERVATIONS} create {nodes}--duration 4h ")
 
 
 def drain(app: Cockpit) -> None:
     """Open the command line to drain the node under the cursor, or to resume a drained one."""
-    node = app.main_screen.node_under_cursor()
+    node: NodeRow | None = app.main_screen.tables.row_under_cursor(NODE_VIEW.id)
     if node is None:
         app.notify("There is no node under the cursor.", severity="warning")
     elif node.node.state is NodeState.UP:
-        app.main_screen.ask_command(f"{NODES} drain {quote(node.node.name)} --reason ")
+        app.main_screen.entry_line.ask_command(f"{NODES} drain {quote(node.node.name)} --reason ")
     else:
-        app.main_screen.ask_command(f"{NODES} resume {quote(node.node.name)}")
+        app.main_screen.entry_line.ask_command(f"{NODES} resume {quote(node.node.name)}")
 
 
 def words_of(noun: str) -> Callable[[Cockpit, str], None]:
     """Return the command that runs the words after `:nodes` or `:reservations`."""
 
     def run(app: Cockpit, text: str) -> None:
-        if app.options.read_only:
-            app.notify(app.options.read_only, severity="warning")
-        else:
-            app.dispatcher.run_in_background(_change(app, asked_of_nodes(noun, text, app.state.context().now)))
+        app.dispatcher.change(lambda: _change(app, asked_of_nodes(noun, text, app.state.context().now)))
 
     return run
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.tui.action import ON_ACCOUNTS, PARTS
 from cockpit.tui.screens.job import JobPage
+from cockpit.tui.views.accounts import TABS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cockpit.tui.cockpit import Cockpit, JobView
+    from cockpit.tui.cockpit import Cockpit
+    from cockpit.tui.parts import JobView
 
 
 def open_page(app: Cockpit, tab: str) -> None:
@@ -27,7 +28,7 @@ def open_page(app: Cockpit, tab: str) -> None:
 
 def open_job(app: Cockpit) -> None:
     """Open the job's page; for a folded array, unfold its tasks."""
-    if not app.main_screen.unfold():
+    if not app.main_screen.arrangement.unfold():
         open_page(app, "why")
 
 
@@ -44,11 +45,11 @@ def earlier_attempt(app: Cockpit) -> None:
 
 def switch_tab(app: Cockpit, step: int) -> None:
     """Switch to the tab `step` places to the right on a job's page or in the Accounts view."""
-    view = app.selection.view_name
+    view = app.main_screen.tables.view
     if page := app.selection.job_page:
         page.turn(step)
-    elif view in ON_ACCOUNTS:
-        app.main_screen.show_view(PARTS[(PARTS.index(view) + step) % len(PARTS)])
+    elif view in TABS:
+        app.main_screen.show_view(TABS[(TABS.index(view) + step) % len(TABS)].id)
 
 
 def on_page(act: Callable[[JobView], None]) -> Callable[[Cockpit], None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.model.cluster import PriorityKind
 from cockpit.present.priority import weights_line, weights_set, with_step
 from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.views.priority import PRIORITY
 
 if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def turn_figures(app: Cockpit) -> None:
     """Switch the columns between what each factor adds, its raw value and its weight."""
     app.state.priority_rows.turn_figures()
-    app.main_screen.redraw_priorities()
+    app.main_screen.redraw_rows(PRIORITY.id)
 
 
 async def apply_weights(app: Cockpit) -> None:
@@ -37,7 +38,7 @@ async def apply_weights(app: Cockpit) -> None:
 def choose_factor(app: Cockpit, step: int) -> None:
     """Choose the factor `step` places to the right, whose weight `step_weight` changes."""
     app.state.priority_rows.choose(step)
-    app.main_screen.redraw_priorities()
+    app.main_screen.redraw_rows(PRIORITY.id)
 
 
 def step_weight(app: Cockpit, direction: int) -> None:

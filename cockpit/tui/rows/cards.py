@@ -115,13 +115,18 @@ class CardRows:
         near = [part for part in parts if part.card.index == self._target[0]] or parts
         return next((part for part in near if part.key >= self._target), near[-1] if near else None)
 
+    @property
+    def part(self) -> CardRow | None:
+        """The card or slice under the cursor."""
+        return self.part_of(self.cursor)
+
     def pick(self, part: CardRow) -> None:
         """Pick this card and slice, on whatever node the cursor is."""
         self._target = part.key
 
     def neighbour(self, step: int) -> CardRow | None:
         """Return the part `step` places to the right on the cursor's node, or the outermost one."""
-        here = self.part_of(self.cursor)
+        here = self.part
         if here is None or self.cursor is None:
             return None
         parts = self._parts[self.cursor]

@@ -158,6 +158,14 @@ class AccountRows:
     def place(self, row_id: AssocKey) -> int | None:
         return self.tree.place(row_id)
 
+    def take(self, rows: Sequence[AccountRow]) -> tuple[list[AssocKey], bool]:
+        """Store an answer; return the ids of changed rows, and whether rows were added, removed or moved."""
+        return self.tree.take(rows)
+
+    def filter_by(self, text: str) -> None:
+        """Filter the rows; on `FilterError` the last filter stays in force."""
+        self.tree.filter_by(text)
+
     def row(self, row_id: AssocKey) -> AccountRow | None:
         """Return the row with this id; None where it no longer exists."""
         return self.tree.row(row_id)
@@ -183,6 +191,26 @@ class JobRows:
 
     def place(self, row_id: JobId) -> int | None:
         return self.folds.place(row_id)
+
+    def filter_by(self, text: str) -> None:
+        """Filter the rows; on `FilterError` the last filter stays in force."""
+        self.list.filter_by(text)
+
+    @property
+    def sort_column(self) -> str:
+        return self.list.sort_column
+
+    @property
+    def descending(self) -> bool:
+        return self.list.descending
+
+    def sortable(self, width: int) -> list[str]:
+        """Return the ids of the shown columns: the rows can be sorted by each of them."""
+        return [column.id for column, _ in self.layout(width)]
+
+    def sort_by(self, column: str, *, descending: bool | None = None) -> None:
+        """Sort by this column; None: in ascending order, as is usual for each of them."""
+        self.list.sort_by(column, descending=bool(descending))
 
     def row(self, job: JobId) -> JobRow | None:
         """Return the job's own row, also if its array is folded; None where it no longer exists."""

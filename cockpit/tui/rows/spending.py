@@ -35,6 +35,8 @@ class SpendingRows(ListRows[str, Held]):
         self.days = RANGES[0]
         self.spending: Spending | None = None
         """The last answer; None: not fetched yet."""
+        self.fetch_at = 0.0
+        """When they are to be fetched again, by the event loop's clock."""
 
     def edges(self) -> list[Millis]:
         """Return the begins of the shown days and the present moment."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import on
+from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input, Label
@@ -34,7 +34,7 @@ from cockpit.present.units import counted
 from cockpit.tui.job_files import job_files_in, read_job_file, submission_from_here
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.dialog import Dialog, is_open
-from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.screens.specs import SpecsScreen
 from cockpit.tui.widgets.entry import SafeInput
 from cockpit.tui.widgets.field_row import Field, FieldRow
@@ -290,21 +290,17 @@ class FormScreen(Dialog[None]):
         if edited is not None:
             await self._replace_job(edited)
 
-    def action_add(self) -> None:
-        self.run_worker(self._add(), group="add")
-
-    async def _add(self) -> None:
+    @work(group="add")
+    async def action_add(self) -> None:
+        """Let the user choose a field that the form does not show yet, and add it."""
         choices = [Choice(path, self._form.choice(path), about(path)) for path in self._form.absent]
-        picked = await self.app.push_screen_wait(
-            Pick("Another field", choices, self.app.state.role_theme, verb="puts it into the form")
-        )
+        picked = await pick(self.app, "Another field", choices, verb="puts it into the form")
         if picked is not None:
             await self._remount_fields(self._form.add(picked.id))
 
-    def action_choose_specs(self) -> None:
-        self.run_worker(self._choose_specs(), group="add")
-
-    async def _choose_specs(self) -> None:
+    @work(group="add")
+    async def action_choose_specs(self) -> None:
+        """Let the user choose node specs, and put them into the form."""
         demand = self.app.state.overview.demand if self.app.state.overview is not None else {}
         entries, nodes = [row.entry for row in self._catalogue], self._cluster_nodes or ()
         chosen = await self.app.push_screen_wait(
@@ -314,19 +310,15 @@ class FormScreen(Dialog[None]):
             self._form.put_specs([each.values for each in chosen])
             await self._remount_fields(self._form.first_spec)
 
-    def action_take_entry(self) -> None:
-        self.run_worker(self._take_entry(), group="add")
-
-    async def _take_entry(self) -> None:
+    @work(group="add")
+    async def action_take_entry(self) -> None:
         """Let the user choose a catalogue entry, and put it into its field."""
         rows = {row.entry.key: row for row in self._catalogue if row.entry.kind in FIELD_OF}
         choices = [Choice(key, f"{row.entry.kind} {row.entry.name}", means_text(row)) for key, row in rows.items()]
         if not choices:
             self.app.notify("Nothing has a name in the catalogue yet; :catalogue add gives it one.")
             return
-        picked = await self.app.push_screen_wait(
-            Pick("From the catalogue", choices, self.app.state.role_theme, verb="puts it into the form")
-        )
+        picked = await pick(self.app, "From the catalogue", choices, verb="puts it into the form")
         if picked is not None:
             path = take_entry(self._form, rows[EntryKey(picked.id)])
             await self._remount_fields(path)
@@ -337,18 +329,14 @@ class FormScreen(Dialog[None]):
         read = partial(convert_job, "what was pasted", event.text, submission=self._here())
         self.run_worker(self._take(event.what, read), group="add")
 
-    def action_take_file(self) -> None:
-        self.run_worker(self._take_file(), group="add")
-
-    async def _take_file(self) -> None:
+    @work(group="add")
+    async def action_take_file(self) -> None:
         """Let the user choose a job file of the present folder; `:new PATH` reads one of any folder."""
         choices = [Choice(name, name, what) for name, what in job_files_in(Path.cwd())]
         if not choices:
             self.app.notify(f"No file in {Path.cwd()} holds a job; paste one here, or leave and type :new PATH.")
             return
-        picked = await self.app.push_screen_wait(
-            Pick("What you have here", choices, self.app.state.role_theme, verb="fills the form")
-        )
+        picked = await pick(self.app, "What you have here", choices, verb="fills the form")
         if picked is not None:
             await self._take(
                 picked.id, lambda: read_job_file(Path(picked.id), self.app.options.read_jobs, self._here())

@@ -10,6 +10,7 @@ from textual.containers import Vertical
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad
 from cockpit.tui.screens.dialog import Dialog
+from cockpit.tui.views.all import VIEWS
 from cockpit.tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from cockpit.tui.cockpit import HelpEntry
+    from cockpit.tui.parts import HelpEntry
     from cockpit.tui.theme import RoleTheme
 
 IN_TABLES = (
@@ -28,14 +29,7 @@ IN_TABLES = (
 )
 IN_PAGES = (*IN_TABLES[:2], ("g  G", "Go to the top; go to the end and follow it"))
 ALWAYS = (("Ctrl-p", "Find any action by its name"),)
-TITLES = {
-    "jobs": "the list of jobs",
-    "nodes": "the list of nodes",
-    "cards": "the map of the cards",
-    "priority": "the order of the queue",
-    "job": "a job's page",
-    "node": "a node's page",
-}
+PAGE_TITLES = {"job": "a job's page", "node": "a node's page"}
 KEYS_COLUMNS, LABEL_COLUMNS = 18, 14
 
 
@@ -64,7 +58,8 @@ class Help(Dialog[None]):
 
 def help_lines(entries: Sequence[HelpEntry], view: str) -> Iterator[Line]:
     """Yield the page's lines: the actions by group, then the keys that move the cursor."""
-    yield line(Span(f"Keys in {TITLES.get(view, view)}", STRONG), Span("   Esc closes this page", MUTED))
+    title = PAGE_TITLES.get(view) or VIEWS[view].help_title or view
+    yield line(Span(f"Keys in {title}", STRONG), Span("   Esc closes this page", MUTED))
     groups: dict[str, list[HelpEntry]] = {}
     for entry in entries:
         groups.setdefault(entry.group, []).append(entry)

@@ -219,17 +219,14 @@ class JobPage(Closable[None]):
             self._body.search(event.value)
             self.draw()
 
-    @on(Entry.Submitted)
-    def _entered(self) -> None:
-        self._put_entry_away()
-
     @on(Entry.Left)
     def _leave_entry(self) -> None:
         self._body.search("")
-        self._put_entry_away()
+        self._close_entry()
 
-    def _put_entry_away(self) -> None:
-        self.query_one(Entry).put_away()
+    @on(Entry.Submitted)
+    def _close_entry(self) -> None:
+        self.query_one(Entry).display = False
         self.set_focus(self._body, scroll_visible=False)
         self.draw()
 

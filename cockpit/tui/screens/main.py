@@ -1,114 +1,189 @@
-"""The main screen: top bar, row of views, one table, the answer panel, the row of keys."""
+"""The main screen: top bar, row of views, one table, the panel, the row of keys."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.screen import Screen
 
 from cockpit.present.frame import key_at, key_row, note_fits, top_bar, view_at, view_row
-from cockpit.present.spans import Line, Span, fitted, hung, line, line_width
-from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
-from cockpit.tui.screens.panels import LEAST_PANEL, Panels
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, Line, Span, fitted, hung, hung_within, line, line_width
+from cockpit.tui.arrangement import Arrangement
+from cockpit.tui.entry_line import EntryLine
+from cockpit.tui.screens.dialog import is_open
+from cockpit.tui.tables import Tables
+from cockpit.tui.views.all import VIEWS
+from cockpit.tui.views.jobs import JOBS
+from cockpit.tui.views.priority import PRIORITY
+from cockpit.tui.views.view import LEAST_PANEL, ViewContext, connecting
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table, TitleLine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from textual.app import ComposeResult
 
-VIEWS = (
-    ("1", "Jobs"),
-    ("2", "Nodes"),
-    ("3", "Cards"),
-    ("4", "Accounts"),
-    ("5", "Priority"),
-    ("6", "Queues"),
-    ("7", "Catalogue"),
-    ("8", "Clusters"),
-)
-SHOW_ACTIONS = {"priority": "priorities"}
-"""Ids of the actions that show a view, where they differ from the view's name."""
+    from cockpit.tui.app_state import AppState
+    from cockpit.tui.cockpit import Cockpit
+
+VIEW_OF_TITLE = {view.title: view for view in reversed(list(VIEWS.values()))}
+"""The view that a title in the row of views stands for: of several tabs the first."""
+VIEW_NAMES = tuple((view.key, view.title) for view in VIEWS.values() if VIEW_OF_TITLE[view.title] is view)
+"""The keys and titles of the row of views."""
 SMALL_HEIGHT = 30
 CHART, SMALL_CHART = 14, 8
 """Height in lines of the chart of card-hours, on large and on small screens."""
 MOST_PANEL = 9
-"""Height in lines of the answer panel on large screens."""
-TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", QUEUES: "Queues"}
-TITLES |= {CATALOGUE: "Catalogue", CLUSTERS: "Clusters", ACCOUNTS: "Accounts", QOS: "Accounts", SPENDING: "Accounts"}
-"""The name in the row of views under which each view is shown."""
+"""Height in lines of the panel on large screens."""
 
 
-class MainScreen(Panels):
+class MainScreen(Screen[None]):
     """The screen below all pages and dialogs: it draws the application's state and forwards clicks as actions."""
 
+    app: Cockpit
     AUTO_FOCUS: ClassVar[str] = "#jobs"
 
+    entry_line: EntryLine
+
+    def __init__(self, state: AppState) -> None:
+        super().__init__()
+        self.tables = Tables(state)
+        self.arrangement = Arrangement(self.tables, state, self.redraw_rows)
+
     def compose(self) -> ComposeResult:
-        theme = self.app.state.role_theme
+        state = self.app.state
+        # The poller and the dispatcher are made after this screen, as they need it.
+        self.entry_line = EntryLine(self.tables, state, self.app.poller, self.app.dispatcher, self.draw)
+        theme = state.role_theme
         yield Lines(theme, id="top")
         yield Lines(theme, ground="background", id="views")
         yield Lines(theme, ground="background", id="legend")
         yield Lines(theme, ground="background", id="chart")
-        yield from self.compose_lists()
+        yield self.tables.titles
+        yield self.tables.switcher
         yield Lines(theme, ground="background", id="empty")
         yield Lines(theme, id="answer")
-        yield Entry(id="entry")
+        yield self.entry_line.entry
         yield Lines(theme, id="keys")
+
+    # What controllers ask for
+
+    def show_view(self, view: str) -> None:
+        """Show the view of this id in place of the present one."""
+        self.tables.show(view)
+        self.app.poller.wake()
+        self.draw()
+
+    def show_jobs(self, filter_text: str) -> None:
+        """Show the Jobs view under this filter."""
+        self.show_view(JOBS.id)
+        self.entry_line.filter_from_here(filter_text)
+
+    def redraw_rows(self, view: str) -> None:
+        """Redraw a view after a change of its rows, its columns or their order.
+
+        An answer may arrive while the application closes: then there is no table to draw.
+        """
+        if is_open(self) and self.tables.by_view[view].is_attached:
+            self.tables.redraw_all(view)
+            self.draw()
+
+    def step_back(self) -> None:
+        """Undo the first of these that is set: marks; filter; own jobs only, or tried weights."""
+        if self.tables.table.clear_marks() or self.entry_line.step_back():
+            return
+        if self.tables.view is JOBS and self.app.state.job_rows.list.mine:
+            self.arrangement.toggle_mine()
+        elif self.tables.view is PRIORITY:
+            self.app.poller.try_weights(None)
 
     # Drawing
 
+    @property
+    def _can_draw(self) -> bool:
+        """Whether the screen can be drawn: data may arrive before the first frame, or after the last."""
+        return self.is_mounted and self.app.is_running
+
     def draw(self) -> None:
         """Draw everything but the tables, which repaint themselves."""
-        if not self.is_there:
+        if not self._can_draw:
             return
-        width = self.size.width
+        width, title = self.size.width, self.tables.view.title
         self.query_one("#top", Lines).show([top_bar(self.app.state.top_bar(), self.app.state.overview, width)])
         note = tuple(self._note())
-        self.query_one("#views", Lines).show([view_row(VIEWS, TITLES[self.view], note, width)])
+        self.query_one("#views", Lines).show([view_row(VIEW_NAMES, title, note, width)])
         self.query_one("#keys", Lines).show([self._bottom_row(note, width)])
-        self._ranks.draw_legend(self.query_one("#legend", Lines), width, shown=self.view == PRIORITY)
-        self._draw_chart(width)
-        self._draw_emptiness()
-        self.draw_answer()
+        self._draw_above_table(width)
+        self._draw_advice()
+        self.draw_panel()
+
+    def _view_context(self, columns: int, lines: int = 0) -> ViewContext:
+        """Return what the texts of the present view depend on, for a text of this width and height."""
+        filter_text = self.entry_line.filter_text
+        return ViewContext(self.app.state, self.app.backend.capabilities, columns, lines, filter_text)
+
+    def _note(self) -> Iterator[Span]:
+        """Yield the note about the present view: its filter, its order, and what is special to the view."""
+        if self.entry_line.filter_text:
+            yield Span(f"/ {safe(self.entry_line.filter_text)}", ACCENT)
+        yield from self.tables.view.note(self._view_context(self.size.width))
 
     def _bottom_row(self, note: Line, width: int) -> Line:
         """Return the row of keys, led by the note about filter and order where that does not fit beside the views."""
-        if self._wrong:
-            return line(Span(f" {self._wrong}", "warning"))
+        if self.entry_line.error:
+            return line(Span(f" {self.entry_line.error}", "warning"))
         lead = self._lead(note, width)
         return (*lead, *key_row(self.app.dispatcher.keys_of_view(), width - line_width(lead)))
 
     def _lead(self, note: Line, width: int) -> Line:
-        if not note or note_fits(VIEWS, TITLES[self.view], note, width):
+        if not note or note_fits(VIEW_NAMES, self.tables.view.title, note, width):
             return ()
         return (Span(" "), *fitted(note, min(line_width(note), width // 2)), Span("  "))
 
-    def _draw_chart(self, width: int) -> None:
-        """Draw the chart of card-hours above the column titles, in its view only."""
-        panel = self.query_one("#chart", Lines)
-        panel.display = self.view == SPENDING
-        if panel.display:
+    def _draw_above_table(self, width: int) -> None:
+        """Draw the legend and the chart above the column titles, in the views that have them."""
+        view, legend, panel = self.tables.view, self.query_one("#legend", Lines), self.query_one("#chart", Lines)
+        legend.display = view.legend is not None
+        if view.legend is not None:
+            legend.show([view.legend(self._view_context(width))])
+        panel.display = view.chart is not None
+        if view.chart is not None:
             small = self.size.height < SMALL_HEIGHT
             lines = SMALL_CHART if small else CHART
             panel.styles.height = lines if small else lines + 1  # with its rule
-            panel.show(self.app.state.spending_rows.chart(width - 2, lines))
+            panel.show(view.chart(self.app.state, width - 2, lines))
 
-    def _draw_emptiness(self) -> None:
-        nothing = self._is_empty
-        empty = self.query_one("#empty", Lines)
-        empty.display = nothing
-        self.query_one("#rows").styles.display = "none" if nothing else "block"
-        self.query_one(TitleLine).display = not nothing
-        if nothing:
-            empty.show(each for whole in self._empty_lines() for each in hung(whole, self.size.width))
+    def _draw_advice(self) -> None:
+        """Draw the view's advice in place of a table without rows."""
+        view, empty = self.tables.view, self.query_one("#empty", Lines)
+        is_empty = view.advice is not None and view.is_empty(self.tables.rows[view.id])
+        empty.display = is_empty
+        self.tables.switcher.styles.display = "none" if is_empty else "block"
+        self.tables.titles.display = not is_empty
+        if view.advice is not None and is_empty:
+            loaded = self.app.state.loaded
+            lines = view.advice(self._view_context(self.size.width)) if loaded else connecting(self.app.state)
+            empty.show(each for whole in lines for each in hung(whole, self.size.width))
         elif self.focused is None:  # a table that was hidden has lost the keys
-            self.table.focus()
+            self.tables.table.focus()
+
+    def draw_panel(self) -> None:
+        """Draw the panel about the row under the cursor."""
+        if not self._can_draw:
+            return
+        panel, view = self.query_one("#answer", Lines), self.tables.view
+        row = self.tables.row_under_cursor(view.id)
+        lines = () if row is None else view.panel(row, self._view_context(panel.size.width, panel.size.height))
+        panel.show(hung_within(lines, panel.size.width, panel.size.height))
 
     # What happens
 
     @on(Table.CursorMoved)
-    def _moved(self) -> None:
+    def _cursor_moved(self) -> None:
         self.app.poller.wake()
         self.draw()
 
@@ -118,21 +193,25 @@ class MainScreen(Panels):
 
     @on(Table.Opened)
     def _opened(self) -> None:
-        opens = {
-            NODES: "open_node",
-            QUEUES: "queue_jobs",
-            CATALOGUE: "set_entry",
-            CLUSTERS: "open_cluster",
-            ACCOUNTS: "unfold",
-            QOS: "modify",
-            SPENDING: "held_jobs",
-        }
-        self.app.dispatcher.perform(opens.get(self.view, "open"))
+        self.app.dispatcher.perform(self.tables.view.opens)
+
+    @on(Entry.Changed)
+    def _typed(self, event: Entry.Changed) -> None:
+        self.entry_line.typed(event.value)
+
+    @on(Entry.Submitted)
+    def _submitted(self, event: Entry.Submitted) -> None:
+        self.entry_line.submitted(event.value)
+
+    @on(Entry.Left)
+    def _left(self, event: Entry.Left) -> None:
+        self.entry_line.left(event.kind)
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
-        if name := view_at(VIEWS, event.column, self.size.width, TITLES[self.view], tuple(self._note())):
-            self.app.dispatcher.perform(SHOW_ACTIONS.get(name.lower(), name.lower()))
+        title = view_at(VIEW_NAMES, event.column, self.size.width, self.tables.view.title, tuple(self._note()))
+        if title:
+            self.app.dispatcher.perform(VIEW_OF_TITLE[title].action)
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
@@ -143,16 +222,15 @@ class MainScreen(Panels):
     @on(TitleLine.Clicked)
     def _title_clicked(self, event: TitleLine.Clicked) -> None:
         """Sort by the clicked column; if the list is sorted by it already, reverse the order."""
-        if event.column in self.sortable():
-            self.sort_by(event.column)
+        sortable = self.arrangement.sortable()
+        if event.column in sortable:
+            self.arrangement.sort_by(event.column)
         else:
-            self.app.notify(
-                "This view is always in the same order." if not self.sortable() else "Nothing sorts by this."
-            )
+            self.app.notify("This view is always in the same order." if not sortable else "Nothing sorts by this.")
 
     def on_resize(self) -> None:
         height = self.size.height
         self.set_class(height < SMALL_HEIGHT, "small")
         self.query_one("#answer").styles.height = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
-        self.query_one(TitleLine).refresh()
+        self.tables.titles.refresh()
         self.call_after_refresh(self.draw)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from cockpit.tui.cockpit import Cockpit
     from cockpit.tui.theme import RoleTheme
 
 LEAST_NAME_COLUMNS = 32
@@ -59,16 +60,15 @@ class Pick(Dialog[Picked | None]):
         *,
         verb: str,
         current: str = "",
-        deletes: bool = False,
-        deletion: str = "delete",
+        deletion: str = "",
     ) -> None:
-        """Make the dialog; `deletion` is the verb that the key X has in it."""
+        """Make the dialog; `verb` says what Enter does with an entry, `deletion` what X does; empty: X does nothing."""
         super().__init__()
-        self._title = _title(title, verb, deletion if deletes else "")
+        self._title = _title(title, verb, deletion)
         self._choices = _Choices(choices)
         self._theme = theme
         self._current = current
-        self._deletes = deletes
+        self._deletion = deletion
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -90,13 +90,21 @@ class Pick(Dialog[Picked | None]):
 
     def action_delete(self) -> None:
         chosen = self.query_one(Table).cursor_id
-        if self._deletes and chosen is not None:
+        if self._deletion and chosen is not None:
             self.dismiss(Picked(str(chosen), delete=True))
 
     @on(Table.Opened)
     def _opened(self, event: Table.Opened) -> None:
         event.stop()
         self.action_choose()
+
+
+async def pick(
+    app: Cockpit, title: str, choices: Sequence[Choice], *, verb: str, current: str = "", deletion: str = ""
+) -> Picked | None:
+    """Let the user choose one of these; return None where nothing was chosen. The arguments are those of `Pick`."""
+    dialog = Pick(title, choices, app.state.role_theme, verb=verb, current=current, deletion=deletion)
+    return await app.push_screen_wait(dialog)
 
 
 def _title(title: str, verb: str, deletion: str) -> Line:

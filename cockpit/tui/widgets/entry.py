@@ -91,10 +91,6 @@ class Entry(SafeInput):
         self.screen.set_focus(self, scroll_visible=False)
         self.action_end()
 
-    def put_away(self) -> None:
-        """Hide the entry line."""
-        self.display = False
-
     def _complete(self, step: int) -> None:
         """Replace the typed text by the first completion; each further Tab takes the next one, around the end."""
         if self.value in self._candidates:

@@ -1,0 +1,174 @@
+"""The entry line of the main screen, into which the user types filters, their names, weights and commands."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.errors import CockpitError
+from cockpit.formats.typed_values import read_weights, weights_text
+from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
+from cockpit.tui.views.all import VIEWS
+from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from cockpit.model.priority import WeightChanges
+    from cockpit.tui.app_state import AppState
+    from cockpit.tui.parts import DispatcherPart, PollerPart
+    from cockpit.tui.tables import Tables
+
+HINTS = {
+    WEIGHTS: "age=1000,fairshare=5000,tres/gres/gpu=200",
+    COMMAND: "an action, a job's number, theme NAME, filter …; Tab completes",
+    NAME: "a name for this filter",
+}
+"""What the empty entry shows, by its kind; for a filter it is the view's example."""
+
+
+class EntryLine:
+    """The part of the main screen that opens the entry line and acts on what is typed."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        state: AppState,
+        poller: PollerPart,
+        dispatcher: DispatcherPart,
+        draw: Callable[[], None],
+    ) -> None:
+        """Make the part; `draw` draws what the screen shows around its tables."""
+        self.entry = Entry(id="entry")
+        """The widget into which the user types."""
+        self._tables = tables
+        self._state = state
+        self._poller = poller
+        self._dispatcher = dispatcher
+        self._draw = draw
+        self._filters = dict.fromkeys(VIEWS, "")
+        self.error = ""
+        """The error in the text that is being typed; empty: none."""
+        self._came_from: Hashable | None = None
+        """The id of the row under the cursor before the filter was opened."""
+        self._weights_before: WeightChanges | None = None
+        """The weights that were tried before the entry for weights was opened."""
+
+    @property
+    def filter_text(self) -> str:
+        """The filter of the present view; empty: none."""
+        return self._filters[self._tables.view.id]
+
+    # Opening
+
+    def ask_filter(self) -> None:
+        """Open the filter line, which filters while the user types."""
+        self._came_from = self._tables.table.cursor_id
+        view = self._tables.view
+        names: list[str] = []
+        if not self.filter_text:
+            saved = self._state.saved_filters(view.id)
+            names = [*(f"{name}:" for name in view.table.names()), *(f"{SAVED}{each}" for each in saved)]
+        self.entry.ask(FILTER, self.filter_text, view.hint, names)
+        self.entry.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
+
+    async def _prepare_search(self) -> None:
+        """Index the rows' texts in small steps while the user thinks, so that the first letter does not wait for it."""
+        for _ in self._state.job_rows.list.prepare_search():
+            await asyncio.sleep(0)
+
+    def ask_filter_name(self) -> None:
+        """Ask for the name under which the present filter is saved."""
+        saved = self._state.saved_filters(self._tables.view.id)
+        self.entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(saved))
+
+    def ask_command(self, text: str = "") -> None:
+        """Open the command line with `text` in it."""
+        completions, continuations = self._dispatcher.completions(), self._dispatcher.continuations
+        self.entry.ask(COMMAND, text, HINTS[COMMAND], completions, continuations)
+
+    def ask_weights(self) -> None:
+        """Open the entry line with the present weights; the view shows the order under the typed ones."""
+        rows = self._state.priority_rows
+        self._weights_before = rows.tried
+        if rows.weights is not None:
+            self.entry.ask(WEIGHTS, weights_text(rows.weights), HINTS[WEIGHTS])
+
+    # What the user types
+
+    def typed(self, text: str) -> None:
+        """Act on the text that is being typed: filters and weights take effect at once."""
+        if self.entry.kind == FILTER and self.entry.display:
+            self.filter(text)
+        elif self.entry.kind == WEIGHTS and self.entry.display:
+            self._try_weights(text)
+
+    def submitted(self, text: str) -> None:
+        """Act on the text that Enter completes, and close the line; where the text has an error, it stays open."""
+        if self.entry.kind == WEIGHTS:
+            self._try_weights(text)
+        if self.entry.kind in {FILTER, WEIGHTS} and self.error:
+            return
+        self._close()
+        if self.entry.kind == COMMAND:
+            self._dispatcher.run_command(text)
+        elif self.entry.kind == NAME and text.strip():
+            self._dispatcher.run_command(f"save-filter {text.strip()}")
+
+    def left(self, kind: str) -> None:
+        """Undo what was typed into the entry of this kind, and close the line."""
+        if kind == FILTER:
+            self._remove_filter()
+        elif kind == WEIGHTS:
+            self.error = ""
+            self._poller.try_weights(self._weights_before)
+        self._close()
+
+    def _try_weights(self, text: str) -> None:
+        try:
+            self._poller.try_weights(read_weights(text))
+        except CockpitError as error:
+            self.error = str(error).splitlines()[0]
+        else:
+            self.error = ""
+        self._draw()
+
+    def _close(self) -> None:
+        self.entry.display = False
+        self.entry.screen.set_focus(self._tables.table, scroll_visible=False)
+        self._draw()
+
+    # Filtering
+
+    def filter(self, text: str) -> None:
+        """Filter the present view; a text with an error shows the error and leaves the last filter in force."""
+        view = self._tables.view.id
+        try:
+            self._tables.rows[view].filter_by(text)
+        except CockpitError as error:
+            self.error = str(error).removeprefix("filter: ")
+        else:
+            self.error = ""
+            self._filters[view] = text
+            self._tables.table.order_changed()
+        self._draw()
+
+    def filter_from_here(self, text: str) -> None:
+        """Filter the present view so that removing the filter puts the cursor back on its present row."""
+        self._came_from = self._tables.table.cursor_id
+        self.filter(text)
+
+    def step_back(self) -> bool:
+        """Remove the filter, or the error in it; return whether there was one."""
+        if not (self.filter_text or self.error):
+            return False
+        self._remove_filter()
+        return True
+
+    def _remove_filter(self) -> None:
+        """Remove the filter and put the cursor back on the row where it was before."""
+        self.filter("")
+        if self._came_from is not None:
+            self._tables.table.move_to(self._came_from)
+            self._came_from = None

@@ -1,0 +1,83 @@
+"""The tables of the main screen, one for each view, and the row under the cursor of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.widgets import ContentSwitcher
+
+from cockpit.tui.views.all import VIEWS
+from cockpit.tui.views.jobs import JOBS
+from cockpit.tui.widgets.table import TitleLine
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping
+
+    from cockpit.tui.app_state import AppState
+    from cockpit.tui.views.view import SortedRows, View, ViewRows
+    from cockpit.tui.widgets.table import Table
+
+
+class Tables:
+    """The part of the main screen that holds the tables, of which it shows one."""
+
+    def __init__(self, state: AppState) -> None:
+        self.view: View = JOBS
+        """The present view."""
+        self.rows: Mapping[str, ViewRows] = {view.id: view.rows(state) for view in VIEWS.values()}
+        """The row model of each view, by its id."""
+        self.by_view: Mapping[str, Table] = {
+            view.id: view.widget(self.rows[view.id], state.role_theme, id=view.id) for view in VIEWS.values()
+        }
+        """The table of each view, by its id."""
+        self.titles = TitleLine(self.jobs, id="titles")
+        self.switcher = ContentSwitcher(*self.by_view.values(), initial=JOBS.id, id="rows")
+        """The widget that holds all tables and shows the present one."""
+
+    @property
+    def table(self) -> Table:
+        """The table of the present view."""
+        return self.by_view[self.view.id]
+
+    @property
+    def jobs(self) -> Table:
+        """The table of the Jobs view."""
+        return self.by_view[JOBS.id]
+
+    def show(self, view: str) -> None:
+        """Show the table of this view in place of the present one."""
+        self.switcher.current = view
+        self.view = VIEWS[view]
+        self.titles.table = self.table
+        self.titles.refresh()
+        self.titles.call_after_refresh(self.titles.refresh)  # a table that was never shown has its size only then
+        self.table.focus()
+
+    def row_under_cursor(self, view: str) -> Any:  # noqa: ANN401 - each view has its own kind of rows
+        """Return the row under the cursor of this view's table; None in an empty one."""
+        row_id = self.by_view[view].cursor_id
+        return None if row_id is None else VIEWS[view].row(self.rows[view], row_id)
+
+    def sorted_rows(self) -> SortedRows | None:
+        """Return the row model of the present view; None where the user cannot sort it."""
+        return cast("SortedRows", self.rows[self.view.id]) if self.view.is_sorted else None
+
+    def take(self, view: str, answer: Any) -> None:  # noqa: ANN401 - each view has its own kind of answer
+        """Store an answer in the row model of this view, and redraw what changed."""
+        rows: Any = self.rows[view]
+        self.redraw(view, *rows.take(answer))
+
+    def redraw(self, view: str, changed: Iterable[Hashable], moved: bool) -> None:
+        """Redraw these rows of a view; `moved`: rows were added, removed or moved."""
+        table = self.by_view[view]
+        if moved:
+            table.order_changed()
+        table.rows_changed(changed)
+
+    def redraw_all(self, view: str) -> None:
+        """Draw all rows of a view anew, after a change of its order or its columns."""
+        table = self.by_view[view]
+        table.order_changed()
+        table.redraw()
+        if table is self.table:
+            self.titles.refresh()

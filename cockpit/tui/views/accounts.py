@@ -1,0 +1,123 @@
+"""The Accounts view: the tree of accounts, the list of QOS and the card-hours, as three tabs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span
+from cockpit.present.tables.accounting import HOURS, spending_answer
+from cockpit.present.tables.accounts import ACCOUNTS as ACCOUNT_TABLE
+from cockpit.present.tables.accounts import first_account_lines, place_answer
+from cockpit.present.tables.qos import QOS as QOS_TABLE
+from cockpit.present.tables.qos import by_priority
+from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext, connecting, plain_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cockpit.model.accounts import Qos
+    from cockpit.model.view import AccountRow
+    from cockpit.present.accounting import Held
+
+SPENDING_SECONDS = 5.0
+"""Seconds after which the card-hours are fetched again, as they change slowly."""
+
+
+async def _fetch(context: FetchContext) -> None:
+    """Fetch the rows of all three tabs: the tree also shows card-hours, and the user switches between them fast."""
+    shown = context.state.accounts = await context.backend.accounts()
+    context.take(ACCOUNTS.id, shown.rows)
+    context.take(QOS.id, by_priority(shown.qos))
+    rows, now = context.state.spending_rows, asyncio.get_running_loop().time()
+    if rows.spending is not None and now < rows.fetch_at:
+        return
+    edges = rows.edges()
+    spending = await context.backend.spending(edges)
+    rows.fetch_at = now + SPENDING_SECONDS
+    if len(edges) != rows.days + 1:  # the user chose another number of days meanwhile: drop this answer
+        return
+    is_first = rows.spending is None
+    changed = rows.count(spending)
+    if is_first:  # for these days: no row of it counts as changed
+        context.redraw_all(SPENDING.id)
+    else:
+        context.redraw(SPENDING.id, *changed)
+    context.state.account_rows.tree.spend(spending)
+
+
+def _panel(row: AccountRow | Qos, context: ViewContext) -> Iterator[Line]:
+    return place_answer(row, context.state.account_rows.tree, context.keys, context.columns)
+
+
+def _spending_panel(row: Held, context: ViewContext) -> Iterator[Line]:
+    rows = context.state.spending_rows
+    if rows.spending is not None:
+        yield from spending_answer(row, rows.begins(), rows.by, context.keys, context.columns, cards=rows.cards)
+
+
+def _tabs_with(tab: str) -> Callable[[ViewContext], Iterator[Span]]:
+    """Return the note that names the tabs, with this one highlighted."""
+
+    def note(context: ViewContext) -> Iterator[Span]:
+        gap = "   " if context.columns >= WIDE else " "
+        for view in (ACCOUNTS, QOS, SPENDING):
+            yield Span(f"{gap}{view.tab}", STRONG if view.tab == tab else MUTED)
+        yield Span(f"{gap}{context.keys.get('next_tab', ':next-tab')}", ACCENT)
+
+    return note
+
+
+def _advice(context: ViewContext) -> Iterable[Line]:
+    accounts = context.state.accounts
+    if accounts is None:
+        return connecting(context.state)
+    not_admin = "" if accounts.admin else "An administrator of this cluster adds the first one."
+    return first_account_lines(context.keys, locked=context.state.options.read_only or not_admin)
+
+
+ACCOUNTS = View(
+    table=ACCOUNT_TABLE,
+    title="Accounts",
+    tab="tree",
+    rows=lambda state: state.account_rows,
+    fetch=_fetch,
+    key="4",
+    action="accounts",
+    help="Show accounts, shares, QOS",
+    of_one_cluster=True,
+    opens="unfold",
+    hint="user:me account:vision fair_share<0.5 running>0 limits~grptres",
+    panel=_panel,
+    note=_tabs_with("tree"),
+    advice=_advice,
+    is_empty=lambda rows: rows.tree.only_root,
+)
+QOS = View(
+    table=QOS_TABLE,
+    title="Accounts",
+    tab="QOS",
+    rows=plain_rows(QOS_TABLE),
+    fetch=_fetch,
+    opens="modify",
+    hint="name~high priority>=100 settings~maxwall",
+    panel=_panel,
+    note=_tabs_with("QOS"),
+)
+SPENDING = View(
+    table=HOURS,
+    title="Accounts",
+    tab="hours",
+    rows=lambda state: state.spending_rows,
+    fetch=_fetch,
+    key="h",
+    action="card_hours",
+    help="Show card-hours day by day",
+    of_one_cluster=True,
+    opens="held_jobs",
+    hint="name~ai card_hours>100 share>=10 !name:others",
+    panel=_spending_panel,
+    note=_tabs_with("hours"),
+    chart=lambda state, columns, lines: state.spending_rows.chart(columns, lines),
+)
+TABS = (ACCOUNTS, QOS, SPENDING)
