@@ -41,7 +41,9 @@ class Shown(NamedTuple):
 
 
 Announced = Callable[[Sequence[Shown]], Awaitable[bool]]
-"""Receives the commands of an operation before they run. When it returns False, the operation raises `NotRun`."""
+"""Receives the commands of an operation before they run. When it returns False, the operation raises `NotRun`.
+
+It receives no commands where one cluster of several carries an operation out itself."""
 
 
 class ShellSession(Protocol):
@@ -126,6 +128,11 @@ class Backend(Operations, ABC):
         Returns False when the backend runs no commands, because the cluster is cockpit's own engine.
         """
         del look
+        return False
+
+    async def runs_commands(self, job: JobId) -> bool:
+        """Whether changes of this job are commands, which `announce` shows before they run."""
+        del job
         return False
 
     def identify(self, ids: RequestIds) -> None:

@@ -43,6 +43,9 @@ class Blocking(Backend, Generic[Wrapped]):
     def announce(self, look: Announced) -> bool:
         return self.backend.announce(look)
 
+    async def runs_commands(self, job: JobId) -> bool:
+        return self._run(self.backend.runs_commands(job))
+
     def identify(self, ids: RequestIds) -> None:
         self.backend.identify(ids)
 

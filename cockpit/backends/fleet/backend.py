@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import Announced, Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError, NotRun, RequestRefused
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
@@ -178,9 +178,13 @@ class FleetBackend(Asking, LiveBackend):
         self._ids = ids
 
     def announce(self, look: Announced) -> bool:
-        """Call `look` with the commands of every member that runs commands."""
+        """Call `look` with the commands of every member that runs commands, and with none for a change of another."""
         self._look = look
         return True
+
+    async def runs_commands(self, job: JobId) -> bool:
+        member, own = self._whose(job)
+        return await (await member.backend()).runs_commands(own)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         del anything
@@ -230,6 +234,10 @@ class FleetBackend(Asking, LiveBackend):
         return await self._passed_on("await_answer", op, args, answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """Pass a change on. A member without commands to show is announced before, too: the user may want none run."""
+        backend = await self._there(self._addressed(args)[0])
+        if self._look is not None and not backend.announce(self._look) and not await self._look(()):
+            raise NotRun
         return await self._passed_on("act", op, args, answer)
 
     async def _passed_on(self, how: str, op: str, args: msgspec.Struct, answer: type[T]) -> T:

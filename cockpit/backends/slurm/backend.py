@@ -304,6 +304,10 @@ class SlurmBackend(Asking, LiveBackend):
         self._acts.look = look
         return True
 
+    async def runs_commands(self, job: JobId) -> bool:
+        del job
+        return True
+
     async def written(self, spec: JobSpec) -> Shown:
         (command,) = submissions([spec], await self._acts.runtime([spec]))
         return Shown(*command)

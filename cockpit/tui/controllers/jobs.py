@@ -269,11 +269,12 @@ async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
 async def _confirmed(app: Cockpit, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
     """Ask, then call `act` for each chosen job, with its id and, by keyword, its task in an array.
 
-    The id alone would not do: the id of an array's first task is that of the array, too. Where the backend shows each
-    command and asks (`announces`), this does not ask a second time.
+    The id alone would not do: the id of an array's first task is that of the array, too. Where the cluster of every job
+    shows its commands and asks (`runs_commands`), this does not ask a second time.
     """
     rows = app.selection.chosen_rows()
-    if app.announces or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
+    shown = [await app.backend.runs_commands(row.id) for row in rows]
+    if all(shown) or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
             await act(row.id, task=task_of(row))
 

@@ -262,6 +262,28 @@ async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_co
     await fleet.close()
 
 
+@pytest.mark.req("UI-10", "SL-21")
+async def test_a_member_without_commands_changes_nothing_where_only_commands_are_wanted(tmp_path: Path) -> None:
+    demo = await open_demo("campus", 1, tmp_path / "demo", going=False)
+    fleet = fleet_of(await old(), Opened(demo.backend, demo.now, demo.close), now=demo.now())
+    job = next(row.id for row in await demo.backend.jobs() if row.placed_on)
+    shown: list[Sequence[Shown]] = []
+
+    async def look(commands: Sequence[Shown]) -> bool:
+        shown.append(commands)
+        return len(shown) > 1
+
+    assert fleet.announce(look)
+    with pytest.raises(NotRun):
+        await fleet.cancel(member_id(2, job))
+    assert (await demo.backend.job(job)).row.ending is None
+    await fleet.cancel(member_id(2, job))
+    assert (await demo.backend.job(job)).row.ending is not None
+    assert shown == [(), ()]
+    assert [await fleet.runs_commands(member_id(number, job)) for number in (1, 2)] == [True, False]
+    await fleet.close()
+
+
 @pytest.mark.req("UI-10", "TR-04")
 async def test_a_fleet_is_connected_though_a_member_does_not_answer() -> None:
     backend, opened = await changing(still=False)
