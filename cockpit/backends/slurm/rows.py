@@ -176,7 +176,7 @@ def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Contain
     """Yield the names and sizes of these jobs, except those in `known`."""
     for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows and job not in known):
         sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
-        yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
+        yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes, component=row.component)
 
 
 def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nod
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.engine.prediction import MOST_HOLDERS, condition_of
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model.forecast import Condition, Forecast, Outlook
+from cockpit.model.forecast import Condition, Forecast, Holding, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
@@ -67,6 +67,7 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
         core,
         forecast=Forecast() if unknown else core.forecast,
         job=row.id,
+        component=row.component,
         position=told.position,
         explanation=replace(told, reason=reason),
         unavailable=core.unavailable or tuple(unavailable_nodes(reason, known.job, everything)),
@@ -74,10 +75,18 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
         holders_in_all=in_all,
         condition=await _condition(reading, reason) or core.condition,
         what_ifs=() if equal or shared_out else core.what_ifs,
-        named=(*core.named, *holdings(named, rows, {each.job for each in core.named})),
+        named=tuple(_component_named(core.named, rows))
+        + tuple(holdings(named, rows, {each.job for each in core.named})),
         told_at=row.starts_by,
         told_by=SLURM,
     )
+
+
+def _component_named(named: Iterable[Holding], rows: Mapping[JobId, JobRow]) -> Iterator[Holding]:
+    """Yield the jobs with the number of the component that each is, which the scheduler's copy does not have."""
+    for each in named:
+        row = rows.get(each.job)
+        yield each if row is None or row.component is None else replace(each, component=row.component)
 
 
 def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:

@@ -7,13 +7,13 @@ import pytest
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.slurm.rows import Rows, holdings
 from cockpit.backends.snapshot.backend import open_snapshot
-from cockpit.model.forecast import Forecast, Outlook
+from cockpit.model.forecast import Forecast, Holding, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.present.columns import Context
-from cockpit.present.outlook import outlook_lines, prediction
+from cockpit.present.outlook import holding, outlook_lines, prediction
 from cockpit.present.spans import plain
 from tests.backends.slurm.test_values import a_record
 
@@ -87,3 +87,17 @@ async def test_a_prediction_is_marked_as_not_slurms(recorded: SlurmBackend) -> N
     assert not any("if jobs run as long as usual" in plain(each) for each in outlook_lines(told, here))
     (kept,) = await (await open_snapshot(await recorded.snapshot(), "root")).predict([spec])
     assert prediction(kept, here).endswith(", by cockpit's own plan, not Slurm's")
+
+
+@pytest.mark.req("UI-32", "SL-10")
+def test_an_answer_about_a_component_names_it_as_slurm_does() -> None:
+    """By the first component's number and its own (`47+1`), in the answer and among the jobs ahead of others."""
+    held = Holding(JobId(48), "x", "ann", running=False, nodes=1, cpus=2, memory_mib=1, card_milli=0, component=(47, 1))
+    assert holding(JobId(48), held) == "47+1 (ann, 2 CPUs)"
+    told = Outlook(
+        job=JobId(48), name="x", component=(47, 1), position=1, explanation=None, forecast=Forecast(), named=(held,)
+    )
+    assert plain(next(iter(outlook_lines(told, Context(now=Millis(0)))))).startswith("47+1 x  ")
+    parts = [{"JobID": "7", "HetJobID": "7", "HetJobOffset": "0"}, {"JobID": "8", "HetJobID": "7", "HetJobOffset": "1"}]
+    rows = Rows("ann").of([Listed(a_record(**{**WAITS, **each})) for each in parts], {}, Millis(0))
+    assert [each.component for each in holdings(rows, rows, set())] == [(7, 0), (7, 1)]
