@@ -277,16 +277,20 @@ class Reading:
 
         When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
         """
-        argv = accounting.command(since, until, user=user)
-        printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
-        if printed.code:
-            return ()
+        while True:
+            fields = tuple(name for name in accounting.FIELDS if name in self._past_fields)
+            argv = accounting.command(since, until, user=user, fields=fields)
+            printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
+            if not printed.code:
+                break
+            if not self._leave_out_past_field(printed.stderr):
+                return ()
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         source = (printed, shards)
         return self._once(
             f"ended for {user}",
             source,
-            lambda: tuple(accounting.ended(_past(printed, accounting.FIELDS), UTC, shards)),
+            lambda: tuple(accounting.ended(_past(printed, fields), UTC, shards)),
         )
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
@@ -299,14 +303,21 @@ class Reading:
             try:
                 printed = await self._answers.ask(argv, self.intervals.details, seconds=self.intervals.patience / 3)
             except Failed as failed:
-                # Each Slurm version lacks other fields of sacct: leave out the one that it complains about, try again.
-                unknown = accounting.unknown_field(failed.printed.stderr)
-                if unknown not in self._past_fields:
+                if not self._leave_out_past_field(failed.printed.stderr):
                     return None, ()
-                self._past_fields = tuple(name for name in self._past_fields if name != unknown)
             else:
                 shards = shards_per_card(await self.nodes(self.intervals.settings))
                 return accounting.of_one(_past(printed, self._past_fields), job, UTC, shards)
+
+    def _leave_out_past_field(self, complaint: str) -> bool:
+        """Leave out the field of sacct that this version of it does not know; False: it complains about another thing.
+
+        Each Slurm version lacks other fields.
+        """
+        unknown = accounting.unknown_field(complaint)
+        known = unknown in self._past_fields
+        self._past_fields = tuple(name for name in self._past_fields if name != unknown)
+        return known
 
     async def admin_level(self, user: str) -> str:
         """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""
@@ -454,7 +465,8 @@ class Reading:
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """Run a command that the cluster may do without, so that its failure does not stop everything else.
 
-        When it fails, return its last answer, or an empty one with exit code 1, and note the error in `trouble`.
+        When it fails, return its last answer, or an empty one with exit code 1 and what the command complained about,
+        and note the error in `trouble`.
         Raises `Garbled` for an incomplete answer when there was none before.
         """
         try:
@@ -465,7 +477,8 @@ class Reading:
                 raise
             older = " Its last answer is shown." if last is not None else ""
             self.trouble[what] = f"{what} is not available at the moment: {error}{older}"
-            return last or Printed("", "", 1)
+            complaint = error.printed.stderr if isinstance(error, Failed) else ""
+            return last or Printed("", complaint, 1)
         self.trouble.pop(what, None)
         return printed
 

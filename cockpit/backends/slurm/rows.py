@@ -143,7 +143,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
 def past_row(past: Past) -> JobRow:
     """Return the row of a job that only accounting knows."""
     leader, plus, offset = past.fields["JobID"].partition("+")
-    row = job_row(past.job, None)
+    row = replace(job_row(past.job, None), output=outputs.ended_path(past.job, past.fields))
     return replace(row, component=(int(leader), int(offset))) if plus and offset.isdigit() else row
 
 
