@@ -58,7 +58,7 @@ class InProcessBackend(Asking, LiveBackend):
                 async for change in feed.changes(subscription):
                     if not change.resync:
                         new = rows_of(change.new)
-                        changed = [feed.row_told(subscription, JobId(job)) for job, _, _ in change.changed]
+                        changed = [feed.row_sent(subscription, JobId(job)) for job, _, _ in change.changed]
                         known.update([row.id for row in new])
                         known.difference_update(_ids(change.removed))
                         yield JobsDelta((*new, *changed), _ids(change.removed), change.version)

@@ -129,12 +129,12 @@ class DependencyOutcomes:
         return DependencyOutcome(over, failed)
 
     def _of_jobs(self, machine: Machine, dependency: Dependency) -> DependencyOutcome:
-        jobs = self._meant(machine, dependency)
+        jobs = self._jobs_named(machine, dependency)
         states = [(each, self._ending.get(each.id, each.state)) for each in jobs]
         failed = (each.id for each, state in states if state in ENDED and state is not JobState.SUCCEEDED)
         return DependencyOutcome(all(state in ENDED for _, state in states), next(failed, None))
 
-    def _meant(self, machine: Machine, dependency: Dependency) -> Sequence[Job]:
+    def _jobs_named(self, machine: Machine, dependency: Dependency) -> Sequence[Job]:
         """Return the jobs that the dependency names: live ones, else those in accounting."""
         if dependency.task is None:
             live = machine.state.jobs.get(dependency.job)

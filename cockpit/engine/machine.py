@@ -103,7 +103,7 @@ def _is_reserved(job: Job) -> bool:
     return job.part is not None and bool(job.part.reserved) and job.state is QUEUED
 
 
-def _put(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
+def _set_membership(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
     """Add the job to the group, or remove it if it does not belong. A member keeps its place in the group's order."""
     if belongs:
         group[job] = None
@@ -342,11 +342,11 @@ class Machine:
         elif self._queue.pop(job.id, None) is not None:
             self._queue_view = None
         if self._promised or job.clears or job.part is not None:
-            _put(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
+            _set_membership(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
         if self._suspended or job.state is SUSPENDED:
-            _put(self._suspended, job.id, belongs=job.state is SUSPENDED)
+            _set_membership(self._suspended, job.id, belongs=job.state is SUSPENDED)
         if job.spec.elastic is not None:
-            _put(self._elastic, job.id, belongs=job.state in OCCUPYING)
+            _set_membership(self._elastic, job.id, belongs=job.state in OCCUPYING)
         if job.attempt is not None:
             self._index_occupation(job)
 

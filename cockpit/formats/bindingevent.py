@@ -44,7 +44,7 @@ def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
 
 def binding_message(bindings: Iterable[BoundRoles]) -> str:
     """The event's message."""
-    return f"{SENTENCE}{{{', '.join(map(_written, bindings))}}}"
+    return f"{SENTENCE}{{{', '.join(map(_binding_text, bindings))}}}"
 
 
 def read_binding(text: str) -> tuple[BoundRoles, ...] | None:
@@ -58,7 +58,7 @@ def read_binding(text: str) -> tuple[BoundRoles, ...] | None:
     return clusters if not rest.strip(" ,") else None
 
 
-def _written(bound: BoundRoles) -> str:
+def _binding_text(bound: BoundRoles) -> str:
     roles = " ".join(f"{{{role} {count}}}" for role, count in bound.roles)
     return f"{bound.cluster}:0,[{roles}]"
 

@@ -106,7 +106,7 @@ def _of_spec(site: ClusterFile, spec: SlurmSpec) -> ClusterFile:
 def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile:
     """Return the spec with this machine as the first pool and its /home as the storage, where the site's file
     has none."""
-    if not _known(site, machine):
+    if not _pools_of_machine(site, machine):
         pools = dict.fromkeys(_named_pools(spec), ())
         site = replace(site, node_pools={**pools, next(iter(pools)): (EVERY_OTHER_NODE,)})
     if spec.storage and not site.home:
@@ -117,7 +117,7 @@ def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile
 def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[str]:
     """Return the names in the spec that the site's file lacks, for the kinds that it has entries of."""
     prefix = f"{spec.at}." if spec.at else ""
-    known = _known(site, machine)
+    known = _pools_of_machine(site, machine)
     for at, partition in enumerate(spec.cluster.partitions if known else ()):
         for index, pool in enumerate(partition.pools):
             if pool not in known:
@@ -129,7 +129,7 @@ def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[s
         yield f"{prefix}home_directory_storage: {unmapped_storage(spec.storage)}"
 
 
-def _known(site: ClusterFile, machine: Node) -> tuple[str, ...]:
+def _pools_of_machine(site: ClusterFile, machine: Node) -> tuple[str, ...]:
     return known_pools(site.node_pools, own_nodes(machine, site))
 
 

@@ -129,7 +129,7 @@ class _Children:
     stand_in: tuple[QuotaNode, ...] = ()
 
     def read(self, value: object, at: str, reading: Reading) -> tuple[QuotaNode, ...]:
-        children: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_given(value), at, reading)
+        children: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_without_empty(value), at, reading)
         return children
 
     def write(self, value: tuple[QuotaNode, ...]) -> object:
@@ -175,7 +175,7 @@ def _tree(value: object, reading: _Reading) -> QuotaTree:
     spec = _table(manifest.get("spec"), "spec", reading)
     for unknown in spec.keys() - {"root"}:
         reading.wrong(f"spec.{visible(unknown)}", "is no field here; known is root")
-    tree = QuotaTree(name, _NODE.read(_given(spec.get("root", {})), "spec.root", reading))
+    tree = QuotaTree(name, _NODE.read(_without_empty(spec.get("root", {})), "spec.root", reading))
     reading.errors += tree_errors(QuotaTree(name, _mapped(tree.root, reading.unread)))
     return QuotaTree(name, _mapped(tree.root, (), MOST))
 
@@ -199,10 +199,10 @@ def _table(value: object, at: str, reading: Reading) -> dict[str, Any]:
     return {}
 
 
-def _given(value: object) -> object:
+def _without_empty(value: object) -> object:
     """Return a mapping without empty fields, which mean the same as absent ones in a manifest."""
     if isinstance(value, list):
-        return [_given(item) for item in value]
+        return [_without_empty(item) for item in value]
     return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 

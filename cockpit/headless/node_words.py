@@ -52,21 +52,21 @@ def _create(args: Namespace, now: Millis) -> Asked:
 
 
 def _end(args: Namespace, _now: Millis) -> Asked:
-    return Asked(tuple(_of("end_reservation", name) for name in args.names), f"ended {', '.join(args.names)}")
+    return Asked(tuple(_call_of("end_reservation", name) for name in args.names), f"ended {', '.join(args.names)}")
 
 
 def _drain(args: Namespace, _now: Millis) -> Asked:
     done = f"drained {', '.join(args.nodes)}: nothing more starts there"
     if args.within is not None:
         done += f", and what runs there has {spoken(args.within)} to go"
-    return Asked(tuple(_of("drain_node", name, args.reason, args.within) for name in args.nodes), done)
+    return Asked(tuple(_call_of("drain_node", name, args.reason, args.within) for name in args.nodes), done)
 
 
 def _resume(args: Namespace, _now: Millis) -> Asked:
-    return Asked(tuple(_of("resume_node", name) for name in args.nodes), f"gave back {', '.join(args.nodes)}")
+    return Asked(tuple(_call_of("resume_node", name) for name in args.nodes), f"gave back {', '.join(args.nodes)}")
 
 
-def _of(operation: str, *arguments: str | int | None) -> Deed:
+def _call_of(operation: str, *arguments: str | int | None) -> Deed:
     def deed(backend: Backend) -> Awaitable[None]:
         doing: Awaitable[None] = getattr(backend, operation)(*arguments)
         return doing

@@ -96,14 +96,14 @@ class _Pump:
         """Pass input on; a command that closed its input is not fed any more."""
         try:
             self._pending = (
-                self._pending[os.write(self._to_command, self._pending) :] if self._pending else self._gone()
+                self._pending[os.write(self._to_command, self._pending) :] if self._pending else self._reader_gone()
             )
         except BlockingIOError:
             return
         except OSError:
             self._stop_feeding()
 
-    def _gone(self) -> bytes:
+    def _reader_gone(self) -> bytes:
         """Return whether the reader of a pipe is gone. Only an error condition reports it while there is nothing to
         write."""
         raise BrokenPipeError

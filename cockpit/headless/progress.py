@@ -38,10 +38,10 @@ class Progress:
         filled = WIDTH * done // self._total
         bar = "#" * filled + "." * (WIDTH - filled)
         figures = f"{grouped(done)} of {grouped(self._total)} {self._what}"
-        self._write(f"[{bar}] {figures}{self._left(done)}")
+        self._write(f"[{bar}] {figures}{self._remaining_words(done)}")
         self._next = done + max(1, self._total // 100)
 
-    def _left(self, done: int) -> str:
+    def _remaining_words(self, done: int) -> str:
         """Return the remaining time at the present rate; nothing before a rate is known."""
         passed = self._now() - self._began
         seconds = passed * (self._total - done) // max(done, 1) // 1000

@@ -50,7 +50,7 @@ def _relay(keyboard: int, screen: int, master: int, control: int, woken: int) ->
         if master in ready and not _copy(master, screen):
             return
         if takes:
-            pending = pending[_written(master, pending) :]
+            pending = pending[_write(master, pending) :]
         if keyboard in ready and not (pending := _read(keyboard)):
             return
         if control in ready:
@@ -78,7 +78,7 @@ def _read(keyboard: int) -> bytes:
         return b""
 
 
-def _written(master: int, data: bytes) -> int:
+def _write(master: int, data: bytes) -> int:
     """Return how many bytes the shell took; all of them when it is gone and takes no more."""
     try:
         return os.write(master, data)

@@ -84,7 +84,7 @@ async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> 
     async for delta in call.backend.watch_jobs():
         now = call.context(user=context.user)
         rows = [row for row in delta.changed if matches(row, now)]
-        gone = _gone(shown, delta.changed, rows, delta.removed)
+        gone = _removed_rows(shown, delta.changed, rows, delta.removed)
         shown.update((row.id, _name(row, several=several)) for row in rows)
         _tell(call, records(record, columns, own_ids(rows) if several else rows, now), gone)
         if several:
@@ -117,7 +117,7 @@ def _tell(call: Call, rows: Iterable[object], gone: Iterable[dict[str, object]])
         call.streams.flush()
 
 
-def _gone(
+def _removed_rows(
     shown: dict[JobId, dict[str, object]],
     changed: tuple[JobRow, ...],
     rows: list[JobRow],

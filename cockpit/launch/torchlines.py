@@ -81,20 +81,20 @@ def _python_command(words: list[str]) -> _PythonCommand | None:
     while at < len(words):
         word = words[at]
         if word == "--":
-            return _of(words[:at], "", words[at + 1 :])
+            return _with_program(words[:at], "", words[at + 1 :])
         if not word.startswith("-"):
-            return _of(words[:at], "", words[at:])
+            return _with_program(words[:at], "", words[at:])
         letter, before, glued = _deciding_letter(word)
         if letter in {"m", "c"}:
             options = [*words[:at], *([f"-{before}"] if before else [])]
-            return _of(options, letter, [*([glued] if glued else []), *words[at + 1 :]])
+            return _with_program(options, letter, [*([glued] if glued else []), *words[at + 1 :]])
         if letter in _NO_PROGRAM or word in _NO_PROGRAM:
             return None
         at += 2 if word == _LONG_WITH_VALUE or (letter in _WITH_VALUE and not glued) else 1
     return None
 
 
-def _of(call: list[str], kind: str, rest: list[str]) -> _PythonCommand | None:
+def _with_program(call: list[str], kind: str, rest: list[str]) -> _PythonCommand | None:
     """`call`: the interpreter with its options; `rest`: the program with its arguments."""
     return _PythonCommand(call[0], call[1:], kind, rest[0], rest[1:]) if rest else None
 

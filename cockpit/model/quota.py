@@ -121,7 +121,7 @@ def _root_errors(root: QuotaNode) -> Iterator[str]:
         least, most = root.min.get(resource), root.max.get(resource)
         if least == most or (resource == JOBS and None in (least, most)):
             continue
-        both = f"min is {_shown(resource, least)}, max is {_shown(resource, most)}"
+        both = f"min is {_amount_text(resource, least)}, max is {_amount_text(resource, most)}"
         yield f"spec.root.max.{_MANIFEST_NAMES[resource]}: the root's max must equal its min; {both}"
 
 
@@ -132,7 +132,7 @@ def _own_errors(place: Place) -> Iterator[str]:
     for resource, least in node.min.items():
         most = node.max.get(resource)
         if place.depth and most is not None and most < least:
-            about = f"max {_shown(resource, most)} is below min {_shown(resource, least)}"
+            about = f"max {_amount_text(resource, most)} is below min {_amount_text(resource, least)}"
             yield f"{place.where}.max.{_MANIFEST_NAMES[resource]}: {about}"
     if node.namespaces and node.children:
         yield f"{place.where}.namespaces: only a leaf has namespaces; move them to one of its children"
@@ -151,13 +151,14 @@ def _errors_below(place: Place) -> Iterator[str]:
         for resource, most in child.max.items():
             bound = node.max.get(resource)
             if bound is not None and most > bound:
-                about = f"max {_shown(resource, most)} is over the {_shown(resource, bound)} of {visible(place.path)}"
+                above = f"{_amount_text(resource, bound)} of {visible(place.path)}"
+                about = f"max {_amount_text(resource, most)} is over the {above}"
                 yield f"{where}.max.{_MANIFEST_NAMES[resource]}: {about}"
     for resource in dict.fromkeys(resource for child in node.children for resource in child.min):
         together = sum(child.min.get(resource, 0) for child in node.children)
         if together > node.min.get(resource, 0) < MOST:
-            about = f"its children's min come to {_shown(resource, together)}"
-            least = _shown(resource, node.min.get(resource, 0))
+            about = f"its children's min come to {_amount_text(resource, together)}"
+            least = _amount_text(resource, node.min.get(resource, 0))
             yield f"{place.where}.min.{_MANIFEST_NAMES[resource]}: {about}, more than its own {least}"
 
 
@@ -171,7 +172,7 @@ def _repeated_namespaces(everything: list[Place]) -> Iterator[str]:
             owners.setdefault(namespace, place.path)
 
 
-def _shown(resource: str, amount: int | None) -> str:
+def _amount_text(resource: str, amount: int | None) -> str:
     """Return an amount in the units of manifests: whole ones, and MiB for memory."""
     if amount is None:
         return "unlimited" if resource == JOBS else "not given"

@@ -185,7 +185,7 @@ def _bar(run: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
     name."""
     # The boundary behind a card has its role without the cursor; behind the last card there is none.
     roles = [role for part in run for role in (*[look.role(part)] * cell, look.plain(part))][:-1]
-    return _painted(_named(run[0]), BOUNDARY.join([BAR * cell] * len(run)), roles)
+    return _painted(_part_label(run[0]), BOUNDARY.join([BAR * cell] * len(run)), roles)
 
 
 def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
@@ -198,10 +198,10 @@ def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
         if first.job is None:
             yield from _painted("", SHAPES[first.state] * len(roles), roles)
         elif after is None or after[0][0].job is None or len(roles) < LEAST_CELL:
-            yield from _painted(_named(first), " " * len(roles), roles)
+            yield from _painted(_part_label(first), " " * len(roles), roles)
         else:
             # Another job follows: an edge keeps the two names apart.
-            yield from _painted(_named(first), " " * (len(roles) - 1), roles[:-1])
+            yield from _painted(_part_label(first), " " * (len(roles) - 1), roles[:-1])
             yield Span(EDGE, MUTED)
 
 
@@ -227,7 +227,7 @@ def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
     return [right - left for left, right in pairwise(edges)]
 
 
-def _named(part: CardRow) -> str:
+def _part_label(part: CardRow) -> str:
     return f"{GLYPHS[JobState.ERROR]}{safe(part.name)}" if part.state is CardState.KEPT else safe(part.name)
 
 

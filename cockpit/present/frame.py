@@ -55,7 +55,7 @@ def top_bar(contents: TopBar, overview: Overview | None, columns: int) -> Line:
 
     On narrow screens the figures first have fewer words, and then there are fewer figures.
     """
-    left = _left(contents)
+    left = _left_side(contents)
     amiss = _amiss(contents, overview)
     alive = [line(Span(LIVE, MUTED))] if contents.fresh and not amiss else []
     for figures in _figures(overview):
@@ -65,7 +65,7 @@ def top_bar(contents: TopBar, overview: Overview | None, columns: int) -> Line:
     return fitted((*left, APART, *_joined(amiss)), columns)
 
 
-def _left(contents: TopBar) -> Line:
+def _left_side(contents: TopBar) -> Line:
     badge = [Span(f"  {contents.badge}", "demo")] if contents.badge else []
     access = Span(f"  {contents.access}", "warning" if contents.access == "ro" else MUTED)
     where = Span(safe(contents.cluster), STRONG)
@@ -91,7 +91,7 @@ def _figures(overview: Overview | None) -> Iterator[list[Line]]:
     """Yield the figures in shorter and shorter forms, and at last none."""
     if overview is not None:
         for words, bar_columns in ((True, BAR_COLUMNS), (False, BAR_COLUMNS), (False, 0)):
-            yield [*_counts(overview, words=words), _used(overview, bar_columns)]
+            yield [*_counts(overview, words=words), _use_of_cluster(overview, bar_columns)]
         yield list(_counts(overview, words=False))
     yield []
 
@@ -114,7 +114,7 @@ def _count(shape: str, number: int, word: str, role: str) -> Line:
     return line(Span(f"{shape} {number} {word}".rstrip(), role))
 
 
-def _used(overview: Overview, bar_columns: int) -> Line:
+def _use_of_cluster(overview: Overview, bar_columns: int) -> Line:
     """Return the use of the cards, or of the CPUs of a cluster without cards."""
     if overview.card_milli:
         label, used, total = "cards", units.cards(overview.used_card_milli), units.cards(overview.card_milli)

@@ -19,7 +19,9 @@ def left_out_line(amount: int) -> str:
 def log_lines(text: str) -> list[str]:
     """Return the lines of a whole text, without colours and without an empty last line."""
     lines = text.removesuffix("\n").split("\n")
-    return ["".join(span.text for span in _shown(without_colours(each), PLAIN)[0]) for each in lines] if text else []
+    return (
+        ["".join(span.text for span in _styled_line(without_colours(each), PLAIN)[0]) for each in lines] if text else []
+    )
 
 
 class LogLines:
@@ -40,10 +42,10 @@ class LogLines:
         *ended, going_on = (self._open + self._decoder.decode(data)).split("\n")
         lines = []
         for each in ended:
-            line, self._rendition = _shown(each, self._rendition)
+            line, self._rendition = _styled_line(each, self._rendition)
             lines.append(line)
         self._open = self._without_what_is_replaced(going_on)
-        return [*lines, _shown(self._open, self._rendition)[0]]
+        return [*lines, _styled_line(self._open, self._rendition)[0]]
 
     def _without_what_is_replaced(self, line: str) -> str:
         """Return the incomplete line without what a carriage return replaced, so that a progress bar does not grow for
@@ -56,7 +58,7 @@ class LogLines:
         return shown + line[len(text) :][:1]
 
 
-def _shown(line: str, rendition: Rendition) -> tuple[Line, Rendition]:
+def _styled_line(line: str, rendition: Rendition) -> tuple[Line, Rendition]:
     """Return the line, and the rendition at the beginning of the next line."""
     replaced, _, shown = line.rstrip("\r").rpartition("\r")
     if replaced:

@@ -34,10 +34,10 @@ def node_lines(row: NodeRow, others: Callable[[JobId], JobRow | None], context: 
     """Return the page's harmless lines. `others`: a function from a job's id to its row; None where the user may not
     see the job."""
     head = ((Span(INDENT), *node_sentence(row)), *node_facts(row))
-    return [*head, line(), *_used(row), *_cards(row), line(), *_jobs(row, others, context)]
+    return [*head, line(), *_usage_lines(row), *_cards(row), line(), *_jobs(row, others, context)]
 
 
-def _used(row: NodeRow) -> Iterator[Line]:
+def _usage_lines(row: NodeRow) -> Iterator[Line]:
     node = row.node
     yield _fraction("CPUs", row.used_cpus, node.cpus, f"{row.used_cpus}/{node.cpus}")
     memory = f"{units.memory(row.used_memory_mib)}/{units.memory(node.memory_mib)}"

@@ -55,7 +55,7 @@ def _other_schedulers_start(outlook: Outlook, context: Context) -> str:
     by, at = safe(outlook.told_by), outlook.told_at
     if at is None:
         return f"{by} names no start"
-    return f"starts about {clock(at, context.now, context.zone)} (in {_spoken(at, context)}) by {by}'s plan"
+    return f"starts about {clock(at, context.now, context.zone)} (in {_duration_until(at, context)}) by {by}'s plan"
 
 
 def starts(forecast: Forecast, context: Context) -> str:
@@ -71,7 +71,7 @@ def until(forecast: Forecast, context: Context) -> str:
     """Return the time until the likely start: `now`, `in 25 min`."""
     if forecast.now or forecast.likely_at is None:
         return NOW if forecast.now else UNKNOWN
-    return f"in {_spoken(forecast.likely_at, context)}"
+    return f"in {_duration_until(forecast.likely_at, context)}"
 
 
 def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
@@ -215,5 +215,5 @@ def _ahead(outlook: Outlook) -> Iterator[Line]:
     yield line(Span(f"{INDENT}ahead ", MUTED), listed_words([*named, *more]))
 
 
-def _spoken(moment: Millis, context: Context) -> str:
+def _duration_until(moment: Millis, context: Context) -> str:
     return units.spoken(max(MINUTE_MS, moment - context.now) // MINUTE_MS * 60)

@@ -154,10 +154,10 @@ def _never_fits(reason: NeverFits) -> tuple[str, ...]:
         largest = f"the largest {whose}has {bare_amount(reason.resource, reason.most)}"
         none = f"no node {whose and 'that it may use '}has any"
         head = f"asks for {wanted} on one node", largest if reason.most else none
-    return (*head, *_kept(reason, "others"))
+    return (*head, *_restrictions(reason, "others"))
 
 
-def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
+def _restrictions(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
     """Yield to which jobs the nodes that would fit are restricted, by a pool or by taints."""
     if reason.dedicated:
         yield f"{which} are set apart for jobs that name pool {listed(reason.dedicated, 'or')}"
@@ -169,7 +169,7 @@ def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
         return f"asks for {request}", _out_of_service(reason)
-    if restrictions := tuple(_kept(reason, "such nodes")):
+    if restrictions := tuple(_restrictions(reason, "such nodes")):
         return f"asks for {request}", *restrictions
     return f"asks for {request}", "the cluster has no such node"
 

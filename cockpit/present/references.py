@@ -29,7 +29,7 @@ def parse_reference(text: str) -> JobRef | None:
     """Parse an id of any form, or a name with an optional replica (`train/2`); None when the text can be neither."""
     match = REFERENCE.fullmatch(text)
     if match is None:
-        return _named(text)
+        return _named_job(text)
     tasks: tuple[int, ...] = ()
     if (task := match["task"]) and task.startswith("["):
         if not (tasks := _indices(task[1:-1])):
@@ -40,7 +40,7 @@ def parse_reference(text: str) -> JobRef | None:
     return JobRef(JobId(job), int(task) if task else None, rank, attempt, match["cluster"] or "", tasks=tasks)
 
 
-def _named(text: str) -> JobRef | None:
+def _named_job(text: str) -> JobRef | None:
     name, slash, rank = text.partition("/")
     if name_error(name) is not None or (slash and not (rank.isascii() and rank.isdigit() and len(rank) < 10)):
         return None

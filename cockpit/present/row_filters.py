@@ -82,7 +82,7 @@ def containing(column: Column, word: str) -> Mask:
     if not can_hold(column, wanted):
         return lambda rows, _: none(rows)
     if column.words is not None:
-        return lambda rows, context: _shown(column, wanted, rows, context)
+        return lambda rows, context: _text_mask(column, wanted, rows, context)
 
     def contains(rows: Sequence[Any], context: Context) -> list[bool]:
         facts = column.facts(rows, context)
@@ -105,7 +105,7 @@ def can_hold(column: Column, wanted: str) -> bool:
     return alphabet.issuperset(wanted) and not too_long
 
 
-def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
+def _text_mask(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
     """Return the mask for a column whose cell shows more than its fact."""
 
     def contains(row: object) -> bool:

@@ -183,7 +183,7 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
 
 
 def _of_giving_way(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    others = _named(reason.jobs)
+    others = _job_list(reason.jobs)
     if isinstance(reason, MakingRoom):
         until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
         return (f"{others} {'gives' if len(reason.jobs) == 1 else 'give'} way to it, {until}",)
@@ -192,7 +192,7 @@ def _of_giving_way(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo |
     return f"gave way to {others}", "it resumes when its CPUs are free again"
 
 
-def _named(jobs: tuple[JobId, ...]) -> str:
+def _job_list(jobs: tuple[JobId, ...]) -> str:
     return listed([f"job {job_shown(job)}" for job in jobs])
 
 

@@ -52,10 +52,10 @@ class SearchMemory:
         if None not in texts:
             return texts  # type: ignore[return-value] # just looked
         missing = [row for row, text in zip(rows, texts, strict=True) if text is None]
-        self._texts.update(zip(map(_ids, missing), self._made(missing, context), strict=True))
+        self._texts.update(zip(map(_ids, missing), self._searched_texts(missing, context), strict=True))
         return list(map(self._texts.__getitem__, ids))
 
-    def _made(self, rows: Sequence[Any], context: Context) -> Iterator[str]:
+    def _searched_texts(self, rows: Sequence[Any], context: Context) -> Iterator[str]:
         further = [_lasting_cells(column, rows, context) for column in self._further]
         cells = zip(map(_plain_cells, map(self._get, rows)), *further, strict=True)
         return map(str.casefold, map(_BETWEEN.join, cells))

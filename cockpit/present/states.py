@@ -86,10 +86,10 @@ def retry_words(retries: tuple[int, int]) -> str:
 
 def ending_sentence(row: JobRow, cause: EndCause) -> str:
     """Return the sentence that says why a job that still runs is being ended."""
-    return _ENDING[cause] + _by(row, cause)
+    return _ENDING[cause] + _stopped_by_words(row, cause)
 
 
-def _by(row: JobRow, cause: EndCause) -> str:
+def _stopped_by_words(row: JobRow, cause: EndCause) -> str:
     return f" by {safe(row.ended_by)}" if cause is EndCause.STOP and row.ended_by else ""
 
 
@@ -109,7 +109,7 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
         case EndCause.START_FAILED | EndCause.LOST:
             return safe(row.lost) or _ENDED[cause]
         case _:
-            return _ENDED[cause] + _by(row, cause)
+            return _ENDED[cause] + _stopped_by_words(row, cause)
 
 
 def failed_replica(row: JobRow) -> str:

@@ -37,10 +37,10 @@ def workers_now(row: JobRow) -> str:
     job that is not elastic."""
     if row.workers is None:
         return "–"
-    return f"{_held(row)} ({row.workers[0]}–{row.workers[2]})"
+    return f"{_held_nodes(row)} ({row.workers[0]}–{row.workers[2]})"
 
 
-def _held(row: JobRow) -> int:
+def _held_nodes(row: JobRow) -> int:
     """Return the number of the job's nodes; a job that is suspended below its minimum has none."""
     return 0 if row.waits_until is not None else row.nodes
 
@@ -66,7 +66,7 @@ def workers_fact(detail: JobDetail) -> str:
     elastic, row = detail.job.spec.elastic, detail.row
     if elastic is None:
         return ""
-    held = _held(row)
+    held = _held_nodes(row)
     has = f"{held}, asked for {elastic.workers}" if held != elastic.workers else str(held)
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
     why = f"; {_NO_GROWTH[detail.growth]}" if detail.growth is not None else ""

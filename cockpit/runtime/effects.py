@@ -54,7 +54,7 @@ class EffectRunner:
     def run(self, effect: ReplicaEffect) -> None:
         """Start the effect, after the earlier ones of the same replica."""
         before = self._last.get(effect.replica)
-        task = self._tasks.start(self._after(before, effect), f"{type(effect).__name__} {effect.replica}")
+        task = self._tasks.start(self._carry_out_after(before, effect), f"{type(effect).__name__} {effect.replica}")
         self._last[effect.replica] = task
         task.add_done_callback(lambda done: self._forget(effect.replica, done))
 
@@ -63,7 +63,7 @@ class EffectRunner:
         if (last := self._last.get(replica)) is not None:
             await asyncio.wait([last], timeout=seconds)
 
-    async def _after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
+    async def _carry_out_after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
         if before is not None:
             await asyncio.wait([before])
         if isinstance(effect, _QUICK):

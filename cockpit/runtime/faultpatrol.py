@@ -69,7 +69,7 @@ async def go_round(host: Host, rounds: Rounds, period_seconds: int) -> None:
         if not parts:
             rounds.rest()
             continue
-        for node, because in (await _found(rounds, parts, period_seconds)).items():
+        for node, because in (await _find_faults(rounds, parts, period_seconds)).items():
             await host.insist(partial(_faulty, node, because), BY)
 
 
@@ -83,7 +83,7 @@ def _watched(host: Host) -> Parts:
     return [(machine.state.nodes[part.node], part) for each in placements for part in each]
 
 
-async def _found(rounds: Rounds, parts: Parts, period_seconds: int) -> dict[NodeName, str]:
+async def _find_faults(rounds: Rounds, parts: Parts, period_seconds: int) -> dict[NodeName, str]:
     try:
         async with asyncio.timeout(period_seconds):
             return await asyncio.to_thread(rounds.look, parts)

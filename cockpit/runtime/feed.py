@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000
-"""A subscriber that misses more changed rows than this is told to start over, which is cheaper for both."""
+"""A subscriber that misses more changed rows than this must start over, which is cheaper for both."""
 REASONS_AT_ONCE = 1_000
 """Most rows per tick that are made again for their reason alone: one start can change the reason of a hundred thousand
 queued jobs."""
@@ -82,11 +82,11 @@ class JobFeed:
         jobs = self._host.machine.state.jobs
         if actor.admin:
             return list(self._rows.values())
-        return [self._shown(actor, row, jobs[job]) for job, row in self._rows.items() if may_see(actor, jobs[job])]
+        return [self._redacted(actor, row, jobs[job]) for job, row in self._rows.items() if may_see(actor, jobs[job])]
 
     def row(self, actor: Actor, job: Job) -> JobRow:
         """Return the current row of a job that the actor may see, live or ended."""
-        return self._shown(actor, self._made(job), job)
+        return self._redacted(actor, self._make_row(job), job)
 
     def live_pages(self, actor: Actor, *, brief: bool = False) -> list[msgspec.Raw]:
         """Return encoded pages of the live and held jobs that the actor may see; cached for administrators."""
@@ -112,7 +112,7 @@ class JobFeed:
         rows = self.rows(actor)
         sent = None if actor.admin else {row.id: row for row in rows}
         subscription = Subscription(actor, sent, seen, state.catalogue, catalogued_projects(state))
-        subscription.told = self._log.last
+        subscription.received = self._log.last
         self._subscribers.append(subscription)
         return subscription
 
@@ -129,10 +129,10 @@ class JobFeed:
 
     def unsubscribe(self, subscription: Subscription) -> None:
         self._subscribers.remove(subscription)
-        self._forget_told()
+        self._forget_received()
         self._trimmer.ask()
 
-    def row_told(self, subscription: Subscription, job: JobId) -> JobRow:
+    def row_sent(self, subscription: Subscription, job: JobId) -> JobRow:
         """Return a row as it was last sent to the subscription."""
         return self._rows[job] if subscription.sent is None else subscription.sent[job]
 
@@ -162,16 +162,16 @@ class JobFeed:
                     return
 
     @property
-    def told(self) -> bool:
+    def is_up_to_date(self) -> bool:
         """Whether every subscriber has received all changes."""
         return not any(map(self._pending, self._subscribers))
 
     def _pending(self, subscription: Subscription) -> bool:
         plan_is_new = self._host.plan is not self._plan
-        is_behind = subscription.dirty or (subscription.sent is None and subscription.told != self._log.last)
+        is_behind = subscription.dirty or (subscription.sent is None and subscription.received != self._log.last)
         rows_change = is_behind or self._host.machine.touched or self._outdated or plan_is_new
         others = self._host.machine.state.catalogue is not subscription.catalogue
-        return bool(rows_change) or others or self._unheard(subscription)
+        return bool(rows_change) or others or self._has_unsent_event(subscription)
 
     def _regrouped(self, subscription: Subscription) -> bool:
         """Return whether the members of projects have changed since the subscription began.
@@ -184,7 +184,7 @@ class JobFeed:
         subscription.catalogue = state.catalogue
         return catalogued_projects(state) != subscription.projects
 
-    def _unheard(self, subscription: Subscription) -> bool:
+    def _has_unsent_event(self, subscription: Subscription) -> bool:
         return subscription.seen is not None and subscription.seen != self._host.machine.state.seq
 
     def _refresh(self, reasons: int | None = None) -> None:
@@ -220,12 +220,12 @@ class JobFeed:
 
     def _change_of(self, subscription: Subscription) -> JobsChange | None:
         """Return the change that an administrator's subscription misses, computed once per batch number."""
-        version, subscription.told = subscription.told, self._log.last
+        version, subscription.received = subscription.received, self._log.last
         if version not in self._changes:
             self._changes[version] = self._change_since(version)
-        self._forget_told()
+        self._forget_received()
         change = self._changes[version]
-        if change is None and self._unheard(subscription):
+        if change is None and self._has_unsent_event(subscription):
             change = JobsChange(self._host.machine.state.seq, page_of([]))
         if change is not None and subscription.seen is not None:
             subscription.seen = self._host.machine.state.seq
@@ -246,8 +246,8 @@ class JobFeed:
                 changed.append((job_id, row.version, columns))
         return JobsChange(seq, page_of(new), tuple(changed), tuple(removed)) if new or changed or removed else None
 
-    def _forget_told(self) -> None:
-        versions = [each.told for each in self._subscribers if each.sent is None]
+    def _forget_received(self) -> None:
+        versions = [each.received for each in self._subscribers if each.sent is None]
         self._log.forget(min(versions, default=self._log.last))
 
     def _with_new_reason(self, plan: Plan | None) -> list[JobId]:
@@ -277,9 +277,9 @@ class JobFeed:
             if job is None or job.deleted:
                 self._rows.pop(job_id, None)
             else:
-                self._rows[job_id] = self._made(job)
+                self._rows[job_id] = self._make_row(job)
 
-    def _made(self, job: Job) -> JobRow:
+    def _make_row(self, job: Job) -> JobRow:
         plan = self._host.plan
         if job.id not in self._host.machine.queue:
             return self._staging(job) if job.state is JobState.STAGING else job_row(job, None)
@@ -313,7 +313,7 @@ class JobFeed:
                 changed.append((job_id, row.version, columns))
                 subscription.sent[job_id] = row
         subscription.dirty.clear()
-        if not (new or changed or removed or self._unheard(subscription)):
+        if not (new or changed or removed or self._has_unsent_event(subscription)):
             return None
         seq = self._host.machine.state.seq
         subscription.seen = None if subscription.seen is None else seq
@@ -326,9 +326,9 @@ class JobFeed:
         if row is None or actor.admin:
             return row
         job = self._host.machine.state.jobs[job_id]
-        return self._shown(actor, row, job) if may_see(actor, job) else None
+        return self._redacted(actor, row, job) if may_see(actor, job) else None
 
-    def _shown(self, actor: Actor, row: JobRow, job: Job) -> JobRow:
+    def _redacted(self, actor: Actor, row: JobRow, job: Job) -> JobRow:
         if actor.admin:
             return row
         own = is_owner(actor, job)
@@ -338,8 +338,10 @@ class JobFeed:
 
 
 def _count(plan: Plan) -> tuple[PriorityContext, Millis] | None:
-    """Tells one count of all priorities from the next; None without priorities. What a job's end adds to its user's
-    usage shows with the next."""
+    """Return what identifies one computation of all priorities; None without priorities.
+
+    The usage that an ended job adds appears with the next computation.
+    """
     calculator = plan.priorities.calculator
     return (calculator.context, calculator.at) if calculator is not None else None
 
@@ -361,16 +363,16 @@ class Subscription:
     ) -> None:
         self.actor = actor
         self.sent = sent
-        """The rows as they were told; None: it sees everything, and `told` says the same."""
-        self.told = 0
-        """The last batch of the feed's `RowLog` that it was told of, where it sees everything."""
+        """The rows as they were sent; None for an administrator, whose state is the number `received`."""
+        self.received = 0
+        """The number of the last batch of the feed's `RowLog` that an administrator's view has received."""
         self.seen = seen
-        """The last event that it was told of, for who wants to know of anything; else None."""
+        """The last event that was reported, for a view that follows all events; else None."""
         self.dirty: set[JobId] = set()
         self.catalogue = catalogue
-        """The last one that was looked at,"""
+        """The catalogue when the subscription was last checked,"""
         self.projects = projects
-        """and its projects: those by which `actor` sees what was sent."""
+        """and its projects, which decide what `actor` may see."""
 
 
 QUIET_SECONDS = 1.0

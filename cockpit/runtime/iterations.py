@@ -76,14 +76,14 @@ class Watch:
 
     async def look(self) -> None:
         """Read each of the logs once."""
-        requested = dict(self._asked())
+        requested = dict(self._watched_replicas())
         self._read = {(replica, stream): each for (replica, stream), each in self._read.items() if replica in requested}
         for replica, threshold in requested.items():
             slow = await asyncio.to_thread(self._slow, replica, threshold)
             if slow is not None:
                 await self._tell(replica, slow)
 
-    def _asked(self) -> Iterator[tuple[ReplicaId, float]]:
+    def _watched_replicas(self) -> Iterator[tuple[ReplicaId, float]]:
         """Yield each watched replica with its threshold."""
         for job in patrol.watched(self._host.machine):
             performance = job.spec.resume.performance if job.spec.resume is not None else None

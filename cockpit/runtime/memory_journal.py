@@ -54,7 +54,7 @@ class MemoryJournal:
 
     async def load(self) -> tuple[ClusterState, int]:
         state = msgspec.msgpack.decode(self._snapshot, type=ClusterState)
-        for record in self._after(self._snapshot_seq):
+        for record in self._events_after(self._snapshot_seq):
             apply(state, record)
         return state, state.seq
 
@@ -137,11 +137,11 @@ class MemoryJournal:
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
         if after >= 0:
-            return list(islice((each for each in self._after(after) if _concerns(each, job)), limit))
+            return list(islice((each for each in self._events_after(after) if _concerns(each, job)), limit))
         newest = list(islice((each for each in reversed(self._events) if _concerns(each, job)), limit))
         return newest[::-1]
 
-    def _after(self, seq: int) -> Iterator[EventRecord]:
+    def _events_after(self, seq: int) -> Iterator[EventRecord]:
         first = self._events[0].seq if self._events else 0
         return islice(self._events, max(0, seq + 1 - first), None)
 

@@ -189,11 +189,11 @@ async def _new_predictor(host: Host, more: Sequence[Job]) -> StartPredictor:
     """Make a predictor for the present state, with the jobs `more` added at the end of the queue."""
     history = await _history(host)
     policy = replace(host.settings.policy, backfill=host.machine.state.cluster.backfill)
-    snapshot = _with(host.machine.peek(host.clock.now()).frozen(), more)
+    snapshot = _with_queued(host.machine.peek(host.clock.now()).frozen(), more)
     return StartPredictor(snapshot, host.plan, policy, history)
 
 
-def _with(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
+def _with_queued(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
     """Queue the jobs `more` too."""
     if not more:
         return snapshot

@@ -86,7 +86,7 @@ class Requests:
         if not context.request:
             return await perform()
         async with self._turn(context.request):
-            known = await self._known(context.request)
+            known = await self._recorded_answer(context.request)
             if known is not None and known.refused and known.digest not in {b"", context.digest}:
                 # The refused request did nothing, so its id may serve again, for the corrected request.
                 await self._journal.forget_refusal(context.request)
@@ -120,7 +120,7 @@ class Requests:
         refusal = _decode_refusal(known.answer) if known.refused else None
         return RequestOutcome(known=True, op=known.op, at=known.at, jobs=jobs, refusal=refusal)
 
-    async def _known(self, request: str) -> KeptAnswer | None:
+    async def _recorded_answer(self, request: str) -> KeptAnswer | None:
         try:
             return await self._journal.answer(request)
         except StoreError as error:

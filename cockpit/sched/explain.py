@@ -82,7 +82,7 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
     job = waiting.get(job_id)
     if job is None:
         return None
-    before = _before(plan, job_id, [*waiting])
+    before = _jobs_ahead(plan, job_id, [*waiting])
     ahead = [other for other in before if other in waiting and _may_go_first(plan, waiting[other])]
     reserved_at = next((each.reserved_at for each in plan.reservations if each.job == job_id), None)
     return Explanation(
@@ -105,7 +105,7 @@ def _may_go_first(plan: Plan, job: Job) -> bool:
         return True
 
 
-def _before(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
+def _jobs_ahead(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
     """Return the jobs before it in the queue, nominated ones first. A job that came since the cycle is behind all
     others."""
     # nominated jobs come first in a pass, wherever the queue has them

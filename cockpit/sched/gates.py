@@ -276,7 +276,7 @@ class Gates(msgspec.Struct):
     def _spent(self, budget: Budget, equivalence_class: EquivalenceClass, amounts: Amounts) -> LimitReached | None:
         """Return the refusal if the budget stops the job. Without Slurm's `safe` a budget stops jobs only once it is
         used up; with it, the rest of what runs and the whole job must fit into it."""
-        used, wanted = self._used(budget.counter), 0.0
+        used, wanted = self._past_usage(budget.counter), 0.0
         if self._equivalence.rules.safe:
             seconds = equivalence_class.seconds * equivalence_class.scope.factor
             wanted = seconds if budget.resource == WALL else amounts.get(budget.resource, 0) / ONE * seconds / 60
@@ -287,7 +287,7 @@ class Gates(msgspec.Struct):
         resource = "" if budget.resource == WALL else budget.resource
         return LimitReached(budget.holder, budget.limit, resource, budget.allowed, used, wanted)
 
-    def _used(self, counter: Counter) -> float:
+    def _past_usage(self, counter: Counter) -> float:
         """Past usage in seconds of wall clock, or in minutes of a TRES, decayed."""
         kind, name, resource = counter
         snapshot = self._snapshot

@@ -94,7 +94,9 @@ def within_limits(
     """Return the shape restricted to the nodes that the limits leave to it; unchanged where they leave all, or none."""
     if not varies(equivalence_class, shape) or shape.partition in index.layout.totalled:
         return shape
-    restricted = [_left(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
+    restricted = [
+        _restricted(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs
+    ]
     if all(each is None for each in restricted):
         return shape
     # one restriction for all alternatives can be expressed by node names; else the first alternative that fits now
@@ -107,7 +109,7 @@ def within_limits(
     return next(fits, lawful[0] if lawful else shape)
 
 
-def _left(
+def _restricted(
     gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts
 ) -> Shape | None:
     """Restrict one alternative to the nodes left to it; None: all nodes are left."""
@@ -121,12 +123,12 @@ def _left(
     if shape.nodes == 1:
         return replace(shape, node_names=tuple(name for ((group, _),) in lawful for name in group.up))
     nodes_free = {node_free.node.name for node_free in fitting(index, shape, shape.specs[0])}
-    names = [_named(each, nodes_free) for each in lawful]
+    names = [_names_of_choice(each, nodes_free) for each in lawful]
     free_now = (each for each in names if nodes_free.issuperset(each))
     return replace(shape, node_names=next(free_now, names[0] if names else ()))
 
 
-def _named(choice: _Choice, nodes_free: set[NodeName]) -> tuple[str, ...]:
+def _names_of_choice(choice: _Choice, nodes_free: set[NodeName]) -> tuple[str, ...]:
     """Return nodes of these groups, those that fit now first."""
     first = [(sorted(group.up, key=lambda name: name not in nodes_free), count) for group, count in choice]
     return tuple(name for names, count in first for name in names[:count])

@@ -110,16 +110,16 @@ class _TimeslicePlanner:
             self._suspended.update(other.id for other in others)
             self._moves.append((job.id, tuple([other.id for other in others])))
             self._instead[job.id] = tuple(for_jobs)
-            self.index = self._with(after, job)
+            self.index = self._index_with(after, job)
 
     def _go_on(self, job: Job, for_jobs: Sequence[JobId]) -> None:
         if _has_cpus(self.index, job):
             self._moves.append((job.id, ()))
             self._instead[job.id] = tuple(for_jobs)
         # also where the CPUs are still taken: no other job may get them first
-        self.index = self._with(self.index.fork(), job)
+        self.index = self._index_with(self.index.fork(), job)
 
-    def _with(self, index: Index, job: Job) -> Index:
+    def _index_with(self, index: Index, job: Job) -> Index:
         assert job.attempt is not None
         # the time limit does not run while a job is suspended
         suspended_ms = job.attempt.suspended_ms + self._now - job.state_since

@@ -124,7 +124,7 @@ def from_row(row: Sequence[Any]) -> EventRecord:
     except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
         raise _unreadable(f"event {seq}", error) from error
     record = EventRecord(seq=seq, at=at, actor=actor, origin=origin, request=request, version=version, body=body)
-    return _known(record)
+    return _check_version(record)
 
 
 def to_line(row: Sequence[Any]) -> bytes:
@@ -147,7 +147,7 @@ def from_line(line: bytes) -> EventRecord:
             fields = (plain.seq, plain.at, plain.actor, plain.origin, plain.request, plain.version, body)
             if checksum(*fields).hex() != plain.checksum:
                 raise damaged(plain.seq)
-        return _known(_line_decoder.decode(line))
+        return _check_version(_line_decoder.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _unreadable("an archived event", error) from error
 
@@ -172,7 +172,7 @@ def _matches(row: Sequence[Any]) -> bool:
     return (columns.type, columns.job) == (kind, job)
 
 
-def _known(record: EventRecord) -> EventRecord:
+def _check_version(record: EventRecord) -> EventRecord:
     """Return the event. Raises `StoreError` if a newer version of cockpit wrote it."""
     if record.version > EVENT_VERSION:
         raise _unreadable(f"event {record.seq}", f"its version is {record.version}, known is {EVENT_VERSION}")

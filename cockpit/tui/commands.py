@@ -58,7 +58,7 @@ def run_command(app: Cockpit, text: str) -> None:
         _WITH_WORDS[name](app, rest.strip())
     elif is_whole(words):
         _go_to(app, int(words))
-    elif (job := _named(app, words)) is not None:
+    elif (job := _job_named(app, words)) is not None:
         _go_to(app, job)
     elif (action := called(words)) is not None:
         app.dispatcher.perform(action.id)
@@ -66,7 +66,7 @@ def run_command(app: Cockpit, text: str) -> None:
         _unknown(app, words, [command_name(each.id) for each in ACTIONS], "action")
 
 
-def _named(app: Cockpit, words: str) -> int | None:
+def _job_named(app: Cockpit, words: str) -> int | None:
     """Return the job with this id as lists show it, or the only one of this name: `34_1`, `34_[0-3]`, `train`.
 
     For an array this is its first task. An action of the same name takes precedence: None.

@@ -89,7 +89,7 @@ class JobLog:
         """Return the lines to show; with the time at which each arrived, where the user wants that and it is known."""
         if not any(self._lines):
             return [line(Span(f" nothing on {self.stream}{'' if self._ended else ' yet'}", MUTED))]
-        before = self._before()
+        before = self._hidden_part()
         if not self.shows_times:
             return [*before, *self._lines]
         timed = [
@@ -107,10 +107,10 @@ class JobLog:
         for sign in (_TRACEBACK, _ERROR):
             index = next((at for at in reversed(range(len(texts))) if sign.search(texts[at])), None)
             if index is not None:
-                return index + len(self._before())
+                return index + len(self._hidden_part())
         return None
 
-    def _before(self) -> list[Line]:
+    def _hidden_part(self) -> list[Line]:
         """Return the line that says which part of the log is not shown; none where all of it is."""
         parts = [f"the first {units.size(self._bytes_before)}"] if self._bytes_before else []
         parts += [units.counted(self._lines_before, "earlier line")] if self._lines_before else []

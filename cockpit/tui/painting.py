@@ -82,16 +82,16 @@ class DifferingUpdate(CompositorUpdate):
     def __init__(self, update: ChopsUpdate, shown: Shown) -> None:
         self._shown = shown
         self._drawn = list(_chops(update))
-        self._written = [(y, shown.differing(y, pieces)) for y, pieces in self._drawn]
+        self._line_text = [(y, shown.differing(y, pieces)) for y, pieces in self._drawn]
 
     def __bool__(self) -> bool:
-        return any(pieces for _, pieces in self._written)
+        return any(pieces for _, pieces in self._line_text)
 
     def render_segments(self, console: Console) -> str:
         """Return the text to write. Only now it counts as shown."""
         for y, pieces in self._drawn:
             self._shown.put(y, pieces)
-        return "".join(_written(y, pieces, console) for y, pieces in self._written)
+        return "".join(_line_text(y, pieces, console) for y, pieces in self._line_text)
 
 
 def _chops(update: ChopsUpdate) -> Iterator[tuple[int, list[Piece]]]:
@@ -116,7 +116,7 @@ def _pieces(x: int, strips: Iterable[Strip]) -> Iterator[Piece]:
                 x += size
 
 
-def _written(y: int, pieces: list[Piece], console: Console) -> str:
+def _line_text(y: int, pieces: list[Piece], console: Console) -> str:
     """Return the text of one line: the cursor moves only to a piece that does not follow the one before it."""
     return "".join(
         Control.move_to(run[0].start, y).segment.text

@@ -193,7 +193,7 @@ async def test_a_subscriber_to_all_changes_is_informed_of_changes_outside_the_ro
     async with asyncio.timeout(60), aclosing(feed.changes(curious)) as changes:  # type: ignore[type-var] # a generator
         told = await anext(changes)
     assert (len(rows_of(told.new)), told.changed, told.removed) == (0, (), ())
-    assert feed.told
+    assert feed.is_up_to_date
     assert other.seen is None
 
 

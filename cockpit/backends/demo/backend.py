@@ -175,7 +175,7 @@ class DemoCluster:
     async def elapse(self, seconds: float) -> None:
         """Simulate at once what `seconds` real seconds would bring; return when every watcher has received it."""
         await self.pace.elapse(seconds)
-        while not self._feed.told:  # noqa: ASYNC110 - the feed sends by itself, ten times a second
+        while not self._feed.is_up_to_date:  # noqa: ASYNC110 - the feed sends by itself, ten times a second
             await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:

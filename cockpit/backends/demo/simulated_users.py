@@ -122,9 +122,11 @@ class SimulatedUsers:
                 self._later(hours, user, job, seat.cancel)
 
     def _later(self, hours: float, user: User, job: JobId, act: Callable[[JobId], Awaitable[None]]) -> None:
-        self._tasks.start(self._at(Millis(self._clock.now() + int(hours * HOUR_MS)), user, job, act), f"{user.name}")
+        self._tasks.start(
+            self._act_at(Millis(self._clock.now() + int(hours * HOUR_MS)), user, job, act), f"{user.name}"
+        )
 
-    async def _at(self, at: Millis, user: User, job: JobId, act: Callable[[JobId], Awaitable[None]]) -> None:
+    async def _act_at(self, at: Millis, user: User, job: JobId, act: Callable[[JobId], Awaitable[None]]) -> None:
         await self._clock.wait_until(at)
         if self._may_act(user):
             with contextlib.suppress(RequestRefused):  # the job has ended or was released meanwhile

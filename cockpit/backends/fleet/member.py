@@ -103,9 +103,9 @@ class Member:
         """Ask for the overview once; `row` shows whether it came."""
         with suppress(CockpitError):
             backend = await self.backend()
-            await self._asked(backend)
+            await self._fetch_overview(backend)
 
-    async def _asked(self, backend: LiveBackend) -> None:
+    async def _fetch_overview(self, backend: LiveBackend) -> None:
         try:
             self.overview = await backend.overview()
         except RequestRefused:

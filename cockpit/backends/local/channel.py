@@ -159,7 +159,7 @@ class Channel:
         try:
             answer = _decode_answer(self._frame())
         except msgspec.DecodeError as error:
-            raise self._gone(error) from error
+            raise self._as_unreachable(error) from error
         if answer.no is not None:
             raise RequestRefused(answer.no)
         return answer
@@ -170,7 +170,7 @@ class Channel:
         except ConnectionResetError:
             raise
         except (OSError, ValueError) as error:
-            raise self._gone(error) from error
+            raise self._as_unreachable(error) from error
         try:
             hello = msgspec.msgpack.decode(body, type=Hello)
         except msgspec.ValidationError:
@@ -186,7 +186,7 @@ class Channel:
         try:
             return self._body()
         except (OSError, ValueError) as error:
-            raise self._gone(error) from error
+            raise self._as_unreachable(error) from error
 
     def _body(self) -> bytes:
         return self._exactly(body_length(self._exactly(HEADER.size)))
@@ -204,7 +204,7 @@ class Channel:
             view = view[received:]
         return bytes(buffer)
 
-    def _gone(self, error: Exception) -> Unreachable:
+    def _as_unreachable(self, error: Exception) -> Unreachable:
         return Silent(self._where, ANSWER_SECONDS) if isinstance(error, TimeoutError) else ConnectionLost(_cause(error))
 
 

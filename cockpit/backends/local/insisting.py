@@ -84,7 +84,7 @@ class Insistent:
                     raise
                 self._lines.drop()
                 error = failed
-            if self._left() <= 0:
+            if self._seconds_left() <= 0:
                 raise MayBeAccepted(self._reason(error), self._request) from error
             time.sleep(PAUSE_SECONDS)
 
@@ -106,7 +106,7 @@ class Insistent:
         return error.cause if isinstance(error, ConnectionLost) else str(error)
 
     def _left_of_try(self) -> float:
-        return max(0.0, min(TRY_SECONDS, self._left()))
+        return max(0.0, min(TRY_SECONDS, self._seconds_left()))
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return self._patience() - (time.monotonic() - self._began)

@@ -151,7 +151,7 @@ class Reconnector:
 
     async def _dial(self, reach: Callable[[], Channel]) -> Wire:
         channel = await beside(reach, Channel.close)
-        return await Wire.over(channel, self._heard)
+        return await Wire.over(channel, self._note_answer)
 
     async def _pause(self, attempt: int) -> None:
         try:
@@ -186,7 +186,7 @@ class Reconnector:
             self._phase.put((Phase.CONNECTED, ""))
             await asyncio.sleep(self.patience.ping)
 
-    def _heard(self) -> None:
+    def _note_answer(self) -> None:
         self._good_at = self._now()
 
     def _fall_stale(self, reason: str) -> None:

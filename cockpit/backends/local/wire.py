@@ -62,17 +62,17 @@ class Wire:
     async def ask(self, op: str, args: msgspec.Struct, request: str = "") -> msgspec.Raw:
         """Send one request, and return its answer. Raises `RequestRefused`, or `Unreachable` when the connection is
         lost."""
-        with self._asked(op, args, request) as question:
+        with self._send_question(op, args, request) as question:
             return (await question.answer()).ok
 
     async def stream(self, op: str, args: msgspec.Struct) -> AsyncIterator[msgspec.Raw]:
         """Send one request, and yield its answers up to the last."""
-        with self._asked(op, args, "") as question:
+        with self._send_question(op, args, "") as question:
             while not (answer := await question.answer()).last:
                 yield answer.ok
 
     @contextmanager
-    def _asked(self, op: str, args: msgspec.Struct, request: str) -> Iterator[Question]:
+    def _send_question(self, op: str, args: msgspec.Struct, request: str) -> Iterator[Question]:
         if self._lost is not None:
             raise self._lost
         self._last_id += 1

@@ -147,7 +147,7 @@ class Acts:
 
         If one is refused, jobs that the earlier ones submitted are cancelled: several jobs are submitted all or none.
         """
-        await self.show([await self._shown(each) for each in commands])
+        await self.show([await self._shown_command(each) for each in commands])
         done: list[str] = []
         for command in commands:
             try:
@@ -188,7 +188,7 @@ class Acts:
                     commands.append(make)
         return commands
 
-    async def _shown(self, command: Command) -> Shown:
+    async def _shown_command(self, command: Command) -> Shown:
         """Return the command as the user sees it; a transport's own form (curl) already contains the script."""
         words = await self._commands.shown(command.argv, command.stdin)
         return Shown(words, command.stdin if words == command.argv else "")
@@ -214,7 +214,7 @@ class Acts:
         if number is None:
             return
         admin, refusals = await self.is_admin(), []
-        for job in await self._meant(number, getattr(args, "task", None)):
+        for job in await self._jobs_of(number, getattr(args, "task", None)):
             try:
                 preflight.judge(op, job)
                 if not admin:
@@ -252,15 +252,15 @@ class Acts:
         """Return arguments for the pending records of an array only, since Slurm refuses hold and release of others."""
         if op not in {"hold", "release"} or args.task is not None:
             return [args]
-        jobs = await self._meant(args.job, None)
+        jobs = await self._jobs_of(args.job, None)
         if all(job.state is JobState.QUEUED for job in jobs):
             return [args]
         return [replace(args, job=job.id) for job in jobs if not preflight.wrong_state(op, job)]
 
     async def _job(self, number: int, task: int | None) -> Job:
-        return (await self._meant(number, task))[0]
+        return (await self._jobs_of(number, task))[0]
 
-    async def _meant(self, number: int, task: int | None) -> list[Job]:
+    async def _jobs_of(self, number: int, task: int | None) -> list[Job]:
         """Return the job of this id; for an array's own id the jobs of all its records, pending ones first.
 
         A change of a whole array is allowed if it is allowed for one of its records.

@@ -29,7 +29,7 @@ def priorities(rows: Iterable[JobRow], printed: Printed, cluster: Cluster) -> Pr
     Held jobs come last. A job that sprio leaves out has only its total; its reason says why.
     """
     waiting = [row for row in rows if row.state is JobState.QUEUED]
-    entries = [(row, each) for row in waiting for each in _of(row, printed)]
+    entries = [(row, each) for row in waiting for each in _breakdowns_of(row, printed)]
     tiers = {each.name: each.priority_tier for each in cluster.partitions}
 
     def turn(entry: tuple[JobRow, Breakdown]) -> tuple[bool, int, int, int]:
@@ -58,7 +58,7 @@ def site_factors(printed: Printed) -> dict[int, int]:
     return {job: int(part.contribution) for job, part in parts if part.name is FactorName.SITE}
 
 
-def _of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
+def _breakdowns_of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
     breakdowns = printed_of(row.id, printed)
     if breakdowns and not isinstance(row.reason, Held):
         return [_direct_or_counted(replace(each, job=row.id)) for each in breakdowns]

@@ -117,14 +117,16 @@ class Reading:
 
     async def rules(self) -> Cluster:
         config = await self._answers.ask(rules.CONFIG, self.intervals.settings)
-        partitions = await self._shown("partitions", rules.PARTITIONS, self.intervals.settings / 5)
-        await self._check_inventory(await self._shown("nodes", nodes.COMMAND, self.intervals.settings), partitions)
+        partitions = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
+        await self._check_inventory(
+            await self._visible_list("nodes", nodes.COMMAND, self.intervals.settings), partitions
+        )
         return self._once("rules", (config, partitions), lambda: rules.cluster(config.stdout, partitions.stdout))
 
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.Seen, ...]:
-        printed = await self._shown("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
+        printed = await self._visible_list("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
         await self._check_inventory(
-            printed, await self._shown("partitions", rules.PARTITIONS, self.intervals.settings / 5)
+            printed, await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         )
         return self._once("nodes", printed, lambda: tuple(nodes.seen(printed.stdout)))
 
@@ -438,7 +440,7 @@ class Reading:
             self._records[fields["JobID"]] = listed
             yield listed
 
-    async def _shown(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+    async def _visible_list(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """Return a list; an empty one where PrivateData hides it from the user, who still sees their own jobs."""
         try:
             printed = await self._answers.ask(argv, fresh_seconds)

@@ -45,12 +45,12 @@ def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | Non
     limits = [
         each
         for partition in job.partitions or ("",)
-        for each in _meant(match, snapshot, rules, rules.scope(job, partition), wants)
+        for each in _limits_named(match, snapshot, rules, rules.scope(job, partition), wants)
     ]
     return max(limits, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
 
 
-def _meant(
+def _limits_named(
     code: re.Match[str], snapshot: Snapshot, rules: Rulebook, scope: LimitScope, wants: dict[str, int]
 ) -> Iterator[LimitReached]:
     for limit in scope.standing:

@@ -25,14 +25,14 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
     """Return a snapshot of the cluster, whose lists are as fresh as the poll intervals allow."""
     everything = await reading.everything(closely=True)
     printed = await reading.priorities()
-    told = dict(_told(everything.jobs, printed, {each.name: each for each in everything.reservations}))
+    told = dict(_recorded(everything.jobs, printed, {each.name: each for each in everything.reservations}))
     counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
     everything = everything._replace(counted_at=counted, site_factors=site_factors(printed))
     whole = state(everything, as_ranked=False)
     return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=told, state=whole)
 
 
-def _told(
+def _recorded(
     jobs: Iterable[Listed], printed: Printed, reservations: Mapping[str, Reservation]
 ) -> Iterable[tuple[JobId, Told]]:
     for each in jobs:

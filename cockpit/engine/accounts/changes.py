@@ -68,7 +68,7 @@ def _draft(wanted: object, _draft: Draft) -> None:
 @_draft.register(change.AddAccount)
 def _(wanted: change.AddAccount, draft: Draft) -> None:
     name = wanted.name.lower()
-    _check([*_named("name", rule_name_error(name)), *association_errors(wanted.change)])
+    _check([*_field_error("name", rule_name_error(name)), *association_errors(wanted.change)])
     if assoc_key(name) in draft.associations:
         raise ChangeRefused(
             RefusalKind.CONFLICT, f"There is an account {name} already; `cockpit accounts modify` changes it."
@@ -97,9 +97,9 @@ def _(wanted: change.RemoveAccount, draft: Draft) -> None:
 
 @_draft.register(change.AddUser)
 def _(wanted: change.AddUser, draft: Draft) -> None:
-    named = [*_named("user", user_name_error(wanted.user))]
+    named = [*_field_error("user", user_name_error(wanted.user))]
     if wanted.partition:
-        named += _named("partition", _partition_error(draft, wanted.partition))
+        named += _field_error("partition", _partition_error(draft, wanted.partition))
     _check([*named, *association_errors(wanted.change)])
     account = draft.account(wanted.account).account
     key = assoc_key(account, wanted.user, wanted.partition)
@@ -137,7 +137,7 @@ def _(wanted: change.RemoveUser, draft: Draft) -> None:
 @_draft.register(change.AddQos)
 def _(wanted: change.AddQos, draft: Draft) -> None:
     name = wanted.name.lower()
-    _check([*_named("name", rule_name_error(name)), *qos_errors(wanted.change)])
+    _check([*_field_error("name", rule_name_error(name)), *qos_errors(wanted.change)])
     if name in draft.qos:
         raise ChangeRefused(
             RefusalKind.CONFLICT, f"There is a QOS {name} already; `cockpit accounts modify-qos` changes it."
@@ -161,7 +161,7 @@ def _(wanted: change.RemoveQos, draft: Draft) -> None:
 
 @_draft.register(change.AddCoordinators)
 def _(wanted: change.AddCoordinators, draft: Draft) -> None:
-    _check(error for user in wanted.users for error in _named("user", user_name_error(user)))
+    _check(error for user in wanted.users for error in _field_error("user", user_name_error(user)))
     account = draft.account(wanted.account)
     draft.put(replace(account, coordinators=tuple(dict.fromkeys((*account.coordinators, *wanted.users)))))
 
@@ -183,7 +183,7 @@ def _partition_error(draft: Draft, name: str) -> str | None:
     return f"there is no partition {visible(name)}; there are {known}"
 
 
-def _named(field: str, error: str | None) -> list[str]:
+def _field_error(field: str, error: str | None) -> list[str]:
     return [f"{field}: {error}"] if error else []
 
 

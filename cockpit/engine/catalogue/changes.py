@@ -52,7 +52,7 @@ def change_catalogue(state: ClusterState, actor: Actor, changes: Sequence[EntryC
             errors.append((RefusalKind.INVALID, "changes: one names no entry, neither before nor after; remove it."))
             continue
         errors += [
-            (objection.kind, f"{_named(entry)}: {objection.sentence}.")
+            (objection.kind, f"{_entry_words(entry)}: {objection.sentence}.")
             for objection in _objections(state, draft, actor, each)
         ]
         if each.after is None:
@@ -174,5 +174,5 @@ def _difference(before: dict[EntryKey, AnyEntry], after: dict[EntryKey, AnyEntry
     return [events.CatalogueChanged(entries, removed)] if entries or removed else []
 
 
-def _named(entry: AnyEntry) -> str:
+def _entry_words(entry: AnyEntry) -> str:
     return f"{entry.kind} {visible(f'{entry.project}/{entry.name}' if entry.project else entry.name, 140)}"

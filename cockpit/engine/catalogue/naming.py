@@ -111,7 +111,7 @@ class Names:
     def _one(self, at: str, given: Ref) -> Ref:
         if given.path:
             return replace(given, found=None)
-        if (known := self._known(given)) is not None:
+        if (known := self._resolved_before(given)) is not None:
             return known
         entry = self._entry(_KINDS[type(given)], f"{at}.name", given.name)
         if entry is None:
@@ -119,7 +119,7 @@ class Names:
         self._check_use(at, given, entry)
         return replace(given, found=Found(entry.project, self._folder(at, given, entry)))
 
-    def _known(self, given: Ref) -> Ref | None:
+    def _resolved_before(self, given: Ref) -> Ref | None:
         """Return a reference as the edited job had it resolved."""
         for _, each in self._before.references() if self._before is not None else ():
             if type(each) is type(given) and replace(each, found=None) == replace(given, found=None):

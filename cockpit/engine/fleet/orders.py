@@ -152,13 +152,13 @@ def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Ord
     key = effect.replica.job, effect.replica.attempt
     targets = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
     return [
-        MemberDecision(name, partial(_gone, job.id))
+        MemberDecision(name, partial(_end_here, job.id))
         for name, job in targets
         if job.part is not None and (job.part.job, job.part.attempt) == key
     ]
 
 
-def _gone(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
+def _end_here(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
     job = member.state.jobs.get(job_id)
     if job is not None and job.ended:
         return decide.end_hold(job) if job.kept else []

@@ -89,7 +89,7 @@ class Admission:
         self._names = Names(machine.state, actor, self._owner.name, edited.spec if edited is not None else None)
         self._projects = named_projects(machine.state)
         self._spelling = Spelling(machine.state.nodes.values())
-        self._taken: set[tuple[str, str]] = set()
+        self._name_in_use: set[tuple[str, str]] = set()
         """Projects and names of the jobs checked so far."""
         self._requests: list[SubmitRequest] = []
         """The jobs checked so far, as submit limits count them."""
@@ -121,7 +121,7 @@ class Admission:
         return Admitted(charged, project, errors, reasons)
 
     def _count(self, charged: Charge, project: str) -> None:
-        self._taken.add((project, charged.spec.name))
+        self._name_in_use.add((project, charged.spec.name))
         self._requests.append(self._request(charged))
         if is_urgent(charged.spec.priority):
             self._urgent[project] += size(charged.spec)
@@ -168,9 +168,9 @@ class Admission:
             job = self._machine.state.jobs[other]
             own = job.submitter.uid == self._owner.uid
             if not (singleton and own) and not self._same(job):
-                yield _taken(job, known=may_see(self._actor, job))
+                yield _name_in_use(job, known=may_see(self._actor, job))
                 return
-        if (project, spec.name) in self._taken and not singleton:
+        if (project, spec.name) in self._name_in_use and not singleton:
             yield f"name: another job of this submission has the same name in project {project}"
 
     def _same(self, job: Job) -> bool:
@@ -254,7 +254,7 @@ def _array(job: Job, other: Job) -> bool:
     return job.array is not None and other.array is not None and job.array.array == other.array.array
 
 
-def _taken(job: Job, *, known: bool) -> str:
+def _name_in_use(job: Job, *, known: bool) -> str:
     """Return the error for a name that a live job has. Its id is left out unless the user may see it (`known`)."""
     if not known:
         return f"name: another job of project {job.project} already has this name; choose another"

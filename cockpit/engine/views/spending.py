@@ -130,7 +130,7 @@ def spending(
     """
     live = divided((span for job in state.jobs.values() if is_open(job) for span in spans(job, now)), edges)
     stretches = (
-        tuple(merged([_shown(state, actor, each) for each in (*before, *running)]))
+        tuple(merged([_redacted(state, actor, each) for each in (*before, *running)]))
         for before, running in zip(past, live, strict=True)
     )
     return Spending(tuple(edges), tuple(stretches))
@@ -155,7 +155,7 @@ def _life(job: Job, attempt: Attempt, now: Millis) -> tuple[Millis, Millis]:
     return began, max(began, max(ends, default=job.ended_at or began) if over else now)
 
 
-def _shown(state: ClusterState, actor: Actor, each: Spent) -> Spent:
+def _redacted(state: ClusterState, actor: Actor, each: Spent) -> Spent:
     """Return the usage without user and project, if the actor may not see that user in the account."""
     if actor.admin or each.user == actor.name or coordinates(state.accounts, actor.name, each.account):
         return each

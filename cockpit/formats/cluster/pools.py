@@ -33,10 +33,10 @@ def _in_pool(node: Node, pool: str, apart: set[str]) -> Node:
 
 def meant_pools(names: Sequence[str], pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
     """Return the pools of nodes that the names mean: a name that stands for other pools is replaced by these."""
-    return tuple(dict.fromkeys(each for name in names for each in _meant(name, pools, nodes)))
+    return tuple(dict.fromkeys(each for name in names for each in _pools_of_name(name, pools, nodes)))
 
 
-def _meant(name: str, pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
+def _pools_of_name(name: str, pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
     others = [word for word in pools.get(name, ()) if word in _own_pools(nodes)]
     yield from others
     if len(others) < len(pools.get(name, ())) or not others:

@@ -83,7 +83,7 @@ def is_arena(text: str) -> bool:
 def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     """`elastic_fields`: what a job file knows under `elastic`."""
     (_, *words), rest = command_line(text)
-    line = _named(read_line(words, _FLAGS))
+    line = _long_options(read_line(words, _FLAGS))
     _, kind, *command = [*line.rest, ""] if len(line.rest) == 1 else line.rest
     draft = Draft()
     draft.lacks_behind(rest)
@@ -110,7 +110,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     return draft
 
 
-def _named(line: Line) -> Line:
+def _long_options(line: Line) -> Line:
     """Return the line with arena's long names of options, also for old spellings such as `psCpu`."""
 
     def long(name: str) -> str:
@@ -165,13 +165,13 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
             continue
         if name in _ELASTIC and _ELASTIC[name] in elastic_fields and (is_elastic or kind not in {"deepspeedjob", "dp"}):
             elastic[_ELASTIC[name]] = _elastic_value(_ELASTIC[name], value)
-        elif not _taken(name, value, options, draft):
+        elif not _carry_over(name, value, options, draft):
             _note(name, value, draft)
     if elastic or is_elastic:
         draft.values["elastic"] = {"workers": draft.values.pop("nodes", 1), **elastic}
 
 
-def _taken(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
+def _carry_over(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
     """Return whether the option was carried over; else a note in `draft` says why not."""
     if name in {"name", "image", "running-timeout"}:
         draft.values["time_limit" if name == "running-timeout" else name] = value
@@ -307,7 +307,7 @@ _SERVER: Final = (
 
 def take_roles(options: Mapping[str, str], draft: Draft) -> None:
     """`options`: those of the roles. What is said of all comes first, and is taken where a role says nothing."""
-    own = {role: _of(role, options, draft) for role in _ROLES}
+    own = {role: _role_spec(role, options, draft) for role in _ROLES}
     servers = int(options["ps"]) if is_whole(options.get("ps", "")) else 0
     if _is_on(options, "chief") or _is_on(options, "evaluator"):
         _take_pools(options, own, servers, draft)
@@ -329,7 +329,7 @@ def _is_on(options: Mapping[str, str], name: str) -> bool:
     return options.get(name, "false") in {"", "true"}
 
 
-def _of(role: str, options: Mapping[str, str], draft: Draft) -> dict[str, Any]:
+def _role_spec(role: str, options: Mapping[str, str], draft: Draft) -> dict[str, Any]:
     """`image`, `spec` and `selector`; a limit comes before a request, which is noted."""
     spec: dict[str, Any] = {}
     for name in ("cpu", "memory"):

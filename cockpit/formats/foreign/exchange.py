@@ -365,12 +365,12 @@ def beside(documents: list[object], job: object, draft: Draft) -> None:
     if len(policies) == 1:
         take_policy(policies[0], draft)
         others.remove(policies[0])
-    names = [_named(each) for each in others]
+    names = [_document_words(each) for each in others]
     if names:
         draft.lacks("the other documents of the file", f"{', '.join(names)} left out")
 
 
-def _named(document: object) -> str:
+def _document_words(document: object) -> str:
     if not isinstance(document, Mapping):
         return "one without a kind"
     metadata: Any = document.get("metadata")

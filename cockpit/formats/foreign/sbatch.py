@@ -93,7 +93,7 @@ def _take(options: Mapping[str, str], submission: Submission, draft: Draft) -> N
             draft.lacks(f"--{name}")
 
 
-def _named(field: str) -> Callable[[str, Draft], None]:
+def _set_field(field: str) -> Callable[[str, Draft], None]:
     def take(value: str, draft: Draft) -> None:
         draft.values[field] = value
 
@@ -268,11 +268,11 @@ def _expanded(part: str) -> list[str]:
 
 
 _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
-    "job-name": _named("name"),
-    "account": _named("account"),
-    "array": _named("array"),
-    "qos": _named("qos"),
-    "reservation": _named("reservation"),
+    "job-name": _set_field("name"),
+    "account": _set_field("account"),
+    "array": _set_field("array"),
+    "qos": _set_field("qos"),
+    "reservation": _set_field("reservation"),
     "partition": _listed("partitions"),
     "dependency": _dependencies,
     "time": _time,

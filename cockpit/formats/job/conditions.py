@@ -30,13 +30,15 @@ class Moment:
     stand_in = Millis(0)
 
     def read(self, value: object, at: str, reading: Reading) -> Millis:
-        moment = self._found(value, reading.now) if isinstance(value, str) else f"is {described(value)}; {_WRITE}"
+        moment = (
+            self._moment_or_error(value, reading.now) if isinstance(value, str) else f"is {described(value)}; {_WRITE}"
+        )
         if isinstance(moment, int):
             return Millis(moment)
         reading.wrong(at, moment)
         return self.stand_in
 
-    def _found(self, text: str, now: Millis | None) -> int | str:
+    def _moment_or_error(self, text: str, now: Millis | None) -> int | str:
         if _MOMENT.match(text):
             return _absolute(text)
         if _RELATIVE.match(text):

@@ -48,11 +48,11 @@ def _local(text: str, now: datetime) -> datetime:
         return _next_at(_time_of(clock), now) if clock else now
     at = _time_of(clock) if clock else time(0)
     if day == "today":
-        return _at(now.date(), at, now)
+        return _combine(now.date(), at, now)
     if day == "tomorrow":
         # without a time of day it is this time of the next day
-        return _at(now.date() + timedelta(days=1), at if clock else now.time().replace(microsecond=0), now)
-    return _at(_date_of(day, now), at, now)
+        return _combine(now.date() + timedelta(days=1), at if clock else now.time().replace(microsecond=0), now)
+    return _combine(_date_of(day, now), at, now)
 
 
 def _split(words: list[str]) -> tuple[str, str]:
@@ -104,11 +104,11 @@ def _dated(month: int, day: int, year: int, now: datetime) -> date:
 
 def _next_at(at: time, now: datetime) -> datetime:
     """The next time that a clock shows this."""
-    moment = _at(now.date(), at, now)
-    return moment if moment > now else _at(now.date() + timedelta(days=1), at, now)
+    moment = _combine(now.date(), at, now)
+    return moment if moment > now else _combine(now.date() + timedelta(days=1), at, now)
 
 
-def _at(day: date, at: time, now: datetime) -> datetime:
+def _combine(day: date, at: time, now: datetime) -> datetime:
     return datetime.combine(day, at, now.tzinfo)
 
 

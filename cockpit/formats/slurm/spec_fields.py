@@ -164,7 +164,7 @@ def _snake(name: str) -> str:
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
-def _of(table: Table[Any], name: str) -> FieldType[Any]:
+def _field_type(table: Table[Any], name: str) -> FieldType[Any]:
     return next(field.kind for field in table.fields if field.name == name)
 
 
@@ -234,13 +234,13 @@ SPEC = Tolerant(
         Field(
             name="prolog_bash_scripts",
             attribute="prolog_scripts",
-            kind=_of(FILE, "prolog_bash_scripts"),
+            kind=_field_type(FILE, "prolog_bash_scripts"),
             about="Whole scripts.",
         ),
         Field(
             name="epilog_bash_scripts",
             attribute="epilog_scripts",
-            kind=_of(FILE, "epilog_bash_scripts"),
+            kind=_field_type(FILE, "epilog_bash_scripts"),
             about="Whole scripts.",
         ),
     ],

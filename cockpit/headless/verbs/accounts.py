@@ -37,10 +37,10 @@ async def run_list(call: Call) -> int:
 
 
 async def _rows(call: Call) -> Sequence[AccountRow]:
-    return (await _shown(call, lambda shown: shown.rows)).rows
+    return (await _fetch(call, lambda shown: shown.rows)).rows
 
 
-async def _shown(call: Call, wanted: Callable[[AccountsShown], Sequence[object]]) -> AccountsShown:
+async def _fetch(call: Call, wanted: Callable[[AccountsShown], Sequence[object]]) -> AccountsShown:
     """Raises `RequestRefused` where the cluster cannot say what is wanted of it, and says what else is missing."""
     shown = await call.backend.accounts()
     if shown.missing and not wanted(shown):
@@ -55,10 +55,12 @@ async def run_qos(call: Call) -> int:
 
 
 async def _qos_rows(call: Call) -> Sequence[Qos]:
-    return (await _shown(call, lambda shown: shown.qos)).qos
+    return (await _fetch(call, lambda shown: shown.qos)).qos
 
 
-def _named(what: str, options: tuple[str, ...] = (), *, settings: bool = True) -> Callable[[ArgumentParser], None]:
+def _name_and_settings(
+    what: str, options: tuple[str, ...] = (), *, settings: bool = True
+) -> Callable[[ArgumentParser], None]:
     def arguments(parser: ArgumentParser) -> None:
         parser.add_argument("name", metavar=what.upper(), help=f"the {what}")
         if settings:
@@ -76,7 +78,7 @@ _USER_OPTIONS = ("shares", "priority", "qos", "default_qos")
 
 def _user_arguments(*, settings: bool = True, required: bool = False) -> Callable[[ArgumentParser], None]:
     def arguments(parser: ArgumentParser) -> None:
-        _named("user", _USER_OPTIONS if settings else (), settings=settings)(parser)
+        _name_and_settings("user", _USER_OPTIONS if settings else (), settings=settings)(parser)
         everywhere = "" if required else "; without it, wherever the user is"
         parser.add_argument("--account", required=required, metavar="A", help=f"in this account{everywhere}")
         parser.add_argument("--partition", default="", metavar="P", help="only there")
@@ -137,19 +139,19 @@ def _verb(
 LIST = Verb(add_list_options, run_list, ("cockpit accounts", "cockpit accounts --filter user:alice -o json"))
 QOS_LIST = Verb(add_list_options, run_qos, ("cockpit accounts qos",))
 ADD = _verb(
-    _named("account", _ACCOUNT_OPTIONS),
+    _name_and_settings("account", _ACCOUNT_OPTIONS),
     lambda args: change.AddAccount(args.name, _association(args)),
     "added account",
     "add vision --parent research --shares 60 GrpTRES=gres/gpu=16",
 )
 MODIFY = _verb(
-    _named("account", _ACCOUNT_OPTIONS),
+    _name_and_settings("account", _ACCOUNT_OPTIONS),
     lambda args: change.ModifyAccount(args.name, _association(args, needed=True)),
     "changed account",
     "modify vision MaxJobs=20 MaxWall=1-00:00:00",
 )
 REMOVE = _verb(
-    _named("account", settings=False),
+    _name_and_settings("account", settings=False),
     lambda args: change.RemoveAccount(args.name),
     "removed account",
     "remove vision",
@@ -173,19 +175,22 @@ REMOVE_USER = _verb(
     "remove-user alice --account vision",
 )
 ADD_QOS = _verb(
-    _named("qos", ("priority",)),
+    _name_and_settings("qos", ("priority",)),
     lambda args: change.AddQos(args.name, _qos(args)),
     "added QOS",
     "add-qos high --priority 100 MaxTRESPerUser=gres/gpu=8",
 )
 MODIFY_QOS = _verb(
-    _named("qos", ("priority",)),
+    _name_and_settings("qos", ("priority",)),
     lambda args: change.ModifyQos(args.name, _qos(args, needed=True)),
     "changed QOS",
     "modify-qos high UsageFactor=2",
 )
 REMOVE_QOS = _verb(
-    _named("qos", settings=False), lambda args: change.RemoveQos(args.name), "removed QOS", "remove-qos high"
+    _name_and_settings("qos", settings=False),
+    lambda args: change.RemoveQos(args.name),
+    "removed QOS",
+    "remove-qos high",
 )
 ADD_COORDINATOR = _verb(
     _coordinator_arguments,

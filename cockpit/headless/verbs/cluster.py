@@ -70,7 +70,7 @@ async def run_init(call: Call) -> int:
     initial = initial_cluster(site.machine(), spec, text, source=source, spec_source=str(call.args.spec))
     kept = site.write_cluster(initial.text)
     call.streams.line(f"wrote {safe(source)}" + (f"; the one before is {safe(str(kept))}" if kept is not None else ""))
-    for line in _said(initial.file, spec):
+    for line in _summary(initial.file, spec):
         call.streams.line(safe(line))
     for warning in spec.warnings if spec is not None else ():
         call.streams.say(f"warning: {warning}")
@@ -133,7 +133,7 @@ def _spec(call: Call) -> SlurmSpec | None:
     return read_slurm_spec(call.args.spec, content.decode("utf-8", "surrogateescape"))
 
 
-def _said(file: ClusterFile, spec: SlurmSpec | None) -> Iterator[str]:
+def _summary(file: ClusterFile, spec: SlurmSpec | None) -> Iterator[str]:
     """Return what was set, and the next step."""
     yield f"partitions: {', '.join(each.name for each in file.partitions)}"
     yield f"priority: {file.priority.kind}; preemption: {file.preemption.kind}, {','.join(file.preemption.mode)}"

@@ -109,7 +109,7 @@ async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[
         except (SpecErrors, RequestRefused) as wrong:
             if not call.streams.answers:
                 raise
-            text = with_errors(edited, _told(call, wrong))
+            text = with_errors(edited, _error_text(call, wrong))
         else:
             return ExitCode.OK
 
@@ -121,7 +121,7 @@ def _the_one(read: ReadJobs, text: str) -> JobSpec:
     return specs[0]
 
 
-def _told(call: Call, wrong: CockpitError) -> str:
+def _error_text(call: Call, wrong: CockpitError) -> str:
     if isinstance(wrong, RequestRefused):
         return refusal_text(wrong.refusal, call.streams.now(), call.streams.zone)
     return str(wrong)

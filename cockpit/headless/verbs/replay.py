@@ -279,7 +279,7 @@ def tell_accuracy(call: Call, accuracy: Accuracy) -> None:
         ),
         ("no later than", _promised(accuracy)),
     )
-    tell_report(call, accuracy, _named(lines))
+    tell_report(call, accuracy, _labelled(lines))
 
 
 def _promised(accuracy: Accuracy) -> str:
@@ -301,8 +301,8 @@ def _page(report: Report) -> list[str]:
         lines.insert(2, ("waits as in the log", f"{report.identical_waits} of {report.jobs}"))
     if first := report.first_difference:
         lines.insert(3, ("first difference", f"job {first.job} waits {first.waits} s, in the log {first.log} s"))
-    return _named(lines)
+    return _labelled(lines)
 
 
-def _named(lines: Iterable[tuple[str, str]]) -> list[str]:
+def _labelled(lines: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{name:<23}{text}" for name, text in lines]

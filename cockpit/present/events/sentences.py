@@ -68,9 +68,9 @@ def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str
         case events.WorkersRecalled():
             patience = " at once" if body.kill_at <= at else f", and killed at {clock(body.kill_at, at, zone)}"
             verb = "is" if len(body.ranks) == 1 else "are"
-            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {verb} recalled{patience}"
+            return f"{gives_way(body.for_job, body.grounds)}: {_replica_words(body.ranks)} {verb} recalled{patience}"
         case events.WorkersLeft():
-            return f"goes on without {_named(body.ranks)}" + (_off(body) if body.because else "")
+            return f"goes on without {_replica_words(body.ranks)}" + (_off(body) if body.because else "")
         case events.WorkerReplaced():
             return f"replica {body.rank} ended, and replica {body.by} takes its place, retry {body.retry}"
         case _:
@@ -82,7 +82,7 @@ def _off(body: events.WorkersLeft) -> str:
     return f": {safe(body.because)}; {each} on its block list"
 
 
-def _named(ranks: tuple[int, ...]) -> str:
+def _replica_words(ranks: tuple[int, ...]) -> str:
     return f"{'replica' if len(ranks) == 1 else 'replicas'} {listed(map(str, ranks))}"
 
 

@@ -183,22 +183,22 @@ class JobForm:
         match = _PATH.fullmatch(error)
         if match is None:
             return "", error.removeprefix(f"{SOURCE}: ")
-        path = self._shown(match["path"])
+        path = self._form_path(match["path"])
         near = (path, path.rpartition(".")[0], path.partition("[")[0], path.partition(".")[0])
         shown = next((each for each in near if each in self.texts), "")
         return (shown, match["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
 
-    def _shown(self, path: str) -> str:
+    def _form_path(self, path: str) -> str:
         """Return the form's path for a path of the job file, in which blank specs are left out and the others are
         renumbered."""
         member = member_of(path)
         if member is None or member.group != SPECS:
             return path
-        written = [number for number in self.specs if any(self._written(number))]
+        written = [number for number in self.specs if any(self._spec_texts(number))]
         number = written[member.number] if member.number < len(written) else member.number
         return member._replace(number=number).path
 
-    def _written(self, number: int) -> Iterator[str]:
+    def _spec_texts(self, number: int) -> Iterator[str]:
         return (text.strip() for path, text in self.texts.items() if _is_of(path, SPECS, number))
 
 

@@ -64,7 +64,7 @@ class FoldedList:
     def row(self, row_id: JobId) -> JobRow | None:
         """Return the row that is shown under this id, or the job's own row."""
         if self.is_folded(row_id):
-            return folded(self.behind(row_id), self._gone(row_id))
+            return folded(self.behind(row_id), self._unlisted_tasks(row_id))
         return self.jobs.row(row_id)
 
     def tasks(self, job: JobId) -> list[JobId]:
@@ -108,9 +108,9 @@ class FoldedList:
         if len(tasks) != 1:
             return len(tasks) > 1
         row = self.jobs.row(tasks[0])
-        return row is not None and folds([row], self._gone(array))
+        return row is not None and folds([row], self._unlisted_tasks(array))
 
-    def _gone(self, array: JobId) -> int:
+    def _unlisted_tasks(self, array: JobId) -> int:
         """Return the number of the array's tasks that ended so long ago that they are not listed; 0 where a filter
         hides others too."""
         tasks = self._groups[array]
@@ -149,14 +149,14 @@ class FoldedList:
         self._note(rows)
         for job in gone:
             self._array_of.pop(job, None)
-        return self._shown(self.jobs.apply(rows, gone))
+        return self._folded_changes(self.jobs.apply(rows, gone))
 
     def replace_all(self, rows: Iterable[JobRow]) -> Changes:
         """Replace all rows; unfolded arrays stay unfolded."""
         self._array_of, self._bundles = {}, {}
         listed, _ = self._spread(list(rows), [])
         self._note(listed)
-        return self._shown(self.jobs.replace_all(listed))
+        return self._folded_changes(self.jobs.replace_all(listed))
 
     def _spread(self, rows: list[JobRow], gone: list[JobId]) -> tuple[list[JobRow], list[JobId]]:
         """Return the changed and removed rows with each row for several tasks split into a row per task where its array
@@ -184,7 +184,7 @@ class FoldedList:
         if ARRAYS & self.used:
             self._array_of |= {row.id: whole for row in rows if (whole := group_of(row)) is not None}
 
-    def _shown(self, changes: Changes) -> Changes:
+    def _folded_changes(self, changes: Changes) -> Changes:
         if not self._array_of:
             return changes
         return Changes(list(dict.fromkeys(map(self.shown_as, changes.changed))), changes.order_changed)

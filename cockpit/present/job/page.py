@@ -173,7 +173,7 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
         lead = f"{replica.rank}  {name} · " if name else f"{replica.rank}  "
         yield f"  {lead}{_replica(replica, places.get(replica.rank), context)}"
         if replica.rank in uses:
-            yield f"     used {_used(uses[replica.rank])}"
+            yield f"     used {_usage_words(uses[replica.rank])}"
 
 
 def steps(detail: JobDetail, context: Context) -> Iterator[str]:
@@ -264,7 +264,7 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
     return " · ".join(parts) or "not started"
 
 
-def _used(use: ReplicaUse) -> str:
+def _usage_words(use: ReplicaUse) -> str:
     """Return one replica's measured use so far; `n/a` where nothing is measured."""
     parts = [] if use.cpu_ms is None else [f"{units.duration(use.cpu_ms // 1000)} CPU time"]
     if use.peak_memory_mib is not None:

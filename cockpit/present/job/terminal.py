@@ -56,12 +56,12 @@ def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Lin
         yield line(Span(INDENT + " · ".join(words[1:])))
     if row.held_until is not None:
         left = countdown(seconds_left(row.held_until, around.context.now))
-        yield from _kept(detail, left, around)
+        yield from _held_container(detail, left, around)
     yield line()
     yield line(Span(f"{INDENT}from a shell   ", MUTED), f"cockpit shell {job_words(row.id)}")
 
 
-def _kept(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:
+def _held_container(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:
     """Yield what a held container still has, and for how long it is held."""
     placement = detail.job.attempt.placement if detail.job.attempt is not None else ()
     cards = "held for it" if detail.job.spec.debug_hold.cards == "keep" else "free"

@@ -377,10 +377,10 @@ class AccountTree:
         return all(row.association.account == "root" for row in self._rows.values())
 
     def _arrange(self) -> None:
-        self._order = list(self._shown())
+        self._order = list(self._visible_keys())
         self._places = {key: place for place, key in enumerate(self._order)}
 
-    def _shown(self) -> Iterator[AssocKey]:
+    def _visible_keys(self) -> Iterator[AssocKey]:
         if self._filter_text:
             passing = [row.association.key for row in self._filter.passing(self._rows.values(), self._context())]
             wanted = {*passing, *(above for key in passing for above in self._above[key])}

@@ -89,12 +89,12 @@ def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[
     if left and card.slices and (uses or card.slice_uuids):
         used_slots = {use.slot for use in uses}
         slots, left = [slot for slot in range(card.slices) if slot not in used_slots], slot_milli(card)
-    parts = [_used(row.node, card, use, load) for use in uses]
+    parts = [_used_part(row.node, card, use, load) for use in uses]
     parts += [CardRow(node=row.node, card=card, slot=slot, milli=left, state=free, load=load) for slot in slots]
     return sorted(parts, key=lambda part: part.key)
 
 
-def _used(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:
+def _used_part(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:
     """Return the row of a part in use."""
     return CardRow(
         node=node,

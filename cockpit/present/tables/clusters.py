@@ -58,7 +58,7 @@ def cpus(row: ClusterRow) -> tuple[int, int]:
     return (row.overview.used_cpus, row.overview.cpus) if row.overview is not None else (0, 0)
 
 
-def _of(
+def _fraction_column(
     used_and_total: Callable[[ClusterRow], tuple[float, float]],
 ) -> Callable[[ClusterRow, Context], Fraction | None]:
     return lambda row, _: Fraction(*used_and_total(row)) if row.overview is not None else None
@@ -176,7 +176,7 @@ CLUSTERS: Final = TableView(
             "CARDS",
             ValueKind.FRACTION,
             "Cards that are held, of how many",
-            derive=_of(cards),
+            derive=_fraction_column(cards),
             nullable=True,
             cell=Cell(18, fill=_held_cell(9, cards), right=False, grows=1, most=26),
         ),
@@ -185,7 +185,7 @@ CLUSTERS: Final = TableView(
             "CPUS",
             ValueKind.FRACTION,
             "CPUs that are held, of how many",
-            derive=_of(cpus),
+            derive=_fraction_column(cpus),
             nullable=True,
             cell=Cell(18, fill=_held_cell(11, cpus), right=False, grows=1, most=28, need=100),
         ),

@@ -65,7 +65,7 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
             "NO BOUND",
             ValueKind.TEXT,
             "Why no latest start is promised; null: one is, or no start is known",
-            derive=_of(forecast_of, lambda forecast: forecast.no_bound and str(forecast.no_bound)),
+            derive=_forecast_field(forecast_of, lambda forecast: forecast.no_bound and str(forecast.no_bound)),
             words=lambda row, context: _no_bound_words(forecast_of(row, context)),
             schema={"enum": [*map(str, NoBound), None]},
             nullable=True,
@@ -114,11 +114,11 @@ def _moment(
     wide: bool = True,
 ) -> Column:
     """Return a column with a moment of the forecast."""
-    derive = _of(forecast_of, moment)
+    derive = _forecast_field(forecast_of, moment)
     return Column(name, title, ValueKind.MOMENT, about, derive=derive, nullable=True, wide=wide)
 
 
-def _of(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
+def _forecast_field(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
     def derive(row: Any, context: Context) -> Any:  # noqa: ANN401 - whatever the table has a row of
         forecast = forecast_of(row, context)
         return field(forecast) if forecast is not None else None

@@ -118,7 +118,7 @@ def _age(row: QueueRow, context: Context) -> int | None:
     return None if row.since is None else max(0, (context.now - row.since) // 1000)
 
 
-def _held(resource: str) -> Callable[[QueueRow, Context], Held]:
+def _held_column(resource: str) -> Callable[[QueueRow, Context], Held]:
     return lambda row, _: share(row, resource)
 
 
@@ -214,7 +214,7 @@ def _resource(resource: str, column: str, about: str, cell: Cell | None = None) 
         f"{column.upper()} USED/MIN/MAX",
         ValueKind.RECORD,
         f"{about}: held, guaranteed, and at most (null: unlimited; of a partition what its nodes have)",
-        derive=_held(resource),
+        derive=_held_column(resource),
         words=_held_text(resource),
         schema=_SHARE,
         cell=cell,

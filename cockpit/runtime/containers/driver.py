@@ -264,7 +264,7 @@ class ContainerExecutor:
             for effect in expected:
                 self._run_task(group, self.start(effect), wait=not self._needs_prolog(effect))
             for mark in kept:
-                group.create_task(self._adopt_kept(mark))
+                group.create_task(self._adopt_held(mark))
         if self._staging_cache is not None:
             self._tasks.start(watch_disk(self._staging_cache, self._observer), "disk for copies")
 
@@ -326,7 +326,7 @@ class ContainerExecutor:
         plan = self._plan_for(effect)
         return plan if self._copies is None else self._copies.laid_out(plan, effect)
 
-    async def _adopt_kept(self, mark: KeepContainer) -> None:
+    async def _adopt_held(self, mark: KeepContainer) -> None:
         await self.keep(mark)
         watched = self._watch(mark.replica, self._attempt(mark.replica))
         watched.ended = True

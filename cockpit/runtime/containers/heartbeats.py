@@ -99,8 +99,8 @@ def show(attempt: Attempt, files: Mapping[str, bytes]) -> None:
     The first call must come before the container is made, since it creates the folders that are mounted.
     """
     Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder = _made(Path(attempt.file("world")), 0o755)
-    _made(Path(attempt.file(PULSE)), 0o777)
+    folder = _make_folder(Path(attempt.file("world")), 0o755)
+    _make_folder(Path(attempt.file(PULSE)), 0o777)
     for name, content in files.items():
         draft = folder / f".{name}.new"
         draft.write_bytes(content)
@@ -108,7 +108,7 @@ def show(attempt: Attempt, files: Mapping[str, bytes]) -> None:
         draft.replace(folder / name)
 
 
-def _made(folder: Path, mode: int) -> Path:
+def _make_folder(folder: Path, mode: int) -> Path:
     folder.mkdir(exist_ok=True)
     folder.chmod(mode)
     return folder

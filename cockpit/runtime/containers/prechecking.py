@@ -47,7 +47,7 @@ class Prechecks:
         for part in placement:
             if wrong := wrong_with(self._node_of(part.node), part, machine, self._state):
                 return part.node, wrong
-        return NOWHERE, "; ".join(_found(self._node_of(part.node), part) for part in placement[:_MOST_TOLD])
+        return NOWHERE, "; ".join(_passed_words(self._node_of(part.node), part) for part in placement[:_MOST_TOLD])
 
 
 def wrong_with(promised: Node, allocation: Allocation, machine: Node, state: Path) -> str:
@@ -58,7 +58,7 @@ def wrong_with(promised: Node, allocation: Allocation, machine: Node, state: Pat
     return next(_wrong(promised, allocation, machine, state), "")
 
 
-def _found(promised: Node, allocation: Allocation) -> str:
+def _passed_words(promised: Node, allocation: Allocation) -> str:
     """Describe a node that passed: `n1 has its 8 CPUs, its memory and 2 cards that answer`."""
     count = len(_real(promised, allocation))
     parts = [f"its {counted(allocation.cpus, 'CPU')}", "its memory"]

@@ -86,7 +86,7 @@ class Sampler:
 
     async def used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
         """Return a replica's usage as of now, or as of its end; None if nothing is known."""
-        return await asyncio.to_thread(self._used, replica, attempt)
+        return await asyncio.to_thread(self._read_use, replica, attempt)
 
     def close(self) -> None:
         if self._looking is not None:
@@ -112,7 +112,7 @@ class Sampler:
         finally:
             self._looking = None
 
-    def _used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
+    def _read_use(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
         followed = self._followed.get(replica)
         if followed is None:
             record = kept(attempt)

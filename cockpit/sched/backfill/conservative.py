@@ -363,7 +363,7 @@ class Conservative:
         for order in sorted(places):
             windows = self._timeline(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.layout.reservations:
-                windows = _outside(_kept(index, order, shape), windows, stay)
+                windows = _outside(_reserved_spans(index, order, shape), windows, stay)
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
         heapify(waiting)
@@ -412,7 +412,7 @@ def _leaves(node_free: NodeFree, part: Allocation) -> bool:
     return enough and all(node_free.free_milli(each.card) >= each.milli for each in part.slices)
 
 
-def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
+def _reserved_spans(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
     """The spans of time, soonest first, in which advance reservations keep a node from the shape."""
     layout = index.layout
     reservations = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]

@@ -39,14 +39,14 @@ class HeterogeneousReservation:
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
         """Return whether the head still fits at its moment if the job holds this placement until `end`."""
         # replicas of several kinds compete for nodes, so counting nodes does not suffice: the head is placed again
-        return end <= self.reserved_at or find_placement(self._with(job, placement), self.shape) is not None
+        return end <= self.reserved_at or find_placement(self._index_with(job, placement), self.shape) is not None
 
     def beside(self, job: JobId, end: Millis, placement: Placement) -> HeterogeneousReservation:
         """Return the reservation after the start of a job that was admitted."""
         if end <= self.reserved_at:
             return self
         # `admits` has found a placement in the same index, so `or self` is only for the type
-        return _reservation(self.head, self.shape, self.reserved_at, self._with(job, placement)) or self
+        return _reservation(self.head, self.shape, self.reserved_at, self._index_with(job, placement)) or self
 
     def within(self, index: Index) -> HeterogeneousReservation | None:
         """Return the reservation for the same moment in another index; None: the head would be delayed."""
@@ -61,7 +61,7 @@ class HeterogeneousReservation:
         """Orders of the nodes that the head would get as things are now."""
         return frozenset([order for order, _ in self._then.located(self._job_placement.placement)])
 
-    def _with(self, job: JobId, placement: Placement) -> Index:
+    def _index_with(self, job: JobId, placement: Placement) -> Index:
         """Return the index of the head's moment with this job in it too; the job may hold something there already."""
         then = self._then.fork()
         # an elastic job that grows holds something already: its new workers are added to what it has

@@ -153,7 +153,7 @@ class ClusterSimulation:
 
     def order(self) -> list[Job]:
         """The jobs that have started so far, in that order, and behind them the queue without held jobs."""
-        return [*self._known(self.begun), *(entry.job for entry in self._entries_once() if not entry.job.held_by)]
+        return [*self._known_jobs(self.begun), *(entry.job for entry in self._entries_once() if not entry.job.held_by)]
 
     def _entries_once(self) -> Iterable[QueueEntry]:
         """The queue without jobs that never start; a job of several partitions appears only in its first place."""
@@ -188,7 +188,7 @@ class ClusterSimulation:
             waiting = [
                 entry for entry in self._entries_once() if infeasible(entry.equivalence_class.shape, layout) is None
             ]
-            begun = self._known(self.begun)
+            begun = self._known_jobs(self.begun)
             passed = SimulatedSpan(
                 self.began_at,
                 self._now,
@@ -196,13 +196,13 @@ class ClusterSimulation:
                 waiting,
                 shares,
                 self._predictor,
-                (self._known(first), first),
+                (self._known_jobs(first), first),
                 (running, state.leaves_at),
             )
             self._extrapolated = self._now, Extrapolation(passed)
         return self._extrapolated[1]
 
-    def _known(self, jobs: Iterable[JobId]) -> list[Job]:
+    def _known_jobs(self, jobs: Iterable[JobId]) -> list[Job]:
         return [self._jobs[each] for each in jobs if each in self._jobs]
 
     def _advance(self) -> bool:

@@ -151,7 +151,7 @@ class _Difference:
     def _gains(self, job: JobId) -> Iterator[MoveCause]:
         yield from map(NodeReturned, self._returned)
         yield from map(EndedEarly, self._ended_early)
-        yield from map(LeftQueue, (other for other in self._left if self._was_ahead(other, job)))
+        yield from map(LeftQueue, (other for other in self._departed if self._was_ahead(other, job)))
 
     def _moved_up(self, job: JobId) -> Iterator[MoveCause]:
         """Yield jobs that started or moved up, those ahead of the job first. Jobs behind it may have filled a gap of
@@ -162,7 +162,7 @@ class _Difference:
         yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
 
     def _is_edited(self, job: JobId) -> bool:
-        return _asked(self._queued[job]) != _asked(self._queued_now[job])
+        return _editable_parts(self._queued[job]) != _editable_parts(self._queued_now[job])
 
     @cached_property
     def _rules(self) -> Sequence[MoveCause]:
@@ -230,7 +230,7 @@ class _Difference:
         return not now.held_by and waits_its_turn(self._after.plan, now)
 
     @cached_property
-    def _left(self) -> Sequence[JobId]:
+    def _departed(self) -> Sequence[JobId]:
         """Jobs that were in the queue and neither wait nor run now, or are held, or have a later place."""
         return [job for job, each in self._queued.items() if not each.held_by and self._has_left(job)]
 
@@ -278,6 +278,6 @@ def _grace_ms(job: Job | None) -> int:
     return 1000 * job.spec.end_grace_seconds if job is not None else 0
 
 
-def _asked(job: Job) -> object:
+def _editable_parts(job: Job) -> object:
     """The parts of a job that an edit changes: what it asks for, and where."""
     return job.spec, job.partitions, job.account, job.qos, job.held_by

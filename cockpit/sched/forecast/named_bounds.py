@@ -115,7 +115,7 @@ def _(reason: ClusterShort, request: _Request) -> Iterator[Candidate]:
 
 @_bounds.register
 def _(reason: QuotaFull, request: _Request) -> Iterator[Candidate]:
-    for amount in _left(reason):
+    for amount in _remaining(reason):
         yield from _in_all(request.spec, reason, amount)
 
 
@@ -123,18 +123,18 @@ def _(reason: QuotaFull, request: _Request) -> Iterator[Candidate]:
 def _(reason: LimitReached, request: _Request) -> Iterator[Candidate]:
     seconds = request.spec.time_limit_seconds
     if reason.limit in ("MaxWall", "GrpWall", "GrpTRESMins"):  # what is asked grows with the limit
-        for amount in _left(reason) if reason.asked else ():
+        for amount in _remaining(reason) if reason.asked else ():
             yield from _limit(request.spec, int(amount * seconds / reason.asked))
     elif reason.limit == "MaxTRESPerNode":
         yield from _in_all(request.spec, reason, reason.allowed * request.spec.least_nodes)
     elif reason.limit.startswith("Min"):
         yield from _more(request.spec, reason.resource, reason.allowed)
     elif reason.resource:
-        for amount in _left(reason):
+        for amount in _remaining(reason):
             yield from _in_all(request.spec, reason, amount)
 
 
-def _left(reason: LimitReached | QuotaFull) -> Iterator[float]:
+def _remaining(reason: LimitReached | QuotaFull) -> Iterator[float]:
     """Yield what is left of the limit now, and the whole limit where the job asks for more than that."""
     if reason.allowed > reason.used:
         yield reason.allowed - reason.used

@@ -61,7 +61,7 @@ class SimulatedState:
         """Let the jobs end whose predicted end has come by then, one after the other."""
         while (at := self.next_end()) is not None and at <= until:
             _, job = heappop(self._leaving)
-            yield self._left(at, job)
+            yield self._end_job(at, job)
 
     def begin(self, job: Job, start: Start, now: Millis) -> None:
         attempt = Attempt(
@@ -169,7 +169,7 @@ class SimulatedState:
         # the old entry stays in the heap, and is skipped there
         self._runs_on[job.id] = self.leaves_at.pop(job.id, now) - now
 
-    def _left(self, at: Millis, job_id: JobId) -> JobEnd:
+    def _end_job(self, at: Millis, job_id: JobId) -> JobEnd:
         placement = self.occupied.pop(job_id)
         self.ends.pop(job_id, None)
         self.leaves_at.pop(job_id, None)

@@ -201,17 +201,17 @@ class _LedgerUpdate:
         qos = self._rules.accounts.qos.get(job.qos)
         factor = qos.usage_factor if qos is not None and qos.usage_factor >= 0 else 1.0
         amounts = allocated(job.attempt.placement, self._rules.nodes)
-        used = _used(decayed * factor, job.attempt.billing, amounts)
+        used = _usage_of(decayed * factor, job.attempt.billing, amounts)
         for each in self._rules.line(job):
             self.associations[each.key] = _plus(self.associations.get(each.key, Usage()), used)
         for name in self._rules.qos(job):
             # a QOS with NoDecay counts full seconds, also of what is added now
             lasting = _keeps(self._rules.accounts.qos[name])
-            self._add_to_qos(name, _used(seconds * factor, job.attempt.billing, amounts) if lasting else used)
+            self._add_to_qos(name, _usage_of(seconds * factor, job.attempt.billing, amounts) if lasting else used)
 
     def _add_to_qos(self, name: str, used: Usage) -> None:
         self.qos[name] = _plus(self.qos.get(name, Usage()), used)
 
 
-def _used(seconds: float, billing: float, amounts: Tres) -> Usage:
+def _usage_of(seconds: float, billing: float, amounts: Tres) -> Usage:
     return Usage(billing * seconds, seconds, {name: amount * seconds for name, amount in amounts.items()})

@@ -134,9 +134,9 @@ def _standing(line: tuple[Association, ...], several: tuple[Held, ...]) -> Itera
 def _each_job(limits: Limits) -> Iterator[tuple[str, str, int]]:
     if limits.max_wall_seconds is not None:
         yield "MaxWall", "", ONE * limits.max_wall_seconds
-    yield from _named("MaxTRESPerJob", limits.max_tres_per_job)
-    yield from _named("MaxTRESPerNode", limits.max_tres_per_node)
-    yield from _named("MinTRESPerJob", limits.min_tres_per_job)
+    yield from _limits_of("MaxTRESPerJob", limits.max_tres_per_job)
+    yield from _limits_of("MaxTRESPerNode", limits.max_tres_per_node)
+    yield from _limits_of("MinTRESPerJob", limits.min_tres_per_job)
 
 
 def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: str, user: str) -> Iterator[Running]:
@@ -149,11 +149,11 @@ def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: 
     # a QOS's limit on the jobs of each user has precedence over the association's
     if ("MaxJobsPerUser", JOBS) not in taken and (most := _most_jobs(line)) is not None:
         # the nearest value on the way up is inherited, but it counts the jobs of the association itself
-        yield Running("MaxJobs", who(most[0]), JOBS, ONE * most[1], (*_of(line[0]), JOBS))
+        yield Running("MaxJobs", who(most[0]), JOBS, ONE * most[1], (*_association_counter(line[0]), JOBS))
     for each in line:
         for limit, resource, allowed in _of_group(each.limits):
             if (limit, resource) not in taken:
-                yield Running(limit, who(each), resource, allowed, (*_of(each), resource))
+                yield Running(limit, who(each), resource, allowed, (*_association_counter(each), resource))
 
 
 def _of_qos(qos: Qos, account: str, user: str) -> Iterator[tuple[str, str, int, Counter]]:
@@ -166,16 +166,16 @@ def _of_qos(qos: Qos, account: str, user: str) -> Iterator[tuple[str, str, int, 
     ):
         if most is not None:
             yield limit, JOBS, ONE * most, counter
-    for limit, resource, allowed in _named("MaxTRESPerAccount", qos.max_tres_per_account):
+    for limit, resource, allowed in _limits_of("MaxTRESPerAccount", qos.max_tres_per_account):
         yield limit, resource, allowed, each_account
-    for limit, resource, allowed in _named("MaxTRESPerUser", qos.max_tres_per_user):
+    for limit, resource, allowed in _limits_of("MaxTRESPerUser", qos.max_tres_per_user):
         yield limit, resource, allowed, each_user
 
 
 def _of_group(limits: Limits) -> Iterator[tuple[str, str, int]]:
     if limits.grp_jobs is not None:
         yield "GrpJobs", JOBS, ONE * limits.grp_jobs
-    yield from _named("GrpTRES", limits.grp_tres)
+    yield from _limits_of("GrpTRES", limits.grp_tres)
 
 
 def _most_jobs(line: Iterable[Association]) -> tuple[Association, int] | None:
@@ -194,13 +194,13 @@ def _budgets(line: tuple[Association, ...], several: tuple[Held, ...], *, free: 
     for each in line:
         for limit, resource, allowed in _of_usage(each.limits, free=free):
             if (limit, resource) not in taken:
-                yield Budget(limit, who(each), resource, allowed, (*_of(each), resource))
+                yield Budget(limit, who(each), resource, allowed, (*_association_counter(each), resource))
 
 
 def _groups(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[tuple[Counter, Limits]]:
     """Yield every QOS and account that may limit all jobs below it together."""
     yield from ((_group(qos), qos.limits) for _, qos in several)
-    yield from ((_of(each), each.limits) for each in line)
+    yield from ((_association_counter(each), each.limits) for each in line)
 
 
 def _of_usage(limits: Limits, *, free: bool) -> Iterator[tuple[str, str, float]]:
@@ -216,13 +216,13 @@ def _counters(line: tuple[Association, ...], several: tuple[Held, ...], account:
         for _, resource, _, counter in _of_qos(qos, account, user):
             yield (*counter, resource)
     if _most_jobs(line) is not None:
-        yield (*_of(line[0]), JOBS)
+        yield (*_association_counter(line[0]), JOBS)
     for each in line:
         for _, resource, _ in _of_group(each.limits):
-            yield (*_of(each), resource)
+            yield (*_association_counter(each), resource)
 
 
-def _named(limit: str, tres: Tres) -> Iterator[tuple[str, str, int]]:
+def _limits_of(limit: str, tres: Tres) -> Iterator[tuple[str, str, int]]:
     for resource, amount in tres.items():
         yield limit, resource, thousandths(amount)
 
@@ -231,5 +231,5 @@ def _group(qos: Qos) -> Counter:
     return "qos", qos.name
 
 
-def _of(association: Association) -> Counter:
+def _association_counter(association: Association) -> Counter:
     return "association", association.key

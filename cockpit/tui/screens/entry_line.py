@@ -129,7 +129,7 @@ class EntryLine(Arranging):
             self.app.dispatcher.run_command(f"save-filter {event.value.strip()}")
 
     @on(Entry.Left)
-    def _left(self, event: Entry.Left) -> None:
+    def _entry_left(self, event: Entry.Left) -> None:
         if event.kind == FILTER:
             self._unfilter()
         elif event.kind == WEIGHTS:

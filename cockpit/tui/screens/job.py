@@ -225,7 +225,7 @@ class JobPage(Screen[None]):
         self._put_entry_away()
 
     @on(Entry.Left)
-    def _left(self) -> None:
+    def _leave_entry(self) -> None:
         self._body.search("")
         self._put_entry_away()
 

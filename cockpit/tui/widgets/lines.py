@@ -60,12 +60,12 @@ class Lines(Widget):
         """Show these instead."""
         before, self._lines = self._lines, list(lines)
         for number in range(self.size.height):
-            if _at(before, number) != _at(self._lines, number):
+            if _line_at(before, number) != _line_at(self._lines, number):
                 self.refresh(Region(0, number, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         theme = self._theme()
-        return strip_of(_at(self._lines, y), self.size.width, theme, theme.background(self._ground))
+        return strip_of(_line_at(self._lines, y), self.size.width, theme, theme.background(self._ground))
 
     def on_click(self, event: events.Click) -> None:
         self.post_message(self.Clicked(self, event.x))
@@ -182,7 +182,7 @@ class LineView(ScrollView, can_focus=True):
         ground = theme.background("background")
         width = self.scrollable_content_region.width
         place = round(y + self.scroll_offset.y)
-        shown = _at(self._lines, place)
+        shown = _line_at(self._lines, place)
         if self.searched:
             shown = marked(shown, self.searched, FOUND if self._given_at(place) == self._found else MATCH)
         return strip_of(shown, width, theme, ground)
@@ -218,5 +218,5 @@ class LineView(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
 
 
-def _at(lines: Sequence[Line], number: int) -> Line:
+def _line_at(lines: Sequence[Line], number: int) -> Line:
     return lines[number] if 0 <= number < len(lines) else ()

@@ -197,10 +197,10 @@ _KIND: dict[type, str] = {
 
 def _of_user(wanted: change.AddUser | change.ModifyUser | change.RemoveUser) -> Iterator[str]:
     if isinstance(wanted, change.AddUser):
-        yield from ("add", "user", wanted.user, f"Accounts={wanted.account}", *_in(wanted.partition))
+        yield from ("add", "user", wanted.user, f"Accounts={wanted.account}", *_partition_setting(wanted.partition))
         yield from change_words(wanted.change)
         return
-    where = ("where", f"name={wanted.user}", *_of(wanted.account), *_in(wanted.partition))
+    where = ("where", f"name={wanted.user}", *_account_setting(wanted.account), *_partition_setting(wanted.partition))
     if isinstance(wanted, change.RemoveUser):
         yield from ("delete", "user", *where)
         return
@@ -208,9 +208,9 @@ def _of_user(wanted: change.AddUser | change.ModifyUser | change.RemoveUser) -> 
     yield from ("modify", "user", *where, "set", *change_words(wanted.change), *default)
 
 
-def _of(account: str) -> tuple[str, ...]:
+def _account_setting(account: str) -> tuple[str, ...]:
     return (f"account={account}",) if account else ()
 
 
-def _in(partition: str) -> tuple[str, ...]:
+def _partition_setting(partition: str) -> tuple[str, ...]:
     return (f"Partition={partition}",) if partition else ()

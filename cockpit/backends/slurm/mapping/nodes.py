@@ -37,10 +37,10 @@ def seen(printed: str) -> Iterator[Seen]:
     for block in blocks(printed, "NodeName"):
         record = words(block)
         if values.text(record.get("NodeName", "")):
-            yield _seen(record)
+            yield _node_of(record)
 
 
-def _seen(record: dict[str, str]) -> Seen:
+def _node_of(record: dict[str, str]) -> Seen:
     state = record.get("State", "UNKNOWN")
     gres = cards_of(values.text(record.get("Gres", "")))
     node = Node(

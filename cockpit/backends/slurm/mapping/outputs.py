@@ -36,7 +36,7 @@ _PATTERN = re.compile(r"%(\d*)(.)")
 def of_record(fields: Mapping[str, str]) -> dict[str, str]:
     """Return the files in sacct's record, else those in the line that submitted the job."""
     files = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
-    requested = _asked(line_options(_submit_line(fields)))
+    requested = _output_options(line_options(_submit_line(fields)))
     return requested | {name: value for name, value in files.items() if values.text(value)}
 
 
@@ -71,10 +71,10 @@ def _submit_line(fields: Mapping[str, str]) -> str:
 
 def of_script(script: str) -> dict[str, str]:
     """Return the files in the script's own options."""
-    return _asked(script_options(script))
+    return _output_options(script_options(script))
 
 
-def _asked(options: Mapping[str, str]) -> dict[str, str]:
+def _output_options(options: Mapping[str, str]) -> dict[str, str]:
     names = (("output", OUT), ("error", ERR), ("chdir", FOLDER))
     return {name: options[option] for option, name in names if options.get(option)}
 

@@ -73,7 +73,7 @@ def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVA
         return None
     if by := listed.held_by:
         return Held(by, None)
-    return _by_code(listed, reservations) or _told(listed.code, _about(listed))
+    return _by_code(listed, reservations) or _cached_reason(listed.code, _about(listed))
 
 
 def with_figures(told: Reason, core: Reason | None) -> Reason:
@@ -86,7 +86,7 @@ def with_figures(told: Reason, core: Reason | None) -> Reason:
 
 
 @lru_cache(maxsize=4096)
-def _told(code: str, about: str) -> Told:
+def _cached_reason(code: str, about: str) -> Told:
     """Ten thousand jobs wait for few reasons."""
     return Told(code, about)
 

@@ -146,7 +146,7 @@ class SharedAnswerCache:
             printed = await fetch()
         else:
             printed, at = await self._own.get(question, fresh_ms, fetch)
-        if self._writes_for_all and _made(self._folder, 0o755) and self._is_safe():
+        if self._writes_for_all and _make_folder(self._folder, 0o755) and self._is_safe():
             _write(path, Kept(at, printed.stdout, printed.separator, printed.records), 0o644)
         return printed, at
 
@@ -198,7 +198,7 @@ def answer_cache_for(
     `cluster` identifies cluster and user in the user's own folder. `shared` identifies the cluster in the folder for
     all users; empty: its answers are not shared with other users. `trusted`: users whose shared answers are believed.
     """
-    mine = _made(own / _name(cluster)[:16], 0o700) if _made(own, 0o700) else None
+    mine = _make_folder(own / _name(cluster)[:16], 0o700) if _make_folder(own, 0o700) else None
     cache = UserAnswerCache(mine, now) if mine is not None else None
     if shared and _belongs_to(FOR_ALL, frozenset({0}), sticky=True):
         return SharedAnswerCache(FOR_ALL / _name(shared)[:16], trusted, cache, now)
@@ -218,7 +218,7 @@ def _belongs_to(folder: Path, owners: frozenset[int], *, sticky: bool = False) -
     return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and closed
 
 
-def _made(folder: Path, mode: int) -> Path | None:
+def _make_folder(folder: Path, mode: int) -> Path | None:
     """Create the folder with this mode if it is missing; None when it cannot be, or belongs to another user."""
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the local engine requires this mode

@@ -124,7 +124,7 @@ class RestCommands:
         """Return the newest version of the API that the daemon has, found once by pinging."""
         if self._version is None:
             for version in range(NEWEST, OLDEST - 1, -1):
-                reply = await self._sent(RestRequest("GET", SLURM, "ping"), version)
+                reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
                 if reply.status != NOT_FOUND:
                     _parsed(reply)
                     self._version = version
@@ -148,14 +148,14 @@ class RestCommands:
     async def _answer(self, wanted: RestRequest) -> tuple[Mapping[str, Any], str]:
         """Send a request; return the decoded answer and Slurm's error messages, empty when there are none."""
         version = await self._known_version()
-        reply = await self._sent(wanted, version)
+        reply = await self._send(wanted, version)
         # 404 for an unknown path has a plain text; 404 for an unknown job has JSON with Slurm's own message.
         if reply.status == NOT_FOUND and not reply.body.lstrip().startswith(b"{"):
             return {}, _not_reported(version)
         answer = _parsed(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
-    async def _sent(self, wanted: RestRequest, version: int) -> http.Reply:
+    async def _send(self, wanted: RestRequest, version: int) -> http.Reply:
         """Send a request. Raises `Unreachable` when slurmrestd refuses the user or has too many requests."""
         body = b"" if wanted.body is None else msgspec.json.encode(wanted.body)
         headers = {**self._credentials(), **({"Content-Type": "application/json"} if body else {})}

@@ -216,7 +216,7 @@ class Holder:
         if self._logs is not None:
             self._logs.look()
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
-        self._unreported = {**self._how, "ended_at": ended_at, **_used()}
+        self._unreported = {**self._how, "ended_at": ended_at, **_children_usage()}
         self._report()
 
     def _let_pipes_drain(self) -> None:
@@ -269,7 +269,7 @@ def _words(code: int) -> str:
     return f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
 
 
-def _used() -> Record:
+def _children_usage() -> Record:
     """Return CPU time and peak memory of the reaped processes, for machines where no cgroup counts them."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {"cpu_ms": int((used.ru_utime + used.ru_stime) * 1000), "peak_memory_mib": used.ru_maxrss // _KIB_PER_MIB}

@@ -107,8 +107,8 @@ def placed(sources: Sources, mount: MountDict) -> tuple[str, list[str]]:
     place, real = sources.bound(mount)
     if not any(os.path.lexists(f"{place}/{name}") for name in _EVERY_ROOT_HAS):
         raise SourceError(f"image: {mount['source']} is not a root file system: it has neither bin nor usr")
-    return place, [] if mount.get("copied") else list(_seen(sources, real, mount))
+    return place, [] if mount.get("copied") else list(_engine_paths_in(sources, real, mount))
 
 
-def _seen(sources: Sources, real: str, mount: MountDict) -> Iterator[str]:
+def _engine_paths_in(sources: Sources, real: str, mount: MountDict) -> Iterator[str]:
     return sources.shows_engine(real, mount["what"], "/")

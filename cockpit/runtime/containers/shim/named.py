@@ -31,7 +31,7 @@ def measure(order: Order, _meter: Meter) -> Measure:
     """Return the image's id, its size, its settings for containers, and whether podman makes them. Raises
     FetchError."""
     _hide_mounts(order)
-    program, image = _found(order["source"])
+    program, image = _find_image(order["source"])
     key = str(image["Id"]).rpartition(":")[2]
     config = image.get("Config") or {}
     return {
@@ -48,7 +48,7 @@ def measure(order: Order, _meter: Meter) -> Measure:
 def copy(order: Order, meter: Meter) -> int:
     """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError."""
     _hide_mounts(order)
-    program, _ = _found(order["source"])
+    program, _ = _find_image(order["source"])
     with _container(program, order) as name:
         export = subprocess.Popen([program, "export", name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert export.stdout is not None
@@ -89,14 +89,14 @@ def _container(program: str, order: Order) -> Iterator[str]:
     """Create a container of the image, and remove it afterwards; one that an earlier try has left is removed first."""
     name = f"cockpit-export-{order['key'][:24]}"
     _run(program, "rm", "--force", name)
-    _said(program, "create", "--pull=never", "--name", name, order["key"], _NEVER_RUN)
+    _output_of(program, "create", "--pull=never", "--name", name, order["key"], _NEVER_RUN)
     try:
         yield name
     finally:
         _run(program, "rm", "--force", name)
 
 
-def _found(name: str) -> tuple[str, dict[str, Any]]:
+def _find_image(name: str) -> tuple[str, dict[str, Any]]:
     """Return the program that has the image, and what it reports about the image. Raises FetchError."""
     there = [each for each in _PROGRAMS if _is_installed(each)]
     if not there:
@@ -125,7 +125,7 @@ def _run(program: str, *words: str) -> subprocess.CompletedProcess[bytes]:
         raise FetchError(f"{program} does not answer within {_SECONDS} seconds; try `{program} images`") from None
 
 
-def _said(program: str, *words: str) -> bytes:
+def _output_of(program: str, *words: str) -> bytes:
     done = _run(program, *words)
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()

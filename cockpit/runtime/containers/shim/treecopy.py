@@ -79,7 +79,7 @@ class _Tree:
             with credentials(order):
                 return os.open(order["source"], _FOLDER)
         except OSError as error:
-            raise FetchError(f"{order['source']}: {self._said(error)}") from None
+            raise FetchError(f"{order['source']}: {self._error_words(error)}") from None
 
     def note_root(self, root: int) -> None:
         """Add the real path to the key: equal folders at different paths do not share a copy."""
@@ -189,9 +189,9 @@ class _Tree:
             os.fchown(fd, status.st_uid, status.st_gid)
 
     def _error(self, error: OSError, path: str) -> FetchError:
-        return FetchError(f"{self._order['source']}{path}: {self._said(error)}")
+        return FetchError(f"{self._order['source']}{path}: {self._error_words(error)}")
 
-    def _said(self, error: OSError) -> str:
+    def _error_words(self, error: OSError) -> str:
         return f"{(error.strerror or 'cannot be read').lower()} for user {self._order['user']}"
 
 

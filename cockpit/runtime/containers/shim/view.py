@@ -72,11 +72,17 @@ def beside_image(attempt: Attempt, plan: PlanDict) -> tuple[list[tuple[str, str,
 
     The caller must be in a mount namespace of its own. Raises SourceError or OSError.
     """
-    sources = _shown(plan, _make_stage(attempt, plan))
+    sources = _mount_sources(plan, _make_stage(attempt, plan))
     for place, _, writable in sources.binds:
         if not writable:
             linux.restrict(place, linux.ATTR_RDONLY)  # also for mounts inside of it
-    return [*_world(attempt), *_library(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
+    return [
+        *_world(attempt),
+        *_library(attempt),
+        *_agent(plan),
+        *_write_files(attempt, plan),
+        *sources.binds,
+    ], sources.masked
 
 
 def _make_stage(attempt: Attempt, plan: PlanDict) -> str:
@@ -89,7 +95,7 @@ def _make_stage(attempt: Attempt, plan: PlanDict) -> str:
 def _of_machine(attempt: Attempt, plan: PlanDict, stage: str) -> tuple[bubblewrap.View, list[str]]:
     inner = system.mount_points()
     read_only = system.make_root(attempt, plan)
-    sources = _shown(plan, stage)
+    sources = _mount_sources(plan, stage)
     state = os.path.realpath(attempt.state)
     view = _view(attempt, plan, stage, [*_make_own(stage, plan, _OWN), *_resolver()], sources)
     view.read_only = [*read_only, *system.inner_mounts(inner, without=[*read_only, state])]
@@ -98,7 +104,7 @@ def _of_machine(attempt: Attempt, plan: PlanDict, stage: str) -> tuple[bubblewra
 
 
 def _of_image(attempt: Attempt, plan: PlanDict, stage: str, image: MountDict) -> tuple[bubblewrap.View, list[str]]:
-    sources = _shown(plan, stage)
+    sources = _mount_sources(plan, stage)
     place, engine = imageroot.placed(sources, image)
     shown = frozenset(target.split("/")[1] for _, target, _ in sources.binds)
     root = imageroot.ImageRoot(attempt, plan, place, kept_out=shown)
@@ -109,7 +115,7 @@ def _of_image(attempt: Attempt, plan: PlanDict, stage: str, image: MountDict) ->
     return view, [target for _, target, writable in root.binds if not writable and os.path.isdir(place + target)]
 
 
-def _shown(plan: PlanDict, stage: str) -> Sources:
+def _mount_sources(plan: PlanDict, stage: str) -> Sources:
     sources = Sources(plan, stage)
     sources.add_home()
     for mount in plan["mounts"]:
@@ -121,7 +127,7 @@ def _view(
     attempt: Attempt, plan: PlanDict, stage: str, first: list[tuple[str, str, bool]], sources: Sources
 ) -> bubblewrap.View:
     """Compose the description of the file system. `first`: mounts that come before the job's."""
-    given = _given(attempt, plan)
+    given = _write_files(attempt, plan)
     targets = [target for _, target, _ in (*given, *sources.binds)]
     _make_parents(attempt.file("root"), targets)
     _make_parents(os.path.join(stage, "own"), [each for each in targets if _stands_in(first, each)])
@@ -184,7 +190,7 @@ def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
     )
 
 
-def _given(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]]:
+def _write_files(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]]:
     """Write the plan's files, and return their read-only mounts."""
     folder = spool.lay_out(attempt, plan)
     mounts = [(folder, spool.PLACE, False)] if folder else []

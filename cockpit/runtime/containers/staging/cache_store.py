@@ -109,7 +109,7 @@ class CacheStore:
         for path in sorted(self.folder.glob(f"*/{_RECORD}")):
             key = path.parent.name
             if not key.endswith(_PART) and self.has(key):
-                yield self._shown(key, now)
+                yield self._staged_copy(key, now)
 
     def remove(self, key: str) -> bool:
         """Remove a copy that no replica uses. Returns False if one does."""
@@ -132,7 +132,7 @@ class CacheStore:
             if not copy.jobs and copy.used_at <= before:
                 self.remove(copy.key)
 
-    def _shown(self, key: str, now: Millis) -> StagedCopy:
+    def _staged_copy(self, key: str, now: Millis) -> StagedCopy:
         record = self._record(key)
         replicas = [replica_id_from_folder(use.name) for use in (self.folder / key / _USES).glob("*")]
         jobs: list[JobId] = sorted({replica.job for replica in replicas if replica is not None})

@@ -109,7 +109,7 @@ class StagingCache:
         try:
             await asyncio.to_thread(store.open)
             while not await asyncio.to_thread(store.has, measured.key):
-                await self._made(store, wanted, who, measured, tell)
+                await self._copy_or_wait(store, wanted, who, measured, tell)
             await self._alone(store.use, measured.key, replica, who.name, self._clock.now())
         except OSError as error:
             where = error.filename or store.folder
@@ -163,7 +163,7 @@ class StagingCache:
         async with self._changing:
             return await asyncio.to_thread(change, *given, **named)
 
-    async def _made(
+    async def _copy_or_wait(
         self, store: CacheStore, wanted: Wanted, who: Submitter, measured: Measured, tell: Callable[[Progress], None]
     ) -> None:
         """Copy the source, or wait until another replica's copying of it has ended, successfully or not.

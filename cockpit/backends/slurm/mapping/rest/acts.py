@@ -131,7 +131,7 @@ def _changed(change: str, version: int) -> tuple[str, object]:
         raise NoSuchRequest(f"slurmrestd does not support {name} of a job that waits: {_ON_A_LOGIN_NODE}.")
     if name == "TimeLimit" and value[:1] in {"+", "-"}:
         raise NoSuchRequest("slurmrestd takes a whole time limit, none that is added or taken: give the new limit.")
-    return _named(_UPDATES[name], value, version)
+    return _json_field(_UPDATES[name], value, version)
 
 
 def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
@@ -147,7 +147,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
         name, given, value = each.removeprefix("--").partition("=")
         if name not in _SUBMITTED:
             raise NoSuchRequest(f"slurmrestd does not support sbatch's --{name}: {_ON_A_LOGIN_NODE}.")
-        key, taken = _named(_SUBMITTED[name], value if given else True, version)
+        key, taken = _json_field(_SUBMITTED[name], value if given else True, version)
         job[key] = taken
     env = {"PATH": _PATH}
     job["environment"] = env if version < LISTS_SINCE else [f"{name}={value}" for name, value in env.items()]
@@ -155,7 +155,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
     return RestRequest("POST", SLURM, "job/submit", body)
 
 
-def _named(key: str, value: str | bool, version: int) -> tuple[str, object]:
+def _json_field(key: str, value: str | bool, version: int) -> tuple[str, object]:
     """Return the field's name in this version of the API, and the value in the form that it requires."""
     if version >= LISTS_SINCE:
         read = _LATER.get(key, _same)
