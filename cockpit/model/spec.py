@@ -170,6 +170,13 @@ class TaskSpread(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """The most nodes; None: any number."""
     most_per_node: int | None = None
     """The most tasks on one node; None: as many as fit."""
+    cards: int = 0
+    """Whole cards of all nodes together, at least one on each (`--gpus`); 0: the tasks and the node spec ask for cards,
+    or nothing does."""
+    each_card: NodeSpec = NodeSpec(cpus=0, memory_mib=0)
+    """The least CPUs and memory of a node for each of its `cards`."""
+    tasks_per_card: int | None = None
+    """The most tasks for each of a node's `cards`; None: any number."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from cockpit.sched.nodes.eligibility import PRICE, kept_off, may_launch, suits
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits, serves
 from cockpit.sched.shape import Shape, shape_of
-from cockpit.sched.spreading import spread_over, tasks_in
+from cockpit.sched.spreading import cards_in, spread_over, tasks_in
 
 Group = tuple[NodeFree, Sequence[Node]]
 """Nodes that are equal when empty and in the same state, with the empty state of one of them."""
@@ -203,6 +203,10 @@ def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool
         spec, spread = shape.specs[0], shape.spread
         assert spread is not None
         held = sum(tasks_in(node_free, shape) * len(nodes) for node_free, nodes in matching)
+        if spread.cards:
+            total = sum(cards_in(node_free, shape) * len(nodes) for node_free, nodes in matching)
+            if total < spread.cards:
+                return NeverFits(Resource.CARDS, spread.cards, total, spec.card_models)
         missing = Resource.CARDS if spread.each.whole_cards else Resource.CPUS
         each = max(1, wanted(spread.each, missing))
         return NeverFits(missing, spread.tasks * each, min(held, spread.tasks - 1) * each, spec.card_models)

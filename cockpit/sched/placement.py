@@ -89,10 +89,10 @@ def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> JobPlacement | 
     spec, spread = shape.specs[0], shape.spread
     assert spread is not None
     # ranks follow the cluster's order of nodes, not the order of the choice
-    in_order = sorted(shares, key=lambda share: share[0].order)
+    in_order = sorted(shares, key=lambda share: share.node_free.order)
     parts = [
-        allocate(node_free, share_of(spec, spread, tasks), rank, exclusive=shape.exclusive)
-        for rank, (node_free, tasks) in enumerate(in_order)
+        allocate(share.node_free, share_of(spec, spread, share), rank, exclusive=shape.exclusive)
+        for rank, share in enumerate(in_order)
     ]
     return JobPlacement(0, tuple(parts))
 

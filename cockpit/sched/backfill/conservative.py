@@ -300,7 +300,8 @@ class Conservative:
             before = 0
             for at, held in self._timeline(index, order).tasks_over(spec, spread, span, after):
                 count = min(held, most)
-                if count != before:
+                # cards may come free while the sums, which do not count them, stay
+                if count != before or spec.card_milli:
                     changes.append((at, count - before))
                     before = count
         # a change of 0 tasks: nodes open at that moment without any timeline changing

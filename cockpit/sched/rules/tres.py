@@ -41,7 +41,9 @@ def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: Tas
     if spread is not None:
         tasks = replicas(replace(spread.each, card_models=each.card_models), spread.tasks)
         # each node gives at least what one replica asks for, but all tasks together may need more
-        total |= {name: max(amount, total.get(name, 0.0)) for name, amount in tasks.items() if name != NODE}
+        cards = replicas(replace(spread.each_card, card_milli=WHOLE_CARD, card_models=each.card_models), spread.cards)
+        for more in (tasks, cards):
+            total |= {name: max(amount, total.get(name, 0.0)) for name, amount in more.items() if name != NODE}
     for other in others:
         for name, amount in replicas(other, 1).items():
             total[name] = total.get(name, 0.0) + amount
