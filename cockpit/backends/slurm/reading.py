@@ -60,7 +60,7 @@ NO_ACCOUNTING = (
     "sets up slurmdbd."
 )
 SAME_MOMENT_MS = 2000
-"""Jobs listed as waiting at most this long before sprio ran are expected in its output."""
+"""Jobs listed as waiting at most this long before or after sprio ran are expected in its output."""
 _ACCOUNTING = "accounting"
 """Key of `Reading.trouble` for a cluster without an accounting database."""
 
@@ -248,6 +248,9 @@ class Reading:
             shares = await self._completed("sshare", accounts.SHARES, shares, check)
             check = cross_checks.of_associations(shares.stdout, name)
             assoc = await self._completed("sacctmgr list assoc", accounts.ASSOCIATIONS, assoc, check)
+        if assoc.stdout:
+            check = cross_checks.of_qos(assoc.stdout, name)
+            qos = await self._completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
             if not assoc.stdout:
@@ -260,11 +263,14 @@ class Reading:
         """Return the priorities that sprio prints, by Slurm's id of the job or array; the highest partition first."""
         weights = (await self.rules()).priority.weights
         printed = await self._optional("sprio", priorities.COMMAND, self.intervals.priorities)
-        listed_at, given_at = self.listed_at, self._answers.given_at(priorities.COMMAND)
-        # Only with a list of jobs of about the same time: jobs of an older one may have started since.
-        if listed_at is not None and given_at is not None and listed_at > given_at - SAME_MOMENT_MS:
+        check = cross_checks.of_priorities(self._records.values())
+        if check.lacks(printed.stdout) and not self._same_moment(priorities.COMMAND):
+            # Jobs of an older list may have started since, and those of a newer one were not there yet: read both anew.
+            await self._answers.ask_now(listing.command(self._fields))
+            await self.jobs()
+            printed = await self._optional("sprio", priorities.COMMAND, 0.0)
             check = cross_checks.of_priorities(self._records.values())
-            printed = await self._completed("sprio", priorities.COMMAND, printed, check)
+        printed = await self._completed("sprio", priorities.COMMAND, printed, check)
 
         def made() -> dict[int, tuple[Breakdown, ...]]:
             by_job: dict[int, tuple[Breakdown, ...]] = {}
@@ -273,6 +279,11 @@ class Reading:
             return by_job
 
         return self._once("priorities", (printed, weights), made)
+
+    def _same_moment(self, argv: tuple[str, ...]) -> bool:
+        """Whether the last answer of the command and the last list of jobs are of about the same time."""
+        listed_at, given_at = self.listed_at, self._answers.given_at(argv)
+        return listed_at is not None and given_at is not None and abs(listed_at - given_at) < SAME_MOMENT_MS
 
     async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
         """Return ended jobs out of accounting (sacct), in its order.

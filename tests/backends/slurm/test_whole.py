@@ -51,6 +51,7 @@ CROSS_CHECKED = {
     "sprio",
     "sshare",
     "sacctmgr list assoc",
+    "sacctmgr list qos",
 }
 """A cut between two records is seen, too: something else tells of what is missing."""
 RECORD_END = {"squeue": "~\n", "sacct": "~\n", "scontrol show job": "\n\n"}
@@ -158,7 +159,9 @@ async def test_garbage_inside_an_answer_removes_no_record(paper: PaperCluster, s
 
 
 @pytest.mark.req("TR-04")
-@pytest.mark.parametrize("subject", ["squeue", "scontrol show node", "sprio", "sshare", "sacctmgr list assoc"])
+@pytest.mark.parametrize(
+    "subject", ["squeue", "scontrol show node", "sprio", "sshare", "sacctmgr list assoc", "sacctmgr list qos"]
+)
 async def test_every_cut_between_two_records_is_noticed(paper: PaperCluster, subject: str) -> None:
     """First looks and later ones: a list without its last lines is well formed."""
     name = READ_BY[subject][0]
@@ -177,6 +180,17 @@ async def test_every_cut_between_two_records_is_noticed(paper: PaperCluster, sub
         paper.faults = {}
         clock.advance(60_000)
         assert await VIEWS[name](cockpit) == truth, "it recovers by itself"
+
+
+@pytest.mark.req("TR-04", "SL-12")
+async def test_a_cut_between_two_priorities_is_noticed_though_the_list_of_jobs_is_older(paper: PaperCluster) -> None:
+    clock = VirtualClock(paper.recorded_at)
+    reading = Reading(Answers(paper, clock.now, Random(1)), clock.now)
+    await reading.jobs()
+    clock.advance(9000)
+    paper.faults = {"sprio": lambda printed: printed._replace(stdout=printed.stdout.partition("\n")[0] + "\n")}
+    with pytest.raises(Garbled, match="leaves out"):
+        await reading.priorities()
 
 
 @pytest.mark.req("TR-04")
