@@ -294,6 +294,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     spread: TaskSpread | None = None
     """How its tasks are spread over its nodes; None: one replica on each of `nodes` nodes. Only for jobs of Slurm
     clusters; excludes alternatives, helpers and `elastic`."""
+    components: tuple[JobSpec, ...] = ()
+    """Further jobs that start together with this one, each on nodes by its own request and partition; they may share
+    nodes. Only for heterogeneous jobs of Slurm clusters."""
     node_names: tuple[str, ...] = ()
     """The nodes that it may run on; empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None

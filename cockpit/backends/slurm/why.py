@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.cluster import Everything, spec_shared_out
+from cockpit.backends.slurm.mapping.cluster import Everything, components, spec_shared_out
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Found
@@ -29,14 +29,19 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.forecast import Condition, Forecast, Holding, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
+from cockpit.model.reasons import DependencyNever, LimitReached, Reason, Told, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.sched.index import refresh_index
+from cockpit.sched.placement import find_placement
 from cockpit.sched.rules.holders import holders
+from cockpit.sched.shape import shape_of
+from cockpit.sched.shortage import Shortages
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.planning_mirror import PlanningMirror
     from cockpit.backends.slurm.reading import Reading
     from cockpit.model.reasons import Explanation
+    from cockpit.sched.snapshot import Snapshot
 
 SLURM = "Slurm"
 UNJUDGED = frozenset({"None", ""})
@@ -48,10 +53,15 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
     row, told = _waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
-    core = await (await mirror.judge(everything)).explain(known.alike)  # step 2
+    planned, together = _planned(everything, known)
+    core = await (await mirror.judge(everything)).explain(planned)  # step 2
     judged = core.explanation.reason if core.explanation is not None else None
     # Step 3
-    reason, held, in_all = with_figures(told.reason, judged), core.holders, core.holders_in_all
+    # the plan is that of all components together, so its figures may be those of another one
+    figures = judged
+    if together and not isinstance(judged, LimitReached):
+        figures = _alone(await mirror.snapshot(everything), everything, known)
+    reason, held, in_all = with_figures(told.reason, figures), core.holders, core.holders_in_all
     if reason is not judged:
         reason, held = await _limited(reading, mirror, everything, known, reason)
         in_all = len(held)
@@ -67,6 +77,7 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
         core,
         forecast=Forecast() if unknown else core.forecast,
         job=row.id,
+        name=row.name,
         component=row.component,
         position=told.position,
         explanation=replace(told, reason=reason),
@@ -74,12 +85,30 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
         holders=held[:MOST_HOLDERS],
         holders_in_all=in_all,
         condition=await _condition(reading, reason) or core.condition,
-        what_ifs=() if equal or shared_out else core.what_ifs,
+        what_ifs=() if equal or shared_out or together else core.what_ifs,
         named=tuple(_component_named(core.named, rows))
         + tuple(holdings(named, rows, {each.job for each in core.named})),
         told_at=row.starts_by,
         told_by=SLURM,
     )
+
+
+def _planned(everything: Everything, known: Found) -> tuple[JobId, bool]:
+    """Return the id by which the scheduler's copy has the job, and whether that is one of several components."""
+    for first, others in components(everything.jobs).items():
+        if known.job.id == first or any(each.id == known.job.id for each in others):
+            return first, True
+    return known.alike, False
+
+
+def _alone(snapshot: Snapshot, everything: Everything, known: Found) -> Reason | None:
+    """Return what a component of a heterogeneous job lacks by itself; None where it would fit."""
+    spec = (known.listed is not None and spec_shared_out(everything, known.listed)) or known.job.spec
+    index, shape = (
+        refresh_index(None, snapshot),
+        shape_of(spec, known.job.partitions[0] if known.job.partitions else ""),
+    )
+    return Shortages(index).reason(shape) if find_placement(index, shape) is None else None
 
 
 def _component_named(named: Iterable[Holding], rows: Mapping[JobId, JobRow]) -> Iterator[Holding]:

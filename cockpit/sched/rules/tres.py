@@ -31,7 +31,16 @@ def cards_of(model: str) -> str:
 
 def requested(spec: JobSpec, alternative: int = 0) -> Tres:
     """Return what the whole job asks for on all its nodes, by the given alternative."""
-    return together(spec.specs[alternative], spec.nodes, spec.helpers, spec.spread)
+    own = together(spec.specs[alternative], spec.nodes, spec.helpers, spec.spread)
+    return added([own, *map(requested, spec.components)])
+
+
+def added(amounts: Iterable[Tres]) -> Tres:
+    """Return the sum of the amounts."""
+    total: Counter[str] = Counter()
+    for each in amounts:
+        total.update(each)
+    return dict(total)
 
 
 def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: TaskSpread | None = None) -> Tres:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.mapping.cluster import Everything, state
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.rows import Rows, holdings
 from cockpit.backends.snapshot.backend import open_snapshot
+from cockpit.model.cluster import Cluster
 from cockpit.model.forecast import Forecast, Holding, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import JobSpec, NodeSpec
@@ -101,3 +103,25 @@ def test_an_answer_about_a_component_names_it_as_slurm_does() -> None:
     parts = [{"JobID": "7", "HetJobID": "7", "HetJobOffset": "0"}, {"JobID": "8", "HetJobID": "7", "HetJobOffset": "1"}]
     rows = Rows("ann").of([Listed(a_record(**{**WAITS, **each})) for each in parts], {}, Millis(0))
     assert [each.component for each in holdings(rows, rows, set())] == [(7, 0), (7, 1)]
+
+
+def het_records(**second: str) -> list[dict[str, str]]:
+    amounts = {"tres-alloc": "cpu=2,mem=1G,node=1,billing=2", "NumNodes": "1", "NumCPUs": "2", "TimeLimit": "10:00"}
+    parts = [{"JobID": str(7 + number), "HetJobID": "7", "HetJobOffset": str(number)} for number in (0, 1)]
+    first, other = ({**WAITS, "PriorityLong": "50", **amounts, **each} for each in parts)
+    return [a_record(**first), a_record(**{**other, "TimeLimit": "20:00", "PriorityLong": "40", **second})]
+
+
+@pytest.mark.req("SL-14", "SL-10")
+def test_the_scheduler_plans_the_components_of_a_heterogeneous_job_together() -> None:
+    """As one job, by the priority of the component whose turn comes last; priorities are counted one by one."""
+    everything = Everything(Millis(0), Cluster(), (), tuple(map(Listed, het_records())))
+    (planned,) = state(everything, as_ranked=True).jobs.values()
+    assert (planned.id, planned.direct_priority, planned.spec.time_limit_seconds) == (7, 40, 1200)
+    assert [each.specs[0].cpus for each in (planned.spec, *planned.spec.components)] == [2, 2]
+    assert state(everything, as_ranked=False).jobs.keys() == {7, 8}
+    held = Everything(Millis(0), Cluster(), (), tuple(map(Listed, het_records(Reason="JobHeldUser"))))
+    (kept,) = state(held, as_ranked=True).jobs.values()
+    assert kept.held_by == "ann"
+    runs = Everything(Millis(0), Cluster(), (), tuple(map(Listed, het_records(State="RUNNING", NodeList="n1"))))
+    assert state(runs, as_ranked=True).jobs.keys() == {7, 8}
