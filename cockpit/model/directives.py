@@ -9,7 +9,7 @@ import msgspec
 from cockpit.model.capabilities import Ability
 
 
-class Reach(StrEnum):
+class SignalTarget(StrEnum):
     """The processes of a job that a signal is sent to."""
 
     ALL = "all"
@@ -37,7 +37,7 @@ class SendSignal(msgspec.Struct, frozen=True):
     job: int
     signal: str
     """The signal's name without SIG, or its number."""
-    to: Reach = Reach.ALL
+    to: SignalTarget = SignalTarget.ALL
     task: int | None = None
 
 

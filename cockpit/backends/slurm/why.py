@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.cluster import Everything, components, spec_shared_out
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, components, spec_shared_out
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
-from cockpit.backends.slurm.mapping.jobs import Found
+from cockpit.backends.slurm.mapping.jobs import LookedUpJob
 from cockpit.backends.slurm.mapping.reasons import never_starts, with_figures
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.engine.prediction import MOST_HOLDERS, condition_of
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model.forecast import Condition, Forecast, Holding, Outlook
+from cockpit.model.forecast import Condition, Forecast, HoldingJob, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import DependencyNever, LimitReached, Reason, Told, WaitsForJob
+from cockpit.model.reasons import DependencyNever, LimitReached, Reason, SchedulerReason, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.sched.index import refresh_index
 from cockpit.sched.placement import find_placement
@@ -49,7 +49,9 @@ UNJUDGED = frozenset({"None", ""})
 the embedded scheduler, which may not know all of Slurm's rules, would start them."""
 
 
-async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: Mapping[JobId, JobRow]) -> Outlook:
+async def outlook(
+    reading: Reading, mirror: PlanningMirror, known: LookedUpJob, rows: Mapping[JobId, JobRow]
+) -> Outlook:
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
     row, told = _waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
@@ -93,7 +95,7 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
     )
 
 
-def _planned(everything: Everything, known: Found) -> tuple[JobId, bool]:
+def _planned(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]:
     """Return the id by which the scheduler's copy has the job, and whether that is one of several components."""
     for first, others in components(everything.jobs).items():
         if known.job.id == first or any(each.id == known.job.id for each in others):
@@ -101,7 +103,7 @@ def _planned(everything: Everything, known: Found) -> tuple[JobId, bool]:
     return known.alike, False
 
 
-def _alone(snapshot: Snapshot, everything: Everything, known: Found) -> Reason | None:
+def _alone(snapshot: Snapshot, everything: ClusterLists, known: LookedUpJob) -> Reason | None:
     """Return what a component of a heterogeneous job lacks by itself; None where it would fit."""
     spec = (known.listed is not None and spec_shared_out(everything, known.listed)) or known.job.spec
     index, shape = (
@@ -111,14 +113,14 @@ def _alone(snapshot: Snapshot, everything: Everything, known: Found) -> Reason |
     return Shortages(index).reason(shape) if find_placement(index, shape) is None else None
 
 
-def _component_named(named: Iterable[Holding], rows: Mapping[JobId, JobRow]) -> Iterator[Holding]:
+def _component_named(named: Iterable[HoldingJob], rows: Mapping[JobId, JobRow]) -> Iterator[HoldingJob]:
     """Yield the jobs with the number of the component that each is, which the scheduler's copy does not have."""
     for each in named:
         row = rows.get(each.job)
         yield each if row is None or row.component is None else replace(each, component=row.component)
 
 
-def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
+def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
     row = task_row(rows[known.listed.id], known.job) if known.listed is not None else None
     told = explanation(row, rows) if row is not None else None
     if row is None or told is None:
@@ -128,15 +130,15 @@ def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explan
 
 
 async def _limited(
-    reading: Reading, mirror: PlanningMirror, everything: Everything, known: Found, reason: Reason
+    reading: Reading, mirror: PlanningMirror, everything: ClusterLists, known: LookedUpJob, reason: Reason
 ) -> tuple[Reason, tuple[JobId, ...]]:
     """Return Slurm's reason with the figures of the limit or licences that it names, and the jobs that use them."""
-    if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
+    if isinstance(reason, SchedulerReason) and reason.code.startswith("Licenses") and known.listed is not None:
         wanted = licences.asked(known.listed.fields)
         about = licences.figures(await reading.licences(), wanted)
-        return Told(reason.code, about), licences.holders(everything.jobs, wanted)
+        return SchedulerReason(reason.code, about), licences.holders(everything.jobs, wanted)
     seen = await mirror.snapshot(everything)
-    if isinstance(reason, Told):
+    if isinstance(reason, SchedulerReason):
         reason = limit_of_code(seen, known.job, reason.code) or reason
     return reason, holders(seen, known.job, reason)
 

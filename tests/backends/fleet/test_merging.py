@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.base import Connection, JobsDelta, Phase, Shown
+from cockpit.backends.base import CommandPreview, Connection, JobsDelta, Phase
 from cockpit.backends.demo.backend import open_demo
 from cockpit.backends.fleet import backend as fleet_module
 from cockpit.backends.fleet.backend import FleetBackend
@@ -250,7 +250,7 @@ async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_co
     fleet = fleet_of(Opened(backend, clock.now, backend.close))
     shown: list[str] = []
 
-    async def look(commands: Sequence[Shown]) -> bool:
+    async def look(commands: Sequence[CommandPreview]) -> bool:
         shown.extend(str(each) for each in commands)
         return False
 
@@ -267,9 +267,9 @@ async def test_a_member_without_commands_changes_nothing_where_only_commands_are
     demo = await open_demo("campus", 1, tmp_path / "demo", going=False)
     fleet = fleet_of(await old(), Opened(demo.backend, demo.now, demo.close), now=demo.now())
     job = next(row.id for row in await demo.backend.jobs() if row.placed_on)
-    shown: list[Sequence[Shown]] = []
+    shown: list[Sequence[CommandPreview]] = []
 
-    async def look(commands: Sequence[Shown]) -> bool:
+    async def look(commands: Sequence[CommandPreview]) -> bool:
         shown.append(commands)
         return len(shown) > 1
 

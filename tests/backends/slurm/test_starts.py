@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.mapping.cluster import Everything, state
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, state
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.rows import Rows, holdings
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.model.cluster import Cluster
-from cockpit.model.forecast import Forecast, Holding, Outlook
+from cockpit.model.forecast import Forecast, HoldingJob, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.present.columns import Context
@@ -94,7 +94,9 @@ async def test_a_prediction_is_marked_as_not_slurms(recorded: SlurmBackend) -> N
 @pytest.mark.req("UI-32", "SL-10")
 def test_an_answer_about_a_component_names_it_as_slurm_does() -> None:
     """By the first component's number and its own (`47+1`), in the answer and among the jobs ahead of others."""
-    held = Holding(JobId(48), "x", "ann", running=False, nodes=1, cpus=2, memory_mib=1, card_milli=0, component=(47, 1))
+    held = HoldingJob(
+        JobId(48), "x", "ann", running=False, nodes=1, cpus=2, memory_mib=1, card_milli=0, component=(47, 1)
+    )
     assert holding(JobId(48), held) == "47+1 (ann, 2 CPUs)"
     told = Outlook(
         job=JobId(48), name="x", component=(47, 1), position=1, explanation=None, forecast=Forecast(), named=(held,)
@@ -115,13 +117,13 @@ def het_records(**second: str) -> list[dict[str, str]]:
 @pytest.mark.req("SL-14", "SL-10")
 def test_the_scheduler_plans_the_components_of_a_heterogeneous_job_together() -> None:
     """As one job, by the priority of the component whose turn comes last; priorities are counted one by one."""
-    everything = Everything(Millis(0), Cluster(), (), tuple(map(Listed, het_records())))
+    everything = ClusterLists(Millis(0), Cluster(), (), tuple(map(Listed, het_records())))
     (planned,) = state(everything, as_ranked=True).jobs.values()
     assert (planned.id, planned.direct_priority, planned.spec.time_limit_seconds) == (7, 40, 1200)
     assert [each.specs[0].cpus for each in (planned.spec, *planned.spec.components)] == [2, 2]
     assert state(everything, as_ranked=False).jobs.keys() == {7, 8}
-    held = Everything(Millis(0), Cluster(), (), tuple(map(Listed, het_records(Reason="JobHeldUser"))))
+    held = ClusterLists(Millis(0), Cluster(), (), tuple(map(Listed, het_records(Reason="JobHeldUser"))))
     (kept,) = state(held, as_ranked=True).jobs.values()
     assert kept.held_by == "ann"
-    runs = Everything(Millis(0), Cluster(), (), tuple(map(Listed, het_records(State="RUNNING", NodeList="n1"))))
+    runs = ClusterLists(Millis(0), Cluster(), (), tuple(map(Listed, het_records(State="RUNNING", NodeList="n1"))))
     assert state(runs, as_ranked=True).jobs.keys() == {7, 8}
