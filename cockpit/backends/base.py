@@ -130,6 +130,14 @@ class Backend(Operations, ABC):
         del look
         return False
 
+    @property
+    def silence(self) -> str:
+        """Why the cluster does not answer at present, as a sentence; empty while it does, or where that is an error.
+
+        Whoever watches it learns of a change by an empty delta.
+        """
+        return ""
+
     async def runs_commands(self, job: JobId) -> bool:
         """Whether changes of this job are commands, which `announce` shows before they run."""
         del job

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import Announced, Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
-from cockpit.errors import CockpitError, NotRun, RequestRefused
+from cockpit.errors import CockpitError, NotRun, RequestRefused, Unreachable
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
@@ -90,7 +90,8 @@ class FleetBackend(Asking, LiveBackend):
     async def clusters(self) -> list[view.ClusterRow]:
         """Return the state of each member; if they are not watched, ask each of them once first."""
         if not self._watched:
-            await self._each(Member.look)
+            with suppress(Unreachable):  # the rows say so
+                await self._each(Member.look)
         return self._standing()
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
@@ -287,7 +288,8 @@ class FleetBackend(Asking, LiveBackend):
     async def _each(self, ask: Callable[[Member], Awaitable[T]]) -> list[T]:
         """Call `ask` for all members at once and return the results of those that answer in time, in their order.
 
-        While the members are watched, those that do not answer are not even asked.
+        While the members are watched, those that do not answer are not even asked, and the view shows which. Without
+        that, raises `Unreachable` if none answers.
         """
         members = [each for each in self.members if each.answers or not self._watched]
 
@@ -295,10 +297,19 @@ class FleetBackend(Asking, LiveBackend):
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     return [await ask(member)]
-            except (CockpitError, TimeoutError):
+            except TimeoutError:
+                member.fell_silent(f"It did not answer within {PATIENCE_SECONDS:g} s.")
+            except RequestRefused:
                 return []
+            except CockpitError as error:
+                member.fell_silent(str(error))
+            return []
 
-        return [result for results in await asyncio.gather(*map(one, members)) for result in results]
+        answers = await asyncio.gather(*map(one, members))
+        silent = [row for row in self._standing() if row.state is view.ClusterState.SILENT]
+        if members and not any(answers) and not self._watched and len(silent) == len(members):
+            raise Unreachable(" ".join(f"{row.name} does not answer: {row.reason}" for row in silent))
+        return [result for results in answers for result in results]
 
     def _tell(self, delta: JobsDelta) -> None:
         for queue in self._listeners:

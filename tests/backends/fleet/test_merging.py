@@ -23,7 +23,7 @@ from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.errors import NotRun, RequestRefused
+from cockpit.errors import NotRun, RequestRefused, Unreachable
 from cockpit.model.accounting import EndedJob
 from cockpit.model.ids import Millis, member_id, member_of
 from cockpit.model.jobrow import JobRow
@@ -238,7 +238,16 @@ async def test_a_member_that_does_not_answer_is_omitted_after_a_short_time(monke
     async with asyncio.timeout(30):
         assert {row.clusters for row in await fleet.jobs()} == {("old",)}
         assert await fleet.holds() == []
+        states = {row.name: (row.state, row.reason) for row in await fleet.clusters()}
+    assert states["mute"] == (ClusterState.SILENT, "It did not answer within 0.05 s.")
+    assert states["old"][0] is ClusterState.STILL
     await fleet.close()
+    alone = FleetBackend("all", [("mute", "", never)], lambda: NOW)
+    async with asyncio.timeout(30):
+        with pytest.raises(Unreachable, match="mute does not answer: It did not answer within"):
+            await alone.jobs()
+        assert [row.state for row in await alone.clusters()] == [ClusterState.SILENT]
+    await alone.close()
 
 
 @pytest.mark.req("UI-10")

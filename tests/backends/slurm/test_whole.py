@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from random import Random
 
 import pytest
 
+from cockpit.backends.slurm import backend as backend_module
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
@@ -270,3 +273,25 @@ async def test_private_data_hides_no_other_data(paper: PaperCluster) -> None:
     assert "This cluster does not show its nodes to you (PrivateData)." in (await cockpit.status()).trouble
     with pytest.raises(RequestRefused, match="does not show its nodes to you"):
         await cockpit.nodes()
+
+
+@pytest.mark.req("TR-04", "SL-01")
+async def test_a_watcher_learns_that_the_cluster_fell_silent_and_that_it_answers_again(
+    paper: PaperCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By empty changes: the rows that it has stay, and nothing is said to be gone."""
+    monkeypatch.setattr(backend_module, "LOOK_SECONDS", 0.01)
+    cockpit, clock = a_cockpit(paper)
+    async with asyncio.timeout(30), aclosing(cockpit.watch_jobs()) as deltas:
+        assert (await anext(deltas)).changed
+        assert cockpit.silence == ""
+        paper.faults = {"squeue": lambda _: Printed("", "Unable to contact slurm controller (connect failure)", 1)}
+        clock.advance(60_000)
+        silent = await anext(deltas)
+        assert (silent.changed, silent.removed) == ((), ())
+        assert "Unable to contact slurm controller" in cockpit.silence
+        paper.faults = {}
+        clock.advance(60_000)
+        again = await anext(deltas)
+        assert again.removed == ()
+        assert cockpit.silence == ""
