@@ -41,7 +41,9 @@ class CommandPreview(NamedTuple):
 
 
 Announced = Callable[[Sequence[CommandPreview]], Awaitable[bool]]
-"""Receives the commands of an operation before they run. When it returns False, the operation raises `NotRun`."""
+"""Receives the commands of an operation before they run. When it returns False, the operation raises `NotRun`.
+
+It receives no commands where one cluster of several carries an operation out itself."""
 
 
 class ShellSession(Protocol):
@@ -126,6 +128,19 @@ class Backend(Operations, ABC):
         Returns False when the backend runs no commands, because the cluster is cockpit's own engine.
         """
         del look
+        return False
+
+    @property
+    def silence(self) -> str:
+        """Why the cluster does not answer at present, as a sentence; empty while it does, or where that is an error.
+
+        Whoever watches it learns of a change by an empty delta.
+        """
+        return ""
+
+    async def runs_commands(self, job: JobId) -> bool:
+        """Whether changes of this job are commands, which `announce` shows before they run."""
+        del job
         return False
 
     def identify(self, ids: RequestIds) -> None:

@@ -43,6 +43,13 @@ class Blocking(Backend, Generic[Wrapped]):
     def announce(self, look: Announced) -> bool:
         return self.backend.announce(look)
 
+    @property
+    def silence(self) -> str:
+        return self.backend.silence
+
+    async def runs_commands(self, job: JobId) -> bool:
+        return self._run(self.backend.runs_commands(job))
+
     def identify(self, ids: RequestIds) -> None:
         self.backend.identify(ids)
 

@@ -102,10 +102,13 @@ class Call:
     async def _tell(self, commands: Sequence[CommandPreview]) -> bool:
         """Print the commands that will run, each after a `+`, and return whether to run them.
 
-        With `--show-commands` nothing runs; then the standard input of the commands is printed, too.
+        With `--show-commands` nothing runs; then the standard input of the commands is printed, too. Raises
+        `RequestRefused` with it where the cluster carries the change out without commands.
         """
         from cockpit.present.command_text import command_lines
 
+        if not commands and self.args.show_commands:
+            self._refuse(NO_COMMANDS)
         for each in commands:
             for number, text in enumerate(command_lines(each.argv, each.stdin if self.args.show_commands else "")):
                 self.streams.say(text if number else f"+ {text}")

@@ -27,8 +27,10 @@ async def watch_rows(
     """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the columns that
     tell the row from others, until interrupted. Asks again whenever something has happened."""
     watched: PrintedRows[Row] = PrintedRows(call, table, **context)
+    silence = ""
     async for delta in call.backend.watch_jobs(anything=True):
-        if delta.loaded:
+        silence = _told_of_silence(call, silence)
+        if delta.loaded and not silence:
             watched.tell(await fetch())
 
 
@@ -59,9 +61,10 @@ async def watch_events(call: Call, job: JobId | None) -> None:
     """Print events: the last ones, then each new one; none is ever removed."""
     columns = _columns(call, EVENTS)
     record = record_type(columns)
-    last = -1
+    last, silence = -1, ""
     async for delta in call.backend.watch_jobs(anything=True):
-        if not delta.loaded:
+        silence = _told_of_silence(call, silence)
+        if not delta.loaded or silence:
             continue
         came = await call.backend.events(job=job, after=last, limit=call.args.number)
         last = came[-1].seq if came else last
@@ -80,6 +83,7 @@ async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> 
     matches = row_filter(JOBS, call.args)
     shown: dict[JobId, dict[str, object]] = {}
     silent: set[str] = set()
+    silence = ""
     record = record_type(columns)
     async for delta in call.backend.watch_jobs():
         now = call.context(user=context.user)
@@ -89,6 +93,18 @@ async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> 
         _tell(call, records(record, columns, own_ids(rows) if several else rows, now), gone)
         if several:
             silent = await _told_of_the_silent(call, silent)
+        else:
+            silence = _told_of_silence(call, silence)
+
+
+def _told_of_silence(call: Call, before: str) -> str:
+    """Print why the cluster does not answer, and that it answers again, when that changes; return the reason."""
+    now = call.backend.silence
+    if now and not before:
+        call.streams.say(f"The cluster does not answer; the lines above are older: {safe(now)}")
+    elif before and not now:
+        call.streams.say("The cluster answers again.")
+    return now
 
 
 async def _told_of_the_silent(call: Call, known: set[str]) -> set[str]:

@@ -249,6 +249,8 @@ class HoldingJob(msgspec.Struct, frozen=True):
     """Over all nodes, as memory and cards."""
     memory_mib: int
     card_milli: int
+    component: tuple[int, int] | None = None
+    """Like `JobRow.component`."""
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -268,6 +270,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     job: JobId
     """0: not submitted."""
     name: str
+    component: tuple[int, int] | None = None
+    """Like `JobRow.component`."""
     position: int
     """Behind so many less one that are considered."""
     explanation: Explanation | None

@@ -76,8 +76,11 @@ def is_apart(job: int) -> bool:
     return job >= _FOREIGN
 
 
-def job_words(job: int) -> str:
-    """`123`, or `123_4` for a task; `123_[…]` for those that are left of an array."""
+def job_words(job: int, component: tuple[int, int] | None = None) -> str:
+    """`123`, or `123_4` for a task; `123_[…]` for those that are left of an array; `123+1` for a component of a
+    heterogeneous job, by the id of its first component and its own number."""
+    if component is not None:
+        return f"{job_words(component[0])}+{component[1]}"
     number, index = task_of(job)
     if index is None:
         return str(number)

@@ -170,6 +170,13 @@ class TaskSpread(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """The most nodes; None: any number."""
     most_per_node: int | None = None
     """The most tasks on one node; None: as many as fit."""
+    cards: int = 0
+    """Whole cards of all nodes together, at least one on each (`--gpus`); 0: the tasks and the node spec ask for cards,
+    or nothing does."""
+    each_card: NodeSpec = NodeSpec(cpus=0, memory_mib=0)
+    """The least CPUs and memory of a node for each of its `cards`."""
+    tasks_per_card: int | None = None
+    """The most tasks for each of a node's `cards`; None: any number."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -287,6 +294,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     spread: TaskSpread | None = None
     """How its tasks are spread over its nodes; None: one replica on each of `nodes` nodes. Only for jobs of Slurm
     clusters; excludes alternatives, helpers and `elastic`."""
+    components: tuple[JobSpec, ...] = ()
+    """Further jobs that start together with this one, each on nodes by its own request and partition; they may share
+    nodes. Only for heterogeneous jobs of Slurm clusters."""
     node_names: tuple[str, ...] = ()
     """The nodes that it may run on; empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None

@@ -77,7 +77,7 @@ def until(forecast: Forecast, context: Context) -> str:
 def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield the complete answer: the start, the reason, the jobs that are waited for, the jobs ahead, and the
     what-ifs."""
-    head = f"{job_words(outlook.job)} " if outlook.job else ""
+    head = f"{job_words(outlook.job, outlook.component)} " if outlook.job else ""
     yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
@@ -201,7 +201,7 @@ def holding(job: JobId, known: HoldingJob | None) -> str:
     amount = units.counted(known.cpus, "CPU")
     if known.card_milli:
         amount = units.counted_cards(known.card_milli)
-    return f"{job_words(job)} ({safe(known.user)}, {amount})"
+    return f"{job_words(job, known.component)} ({safe(known.user)}, {amount})"
 
 
 def listed_words(words: list[str]) -> str:

@@ -18,7 +18,7 @@ from cockpit.sched.nodes.eligibility import PRICE, kept_off, may_launch, suits
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits, serves
 from cockpit.sched.shape import Shape, shape_of
-from cockpit.sched.spreading import spread_over, tasks_in
+from cockpit.sched.spreading import cards_in, spread_over, tasks_in
 
 Group = tuple[NodeFree, Sequence[Node]]
 """Nodes that are equal when empty and in the same state, with the empty state of one of them."""
@@ -33,6 +33,9 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
 
     Used to refuse jobs at submission: drained nodes come back, nodes that are too small do not grow.
     """
+    if spec.components:
+        each_never = (never_fits(each, nodes) for each in (replace(spec, components=()), *spec.components))
+        return next((each for each in each_never if each is not None), None)
     shape = shape_of(spec)
     if shape.launcher and (nowhere := _no_launcher(shape, nodes.values(), in_service=False)):
         return nowhere
@@ -46,9 +49,16 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
     try:
         return layout.never[shape]
     except KeyError:
+        nowhere: Reason | None
+        if shape.components:
+            verdicts = (infeasible(each, layout) for each in shape.each_component)
+            layout.never[shape] = nowhere = next((each for each in verdicts if each is not None), None)
+            if nowhere is None:
+                layout.possible.add(shape)
+            return nowhere
         # the first of these that holds: no node for the launcher; a reason that passes with no advance reservation;
         # the reservation that keeps it from nodes that it needs; the nodes themselves
-        nowhere: Reason | None = _no_launcher(shape, layout.nodes, in_service=True) if shape.launcher else None
+        nowhere = _no_launcher(shape, layout.nodes, in_service=True) if shape.launcher else None
         if nowhere is None and shape.barred:
             nowhere = infeasible(replace(shape, barred=()), layout)
         never = nowhere or _kept_away(shape, layout) or _verdict(shape, _admitting(shape, layout), in_service=True)
@@ -224,6 +234,10 @@ def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool
         spec, spread = shape.specs[0], shape.spread
         assert spread is not None
         held = sum(tasks_in(node_free, shape) * len(nodes) for node_free, nodes in matching)
+        if spread.cards:
+            total = sum(cards_in(node_free, shape) * len(nodes) for node_free, nodes in matching)
+            if total < spread.cards:
+                return NeverFits(Resource.CARDS, spread.cards, total, spec.card_models)
         missing = Resource.CARDS if spread.each.whole_cards else Resource.CPUS
         each = max(1, wanted(spread.each, missing))
         return NeverFits(missing, spread.tasks * each, min(held, spread.tasks - 1) * each, spec.card_models)

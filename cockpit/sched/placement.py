@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.ids import NodeName
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
@@ -52,9 +52,9 @@ def find_placement(
     """Find a placement for the shape, on none of the nodes (by order) in `avoid`; None when no alternative fits.
 
     1. A shape of one node without cards in a single node class: one look-up.
-    2. Tasks that may be spread over any number of nodes.
-    3. Jobs with replicas of several kinds.
-    4. All other shapes: the first alternative for which enough nodes fit.
+    2. Jobs that may hold different amounts on their nodes: components of a heterogeneous job, tasks that may be spread
+       over any number of nodes, replicas of several kinds.
+    3. All other shapes: the first alternative for which enough nodes fit.
     """
     # 1.
     layout = index.layout
@@ -65,12 +65,9 @@ def find_placement(
             return None
         return JobPlacement(0, (Allocation(0, layout.nodes[order].name, spec.cpus, spec.memory_mib),))
     # 2.
-    if shape.spread is not None:
-        return find_spread((each for each in fitting(index, shape, shape.specs[0]) if each.order not in avoid), shape)
+    if shape.is_uneven:
+        return _find_uneven(index, shape, fit, avoid)
     # 3.
-    if shape.helpers:
-        return _find_mixed(index, shape, fit, avoid)
-    # 4.
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
         if spec.cpus > index.most_cpus or (spec.card_milli and _lacks_nodes(index, shape, spec)):
@@ -81,6 +78,45 @@ def find_placement(
     return None
 
 
+def _find_uneven(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:
+    if shape.components:
+        return _find_components(index, shape, fit, avoid)
+    if shape.spread is not None:
+        return find_spread((each for each in fitting(index, shape, shape.specs[0]) if each.order not in avoid), shape)
+    return _find_mixed(index, shape, fit, avoid)
+
+
+_COMPONENTS = JobId(-1)
+"""Stands for the components that are placed so far."""
+
+
+def _find_components(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:
+    """Find a placement for jobs that start together: each takes its place beside those before it."""
+    beside = index.fork()
+    placed: list[JobPlacement] = []
+    for each in shape.each_component:
+        job_placement = find_placement(beside, each, fit, avoid)
+        if job_placement is None:
+            return None
+        placed.append(job_placement)
+        beside.apply([(_COMPONENTS, of_components(placed).placement)], {})
+    return of_components(placed)
+
+
+def of_components(placed: Sequence[JobPlacement]) -> JobPlacement:
+    """Return the placements of a job's components as one, in which each node has one part."""
+    parts: dict[NodeName, Allocation] = {}
+    for part in (part for each in placed for part in each.placement):
+        before = parts.get(part.node)
+        parts[part.node] = part if before is None else _both(before, part)
+    return JobPlacement(0, tuple([replace(part, rank=rank) for rank, part in enumerate(parts.values())]))
+
+
+def _both(one: Allocation, other: Allocation) -> Allocation:
+    cpus, memory_mib = one.cpus + other.cpus, one.memory_mib + other.memory_mib
+    return replace(one, cpus=cpus, memory_mib=memory_mib, slices=(*one.slices, *other.slices))
+
+
 def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> JobPlacement | None:
     """Find a placement for tasks that may be spread over any number of these nodes."""
     shares = spread_over(nodes_free, shape)
@@ -89,10 +125,10 @@ def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> JobPlacement | 
     spec, spread = shape.specs[0], shape.spread
     assert spread is not None
     # ranks follow the cluster's order of nodes, not the order of the choice
-    in_order = sorted(shares, key=lambda share: share[0].order)
+    in_order = sorted(shares, key=lambda share: share.node_free.order)
     parts = [
-        allocate(node_free, share_of(spec, spread, tasks), rank, exclusive=shape.exclusive)
-        for rank, (node_free, tasks) in enumerate(in_order)
+        allocate(share.node_free, share_of(spec, spread, share), rank, exclusive=shape.exclusive)
+        for rank, share in enumerate(in_order)
     ]
     return JobPlacement(0, tuple(parts))
 

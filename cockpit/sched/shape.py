@@ -44,11 +44,19 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
 
     spread: TaskSpread | None = None
     """Tasks that are spread over any number of nodes, at least `nodes`."""
+    components: tuple[Shape, ...] = ()
+    """Shapes of further jobs that start together with this one; they may share nodes."""
 
     @property
     def is_uneven(self) -> bool:
         """Whether it may hold different amounts on its nodes, so that counting nodes that fit does not suffice."""
-        return bool(self.helpers) or self.spread is not None
+        return bool(self.helpers or self.components) or self.spread is not None
+
+    @property
+    def each_component(self) -> list[Shape]:
+        """The shapes that are placed one after the other: this one's own first."""
+        barred = self.barred
+        return [replace(self, components=()), *(replace(each, barred=barred) for each in self.components)]
 
     @property
     def alike(self) -> Shape:
@@ -84,6 +92,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         max_price_milli=spec.elastic.max_price_milli if spec.elastic is not None else None,
         launcher=tuple(sorted(spec.elastic.launcher_selector.items())) if spec.elastic is not None else (),
         spread=spec.spread,
+        components=tuple([shape_of(each, each.partitions[0] if each.partitions else "") for each in spec.components]),
     )
 
 

@@ -38,6 +38,10 @@ class Shortages:
         # an advance reservation is the reason if the shape would fit on its nodes
         if kept := kept_by(shape, layout, lambda freer: find_placement(self._index, freer) is not None):
             return kept
+        if shape.components:
+            lacking = (each for each in shape.each_component if find_placement(self._index, each) is None)
+            alone = next(lacking, None)
+            return self.reason(alone) if alone is not None else NotEvaluated()
         if shape.helpers:
             lacking = (group for group in shape.replica_groups if find_placement(self._index, group) is None)
             shape = next(lacking, shape.alike)

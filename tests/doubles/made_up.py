@@ -90,6 +90,7 @@ def _plain(kind: type, number: int, name: str, random: Random) -> object:
 def _record(kind: Any, number: int) -> Any:
     hints = get_type_hints(kind, include_extras=True)
     fields = kind.__struct_fields__ if issubclass(kind, msgspec.Struct) else kind._fields
+    fields = [field for field in fields if kind not in get_args(hints[field])]  # a record of itself has no end
     return kind(**{field: made_up(hints[field], number, f"{kind.__name__}.{field}") for field in fields})
 
 

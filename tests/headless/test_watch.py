@@ -140,3 +140,19 @@ def test_an_ended_hold_is_printed_by_its_id(desk: Desk, monkeypatch: pytest.Monk
     monkeypatch.setattr(desk.backend, "holds", holds)
     *_, last = [msgspec.json.decode(line) for line in desk("holds", "--watch").lines]
     assert last == {"version": 1, "change": "gone", "id": kept[-1].job}
+
+
+@pytest.mark.req("UI-40", "TR-04")
+@pytest.mark.parametrize("words", [("jobs",), ("nodes",), ("events",)])
+def test_a_watch_says_that_the_cluster_fell_silent_and_that_it_answers_again(
+    desk: Desk, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silences = iter(["", "Slurm does not answer squeue.", "Slurm does not answer squeue.", ""])
+    monkeypatch.setattr(type(desk.backend), "silence", property(lambda _: next(silences)))
+    desk.backend.deltas = [JobsDelta(tuple(five_jobs()) if not number else (), (), number) for number in range(4)]
+    done = desk(*words, "--watch")
+    assert done.err.splitlines() == [
+        "The cluster does not answer; the lines above are older: Slurm does not answer squeue.",
+        "The cluster answers again.",
+    ]
+    assert b"gone" not in done.out

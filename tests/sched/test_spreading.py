@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -173,6 +173,28 @@ def test_what_they_ask_for_is_counted_by_task_and_by_node() -> None:
     assert (asked["cpu"], asked["mem"], asked["node"]) == (24, 2048, 2)
 
 
+@pytest.mark.req("SL-14", "SC-06")
+@BOTH
+@pytest.mark.parametrize(
+    ("wanted", "at"),
+    [
+        ({"cards": 6}, 200),
+        ({"cards": 4, "tasks_per_card": 1}, 100),
+        ({"each": NodeSpec(cpus=1, memory_mib=0, card_milli=1000)}, 100),
+    ],
+)
+def test_tasks_wait_for_cards_though_all_cpus_are_free(kind: BackfillKind, wanted: dict, at: int) -> None:
+    """Of two nodes with 4 cards each 2 are in use for 100 s and 4 for 200 s."""
+    world = World(node("n1", 4), node("n2", 4), policy=Policy(backfill=Backfill(kind=kind)))
+    for name, count, limit in (("n1", 2, 100), ("n2", 4, 200)):
+        world.submit(wants(count * 1000), limit=limit, pins=(name,))
+    world.run()
+    job = world.submit_spec(tasks(4, **wanted, base=wants(1000)))
+    moment = reserved_at(world.cycle(), job)
+    assert moment is not None
+    assert (moment - world.now) // 1000 == at
+
+
 sizes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=5)
 
 
@@ -199,5 +221,42 @@ def test_tasks_fit_exactly_where_some_choice_of_nodes_fits_them(free, count, lea
     assert (found is not None) == bool(lawful)
     if found is not None:
         assert len(found) == min(lawful)
-        assert sum(taken for _, taken in found) == count
-        assert all(1 <= taken <= holds[node_free.order] for node_free, taken in found)
+        assert sum(share.tasks for share in found) == count
+        assert all(1 <= share.tasks <= holds[share.node_free.order] for share in found)
+
+
+@pytest.mark.req("SL-14", "SC-04")
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(sizes, st.integers(1, 8), st.integers(1, 8), st.integers(1, 3), st.none() | st.integers(1, 3))
+def test_cards_of_the_whole_job_are_spread_with_its_tasks(free, count, cards_in_all, least, per_card) -> None:
+    """`sbatch -n COUNT --gpus=CARDS`: one task and one card at least on each node, and all of both."""
+    if per_card is not None:
+        count = cards_in_all * per_card
+    if min(count, cards_in_all) < least:
+        return
+    spec = tasks(count, nodes=least, base=wants(1000), cards=cards_in_all, tasks_per_card=per_card)
+    nodes_free = [
+        node_free_of(node(f"n{order}", number, cpus=cpus), order, 0, ()) for order, (cpus, number) in enumerate(free)
+    ]
+    found = spread_over(nodes_free, shape_of(spec))
+    if per_card is None:
+        holding = [(cpus, number) for cpus, number in free if cpus and number]
+    else:  # each card has exactly as many tasks
+        whole = [min(cpus // per_card, number) for cpus, number in free]
+        holding = [(number * per_card, number) for number in whole if number]
+    choices = [
+        chosen
+        for used in range(least, min(len(holding), count, cards_in_all) + 1)
+        for chosen in combinations(holding, used)
+        if sum(cpus for cpus, _ in chosen) >= count and sum(number for _, number in chosen) >= cards_in_all
+    ]
+    if found is None:  # a few nodes that suffice may be missed where more of them than cards or tasks hold something
+        assert not choices or len(holding) > min(count, cards_in_all)
+        return
+    assert choices
+    assert len(found) >= least
+    assert (sum(each.tasks for each in found), sum(each.cards for each in found)) == (count, cards_in_all)
+    for each in found:
+        cpus, number = free[each.node_free.order]
+        assert 1 <= each.tasks <= min(cpus, each.cards * (per_card or 99))
+        assert 1 <= each.cards <= number

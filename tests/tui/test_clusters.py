@@ -104,6 +104,28 @@ async def test_one_table_shows_the_jobs_of_all_clusters_with_one_filter() -> Non
         await cockpit.press("5").sees("Each cluster has its own")
 
 
+@pytest.mark.req("UI-10", "UI-32")
+async def test_a_job_of_an_engine_among_other_clusters_is_stopped_only_when_confirmed() -> None:
+    """A Slurm cluster shows its command and asks; an engine shows none, so the question comes from the cockpit."""
+    async with the_lab() as lab:
+
+        async def engine() -> Opened:
+            return Opened(lab.backend, lab.demo.now, lab.backend.close)
+
+        fleet = FleetBackend("all", [("old", "", recorded), ("mine", "", engine)], lab.demo.now)
+        session = Session(
+            backend=fleet,
+            now=lab.demo.now,
+            user="alice",
+            read_jobs=lambda *_: [],
+            close=fleet.close,
+            cluster=EVERY_CLUSTER,
+        )
+        async with at_the_cockpit(session, (120, 40)) as cockpit:
+            await cockpit.sees("CLUSTER").press("/").type("cluster:mine state:running").press("enter").press("x")
+            await cockpit.sees("Stop job 1 train?")
+
+
 @pytest.mark.req("UI-10")
 async def test_the_panel_and_the_page_are_those_of_the_right_cluster() -> None:
     async with all_clusters() as cockpit:

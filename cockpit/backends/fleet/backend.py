@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import Announced, Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError, NotRun, RequestRefused, Unreachable
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
@@ -90,7 +90,8 @@ class FleetBackend(Asking, LiveBackend):
     async def clusters(self) -> list[view.ClusterRow]:
         """Return the state of each member; if they are not watched, ask each of them once first."""
         if not self._watched:
-            await self._each(Member.look)
+            with suppress(Unreachable):  # the rows say so
+                await self._each(Member.look)
         return self._standing()
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
@@ -178,9 +179,13 @@ class FleetBackend(Asking, LiveBackend):
         self._ids = ids
 
     def announce(self, look: Announced) -> bool:
-        """Call `look` with the commands of every member that runs commands."""
+        """Call `look` with the commands of every member that runs commands, and with none for a change of another."""
         self._look = look
         return True
+
+    async def runs_commands(self, job: JobId) -> bool:
+        member, own = self._whose(job)
+        return await (await member.backend()).runs_commands(own)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         del anything
@@ -230,6 +235,10 @@ class FleetBackend(Asking, LiveBackend):
         return await self._passed_on("await_answer", op, args, answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """Pass a change on. A member without commands to show is announced before, too: the user may want none run."""
+        backend = await self._there(self._addressed(args)[0])
+        if self._look is not None and not backend.announce(self._look) and not await self._look(()):
+            raise NotRun
         return await self._passed_on("act", op, args, answer)
 
     async def _passed_on(self, how: str, op: str, args: msgspec.Struct, answer: type[T]) -> T:
@@ -279,7 +288,8 @@ class FleetBackend(Asking, LiveBackend):
     async def _each(self, ask: Callable[[Member], Awaitable[T]]) -> list[T]:
         """Call `ask` for all members at once and return the results of those that answer in time, in their order.
 
-        While the members are watched, those that do not answer are not even asked.
+        While the members are watched, those that do not answer are not even asked, and the view shows which. Without
+        that, raises `Unreachable` if none answers.
         """
         members = [each for each in self.members if each.answers or not self._watched]
 
@@ -287,10 +297,19 @@ class FleetBackend(Asking, LiveBackend):
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     return [await ask(member)]
-            except (CockpitError, TimeoutError):
+            except TimeoutError:
+                member.fell_silent(f"It did not answer within {PATIENCE_SECONDS:g} s.")
+            except RequestRefused:
                 return []
+            except CockpitError as error:
+                member.fell_silent(str(error))
+            return []
 
-        return [result for results in await asyncio.gather(*map(one, members)) for result in results]
+        answers = await asyncio.gather(*map(one, members))
+        silent = [row for row in self._standing() if row.state is view.ClusterState.SILENT]
+        if members and not any(answers) and not self._watched and len(silent) == len(members):
+            raise Unreachable(" ".join(f"{row.name} does not answer: {row.reason}" for row in silent))
+        return [result for results in answers for result in results]
 
     def _tell(self, delta: JobsDelta) -> None:
         for queue in self._listeners:

@@ -99,6 +99,11 @@ class Member:
             return good if good is not None and own else self._now()
         return good
 
+    def fell_silent(self, reason: str) -> None:
+        """Note that the cluster did not answer a question; a watched one notes it by itself."""
+        if self._connection.phase is not Phase.STALE:
+            self._connection = replace(self._connection, phase=Phase.STALE, reason=reason)
+
     async def look(self) -> None:
         """Ask for the overview once; `row` shows whether it came."""
         with suppress(CockpitError):

@@ -304,6 +304,15 @@ class SlurmBackend(Asking, LiveBackend):
         self._acts.look = look
         return True
 
+    @property
+    def silence(self) -> str:
+        connection = self._connection.value
+        return connection.reason if connection.phase is Phase.STALE else ""
+
+    async def runs_commands(self, job: JobId) -> bool:
+        del job
+        return True
+
     async def written(self, spec: JobSpec) -> CommandPreview:
         (command,) = submissions([spec], await self._acts.runtime([spec]))
         return CommandPreview(*command)
@@ -326,6 +335,7 @@ class SlurmBackend(Asking, LiveBackend):
         """
         known: dict[JobId, JobRow] = {}
         version = 0
+        silence = ""
         while True:
             rows = await self._rows_or_trouble()
             if self._failure is not None and version == 0 and not self._followers:
@@ -337,10 +347,13 @@ class SlurmBackend(Asking, LiveBackend):
                 changed = tuple(row for job, row in live.items() if known.get(job) is not row)
                 removed = tuple(known.keys() - live.keys())
                 version += 1
-                if changed or removed or anything or version == 1:
+                if changed or removed or anything or version == 1 or silence:
                     known = live
                     yield JobsDelta(changed, removed, version)
                 self._history.look(rows, self._rows.job, self._clock.now())
+            elif version and not silence:
+                yield JobsDelta((), (), version)
+            silence = self.silence
             await self._until_time_has_passed()
 
     @property

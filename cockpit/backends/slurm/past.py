@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.accounting import with_amounts
+from cockpit.backends.slurm.mapping.accounting import Past, with_amounts
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob, find_job
+from cockpit.backends.slurm.mapping.outputs import ended_path
 from cockpit.engine.views.spending import ended_job
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, task_of
@@ -59,9 +60,14 @@ async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None)
 async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | None, user: str) -> list[EndedJob]:
     """Return the jobs that ended from `since` on and before `until`, the newest first."""
     past = await reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
-    done = (ended_job(_with_use(with_amounts(each.job), each.used)) for each in past)
+    done = map(_ended_job, past)
     wanted = (each for each in done if _within(each.row.ended_at or 0, since, until))
     return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
+
+
+def _ended_job(past: Past) -> EndedJob:
+    done = ended_job(_with_use(with_amounts(past.job), past.used))
+    return replace(done, row=replace(done.row, output=ended_path(past.job, past.fields)))
 
 
 async def jobs_between(reading: Reading, since: Millis, until: Millis) -> list[Job]:

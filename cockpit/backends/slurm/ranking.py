@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.accounts import ShareLine
-from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS
+from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS, components
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.model.accounts import AssocKey, assoc_key
 from cockpit.model.cluster import Cluster
@@ -109,11 +109,14 @@ def shares_shown(shown: AccountsShown, shares: Iterable[ShareLine]) -> AccountsS
 
 
 def all_tasks_counted(shown: AccountsShown, jobs: Iterable[Listed]) -> AccountsShown:
-    """Add the pending tasks of long arrays, of which the embedded engine has only the first `PLANNED_TASKS`."""
+    """Add the pending tasks of long arrays, of which the embedded engine has only the first `PLANNED_TASKS`, and the
+    components that it has joined to the first ones of their jobs."""
+    jobs = tuple(jobs)
+    joined = {each.id for others in components(jobs).values() for each in others}
     more: Counter[AssocKey] = Counter()
     parents = {row.association.account: row.association.parent for row in shown.rows if not row.association.user}
     for each in jobs:
-        beyond = len(each.tasks) - PLANNED_TASKS
+        beyond = 1 if each.id in joined else len(each.tasks) - PLANNED_TASKS
         account = each.fields["Account"]
         while beyond > 0 and account:
             more[assoc_key(account)] += beyond

@@ -67,7 +67,7 @@ NO_ACCOUNTING = (
     "sets up slurmdbd."
 )
 SAME_MOMENT_MS = 2000
-"""Jobs listed as waiting at most this long before sprio ran are expected in its output."""
+"""Jobs listed as waiting at most this long before or after sprio ran are expected in its output."""
 _ACCOUNTING = "accounting"
 """Key of `Reading.trouble` for a cluster without an accounting database."""
 
@@ -255,6 +255,9 @@ class Reading:
             shares = await self._completed("sshare", accounts.SHARES, shares, check)
             check = cross_checks.of_associations(shares.stdout, name)
             assoc = await self._completed("sacctmgr list assoc", accounts.ASSOCIATIONS, assoc, check)
+        if assoc.stdout:
+            check = cross_checks.of_qos(assoc.stdout, name)
+            qos = await self._completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
             if not assoc.stdout:
@@ -267,11 +270,14 @@ class Reading:
         """Return the priorities that sprio prints, by Slurm's id of the job or array; the highest partition first."""
         weights = (await self.rules()).priority.weights
         printed = await self._optional("sprio", priorities.COMMAND, self.intervals.priorities)
-        listed_at, given_at = self.listed_at, self._answers.given_at(priorities.COMMAND)
-        # Only with a list of jobs of about the same time: jobs of an older one may have started since.
-        if listed_at is not None and given_at is not None and listed_at > given_at - SAME_MOMENT_MS:
+        check = cross_checks.of_priorities(self._records.values())
+        if check.lacks(printed.stdout) and not self._same_moment(priorities.COMMAND):
+            # Jobs of an older list may have started since, and those of a newer one were not there yet: read both anew.
+            await self._answers.ask_now(listing.command(self._fields))
+            await self.jobs()
+            printed = await self._optional("sprio", priorities.COMMAND, 0.0)
             check = cross_checks.of_priorities(self._records.values())
-            printed = await self._completed("sprio", priorities.COMMAND, printed, check)
+        printed = await self._completed("sprio", priorities.COMMAND, printed, check)
 
         def made() -> dict[int, tuple[Breakdown, ...]]:
             by_job: dict[int, tuple[Breakdown, ...]] = {}
@@ -281,21 +287,30 @@ class Reading:
 
         return self._once("priorities", (printed, weights), made)
 
+    def _same_moment(self, argv: tuple[str, ...]) -> bool:
+        """Whether the last answer of the command and the last list of jobs are of about the same time."""
+        listed_at, given_at = self.listed_at, self._answers.given_at(argv)
+        return listed_at is not None and given_at is not None and abs(listed_at - given_at) < SAME_MOMENT_MS
+
     async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
         """Return ended jobs out of accounting (sacct), in its order.
 
         When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
         """
-        argv = accounting.command(since, until, user=user)
-        printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
-        if printed.code:
-            return ()
+        while True:
+            fields = tuple(name for name in accounting.FIELDS if name in self._past_fields)
+            argv = accounting.command(since, until, user=user, fields=fields)
+            printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
+            if not printed.code:
+                break
+            if not self._leave_out_past_field(printed.stderr):
+                return ()
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         source = (printed, shards)
         return self._once(
             f"ended for {user}",
             source,
-            lambda: tuple(accounting.ended(_past(printed, accounting.FIELDS), UTC, shards)),
+            lambda: tuple(accounting.ended(_past(printed, fields), UTC, shards)),
         )
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
@@ -308,14 +323,21 @@ class Reading:
             try:
                 printed = await self._answers.ask(argv, self.intervals.details, seconds=self.intervals.patience / 3)
             except Failed as failed:
-                # Each Slurm version lacks other fields of sacct: leave out the one that it complains about, try again.
-                unknown = accounting.unknown_field(failed.printed.stderr)
-                if unknown not in self._past_fields:
+                if not self._leave_out_past_field(failed.printed.stderr):
                     return None, ()
-                self._past_fields = tuple(name for name in self._past_fields if name != unknown)
             else:
                 shards = shards_per_card(await self.nodes(self.intervals.settings))
                 return accounting.of_one(_past(printed, self._past_fields), job, UTC, shards)
+
+    def _leave_out_past_field(self, complaint: str) -> bool:
+        """Leave out the field of sacct that this version of it does not know; False: it complains about another thing.
+
+        Each Slurm version lacks other fields.
+        """
+        unknown = accounting.unknown_field(complaint)
+        known = unknown in self._past_fields
+        self._past_fields = tuple(name for name in self._past_fields if name != unknown)
+        return known
 
     async def admin_level(self, user: str) -> str:
         """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""
@@ -463,7 +485,8 @@ class Reading:
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """Run a command that the cluster may do without, so that its failure does not stop everything else.
 
-        When it fails, return its last answer, or an empty one with exit code 1, and note the error in `trouble`.
+        When it fails, return its last answer, or an empty one with exit code 1 and what the command complained about,
+        and note the error in `trouble`.
         Raises `Garbled` for an incomplete answer when there was none before.
         """
         try:
@@ -474,7 +497,8 @@ class Reading:
                 raise
             older = " Its last answer is shown." if last is not None else ""
             self.trouble[what] = f"{what} is not available at the moment: {error}{older}"
-            return last or Printed("", "", 1)
+            complaint = error.printed.stderr if isinstance(error, Failed) else ""
+            return last or Printed("", complaint, 1)
         self.trouble.pop(what, None)
         return printed
 

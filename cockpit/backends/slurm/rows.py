@@ -143,7 +143,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
 def past_row(past: Past) -> JobRow:
     """Return the row of a job that only accounting knows."""
     leader, plus, offset = past.fields["JobID"].partition("+")
-    row = job_row(past.job, None)
+    row = replace(job_row(past.job, None), output=outputs.ended_path(past.job, past.fields))
     return replace(row, component=(int(leader), int(offset))) if plus and offset.isdigit() else row
 
 
@@ -176,7 +176,7 @@ def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Contain
     """Yield the names and sizes of these jobs, except those in `known`."""
     for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows and job not in known):
         sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
-        yield HoldingJob(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
+        yield HoldingJob(row.id, row.name, row.user, row.state in OCCUPYING, *sizes, component=row.component)
 
 
 def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None:

@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.cluster import ClusterLists, spec_shared_out
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, components, spec_shared_out
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob
@@ -26,17 +26,22 @@ from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nod
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.engine.prediction import MOST_HOLDERS, condition_of
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model.forecast import Condition, Forecast, Outlook
+from cockpit.model.forecast import Condition, Forecast, HoldingJob, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import DependencyNever, Reason, SchedulerReason, WaitsForJob
+from cockpit.model.reasons import DependencyNever, LimitReached, Reason, SchedulerReason, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.sched.index import refresh_index
+from cockpit.sched.placement import find_placement
 from cockpit.sched.rules.holders import holders
+from cockpit.sched.shape import shape_of
+from cockpit.sched.shortage import Shortages
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.planning_mirror import PlanningMirror
     from cockpit.backends.slurm.reading import Reading
     from cockpit.model.reasons import Explanation
+    from cockpit.sched.snapshot import Snapshot
 
 SLURM = "Slurm"
 UNJUDGED = frozenset({"None", ""})
@@ -50,10 +55,15 @@ async def outlook(
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
     row, told = _waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
-    core = await (await mirror.judge(everything)).explain(known.alike)  # step 2
+    planned, together = _planned(everything, known)
+    core = await (await mirror.judge(everything)).explain(planned)  # step 2
     judged = core.explanation.reason if core.explanation is not None else None
     # Step 3
-    reason, held, in_all = with_figures(told.reason, judged), core.holders, core.holders_in_all
+    # the plan is that of all components together, so its figures may be those of another one
+    figures = judged
+    if together and not isinstance(judged, LimitReached):
+        figures = _alone(await mirror.snapshot(everything), everything, known)
+    reason, held, in_all = with_figures(told.reason, figures), core.holders, core.holders_in_all
     if reason is not judged:
         reason, held = await _limited(reading, mirror, everything, known, reason)
         in_all = len(held)
@@ -69,17 +79,45 @@ async def outlook(
         core,
         forecast=Forecast() if unknown else core.forecast,
         job=row.id,
+        name=row.name,
+        component=row.component,
         position=told.position,
         explanation=replace(told, reason=reason),
         unavailable=core.unavailable or tuple(unavailable_nodes(reason, known.job, everything)),
         holders=held[:MOST_HOLDERS],
         holders_in_all=in_all,
         condition=await _condition(reading, reason) or core.condition,
-        what_ifs=() if equal or shared_out else core.what_ifs,
-        named=(*core.named, *holdings(named, rows, {each.job for each in core.named})),
+        what_ifs=() if equal or shared_out or together else core.what_ifs,
+        named=tuple(_component_named(core.named, rows))
+        + tuple(holdings(named, rows, {each.job for each in core.named})),
         told_at=row.starts_by,
         told_by=SLURM,
     )
+
+
+def _planned(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]:
+    """Return the id by which the scheduler's copy has the job, and whether that is one of several components."""
+    for first, others in components(everything.jobs).items():
+        if known.job.id == first or any(each.id == known.job.id for each in others):
+            return first, True
+    return known.alike, False
+
+
+def _alone(snapshot: Snapshot, everything: ClusterLists, known: LookedUpJob) -> Reason | None:
+    """Return what a component of a heterogeneous job lacks by itself; None where it would fit."""
+    spec = (known.listed is not None and spec_shared_out(everything, known.listed)) or known.job.spec
+    index, shape = (
+        refresh_index(None, snapshot),
+        shape_of(spec, known.job.partitions[0] if known.job.partitions else ""),
+    )
+    return Shortages(index).reason(shape) if find_placement(index, shape) is None else None
+
+
+def _component_named(named: Iterable[HoldingJob], rows: Mapping[JobId, JobRow]) -> Iterator[HoldingJob]:
+    """Yield the jobs with the number of the component that each is, which the scheduler's copy does not have."""
+    for each in named:
+        row = rows.get(each.job)
+        yield each if row is None or row.component is None else replace(each, component=row.component)
 
 
 def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:

@@ -247,7 +247,7 @@ def _other(job: JobId, around: PanelContext) -> str:
     held = units.counted(row.cpus, "CPU")
     if row.card_milli:
         held = units.counted_cards(row.card_milli)
-    return f"{job_words(job)} ({safe(row.user)}, {held})"
+    return f"{id_text(row)} ({safe(row.user)}, {held})"
 
 
 def _asks(row: JobRow) -> Line:

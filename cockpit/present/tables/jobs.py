@@ -529,7 +529,7 @@ JOBS: Final = TableView(
             "output",
             "OUTPUT",
             ValueKind.TEXT,
-            "Its output folder",
+            "Its output folder; on Slurm the file that its script writes to, empty where accounting does not know it",
             field="output",
             wide=True,
             aliases=("outputs", "output_folder"),

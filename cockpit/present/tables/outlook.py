@@ -14,7 +14,6 @@ from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
 from cockpit.present.outlook import prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
-from cockpit.present.references import job_cell
 from cockpit.present.safe import safe
 from cockpit.present.tables.forecast import likely_column, spread_columns
 
@@ -102,11 +101,11 @@ def reason_word(outlook: Outlook, context: Context) -> str:
 
 def ahead_words(outlook: Outlook, _: Context) -> str:
     jobs = outlook.explanation.ahead if outlook.explanation is not None else ()
-    return " ".join(map(str, jobs)) or NOTHING
+    return " ".join(map(job_words, jobs)) or NOTHING
 
 
 def after_words(outlook: Outlook, _: Context) -> str:
-    return " ".join(str(each.job or "-") for each in outlook.forecast.after) or NOTHING
+    return " ".join(job_words(each.job) if each.job else "-" for each in outlook.forecast.after) or NOTHING
 
 
 def what_if_words(outlook: Outlook, context: Context) -> str:
@@ -115,7 +114,11 @@ def what_if_words(outlook: Outlook, context: Context) -> str:
 
 def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
     known = outlook.holding(each)
-    return {"job": each or None} if known is None else to_builtins(known)
+    if known is None:
+        return {"job": each or None}
+    values: dict[str, Any] = to_builtins(known)
+    component = values.pop("component")
+    return values if component is None else values | {"component": component}
 
 
 def _awaited(outlook: Outlook, each: AwaitedJob) -> dict[str, Any]:
@@ -129,7 +132,7 @@ _COLUMNS: Final = (
         ValueKind.INTEGER,
         "The job; null: not submitted",
         derive=job,
-        words=lambda row, _: job_cell(row.job),
+        words=lambda row, _: job_words(row.job, row.component) if row.job else NOTHING,
         nullable=True,
     ),
     Column("name", "NAME", ValueKind.TEXT, "Its name", field="name"),

@@ -36,8 +36,20 @@ from cockpit.sched.backfill.node_timeline import NEVER, NodeTimeline, Window
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree
-from cockpit.sched.placement import Fit, JobPlacement, eligible, find_among, find_placement, find_spread, fits_now
+from cockpit.sched.placement import (
+    Fit,
+    JobPlacement,
+    eligible,
+    find_among,
+    find_placement,
+    find_spread,
+    fits_now,
+    of_components,
+)
 from cockpit.sched.shape import Shape, alternative
+
+_COMPONENTS = JobId(-1)
+"""Stands for the components of a job in a copy of the plan."""
 
 
 class Conservative:
@@ -85,7 +97,7 @@ class Conservative:
         """Place the job now for its whole time limit, or return why not (None: it does not fit) and reserve its
         slot."""
         # 5.
-        if index.lacks_cpus_for(shape.specs) and self._is_certain(index) and not shape.helpers:
+        if index.lacks_cpus_for(shape.specs) and self._is_certain(index) and not (shape.helpers or shape.components):
             self._deferred.append((index, job, shape))
             self.head = self.head or job.id
             return None
@@ -132,12 +144,7 @@ class Conservative:
         grain = self._grain
         # with a resolution, ends are rounded up to whole steps, and a start between two steps needs one step more
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
-        if shape.spread is not None:
-            slot = self._spread_slot(index, shape, span, limit)
-        elif shape.helpers:
-            slot = earliest_heterogeneous_slot(self, index, shape, span, limit, (self._now, self._horizon))
-        else:
-            slot = self._slot(index, shape, span, limit)
+        slot = self._slot_of(index, shape, span, limit)
         # 3.
         if slot is not None and slot[0] == self._now:
             return slot
@@ -154,6 +161,44 @@ class Conservative:
                 job.id, moment, alternative(job.spec, shape, job_placement.spec_index), job_placement.placement
             )
         return slot
+
+    def _slot_of(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
+        """Find the earliest slot of a shape of any kind. `span`, `stay`: as for `_slot`."""
+        if shape.components:
+            return self._slot_together(index, shape, span, stay)
+        if shape.spread is not None:
+            return self._spread_slot(index, shape, span, stay)
+        if shape.helpers:
+            return earliest_heterogeneous_slot(self, index, shape, span, stay, (self._now, self._horizon))
+        return self._slot(index, shape, span, stay)
+
+    def _slot_together(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
+        """Find the first moment at which all components of a heterogeneous job fit, each beside those before it.
+
+        1. Search the slot of each component from a moment on, and reserve it in a copy of the plan.
+        2. If one begins later, none can start before that moment: search all of them again from there.
+        """
+        components = shape.each_component
+        for each in components:  # a timeline that is made in a copy for a later moment would begin there
+            for spec in each.specs:
+                for order in eligible(index, replace(each, barred=()), spec):
+                    self._timeline(index, order)
+        moment = self._now
+        while True:
+            # 1.
+            plan, placed, latest = self.resumed(moment), [], moment
+            for each in components:
+                slot = plan._slot_of(index, each, span, stay)  # noqa: SLF001 - same class
+                if slot is None:
+                    return None
+                latest = max(latest, slot[0])
+                placed.append(slot[1])
+                # the plan is thrown away, so the parts of all components may be under one id
+                plan._reserve(index, _COMPONENTS, slot[1].placement, slot[0], Millis(slot[0] + span))  # noqa: SLF001 - same class
+            # 2.
+            if latest == moment:
+                return moment, of_components(placed)
+            moment = latest
 
     def place_after_evictions(
         self,
@@ -300,7 +345,8 @@ class Conservative:
             before = 0
             for at, held in self._timeline(index, order).tasks_over(spec, spread, span, after):
                 count = min(held, most)
-                if count != before:
+                # cards may come free while the sums, which do not count them, stay
+                if count != before or spec.card_milli:
                     changes.append((at, count - before))
                     before = count
         # a change of 0 tasks: nodes open at that moment without any timeline changing

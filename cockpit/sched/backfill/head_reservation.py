@@ -181,7 +181,7 @@ def is_certain(index: Index, backfill: Backfill) -> bool:
 def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Reservation | None:
     """Find the first moment at which the head, which does not fit now, will fit, if running jobs end by their time
     limits. None: the moment is not known, or is beyond the window."""
-    if shape.spread is not None:
+    if shape.spread is not None or shape.components:
         return reserve_heterogeneous(index, now, backfill, head, shape, since=now)
     if shape.helpers:
         return _reserve_for_all(index, now, backfill, head, shape)

@@ -147,6 +147,9 @@ class _RequestedAmounts(dict[Shape, list[Amounts]]):
 
     def __missing__(self, shape: Shape) -> list[Amounts]:
         whole = [asked(spec, shape.nodes, shape.helpers, shape.spread) for spec in shape.specs]
+        for each in shape.components:
+            other = asked(each.specs[0], each.nodes, each.helpers, each.spread)
+            whole = [{name: one.get(name, 0) + other.get(name, 0) for name in {*one, *other}} for one in whole]
         amounts = self[shape] = [self._rules.billed(each, shape.partition) | {JOBS: ONE} for each in whole]
         return amounts
 

@@ -31,7 +31,16 @@ def cards_of(model: str) -> str:
 
 def requested(spec: JobSpec, alternative: int = 0) -> Tres:
     """Return what the whole job asks for on all its nodes, by the given alternative."""
-    return together(spec.specs[alternative], spec.nodes, spec.helpers, spec.spread)
+    own = together(spec.specs[alternative], spec.nodes, spec.helpers, spec.spread)
+    return added([own, *map(requested, spec.components)])
+
+
+def added(amounts: Iterable[Tres]) -> Tres:
+    """Return the sum of the amounts."""
+    total: Counter[str] = Counter()
+    for each in amounts:
+        total.update(each)
+    return dict(total)
 
 
 def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: TaskSpread | None = None) -> Tres:
@@ -41,7 +50,9 @@ def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: Tas
     if spread is not None:
         tasks = replicas(replace(spread.each, card_models=each.card_models), spread.tasks)
         # each node gives at least what one replica asks for, but all tasks together may need more
-        total |= {name: max(amount, total.get(name, 0.0)) for name, amount in tasks.items() if name != NODE}
+        cards = replicas(replace(spread.each_card, card_milli=WHOLE_CARD, card_models=each.card_models), spread.cards)
+        for more in (tasks, cards):
+            total |= {name: max(amount, total.get(name, 0.0)) for name, amount in more.items() if name != NODE}
     for other in others:
         for name, amount in replicas(other, 1).items():
             total[name] = total.get(name, 0.0) + amount

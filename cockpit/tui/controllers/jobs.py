@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 from cockpit.config.boards import board_of
 from cockpit.formats.typed_values import limit_text, read_limit
 from cockpit.model.asking import ShellRequest, WantedLimit
-from cockpit.model.ids import JobRef, job_words
+from cockpit.model.ids import JobRef
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
 from cockpit.present.boards import board_name, runs_of
 from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
-from cockpit.present.folding import task_count
+from cockpit.present.folding import id_text, task_count
 from cockpit.present.job.sessions import waiting_words
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
@@ -265,11 +265,12 @@ async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
 async def _confirmed(app: Cockpit, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
     """Ask, then call `act` for each chosen job, with its id and, by keyword, its task in an array.
 
-    The id alone would not do: the id of an array's first task is that of the array, too. Where the backend shows each
-    command and asks (`announces`), this does not ask a second time.
+    The id alone would not do: the id of an array's first task is that of the array, too. Where the cluster of every job
+    shows its commands and asks (`runs_commands`), this does not ask a second time.
     """
     rows = app.selection.chosen_rows()
-    if app.announces or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
+    shown = [await app.backend.runs_commands(row.id) for row in rows]
+    if all(shown) or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
             await act(row.id, task=task_of(row))
 
@@ -277,7 +278,7 @@ async def _confirmed(app: Cockpit, verb: str, consequence: str, act: Callable[..
 def named(rows: Sequence[JobRow]) -> str:
     """Return the jobs in words: `job 7 bert`, or `3 jobs`."""
     count = sum(map(task_count, rows))
-    return f"job {job_words(rows[0].id)} {rows[0].name}" if count == 1 else counted(count, "job")
+    return f"job {id_text(rows[0])} {rows[0].name}" if count == 1 else counted(count, "job")
 
 
 def task_of(row: JobRow) -> int | None:

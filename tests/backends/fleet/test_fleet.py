@@ -142,8 +142,9 @@ async def test_a_silent_cluster_delays_no_other() -> None:
         "old": ClusterState.STILL,
         "new": ClusterState.STILL,
         "lab": ClusterState.SILENT,
-        "mute": ClusterState.CONNECTING,
+        "mute": ClusterState.SILENT,
     }
+    assert rows["mute"].reason.startswith("It did not answer within")
     assert rows["lab"].reason == "lab cannot be reached over SSH."
     assert (rows["lab"].heard_at, rows["lab"].overview) == (None, None)
     assert rows["old"].heard_at is not None

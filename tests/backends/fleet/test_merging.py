@@ -23,7 +23,7 @@ from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.errors import NotRun, RequestRefused
+from cockpit.errors import NotRun, RequestRefused, Unreachable
 from cockpit.model.accounting import EndedJob
 from cockpit.model.ids import Millis, member_id, member_of
 from cockpit.model.jobrow import JobRow
@@ -238,7 +238,16 @@ async def test_a_member_that_does_not_answer_is_omitted_after_a_short_time(monke
     async with asyncio.timeout(30):
         assert {row.clusters for row in await fleet.jobs()} == {("old",)}
         assert await fleet.holds() == []
+        states = {row.name: (row.state, row.reason) for row in await fleet.clusters()}
+    assert states["mute"] == (ClusterState.SILENT, "It did not answer within 0.05 s.")
+    assert states["old"][0] is ClusterState.STILL
     await fleet.close()
+    alone = FleetBackend("all", [("mute", "", never)], lambda: NOW)
+    async with asyncio.timeout(30):
+        with pytest.raises(Unreachable, match="mute does not answer: It did not answer within"):
+            await alone.jobs()
+        assert [row.state for row in await alone.clusters()] == [ClusterState.SILENT]
+    await alone.close()
 
 
 @pytest.mark.req("UI-10")
@@ -259,6 +268,28 @@ async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_co
         await fleet.cancel(member_id(1, 9))
     assert len(shown) == 1
     assert "scancel" in shown[0]
+    await fleet.close()
+
+
+@pytest.mark.req("UI-10", "SL-21")
+async def test_a_member_without_commands_changes_nothing_where_only_commands_are_wanted(tmp_path: Path) -> None:
+    demo = await open_demo("campus", 1, tmp_path / "demo", going=False)
+    fleet = fleet_of(await old(), Opened(demo.backend, demo.now, demo.close), now=demo.now())
+    job = next(row.id for row in await demo.backend.jobs() if row.placed_on)
+    shown: list[Sequence[CommandPreview]] = []
+
+    async def look(commands: Sequence[CommandPreview]) -> bool:
+        shown.append(commands)
+        return len(shown) > 1
+
+    assert fleet.announce(look)
+    with pytest.raises(NotRun):
+        await fleet.cancel(member_id(2, job))
+    assert (await demo.backend.job(job)).row.ending is None
+    await fleet.cancel(member_id(2, job))
+    assert (await demo.backend.job(job)).row.ending is not None
+    assert shown == [(), ()]
+    assert [await fleet.runs_commands(member_id(number, job)) for number in (1, 2)] == [True, False]
     await fleet.close()
 
 

@@ -79,7 +79,7 @@ class PaperCluster(RecordedCommands):
 
 def is_of_one(argv: Sequence[str]) -> bool:
     """Whether it is a question about one name alone, whose short answer is not cut."""
-    narrowing = ("--jobs=", "--accounts=", "account=")
+    narrowing = ("--jobs=", "--accounts=", "account=", "name=")
     return argv[0] != "squeue" and (any(word.startswith(narrowing) for word in argv) or "licenses" in argv[:-1])
 
 

@@ -94,3 +94,23 @@ async def test_a_past_job_is_found_without_the_fields_that_an_older_sacct_does_n
     assert commands.questions == 4, "a field that was refused is not asked for again"
     commands.refused = ("JobID",)
     assert await reading_over(commands).accounted(number) == (None, ())
+
+
+class OlderSacct(RecordedCommands):
+    """A recorded cluster whose sacct does not know the fields of newer ones."""
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        unknown = next((name for name in ("SubmitLine", "StdOut") if argv[0] == "sacct" and name in " ".join(argv)), "")
+        if unknown:
+            return Printed("", f'sacct: fatal: Invalid field requested: "{unknown}"\n', 1)
+        return await super().run(argv, seconds=seconds, stdin=stdin, reading=reading)
+
+
+@pytest.mark.req("SL-02", "SL-15")
+async def test_ended_jobs_are_listed_without_the_fields_that_an_older_sacct_does_not_know() -> None:
+    commands = OlderSacct("22.05")
+    clock = VirtualClock(commands.recorded_at)
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
+    newest = await reading_of(OlderCommands([])).ended("now-1days")
+    assert [each.job.id for each in await reading.ended("now-1days")] == [each.job.id for each in newest] != []
+    assert reading.trouble == {}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import accounting, outputs, running
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob
 from cockpit.backends.slurm.mapping.rest import ended as rest_ended
-from cockpit.backends.slurm.rows import row
+from cockpit.backends.slurm.rows import past_row, row
 from cockpit.formats.foreign.sbatch_options import line_options
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.spec import Access
@@ -105,6 +105,28 @@ def test_a_name_that_squeue_made_up_is_not_the_files(told: dict[str, str], recor
 def test_a_list_names_the_files_of_its_jobs(record: dict[str, str], path: str) -> None:
     listed = Listed(a_record(State="RUNNING", WorkDir="/w", **record), UTC)
     assert row(listed, None, None, Access.RO).output == path
+
+
+@pytest.mark.parametrize(
+    ("record", "path"),
+    [
+        ({"SubmitLine": "sbatch -o out-%x.%j --time=5 job.sh", "JobName": "a b"}, "/w/out-a b.41"),
+        ({"SubmitLine": "sbatch -J 7 --wrap true"}, "/w/slurm-41.out"),
+        ({"SubmitLine": "/usr/bin/sbatch --array=12 --wrap=true", "JobID": "40_12"}, "/w/slurm-40_12.out"),
+        ({"SubmitLine": "sbatch -o h-%j : -o i-%j job.sh", "JobID": "38+3"}, "/w/h-38"),
+        ({"SubmitLine": "sbatch job.sh"}, ""),
+        ({"SubmitLine": ""}, ""),
+        ({"SubmitLine": "srun --pty bash"}, ""),
+        ({"SubmitLine": "srun -o of-srun-%j hostname"}, "/w/of-srun-41"),
+        ({"SubmitLine": "sbatch job.sh", "StdOut": "/o/%u-%j.txt"}, "/o/ann-41.txt"),
+    ],
+)
+@pytest.mark.req("SL-10", "SL-15")
+def test_a_list_of_ended_jobs_names_the_files_that_accounting_knows(record: dict[str, str], path: str) -> None:
+    """Only the script says where `sbatch job.sh` writes, and no list asks for scripts: then it is not known."""
+    ended = {"JobID": "41", "JobIDRaw": "41", "JobName": "7", "User": "ann", "WorkDir": "/w", "State": "COMPLETED"}
+    (past,) = accounting.ended(as_sacct(ended | record), UTC)
+    assert past_row(past).output == path
 
 
 @pytest.mark.req("SL-10")

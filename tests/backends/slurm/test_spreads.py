@@ -122,10 +122,45 @@ def test_cards_by_node_by_task_and_by_job() -> None:
     assert by_task.spread is not None
     assert (by_task.specs[0].card_milli, by_task.spread.each.card_milli) == (1000, 1000)
     assert by_task.specs[0].card_models == ("a100",)
-    assert spec_of(printed(ANY), amounts, **{"tres-per-job": "gres:gpu:2"}) is None
-    assert spec_of(printed(ANY), amounts, **{"tres-per-task": "cpu=1", "tres-per-job": "gres/gpu:2"}) is None
+    for asked in ({"tres-per-job": "gres:gpu:2"}, {"tres-per-task": "cpu=1", "tres-per-job": "gres/gpu:2"}):
+        by_job = spec_of(printed(ANY), amounts, **asked)
+        assert by_job is not None
+        assert by_job.spread is not None
+        assert (by_job.specs[0].card_milli, by_job.spread.each.card_milli, by_job.spread.cards) == (1000, 0, 2)
     of_cpus = spec_of(printed(ANY), "cpu=24,mem=1G,node=1", **{"tres-per-task": "cpu=1"})
     assert of_cpus is not None
+
+
+MORE = "   CpusPerTres=gres:gpu:2\n   MemPerTres=gres:gpu:1000\n   TresPerJob=gres:gpu:6\n   NtasksPerTRES=4\n\n"
+"""What scontrol prints of `--cpus-per-gpu=2 --mem-per-gpu=1000 --gpus=6 --ntasks-per-gpu=4`."""
+
+
+@pytest.mark.req("SL-14", "SL-11")
+def test_cards_of_the_whole_job_bound_its_tasks_and_bring_cpus_and_memory() -> None:
+    amounts = "cpu=24,mem=6000M,node=1,billing=24,gres/gpu=6"
+    told = printed(ANY, memory="MinMemoryNode=0").removesuffix("\n") + MORE
+    spec = spec_of(told, amounts, **{"tres-per-job": "gres:gpu:6"})
+    assert spec is not None
+    assert spec.spread is not None
+    assert (spec.spread.cards, spec.spread.tasks_per_card) == (6, 4)
+    assert spec.spread.each_card == NodeSpec(cpus=2, memory_mib=1000)
+    assert spec.specs == (NodeSpec(cpus=1, memory_mib=0, card_milli=1000),)
+    two = "NumNodes=2-2 NumCPUs=2 NumTasks=2 CPUs/Task=1"
+    uneven = spec_of(printed(two), "cpu=2,mem=2G,node=2,gres/gpu=5", 2, **{"tres-per-job": "gres:gpu:5"})
+    assert uneven is not None
+    assert uneven.spread is not None
+    assert (uneven.nodes, uneven.spread.most_nodes, uneven.spread.cards) == (2, 2, 5)
+    models = amounts + ",gres/gpu:a100=2,gres/gpu:h100=4"
+    assert spec_of(told, models, **{"tres-per-job": "gres:gpu:a100:2,gres:gpu:h100:4"}) is None
+    parts = amounts + ",gres/gpu:a100_1g.5gb=6"
+    assert spec_of(told, parts, **{"tres-per-job": "gres:gpu:a100_1g.5gb:6"}) is None
+
+
+@pytest.mark.req("SL-14")
+def test_a_job_that_names_no_memory_takes_all_of_each_node() -> None:
+    spec = spec_of(printed(ANY, memory="MinMemoryNode=0"), "cpu=24,mem=62.50G,node=1,billing=24")
+    assert spec is not None
+    assert spec.specs[0].memory_mib == 64_000
 
 
 @pytest.mark.req("SL-14", "SC-02")

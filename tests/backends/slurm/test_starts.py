@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, state
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.slurm.rows import Rows, holdings
 from cockpit.backends.snapshot.backend import open_snapshot
-from cockpit.model.forecast import Forecast, Outlook
+from cockpit.model.cluster import Cluster
+from cockpit.model.forecast import Forecast, HoldingJob, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.present.columns import Context
-from cockpit.present.outlook import outlook_lines, prediction
+from cockpit.present.outlook import holding, outlook_lines, prediction
 from cockpit.present.spans import plain
 from tests.backends.slurm.test_values import a_record
 
@@ -87,3 +89,41 @@ async def test_a_prediction_is_marked_as_not_slurms(recorded: SlurmBackend) -> N
     assert not any("if jobs run as long as usual" in plain(each) for each in outlook_lines(told, here))
     (kept,) = await (await open_snapshot(await recorded.snapshot(), "root")).predict([spec])
     assert prediction(kept, here).endswith(", by cockpit's own plan, not Slurm's")
+
+
+@pytest.mark.req("UI-32", "SL-10")
+def test_an_answer_about_a_component_names_it_as_slurm_does() -> None:
+    """By the first component's number and its own (`47+1`), in the answer and among the jobs ahead of others."""
+    held = HoldingJob(
+        JobId(48), "x", "ann", running=False, nodes=1, cpus=2, memory_mib=1, card_milli=0, component=(47, 1)
+    )
+    assert holding(JobId(48), held) == "47+1 (ann, 2 CPUs)"
+    told = Outlook(
+        job=JobId(48), name="x", component=(47, 1), position=1, explanation=None, forecast=Forecast(), named=(held,)
+    )
+    assert plain(next(iter(outlook_lines(told, Context(now=Millis(0)))))).startswith("47+1 x  ")
+    parts = [{"JobID": "7", "HetJobID": "7", "HetJobOffset": "0"}, {"JobID": "8", "HetJobID": "7", "HetJobOffset": "1"}]
+    rows = Rows("ann").of([Listed(a_record(**{**WAITS, **each})) for each in parts], {}, Millis(0))
+    assert [each.component for each in holdings(rows, rows, set())] == [(7, 0), (7, 1)]
+
+
+def het_records(**second: str) -> list[dict[str, str]]:
+    amounts = {"tres-alloc": "cpu=2,mem=1G,node=1,billing=2", "NumNodes": "1", "NumCPUs": "2", "TimeLimit": "10:00"}
+    parts = [{"JobID": str(7 + number), "HetJobID": "7", "HetJobOffset": str(number)} for number in (0, 1)]
+    first, other = ({**WAITS, "PriorityLong": "50", **amounts, **each} for each in parts)
+    return [a_record(**first), a_record(**{**other, "TimeLimit": "20:00", "PriorityLong": "40", **second})]
+
+
+@pytest.mark.req("SL-14", "SL-10")
+def test_the_scheduler_plans_the_components_of_a_heterogeneous_job_together() -> None:
+    """As one job, by the priority of the component whose turn comes last; priorities are counted one by one."""
+    everything = ClusterLists(Millis(0), Cluster(), (), tuple(map(Listed, het_records())))
+    (planned,) = state(everything, as_ranked=True).jobs.values()
+    assert (planned.id, planned.direct_priority, planned.spec.time_limit_seconds) == (7, 40, 1200)
+    assert [each.specs[0].cpus for each in (planned.spec, *planned.spec.components)] == [2, 2]
+    assert state(everything, as_ranked=False).jobs.keys() == {7, 8}
+    held = ClusterLists(Millis(0), Cluster(), (), tuple(map(Listed, het_records(Reason="JobHeldUser"))))
+    (kept,) = state(held, as_ranked=True).jobs.values()
+    assert kept.held_by == "ann"
+    runs = ClusterLists(Millis(0), Cluster(), (), tuple(map(Listed, het_records(State="RUNNING", NodeList="n1"))))
+    assert state(runs, as_ranked=True).jobs.keys() == {7, 8}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from random import Random
 
 import pytest
 
+from cockpit.backends.slurm import backend as backend_module
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
@@ -51,6 +54,7 @@ CROSS_CHECKED = {
     "sprio",
     "sshare",
     "sacctmgr list assoc",
+    "sacctmgr list qos",
 }
 """A cut between two records is seen, too: something else tells of what is missing."""
 RECORD_END = {"squeue": "~\n", "sacct": "~\n", "scontrol show job": "\n\n"}
@@ -158,7 +162,9 @@ async def test_garbage_inside_an_answer_removes_no_record(paper: PaperCluster, s
 
 
 @pytest.mark.req("TR-04")
-@pytest.mark.parametrize("subject", ["squeue", "scontrol show node", "sprio", "sshare", "sacctmgr list assoc"])
+@pytest.mark.parametrize(
+    "subject", ["squeue", "scontrol show node", "sprio", "sshare", "sacctmgr list assoc", "sacctmgr list qos"]
+)
 async def test_every_cut_between_two_records_is_noticed(paper: PaperCluster, subject: str) -> None:
     """First looks and later ones: a list without its last lines is well formed."""
     name = READ_BY[subject][0]
@@ -177,6 +183,17 @@ async def test_every_cut_between_two_records_is_noticed(paper: PaperCluster, sub
         paper.faults = {}
         clock.advance(60_000)
         assert await VIEWS[name](cockpit) == truth, "it recovers by itself"
+
+
+@pytest.mark.req("TR-04", "SL-12")
+async def test_a_cut_between_two_priorities_is_noticed_though_the_list_of_jobs_is_older(paper: PaperCluster) -> None:
+    clock = VirtualClock(paper.recorded_at)
+    reading = Reading(Answers(paper, clock.now, Random(1)), clock.now)
+    await reading.jobs()
+    clock.advance(9000)
+    paper.faults = {"sprio": lambda printed: printed._replace(stdout=printed.stdout.partition("\n")[0] + "\n")}
+    with pytest.raises(Garbled, match="leaves out"):
+        await reading.priorities()
 
 
 @pytest.mark.req("TR-04")
@@ -256,3 +273,25 @@ async def test_private_data_hides_no_other_data(paper: PaperCluster) -> None:
     assert "This cluster does not show its nodes to you (PrivateData)." in (await cockpit.status()).trouble
     with pytest.raises(RequestRefused, match="does not show its nodes to you"):
         await cockpit.nodes()
+
+
+@pytest.mark.req("TR-04", "SL-01")
+async def test_a_watcher_learns_that_the_cluster_fell_silent_and_that_it_answers_again(
+    paper: PaperCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By empty changes: the rows that it has stay, and nothing is said to be gone."""
+    monkeypatch.setattr(backend_module, "LOOK_SECONDS", 0.01)
+    cockpit, clock = a_cockpit(paper)
+    async with asyncio.timeout(30), aclosing(cockpit.watch_jobs()) as deltas:
+        assert (await anext(deltas)).changed
+        assert cockpit.silence == ""
+        paper.faults = {"squeue": lambda _: Printed("", "Unable to contact slurm controller (connect failure)", 1)}
+        clock.advance(60_000)
+        silent = await anext(deltas)
+        assert (silent.changed, silent.removed) == ((), ())
+        assert "Unable to contact slurm controller" in cockpit.silence
+        paper.faults = {}
+        clock.advance(60_000)
+        again = await anext(deltas)
+        assert again.removed == ()
+        assert cockpit.silence == ""

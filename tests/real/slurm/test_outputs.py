@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.backends.slurm.rows import past_row
 from cockpit.model.asking import LogRequest
-from cockpit.model.ids import JobId, task_id
+from cockpit.model.ids import JobId, NodeName, task_id
 from cockpit.model.job import ENDED
 from tests.real.slurm.conftest import eventually
 from tests.real.slurm.real_cluster import ADA
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.backend import SlurmBackend
+    from cockpit.model.jobrow import JobRow
     from tests.real.slurm.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
@@ -73,6 +75,14 @@ async def test_every_job_is_read_from_the_file_that_slurm_made(emptied: RealClus
         assert path.startswith(f"{folder}/")
     assert (await read(task_id(array, 4)))[0].split()[1] == "4"
     assert (await read(JobId(leader + 1)))[1] == (await read(leader))[1] == f"{folder}/het-{leader}-4294967294-{leader}"
+
+    async def in_accounting() -> dict[JobId, JobRow]:
+        return {each.job.id: past_row(each) for each in await ada._reading.ended("now-1days")}
+
+    past = await eventually(in_accounting, lambda rows: set(single) <= rows.keys())
+    for job in (task_id(array, 3), task_id(tasks, 7), *single):
+        listed, path = past[job].output, (await ada.job(job)).row.output
+        assert listed.replace("%N", (await ada._reading.host_of(NodeName("n4"))).partition(".")[0]) == path
     steps = (await ada.job(stepped)).steps
     assert [step.output != "" for step in steps] == [False, True, False]
     for rank in (0, 1):

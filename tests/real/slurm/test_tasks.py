@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
+from cockpit.model.reasons import NotEnoughFree
 from tests.real.slurm.conftest import eventually
 from tests.real.slurm.real_cluster import ADA, BEN
 
@@ -55,3 +56,76 @@ async def test_tasks_wait_for_and_start_on_as_many_nodes_as_it_takes(emptied: Re
     placed = await eventually(lambda: row_of(spread), lambda row: row.state is JobState.RUNNING)
     assert placed.nodes == 3
     assert (emptied.ask("squeue", "-h", f"--jobs={spread}", "-o", "%N") or "").strip() == "n[1-3]"
+
+
+async def planned(root: SlurmBackend, job: JobId) -> Millis | None:
+    """The start in cockpit's own plan if all jobs run as long as they may; `likely_at` knows how long others ran."""
+    judged = await root._mirror.judge(await root._reading.everything(closely=True))
+    explanation = (await judged.explain(job)).explanation
+    return explanation.reserved_at if explanation is not None else None
+
+
+@pytest.mark.req("SL-14", "SL-11", "SC-12")
+@pytest.mark.parametrize(
+    ("options", "minutes"),
+    [
+        (("-n6", "--gpus=a100:6"), 20),  # two of n1 and all of n2, or the other way round
+        (("-n2", "--gpus=a100:4"), 10),  # all of n1, which has more free by then
+        (("-n3", "--gpus-per-task=a100:1", "--ntasks-per-node=3"), 10),
+        (("-n8", "--gpus=a100:4", "--ntasks-per-gpu=2"), 10),
+        (("-N2", "-n2", "--gpus=a100:5"), 20),
+        (("-n4", "--gpus=h100:3", "--mem-per-gpu=1000"), 60),
+    ],
+)
+async def test_cards_of_the_whole_job_wait_as_long_as_with_slurm(
+    emptied: RealCluster, root: SlurmBackend, options: tuple[str, ...], minutes: int
+) -> None:
+    for node, cards, limit in (("n1", 2, 10), ("n2", 4, 20), ("n3", 8, 60)):
+        wanted = ("-pbatch", f"-w{node}", f"--gres=gpu:{cards}", "--mem=100", f"-t{limit}")
+        emptied.submit(ADA, *wanted, run=f"sleep {60 * limit}")
+    await eventually(root.jobs, lambda rows: sum(row.state is JobState.RUNNING for row in rows) == 3)
+    memory = () if any(each.startswith("--mem") for each in options) else ("--mem=100",)
+    job = JobId(emptied.submit(BEN, "-pbatch", *options, *memory, "-t10", run="sleep 600"))
+
+    async def outlook() -> Outlook:
+        return await root.explain(job)
+
+    told = await eventually(outlook, lambda found: found.told_at is not None)
+    own, began = await planned(root, job), (await root.job(job)).job.submitted_at
+    assert own is not None
+    assert told.told_at is not None
+    assert abs(told.told_at - began - minutes * MINUTE) <= 2 * MINUTE
+    assert abs(own - told.told_at) <= 2 * MINUTE
+
+
+@pytest.mark.req("SL-14", "SL-10", "SC-12")
+async def test_components_that_start_together_are_planned_together(emptied: RealCluster, root: SlurmBackend) -> None:
+    """One would fit at once, the other in 20 minutes: the nodes of the first one are free for others until then."""
+    for node, cards, limit in (("n1", 4, 20), ("n2", 4, 40), ("n3", 8, 60)):
+        wanted = ("-pbatch", f"-w{node}", f"--gres=gpu:{cards}", "--mem=100", f"-t{limit}")
+        emptied.submit(ADA, *wanted, run=f"sleep {60 * limit}")
+    await eventually(root.jobs, lambda rows: sum(row.state is JobState.RUNNING for row in rows) == 3)
+    first = ("-pbatch", "-n3", "--mem=100", "-t10")
+    second = ("--account=nlp", "-pgpu", "-n2", "--gpus=a100:2", "--mem=100", "-t10")
+    leader = JobId(emptied.submit(BEN, *first, ":", *second, run="sleep 600"))
+    other = JobId(leader + 1)
+
+    async def rows() -> list[JobRow]:
+        return [row for row in await root.jobs() if row.id in {leader, other}]
+
+    listed = await eventually(rows, lambda found: [row.starts_by is not None for row in found] == [True, True])
+    assert listed[0].starts_by == listed[1].starts_by
+    for job, row in zip((leader, other), listed, strict=True):
+        outlook = await root.explain(job)
+        assert outlook.component == row.component == (leader, job - leader)
+        assert outlook.told_at == row.starts_by == (await root.starts([job]))[0].at
+        own = await planned(root, leader)
+        assert own is not None
+        assert outlook.told_at is not None
+        assert abs(own - outlook.told_at) <= 2 * MINUTE
+        assert abs(own - row.submitted_at - 20 * MINUTE) <= 2 * MINUTE
+        assert not outlook.what_ifs
+    waits = (await root.explain(other)).explanation
+    assert waits is not None
+    assert isinstance(waits.reason, NotEnoughFree)
+    assert waits.reason.card_models == ("a100",)

@@ -47,11 +47,12 @@ FIELDS = (
     "TRESUsageInAve",
     "WorkDir",
     "Comment",
+    "SubmitLine",
+    "StdOut",
 )
-
-
-FIELDS_OF_ONE = (*FIELDS, "NTasks", "SubmitLine", "StdOut", "StdErr")
-"""The fields that are requested for a single job. Slurm 22.05 does not know the last two."""
+"""The fields of a list. Slurm 20.11 does not know SubmitLine, 22.05 not StdOut."""
+FIELDS_OF_ONE = (*FIELDS, "NTasks", "StdErr")
+"""The fields that are requested for a single job. Slurm 22.05 does not know the last one."""
 
 
 class Past(NamedTuple):
@@ -62,10 +63,10 @@ class Past(NamedTuple):
     fields: Mapping[str, str]
 
 
-def command(since: str, until: str = "now", *, user: str = "") -> tuple[str, ...]:
+def command(since: str, until: str = "now", *, user: str = "", fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
     """Return the command that lists jobs and steps. `since`, `until`: sacct's times, `now-1days` or an ISO time."""
     whose = ("--user", user) if user else ("--allusers",)
-    return _sacct(FIELDS, *whose, "--starttime", since, "--endtime", until)
+    return _sacct(fields, *whose, "--starttime", since, "--endtime", until)
 
 
 def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:

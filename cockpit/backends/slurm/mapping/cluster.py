@@ -53,21 +53,31 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
 
     1. Convert each record of squeue into jobs; a record of pending array tasks becomes one job for each task.
     2. Give tasks that are spread over nodes the spec that `scontrol -d show job` describes.
-    3. Place running jobs on their nodes and cards. Cards in use that belong to no known job count as used by others.
+    3. Join the components of a queued heterogeneous job into its first one, since they start together.
+    4. Place running jobs on their nodes and cards. Cards in use that belong to no known job count as used by others.
     """
     nodes = {each.node.name: each.node for each in everything.nodes}
     ranks: dict[JobId, int | None] = {}
     listed: list[Job] = []
+    joined = components(everything.jobs) if as_ranked else {}
+    inner = {each.id for others in joined.values() for each in others}
     for each in everything.jobs:
+        if each.id in inner:
+            continue
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))  # step 1
         # Step 2. Not when priorities are computed: Slurm computes them from the nodes of its last plan, as in squeue.
         if as_ranked and (spec := spec_shared_out(everything, each)) is not None:
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
+        rank = each.priority if as_ranked else None
+        if others := joined.get(each.id, ()):  # step 3
+            tasks = [_joined(tasks[0], others, everything)]
+            # all of them wait for the one whose turn comes last
+            rank = min(one.priority or 0 for one in (each, *others))
         listed += tasks
-        ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
+        ranks |= dict.fromkeys((job.id for job in tasks), rank)
     unattributed = UnattributedGpus(everything.nodes, everything.details)
     with_factors = _with_site_factors(_bounded(listed), everything.site_factors)
-    jobs = placed(with_factors, nodes, everything.details, unattributed)  # step 3
+    jobs = placed(with_factors, nodes, everything.details, unattributed)  # step 4
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -83,6 +93,31 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
         usage_at=counted_at,
         usage_reset_at=counted_at,
     )
+
+
+def components(jobs: Iterable[Listed]) -> dict[JobId, tuple[Listed, ...]]:
+    """Return the further components of each heterogeneous job that waits, by the id of its first component."""
+    groups: dict[int, dict[int, Listed]] = {}
+    for each in jobs:
+        if each.waits and each.component is not None:
+            groups.setdefault(each.component[0], {})[each.component[1]] = each
+    whole = [[group[number] for number in sorted(group)] for group in groups.values() if 0 in group and len(group) > 1]
+    return {first.id: tuple(others) for first, *others in whole}
+
+
+def _joined(first: Job, others: tuple[Listed, ...], everything: ClusterLists) -> Job:
+    """Return the first component with all others in its spec. What keeps one from starting keeps all of them."""
+    specs = [spec_shared_out(everything, each) or each.job.spec for each in others]
+    jobs = [first, *(each.job for each in others)]
+    spec = replace(
+        first.spec,
+        components=tuple(specs),
+        time_limit_seconds=max(each.spec.time_limit_seconds for each in jobs),
+        begin_at=max((each.spec.begin_at for each in jobs if each.spec.begin_at is not None), default=None),
+    )
+    held_by = next((each.held_by for each in jobs if each.held_by), "")
+    never = next((each.never for each in jobs if each.never is not None), None)
+    return replace(first, spec=spec, held_by=held_by, never=never)
 
 
 def spec_shared_out(everything: ClusterLists, listed: Listed) -> JobSpec | None:

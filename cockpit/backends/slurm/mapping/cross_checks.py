@@ -78,6 +78,16 @@ def of_associations(shares: str, cluster: str) -> CrossCheck:
     return CrossCheck(lambda printed: wanted - _associations(printed, cluster), alone)
 
 
+def of_qos(associations: str, cluster: str) -> CrossCheck:
+    """Expect sacctmgr to list the QOS that the associations name."""
+    named = accounts.accounts(associations, "", "", cluster).associations.values()
+    wanted = {name for each in named for name in (*each.qos, each.default_qos) if name}
+    return CrossCheck(
+        lambda printed: wanted - set(accounts.accounts("", printed, "", cluster).qos),
+        lambda name: (*accounts.QOS, f"name={name}"),
+    )
+
+
 def _associations(printed: str, cluster: str) -> set[str]:
     return set(accounts.accounts(printed, "", "", cluster).associations)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from cockpit.backends.slurm.mapping import jobparts, values
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob
 from cockpit.formats.foreign.sbatch_options import line_options, script_options
-from cockpit.model.job import ArrayTask
+from cockpit.model.job import ArrayTask, Job
 from cockpit.model.jobdetail import StepRow
 
 OUT, ERR, FOLDER = "stdout", "stderr", "folder"
@@ -38,6 +38,23 @@ def of_record(fields: Mapping[str, str]) -> dict[str, str]:
     files = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
     requested = _output_options(line_options(_submit_line(fields)))
     return requested | {name: value for name, value in files.items() if values.text(value)}
+
+
+def ended_path(job: Job, fields: Mapping[str, str]) -> str:
+    """Return the output file of an ended job for a list, by its record in accounting alone.
+
+    Empty for a job at a terminal, and where only the script may name a file: the record does not have the script.
+    """
+    files, line = of_record(fields), _submit_line(fields).split()
+    program = posixpath.basename(line[0]) if line else ""
+    if OUT not in files and (program != "sbatch" or not any(word.startswith("--wrap") for word in line)):
+        return ""
+    known = LookedUpJob(job, None, fields)
+    # The first component of a heterogeneous job runs its script and alone has a file.
+    number = known.leader or known.number
+    words = _words(number, job.array, job.submitter.name, job.spec.name)
+    words |= {"J": str(number), "j": str(number), "a": str(job.array.index) if job.array is not None else NO_TASK}
+    return resolved(named(files, known), words)
 
 
 def _submit_line(fields: Mapping[str, str]) -> str:

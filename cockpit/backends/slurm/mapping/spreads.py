@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.jobparts import Fields, node_count, node_spec
 from cockpit.backends.slurm.mapping.records import blocks
+from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 
 _WAITS = re.compile(r"^ {3}JobState=PENDING ", re.MULTILINE)
@@ -24,6 +25,10 @@ _SIZE = re.compile(
 )
 _PER_NODE = re.compile(r"^ {3}Socks/Node=\S+ NtasksPerN:B:S:C=(\d+)", re.MULTILINE)
 _LEAST = re.compile(r"^ {3}MinCPUsNode=(?P<cpus>\d+) MinMemory(?P<per>Node|CPU)=(?P<memory>\S+)", re.MULTILINE)
+
+_PER_CARD = re.compile(r"^ {3}NtasksPerTRES=(\d+)", re.MULTILINE)
+_CARD_CPUS = re.compile(r"^ {3}CpusPerTres=gres.gpu(?::[^:\s]+)?:(\d+)$", re.MULTILINE)
+_CARD_MEMORY = re.compile(r"^ {3}MemPerTres=gres.gpu(?::[^:\s]+)?:(\d+)$", re.MULTILINE)
 
 
 class Tasks(NamedTuple):
@@ -39,6 +44,12 @@ class Tasks(NamedTuple):
     memory_mib: int
     """Memory of each node, or of each CPU, in MiB."""
     is_memory_per_cpu: bool
+    per_card: int | None = None
+    """Tasks of each card (`--ntasks-per-gpu`)."""
+    card_cpus: int = 0
+    """CPUs of each card (`--cpus-per-gpu`)."""
+    card_memory_mib: int = 0
+    """Memory of each card in MiB (`--mem-per-gpu`)."""
 
 
 Spreads = Mapping[str, Tasks]
@@ -69,35 +80,64 @@ def _tasks(block: str) -> Tasks | None:
         node_cpus=int(least["cpus"]),
         memory_mib=values.memory_mib(least["memory"]) or 0,
         is_memory_per_cpu=least["per"] == "CPU",
+        per_card=_of_card(_PER_CARD, block) or None,
+        card_cpus=_of_card(_CARD_CPUS, block),
+        card_memory_mib=_of_card(_CARD_MEMORY, block),
     )
 
 
-def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> JobSpec | None:
-    """Return the job's spec with its tasks spread over its nodes.
+def _of_card(pattern: re.Pattern[str], block: str) -> int:
+    found = pattern.search(block)
+    return int(found[1]) if found is not None else 0
 
-    None when the ordinary spec of equal nodes says the same, or when the job asks for cards as a whole (`--gpus`).
+
+def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> JobSpec | None:
+    """Return the job's spec with its tasks, and the cards that it asks for as a whole, spread over its nodes.
+
+    None when the ordinary spec of equal nodes says the same, and for cards that cannot be planned so: those of several
+    models, each with a number of its own, and instances of MIG.
+
+    1. Look at what asks for the cards: each node, each task, or the job as a whole.
+    2. Divide what is asked between each task and each node. A job that names no memory takes all that a node has.
     """
     least = _least_nodes(fields)
-    if not least or (tasks.tasks <= least == node_count(fields)):
+    if not least:
         return None
     whole = node_spec({**fields, "NumNodes": str(least)}, shards)
+    # 1.
     cards_each = _cards_of_task(fields, tasks.tasks)
-    if whole.card_milli and cards_each is None:
+    cards = int(values.tres(fields.get("tres-alloc", "")).get("gres/gpu", 0)) if cards_each is None else 0
+    if tasks.tasks <= least == node_count(fields) and (least == 1 or cards % least == 0):
         return None
+    if cards_each is None and whole.card_milli and (not cards or not _are_alike(whole)):
+        return None
+    # 2.
     memory = tasks.memory_mib * (tasks.cpus if tasks.is_memory_per_cpu else 1)
     each = NodeSpec(
         cpus=tasks.cpus, memory_mib=memory if tasks.is_memory_per_cpu else 0, card_milli=WHOLE_CARD * (cards_each or 0)
     )
+    asks_for_memory = tasks.memory_mib or tasks.card_memory_mib
     base = replace(
         whole,
         cpus=max(tasks.cpus, tasks.node_cpus),
-        memory_mib=memory,
-        card_milli=each.card_milli or whole.card_milli,
+        memory_mib=memory if asks_for_memory else whole.memory_mib,
+        card_milli=WHOLE_CARD if cards else each.card_milli or whole.card_milli,
     )
     spread = TaskSpread(
-        tasks=max(tasks.tasks, least), each=each, most_nodes=tasks.most_nodes, most_per_node=tasks.most_per_node
+        tasks=max(tasks.tasks, least),
+        each=each,
+        most_nodes=tasks.most_nodes,
+        most_per_node=tasks.most_per_node,
+        cards=cards,
+        each_card=NodeSpec(cpus=tasks.card_cpus, memory_mib=tasks.card_memory_mib),
+        tasks_per_card=tasks.per_card if cards else None,
     )
     return replace(spec, nodes=least, specs=(base,), spread=spread)
+
+
+def _are_alike(whole: NodeSpec) -> bool:
+    """Return whether any of the cards will do for each: they are whole ones, of one model at most."""
+    return len(whole.card_models) <= 1 and not any(map(instances_per_card, whole.card_models))
 
 
 def _least_nodes(fields: Fields) -> int:

@@ -54,6 +54,8 @@ _FIELDS: Final[dict[str, Callable[[Any], str]]] = {
     "TotalCPU": lambda job: _cpu(at(job, "time", "total")),
     "WorkDir": lambda job: raw(job.get("working_directory")),
     "Comment": lambda job: raw(at(job, "comment", "job")),
+    "SubmitLine": lambda job: raw(job.get("submit_line")),
+    "StdOut": lambda job: raw(job.get("stdout")),
 }
 _OF_STEP: Final[dict[str, Callable[[Any], str]]] = {
     "JobName": lambda step: word(at(step, "step", "name")),
