@@ -35,6 +35,8 @@ class CockpitUser:
         self, folder: Path, *, python: str = sys.executable, user: str | None = None, inside: Sequence[str] = ()
     ) -> None:
         self.folder = folder
+        self.work = folder / "work"
+        """Where its commands run."""
         self.user = user
         self._python = python
         self._inside = list(inside)
@@ -56,10 +58,6 @@ class CockpitUser:
             entry = pwd.getpwnam(user)
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, entry.pw_uid, entry.pw_gid)
-
-    @property
-    def work(self) -> Path:
-        return self.folder / "work"
 
     def start(self, *words: str, **options: Any) -> subprocess.Popen[bytes]:
         """The command, running."""

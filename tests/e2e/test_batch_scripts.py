@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from tests.e2e.cockpit_user import CockpitUser, eventually
+from tests.e2e.cockpit_user import CockpitUser, a_new_user, eventually
 from tests.runtime.containers.roots import make_root
 
 if TYPE_CHECKING:
@@ -25,12 +26,23 @@ NODES = "overcommit = true\n" + "".join(
 SECONDS = 60
 
 
+@pytest.fixture(scope="module")
+def one_engine() -> Iterator[CockpitUser]:
+    """One engine for all scripts: at the end of each test its jobs have ended."""
+    with a_new_user() as user:
+        user.configure("cluster.toml", NODES)
+        yield user
+
+
 @pytest.fixture
-def lab(user: CockpitUser) -> Iterator[CockpitUser]:
-    user.configure("cluster.toml", NODES)
-    user.env["FROM_THE_SHELL"] = "seen"
-    yield user
-    networks = user.folder / "state/cockpit-cluster/networks"
+def lab(one_engine: CockpitUser, monkeypatch: pytest.MonkeyPatch) -> Iterator[CockpitUser]:
+    """The engine's user in an empty folder, with a shell of its own."""
+    work = Path(mkdtemp(dir=one_engine.folder / "work")) / "work"
+    work.mkdir()
+    monkeypatch.setattr(one_engine, "work", work)
+    monkeypatch.setattr(one_engine, "env", {**one_engine.env, "FROM_THE_SHELL": "seen"})
+    yield one_engine
+    networks = one_engine.folder / "state/cockpit-cluster/networks"
     eventually(lambda: not networks.exists())
 
 
@@ -69,7 +81,9 @@ def test_the_submission_prints_the_path_of_the_output(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH -J train -o logs/%x-%j.out\ntrue\n")
     (lab.work / "logs").mkdir()
     done = lab.run("submit", "--hold", "job.sh")
-    assert f"output goes to {lab.work}/logs/train-1.out" in done.stderr.decode()
+    job = done.stdout.decode().split()[-1]
+    assert f"output goes to {lab.work}/logs/train-{job}.out" in done.stderr.decode()
+    lab.ok("cancel", job, "--yes")
 
 
 @pytest.mark.parametrize(
@@ -374,7 +388,8 @@ def test_begin_takes_the_local_times_of_sbatch(lab: CockpitUser) -> None:
     job = lab.ok("submit", "job.sh").split()[-1]
     assert "Is not to begin before 2099-07-25 10:00" in lab.ok("job", job)
     lab.write("later.sh", "#!/bin/bash\n#SBATCH --begin=16:00 --mem=200M\ntrue\n")
-    assert lab.run("submit", "later.sh").returncode == 0
+    later = lab.ok("submit", "later.sh").split()[-1]
+    lab.ok("cancel", job, later, "--yes")  # a waiting job's name is taken for the other tests
 
 
 def test_a_dependency_and_a_time_limit_in_days(lab: CockpitUser) -> None:
@@ -484,3 +499,4 @@ def test_a_script_may_be_submitted_again_while_its_job_runs(lab: CockpitUser) ->
     assert len({first, second, third}) == 3
     assert (lab.wait(second, SECONDS), lab.wait(third, SECONDS)) == (0, 0)
     assert output(lab, f"slurm-{second}.out") == [second]
+    lab.ok("cancel", first, "--yes")

@@ -24,8 +24,9 @@ FOUR_NODES = "overcommit = true\n" + "".join(
 SYSTEM_PYTHON = "/usr/bin/python3"
 PATH = "/usr/bin:/bin"
 """Debian's own python3 comes first, which Debian's torch is for."""
-TEES = {"PATH": PATH, "PET_REDIRECTS": "1", "PET_TEE": "1"}
-"""Debian's torch 1.13 knows no other redirection under Python 3.11, not even its own default."""
+TEES = {"PATH": PATH, "PET_REDIRECTS": "1", "PET_TEE": "1", "USE_LIBUV": "0"}
+"""Debian's torch 1.13 knows no other redirection under Python 3.11, not even its own default; its 2.6 lacks the
+libuv that it asks for."""
 SECONDS = 400
 """Patience: each process imports PyTorch, which takes minutes where many others run."""
 
