@@ -234,7 +234,7 @@ SPEC = TolerantTable(
             kind=Checked(Text(), storage_error),
             about="The storage that is /home.",
         ),
-        Field(name="accounting", attribute="accounting", kind=ACCOUNTING_SPEC, about="What is enforced."),
+        Field(name="accounting", attribute="accounting", kind=ACCOUNTING_SPEC, about="Which rules are enforced."),
         Field(name="scheduling", attribute="scheduling", kind=SCHEDULING_SPEC, about="Priority and preemption."),
         Field(
             name="prolog_bash_scripts",
