@@ -140,3 +140,8 @@ def test_a_variable_turns_a_setting_on_in_these_words(text: str) -> None:
 def test_a_variable_turns_a_setting_off_in_these_words(text: str) -> None:
     assert not load_settings(env={"COCKPIT_PLAIN_PROCESSES": text}).plain_processes
     assert not load_settings(env={"COCKPIT_INVARIANTS": text}, flags={}).invariants
+
+
+def test_a_setting_that_is_no_command_line_is_refused_by_its_name() -> None:
+    with pytest.raises(SpecErrors, match=r"alert_mail.*is no command line: No closing quotation"):
+        load_settings(env={"COCKPIT_ALERT_MAIL": "mail 'ann"})

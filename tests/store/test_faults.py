@@ -227,3 +227,13 @@ async def test_a_torn_end_of_the_write_ahead_log_loses_only_unacknowledged_event
     async with opened(crashed) as journal:
         assert await seqs(journal) == [1, 2, 3]
         await journal.append(shells(4, 5), durable=True)
+
+
+@pytest.mark.req("TR-03")
+@pytest.mark.parametrize(
+    ("code", "passes"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False), (errno.EROFS, False)]
+)
+def test_only_a_full_disk_passes_without_a_repair(code: int, passes: bool, tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as failed, store_errors(tmp_path / "journal.db"):
+        raise OSError(code, os.strerror(code))
+    assert failed.value.passing is passes

@@ -54,6 +54,8 @@ def test_account_partitions_qos_and_priority_are_read() -> None:
         ("now", NOW),
         ("now+60", NOW + 60_000),
         ("now+2h", NOW + 2 * HOUR),
+        ("now+5hours", NOW + 5 * HOUR),
+        ("now+1week", NOW + 7 * 24 * HOUR),
         ("now + 1h30m", NOW + 3 * HOUR // 2),
         ("now+90minutes", NOW + 3 * HOUR // 2),
         ("now+2days", NOW + 48 * HOUR),
