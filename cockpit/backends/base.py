@@ -138,6 +138,11 @@ class Backend(Operations, ABC):
         """
         return ""
 
+    @property
+    def silent_members(self) -> tuple[tuple[str, str], ...]:
+        """Names of the clusters of a merged view that do not answer, each with the reason as a sentence."""
+        return ()
+
     async def runs_commands(self, job: JobId) -> bool:
         """Whether changes of this job are commands, which `announce` shows before they run."""
         del job

@@ -47,6 +47,10 @@ class Blocking(Backend, Generic[Wrapped]):
     def silence(self) -> str:
         return self.backend.silence
 
+    @property
+    def silent_members(self) -> tuple[tuple[str, str], ...]:
+        return self.backend.silent_members
+
     async def runs_commands(self, job: JobId) -> bool:
         return self._run(self.backend.runs_commands(job))
 

@@ -59,4 +59,6 @@ async def list_rows(
         await watch_rows(call, table, fetch, **context)
     else:
         write_rows(table, await fetch(), call.args, call.context(**context), call.streams)
+        if table.name != "clusters":  # whose rows say it themselves
+            call.tell_of_silent_clusters()
     return ExitCode.OK

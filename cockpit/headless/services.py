@@ -114,6 +114,13 @@ class Call:
                 self.streams.say(text if number else f"+ {text}")
         return not self.args.show_commands
 
+    def tell_of_silent_clusters(self) -> None:
+        """Print which clusters of a merged view did not answer, since a list lacks what they have."""
+        from cockpit.present.safe import safe
+
+        for name, reason in self._backend.silent_members if self._backend is not None else ():
+            self.streams.say(f"{safe(name)} does not answer, so what it has is not here: {safe(reason)}")
+
     async def job_id(self, ref: JobRef) -> JobId:
         """Return the id of the job, or of the array task, that the reference names."""
         return ref.job if ref.task is None else (await self.backend.job(ref.job, task=ref.task)).job.id

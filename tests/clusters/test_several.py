@@ -55,7 +55,12 @@ def test_one_list_of_all_their_jobs_by_their_own_ids(capfd: pytest.CaptureFixtur
         (6, ["old"], ["old:n3"]),
         (6, ["new"], ["new:n3"]),
     ]
-    assert "lab does not answer, so its jobs are not here: slurmrestd at /nonexistent/rest.sock" in printed.err
+    assert "lab does not answer, so what it has is not here: slurmrestd at /nonexistent/rest.sock" in printed.err
+    for verb in ("nodes", "holds", "starts", "accounting"):
+        assert cli.main([verb, "-c", "all"]) == 0
+        assert "lab does not answer, so what it has is not here" in capfd.readouterr().err
+    assert cli.main(["clusters"]) == 0
+    assert "is not here" not in capfd.readouterr().err
     assert cli.main(["jobs", "-c", "all", "--fold", "--filter", "cluster:new name:arr"]) == 0
     assert "46_[0-9%2]" in capfd.readouterr().out
 

@@ -183,6 +183,11 @@ class FleetBackend(Asking, LiveBackend):
         self._look = look
         return True
 
+    @property
+    def silent_members(self) -> tuple[tuple[str, str], ...]:
+        silent = view.ClusterState.SILENT
+        return tuple((row.name, row.reason) for row in self._standing() if row.state is silent)
+
     async def runs_commands(self, job: JobId) -> bool:
         member, own = self._whose(job)
         return await (await member.backend()).runs_commands(own)
@@ -306,9 +311,9 @@ class FleetBackend(Asking, LiveBackend):
             return []
 
         answers = await asyncio.gather(*map(one, members))
-        silent = [row for row in self._standing() if row.state is view.ClusterState.SILENT]
+        silent = self.silent_members
         if members and not any(answers) and not self._watched and len(silent) == len(members):
-            raise Unreachable(" ".join(f"{row.name} does not answer: {row.reason}" for row in silent))
+            raise Unreachable(" ".join(f"{name} does not answer: {reason}" for name, reason in silent))
         return [result for results in answers for result in results]
 
     def _tell(self, delta: JobsDelta) -> None:

@@ -51,6 +51,7 @@ async def run(call: Call) -> int:
     args, now = call.args, call.streams.now()
     since, until = _resolved(args.since, now), _resolved(args.until, now)
     jobs = await call.backend.accounting(since=since, until=until, user=args.user)
+    call.tell_of_silent_clusters()
     args.filter = " ".join(filter(None, (args.filter, *_words(args)))) or None
     if args.by is None:
         write_rows(TABLE, jobs, args, call.context(), call.streams)

@@ -46,9 +46,8 @@ async def run(call: Call) -> int:
         folding = (lambda chosen: fold(chosen, all_that_live=whole)) if call.args.fold else standing
         shown = (lambda chosen: own_ids(folding(chosen))) if every else folding
         write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, shown)
-        if every:
-            await _tell_of_the_silent(call)
-        elif call.args.all:
+        call.tell_of_silent_clusters()
+        if call.args.all and not every:
             for trouble in (await call.backend.status()).trouble:
                 call.streams.say(safe(trouble))
     return ExitCode.OK
@@ -74,14 +73,6 @@ async def _list_submitted(call: Call, user: str) -> int:
     if not outcome.known:
         return ExitCode.NOT_FOUND
     return ExitCode.OK if outcome.refusal is None else OF_REFUSAL[outcome.refusal.kind]
-
-
-async def _tell_of_the_silent(call: Call) -> None:
-    from cockpit.model.view import ClusterState
-
-    for row in await call.backend.clusters():
-        if row.state is ClusterState.SILENT:
-            call.streams.say(f"{safe(row.name)} does not answer, so its jobs are not here: {safe(row.reason)}")
 
 
 async def asker(call: Call) -> str:

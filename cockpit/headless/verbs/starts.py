@@ -38,6 +38,7 @@ async def run(call: Call) -> int:
     failures = {job: each.failure for job, each in known.items() if each.failure}
     context = call.context(user=user, forecasts=forecasts, failures=failures)
     write_rows(TABLE, soonest, call.args, context, call.streams)
+    call.tell_of_silent_clusters()
     return ExitCode.OK
 
 
