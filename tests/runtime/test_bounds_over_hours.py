@@ -40,7 +40,7 @@ def first_come_first_served(folder: Path, backfill: str) -> str:
 async def test_a_shown_bound_is_met_or_its_cause_is_named(backfill: str, minutes: int, tmp_path: Path) -> None:
     demo = await open_demo(first_come_first_served(tmp_path, backfill), 1, going=False)
     shown: dict[JobId, Forecast] = {}
-    moved = 0
+    promised = moved = 0
     for _ in range(minutes):
         await demo.elapse(A_MINUTE)
         rows = {row.id: row for row in await demo.backend.jobs()}
@@ -57,7 +57,8 @@ async def test_a_shown_bound_is_met_or_its_cause_is_named(backfill: str, minutes
                 assert Replanned() not in last.causes
                 moved += 1
         shown = {job: each for job, each in found.items() if each.latest_at is not None}
-    assert shown
+        promised += bool(shown)
+    assert promised
     assert moved
     await demo.close()
 
