@@ -87,6 +87,8 @@ CAPABILITIES = Capabilities(
         "unstage": "A Slurm cluster has no staged copies.",
         "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
         Ability.QUOTA_TREE: "No quota tree: this cluster has a scheduler of its own, which knows none.",
+        Ability.EVERY_EVENT: "What a cockpit saw while it was connected; the cluster itself tells no history.",
+        Ability.ENVIRONMENT: "Slurm does not show a job's environment variables: they are part of its batch script.",
         Ability.REQUEST_IDS: NO_REQUEST_IDS,
         Ability.LOCAL_FILES: "A Slurm cluster's jobs run on its nodes, whose folders may differ from this machine's.",
     }

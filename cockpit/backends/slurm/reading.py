@@ -274,19 +274,22 @@ class Reading:
 
         return self._once("priorities", (printed, weights), made)
 
-    async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
-        """Return ended jobs out of accounting (sacct), in its order.
+    async def ended(
+        self, since: str, until: str = "now", *, user: str = "", during: bool = False
+    ) -> Sequence[accounting.Past]:
+        """Return the jobs that ended in this time out of accounting (sacct), in its order.
 
+        `during`: also those that were there in this time and ended later.
         When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
         """
-        argv = accounting.command(since, until, user=user)
+        argv = accounting.command(since, until, user=user, during=during)
         printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
         if printed.code:
             return ()
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         source = (printed, shards)
         return self._once(
-            f"ended for {user}",
+            f"ended for {user}, {during}",
             source,
             lambda: tuple(accounting.ended(_past(printed, accounting.FIELDS), UTC, shards)),
         )

@@ -50,6 +50,8 @@ FIELDS = (
 )
 
 
+ENDED_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
+"""sacct's short names of the states in which a job has ended."""
 FIELDS_OF_ONE = (*FIELDS, "NTasks", "SubmitLine", "StdOut", "StdErr")
 """The fields that are requested for a single job. Slurm 22.05 does not know the last two."""
 
@@ -62,10 +64,16 @@ class Past(NamedTuple):
     fields: Mapping[str, str]
 
 
-def command(since: str, until: str = "now", *, user: str = "") -> tuple[str, ...]:
-    """Return the command that lists jobs and steps. `since`, `until`: sacct's times, `now-1days` or an ISO time."""
+def command(since: str, until: str = "now", *, user: str = "", during: bool = False) -> tuple[str, ...]:
+    """Return the command that lists the jobs that ended between two times, each with its steps.
+
+    `during`: list all jobs that were there between them, whenever they ended. Without named states sacct does just
+    that, but leaves out jobs that never were eligible: held ones, and those with a dependency or a later begin.
+    `since`, `until`: sacct's times, `now-1days` or an ISO time.
+    """
     whose = ("--user", user) if user else ("--allusers",)
-    return _sacct(FIELDS, *whose, "--starttime", since, "--endtime", until)
+    which = () if during else ("--state", ENDED_STATES)
+    return _sacct(FIELDS, *whose, *which, "--starttime", since, "--endtime", until)
 
 
 def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:
