@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from cockpit.backends.base import Backend
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
     from typing import Any
 
     from cockpit.backends.base import Announced, JobsDelta, ShellSession, Shown
@@ -40,8 +40,11 @@ class Blocking(Backend, Generic[Wrapped]):
     def capabilities(self) -> Capabilities:
         return self.backend.capabilities
 
-    def announce(self, look: Announced) -> bool:
-        return self.backend.announce(look)
+    def capabilities_for(self, jobs: Iterable[JobId]) -> Capabilities:
+        return self.backend.capabilities_for(jobs)
+
+    def announce(self, look: Announced, *, required: bool = False) -> None:
+        self.backend.announce(look, required=required)
 
     def identify(self, ids: RequestIds) -> None:
         self.backend.identify(ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, JobRef
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
-
-NO_COMMANDS: Final = (
-    "This cluster is no Slurm cluster: it runs no commands that --show-commands could show; leave it out. "
-    "Nothing was done."
-)
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -69,9 +64,10 @@ class Call:
         """The cluster. The first use connects to it, which may start the user's engine."""
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
-            runs_commands = self._backend.announce(self._tell)
-            if self.args.show_commands and not runs_commands and hasattr(self.args, "request_id"):
-                self._refuse(NO_COMMANDS)  # a verb that changes something, which would be done
+            acts = hasattr(self.args, "request_id")  # a verb that changes something, which would be done
+            if acts and self.args.show_commands and (none := self._backend.capabilities.why_not(Ability.COMMANDS)):
+                self._refuse(none)
+            self._backend.announce(self._tell, required=acts and self.args.show_commands)
             self._identify(self._backend)
         return self._backend
 

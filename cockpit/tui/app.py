@@ -83,7 +83,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         if options.ascii_only:
             self._filters.append(AsciiFilter())
         self.backend = backend
-        self.announces = backend.announce(self._may_run)
+        backend.announce(self._may_run)
         self.boards = []
         self.painter = Painter()
         self.key_queue = KeyQueue(self, super().on_event)

@@ -172,8 +172,6 @@ class Cockpit(App[int]):
     dispatcher: DispatcherPart
     boards: list[Board]
     """TensorBoards that this application started; they end with it."""
-    announces: bool
-    """Whether every change shows the command that it runs on the cluster, and asks first (Slurm)."""
     next_cluster = ""
     """The name of the cluster to open after this application has closed; empty: none."""
 

@@ -16,8 +16,8 @@ import asyncio
 import gc
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import job_words
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.job.list import Changes
@@ -260,7 +260,7 @@ class Poller:
         if self._main.view == CATALOGUE:
             self._state.catalogue = await self._app.backend.catalogue()
             _show_changes(self._main.catalogue, *self._state.catalogue_rows.take(self._state.catalogue.rows))
-        if self._main.view == CLUSTERS or self._state.options.cluster == EVERY_CLUSTER:
+        if self._main.view == CLUSTERS or self._app.backend.capabilities.has(Ability.CLUSTERS):
             _show_changes(
                 self._main.clusters, *self._state.cluster_rows.take(await self._state.options.every.clusters())
             )

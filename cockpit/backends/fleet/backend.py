@@ -7,7 +7,7 @@ or the node's name (`lab:n1`) tells; ids, times and node names of its answer are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -48,7 +48,7 @@ ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, 
 CAPABILITIES = Capabilities(
     dict.fromkeys(
         (
-            *(Ability.SCRIPTS, Ability.TOP, Ability.QUOTA_TREE, Ability.LOCAL_FILES),
+            *(Ability.SCRIPTS, Ability.TOP, Ability.QUOTA_TREE, Ability.LOCAL_FILES, Ability.EVERY_EVENT),
             *("status", "rules", "accounts", "change_accounts", "spending", "catalogue", "change_catalogue", "queues"),
             *("apply_quota", "remove_quota", "priorities", "set_weights", "reservations", "make_reservation", "staged"),
             *("submit", "predict", "request", "snapshot"),
@@ -75,11 +75,19 @@ class FleetBackend(Asking, LiveBackend):
         self._tasks = Tasks()
         self._listeners: set[asyncio.Queue[JobsDelta]] = set()
         self._look: Announced | None = None
+        self._look_required = False
         self._ids: RequestIds | None = None
 
     @property
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
+
+    def capabilities_for(self, jobs: Iterable[JobId]) -> Capabilities:
+        numbers = {member_of(job)[0] for job in jobs}
+        shown = CAPABILITIES
+        for member in self.members:
+            shown = shown.without(member.capabilities.absent) if member.number in numbers else shown
+        return shown
 
     def begin(self) -> None:
         """Watch all members from now on, in the running event loop."""
@@ -177,10 +185,9 @@ class FleetBackend(Asking, LiveBackend):
         remembers none refuses it."""
         self._ids = ids
 
-    def announce(self, look: Announced) -> bool:
+    def announce(self, look: Announced, *, required: bool = False) -> None:
         """Call `look` with the commands of every member that runs commands."""
-        self._look = look
-        return True
+        self._look, self._look_required = look, required
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         del anything
@@ -262,6 +269,8 @@ class FleetBackend(Asking, LiveBackend):
         """Return the member's backend, with the `look` and the request ids of this backend."""
         backend = await member.backend()
         if self._look is not None:
+            if self._look_required and (none := backend.capabilities.why_not(Ability.COMMANDS)):
+                refuse(none)
             backend.announce(self._look)
         if self._ids is not None:
             if self._ids.required and not backend.capabilities.has(Ability.REQUEST_IDS):

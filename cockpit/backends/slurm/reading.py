@@ -283,7 +283,7 @@ class Reading:
         When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
         """
         argv = accounting.command(since, until, user=user, during=during)
-        printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
+        printed = await self._of_accounting("sacct", argv, self.intervals.accounting, accounting.UNKNOWN_USER)
         if printed.code:
             return ()
         shards = shards_per_card(await self.nodes(self.intervals.settings))
@@ -445,18 +445,23 @@ class Reading:
         self.hidden.pop(what, None)
         return printed
 
-    async def _of_accounting(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
-        """Run a command that needs the accounting database; without one, return nothing and do not run it."""
+    async def _of_accounting(
+        self, what: str, argv: tuple[str, ...], fresh_seconds: float, means_none: str = ""
+    ) -> Printed:
+        """Run a command that needs the accounting database; without one, return nothing and do not run it.
+
+        `means_none`: part of an error that means that there is nothing to report.
+        """
         if lacking := await self.lacks_accounting():
             self.trouble[_ACCOUNTING] = lacking
             return Printed("", "", 1)
-        return await self._optional(what, argv, fresh_seconds)
+        return await self._optional(what, argv, fresh_seconds, means_none)
 
     def missing(self, *commands: str) -> str:
         """Return the sentences that say why what these commands report is unknown; empty where they answered."""
         return " ".join(sentence for what, sentence in self.trouble.items() if what in (*commands, _ACCOUNTING))
 
-    async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+    async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float, means_none: str = "") -> Printed:
         """Run a command that the cluster may do without, so that its failure does not stop everything else.
 
         When it fails, return its last answer, or an empty one with exit code 1, and note the error in `trouble`.
@@ -465,6 +470,8 @@ class Reading:
         try:
             printed = await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)
         except CockpitError as error:
+            if means_none and isinstance(error, Failed) and means_none in str(error):
+                return error.printed
             last = self._answers.last(argv)
             if last is None and isinstance(error, Garbled):
                 raise

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cockpit.config.boards import board_of
 from cockpit.formats.typed_values import limit_text, read_limit
 from cockpit.model.asking import ShellRequest, WantedLimit
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobRef, job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
@@ -269,11 +270,12 @@ async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
 async def _confirmed(app: Cockpit, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
     """Ask, then call `act` for each chosen job, with its id and, by keyword, its task in an array.
 
-    The id alone would not do: the id of an array's first task is that of the array, too. Where the backend shows each
-    command and asks (`announces`), this does not ask a second time.
+    The id alone would not do: the id of an array's first task is that of the array, too. Where the cluster runs
+    commands, each is shown before it runs with a question of its own, so that this does not ask a second time.
     """
     rows = app.selection.chosen_rows()
-    if app.announces or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
+    shows_commands = app.backend.capabilities_for(row.id for row in rows).has(Ability.COMMANDS)
+    if shows_commands or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
             await act(row.id, task=task_of(row))
 

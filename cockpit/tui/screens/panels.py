@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.model.capabilities import Ability
 from cockpit.present.card_map import card_answer, legend, totals
 from cockpit.present.first_sight import empty_lines, no_cards_lines
@@ -127,7 +126,7 @@ class Panels(EntryLine):
         yield from notes.get(self.view, self._accounts_note)()
 
     def _jobs_note(self) -> Iterator[Span]:
-        if (silent := self.app.state.cluster_rows.silent()) and self.app.options.cluster == EVERY_CLUSTER:
+        if (silent := self.app.state.cluster_rows.silent()) and self.app.backend.capabilities.has(Ability.CLUSTERS):
             yield Span(f"   ⚠ {safe(', '.join(silent))}: no answer", "warning")
         if self.app.state.loaded and not self.app.state.all_came:
             yield Span(f"   {self._how_far()}", MUTED)

@@ -52,6 +52,8 @@ FIELDS = (
 
 ENDED_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
 """sacct's short names of the states in which a job has ended."""
+UNKNOWN_USER = "Invalid user id"
+"""sacct's error for a user whom its machine does not know."""
 FIELDS_OF_ONE = (*FIELDS, "NTasks", "SubmitLine", "StdOut", "StdErr")
 """The fields that are requested for a single job. Slurm 22.05 does not know the last two."""
 
