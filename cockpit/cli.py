@@ -29,7 +29,7 @@ from cockpit.clusters.choosing import (
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running, user_name
 from cockpit.config.clusternames import DEMO, SYSTEM
-from cockpit.late import Late
+from cockpit.late import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import EngineStatus, HoldRow
     from cockpit.runtime.findings import Finding
-    from cockpit.tui.opening import Look, Session
+    from cockpit.tui.opening import AppSettings, Session
     from cockpit.tui.options import Options
 
 TAB_SECONDS = 2
@@ -192,13 +192,13 @@ def _open_the_demo(options: Options) -> int:
     )
 
 
-def _look(options: Options) -> Look:
+def _look(options: Options) -> AppSettings:
     from cockpit.config.loading import load_settings
-    from cockpit.tui.opening import Look
+    from cockpit.tui.opening import AppSettings
 
     places = own_places()
     settings = load_settings(flags=options.flags, env=os.environ, files=places.config_files)
-    return Look(settings=settings, folder=places.config)
+    return AppSettings(settings=settings, folder=places.config)
 
 
 async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = True) -> Session:
@@ -224,7 +224,7 @@ async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = 
 
 
 def play(script: Script, folder: Path) -> None:
-    """Run the terminal UI by a script. Raises `Unmet` when the screen is not as the script expects."""
+    """Run the terminal UI by a script. Raises `ExpectationFailed` when the screen is not as the script expects."""
     from cockpit.tui.play import play as perform
 
     cluster = script.cluster
@@ -357,7 +357,7 @@ def _import_msgspec() -> None:
     """
     stand_ins: dict[str, Any] = {
         "typing_extensions": None,  # the import system's mark for a missing module
-        "textwrap": Late("textwrap"),
+        "textwrap": LazyModule("textwrap"),
         "platform": SimpleNamespace(system=lambda: os.uname().sysname, __spec__=None),
     }
     absent = {name: module for name, module in stand_ins.items() if name not in sys.modules}

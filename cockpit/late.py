@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 
-class Late:
+class LazyModule:
     """Stands for the module of that name; mypy is shown the module itself, under `TYPE_CHECKING`."""
 
     __spec__ = None  # what an import looks at, to see whether another one is under way

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from cockpit.late import Late
+from cockpit.late import LazyModule
 
 LOADED_WHEN_USED = """
 import json, sys
-from cockpit.late import Late
-late = Late("fractions")
+from cockpit.late import LazyModule
+late = LazyModule("fractions")
 before = "fractions" in sys.modules
 print(json.dumps([before, late.Fraction(1, 2) * 2 == 1, "fractions" in sys.modules]))
 """
@@ -26,4 +26,4 @@ def test_a_lazy_module_is_loaded_on_first_use():
 
 def test_a_missing_attribute_is_missing_in_the_lazy_module_too():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        Late("fractions").nonsense  # noqa: B018 - looked up for its error
+        LazyModule("fractions").nonsense  # noqa: B018 - looked up for its error

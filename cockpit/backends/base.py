@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Shown(NamedTuple):
+class CommandPreview(NamedTuple):
     """A command that will run on the cluster, shown to the user beforehand."""
 
     argv: tuple[str, ...]
@@ -40,7 +40,7 @@ class Shown(NamedTuple):
     """Standard input of the command; for a submission, the batch script."""
 
 
-Announced = Callable[[Sequence[Shown]], Awaitable[bool]]
+Announced = Callable[[Sequence[CommandPreview]], Awaitable[bool]]
 """Receives the commands of an operation before they run. When it returns False, the operation raises `NotRun`."""
 
 
@@ -145,7 +145,7 @@ class Backend(Operations, ABC):
         """
         del ids
 
-    async def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> CommandPreview | None:
         """Return the command that would submit the job; None where `Ability.SCRIPTS` is absent.
 
         Cockpit's own engine starts the job as `launch.plan` describes. Raises `RequestRefused` for a job that `submit`

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
     from typing import Any
 
-    from cockpit.backends.base import Announced, JobsDelta, ShellSession, Shown
+    from cockpit.backends.base import Announced, CommandPreview, JobsDelta, ShellSession
     from cockpit.model.asking import ShellRequest
     from cockpit.model.capabilities import Capabilities
     from cockpit.model.directives import Directive
@@ -49,7 +49,7 @@ class Blocking(Backend, Generic[Wrapped]):
     def identify(self, ids: RequestIds) -> None:
         self.backend.identify(ids)
 
-    async def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> CommandPreview | None:
         return self._run(self.backend.written(spec))
 
     async def direct(self, wanted: Directive) -> JobId | None:

@@ -40,7 +40,7 @@ class InProcessBackend(Asking, LiveBackend):
 
     def __init__(self, engine: Engine, actor: Actor) -> None:
         self._engine = engine
-        self._asked = RequestContext(actor)
+        self._context = RequestContext(actor)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -50,7 +50,7 @@ class InProcessBackend(Asking, LiveBackend):
         """Yield the job list and its changes; a subscription that falls too far behind starts again. Never ends."""
         feed, known = self._engine.feed, set[JobId]()
         while True:
-            subscription = feed.subscribe(self._asked.actor, anything=anything)
+            subscription = feed.subscribe(self._context.actor, anything=anything)
             try:
                 everything = self._everything(known)
                 known = {row.id for row in everything.changed}
@@ -86,8 +86,8 @@ class InProcessBackend(Asking, LiveBackend):
             await asyncio.sleep(TICK_SECONDS)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
-        await allow(self._engine, self._asked, SHELL, request)
-        opened = await open_shell(self._engine, self._asked, request)
+        await allow(self._engine, self._context, SHELL, request)
+        opened = await open_shell(self._engine, self._context, request)
         return OpenShell(opened.answer, opened.fds)
 
     async def read(self, op: str, args: msgspec.Struct, _answer: type[T]) -> T:
@@ -106,16 +106,16 @@ class InProcessBackend(Asking, LiveBackend):
 
     async def _begun(self, op: str, args: msgspec.Struct) -> Any:  # noqa: ANN401 - a coroutine or an iterator
         """Check the actor's rights, as the socket does, and begin the operation."""
-        await allow(self._engine, self._asked, op, args)
+        await allow(self._engine, self._context, op, args)
         _, function = OPERATIONS[op]
-        return function(self._engine, self._asked, args)
+        return function(self._engine, self._context, args)
 
     async def close(self) -> None:
         """Do nothing: the engine is stopped by the code that started it."""
 
     def _everything(self, known: set[JobId]) -> JobsDelta:
         """Return all rows as of the start of a subscription, and the ids in `known` that are gone."""
-        rows = self._engine.feed.rows(self._asked.actor)
+        rows = self._engine.feed.rows(self._context.actor)
         gone = tuple(sorted(known - {row.id for row in rows}))
         return JobsDelta(tuple(rows), gone, self._engine.host.machine.state.seq)
 

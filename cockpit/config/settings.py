@@ -118,7 +118,7 @@ SETTINGS = Table(
             name="hold_window",
             attribute="hold_window_seconds",
             kind=duration(WINDOW_SECONDS),
-            about="How long a failed container is held, unless the job says it.",
+            about="How long a failed container is held, unless the job says.",
         ),
         Field(
             name="time_limit",
@@ -130,7 +130,7 @@ SETTINGS = Table(
             name="grace_period",
             attribute="grace_seconds",
             kind=duration(GRACE_SECONDS),
-            about="Between the request to end and the kill, of a job that names none.",
+            about="Time between the request to end and the kill, for a job that names none.",
         ),
         Field(
             name="keep_history",
@@ -196,7 +196,7 @@ SETTINGS = Table(
             name="alert_mail",
             attribute="alert_mail",
             kind=Checked(Text(), _command_line_error),
-            about="The program that takes the mail about a slow job; an empty text: no mail is sent.",
+            about="The program that sends the mail about a slow job; an empty text: no mail is sent.",
         ),
         Field(
             name="alert_command",
@@ -235,7 +235,7 @@ SETTINGS = Table(
             name="read_only",
             attribute="read_only",
             kind=Flag(),
-            about="Let the cockpit look at everything and change nothing.",
+            about="Let the cockpit show everything and change nothing.",
         ),
         Field(
             name="ask_every",
@@ -248,7 +248,7 @@ SETTINGS = Table(
             name="patience",
             attribute="patience_seconds",
             kind=duration(PATIENCE_SECONDS),
-            about="How long one answer of a Slurm cluster is waited for.",
+            about="The longest wait for an answer of a Slurm cluster.",
         ),
         Field(
             name="act_patience",
@@ -261,13 +261,13 @@ SETTINGS = Table(
             name="keys",
             attribute="keys",
             kind=Keys(),
-            about="A table of the cockpit's actions and their keys, where you want others.",
+            about="A table of the cockpit's actions with your own keys.",
         ),
         Field(
             name="clusters",
             attribute="clusters",
             kind=Members(),
-            about="A table of the clusters that you use, by the name that you give them, each with the way to it.",
+            about="A table of the clusters that you use: your name of each, and its address.",
         ),
     ],
 )

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cockpit.model.attempt import Attempt, Replica
     from cockpit.model.ids import ReplicaId
     from cockpit.model.node import Node
-    from cockpit.model.usage import Used
+    from cockpit.model.usage import ReplicaTotals
     from cockpit.sched.plan import Plan
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
@@ -236,7 +236,7 @@ def replica_ended(
     status: ExitStatus,
     now: Millis,
     hold_seconds: int = DEFAULT_HOLD_SECONDS,
-    used: Used | None = None,
+    used: ReplicaTotals | None = None,
 ) -> list[EventBody]:
     """Record that a replica's command has ended, and decide what follows for its job.
 

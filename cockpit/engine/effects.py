@@ -39,7 +39,7 @@ class StageReplica(msgspec.Struct, frozen=True):
         return self.start.replica
 
 
-class Force(StrEnum):
+class SignalKind(StrEnum):
     """The kind of signal."""
 
     TERM = "term"
@@ -52,7 +52,7 @@ class SignalReplica(msgspec.Struct, frozen=True):
     """TERM the command's processes, or KILL every process of the container (its holder stays)."""
 
     replica: ReplicaId
-    force: Force
+    force: SignalKind
 
 
 class FreezeReplica(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class ThawReplica(msgspec.Struct, frozen=True):
     replica: ReplicaId
 
 
-class TellWorkers(msgspec.Struct, frozen=True):
+class WriteWorkersFile(msgspec.Struct, frozen=True):
     """Write the file that tells a worker of an elastic job which workers there are, and which are recalled."""
 
     replica: ReplicaId
@@ -101,7 +101,7 @@ Effect = (
     | SignalReplica
     | FreezeReplica
     | ThawReplica
-    | TellWorkers
+    | WriteWorkersFile
     | KeepContainer
     | RemoveContainer
     | RecordEnded

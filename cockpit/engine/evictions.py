@@ -141,7 +141,7 @@ def _victims_recorded(done: Iterable[Eviction]) -> Iterator[EventBody]:
     for each in done:
         groups.setdefault((each.for_job, each.mode), []).append(each)
     for (job, mode), evictions in groups.items():
-        yield events.RoomMade(job, tuple(each.job for each in evictions), mode, evictions[0].grounds)
+        yield events.EvictionsDecided(job, tuple(each.job for each in evictions), mode, evictions[0].grounds)
 
 
 def _conflict(message: str) -> Refusal:

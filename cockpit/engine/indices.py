@@ -79,7 +79,7 @@ class Indices:
         """Queued jobs that need cards or have alternatives, by number of nodes and node specs."""
         self.kept = Groups[bool]()
         """Ended jobs whose containers are held, under the key True."""
-        self._known: dict[JobId, Job] = {}
+        self._last_versions: dict[JobId, Job] = {}
         """The last version of each job that was taken over."""
         self._waiting: dict[JobId, dict[JobId, None]] = {}
         """By job or array: the queued jobs with a dependency on it."""
@@ -88,12 +88,12 @@ class Indices:
 
     def knows(self, job: JobId) -> bool:
         """Tell whether any version of the job has been taken over."""
-        return job in self._known
+        return job in self._last_versions
 
     def update(self, job: Job) -> None:
         """Take over this version of the job. Returns early where its groups cannot have changed."""
-        known = self._known.get(job.id)
-        self._known[job.id] = job
+        known = self._last_versions.get(job.id)
+        self._last_versions[job.id] = job
         if known is None or known.state is not job.state or known.below_min_at != job.below_min_at:
             self.states.put(job.id, job.shown_state)
             self._count(job)
@@ -121,7 +121,7 @@ class Indices:
 
     def forget(self, job: JobId) -> None:
         """Remove a job that has left the state."""
-        del self._known[job]
+        del self._last_versions[job]
         for each in (self.states, self.kept, self.arrays, self.asking):
             if job in each.key_of:
                 each.put(job, None)

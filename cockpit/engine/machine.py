@@ -127,7 +127,7 @@ class Machine:
         """Jobs changed since the last `_catch_up`: no derived collection knows their current versions."""
         self._behind: dict[JobId, None] = {}
         """Jobs changed since the last `_catch_up_behind`: timers and indices do not know their current versions."""
-        self._unseen: set[JobId] = set()
+        self._changed_jobs: set[JobId] = set()
         """Jobs changed since the reader of `touched` emptied it, without those in `_behind`."""
         self._promised: dict[JobId, None] = {}
         """Queued jobs for which others are evicted, or for which a fleet has reserved resources."""
@@ -147,7 +147,7 @@ class Machine:
         """Sequence number of the last event that changed scheduling rules."""
         self._frame: Snapshot | None = None
         """A snapshot without the fields that job events change, which `peek` completes; None: it is out of date."""
-        self._others: dict[JobId, Placement] = {}
+        self._foreign_use: dict[JobId, Placement] = {}
         """Resources that a fleet's members give to jobs of their own, under negative ids, which no job has."""
         self._index_others()
         self._changed.update(dict.fromkeys(job.id for job in sorted(state.jobs.values(), key=by_seniority)))
@@ -178,7 +178,7 @@ class Machine:
     def touched(self) -> set[JobId]:
         """Jobs changed since the caller last emptied this set; the caller owns and empties it."""
         self._catch_up_behind()
-        return self._unseen
+        return self._changed_jobs
 
     @property
     def timers(self) -> Timers:
@@ -287,7 +287,7 @@ class Machine:
             nodes=MappingProxyType(state.nodes),
             nodes_version=self._nodes_version,
             queue=(),
-            occupied=MappingProxyType(occupied if not self._others else ChainMap(self._others, occupied)),
+            occupied=MappingProxyType(occupied if not self._foreign_use else ChainMap(self._foreign_use, occupied)),
             ends=MappingProxyType(self._ends),
             changes=(),
             changes_from=state.seq,
@@ -320,7 +320,7 @@ class Machine:
     def _catch_up_behind(self) -> None:
         """Update the timers and indices with every job that changed since the last call."""
         self._catch_up()
-        self._unseen.update(self._behind)
+        self._changed_jobs.update(self._behind)
         for job_id in self._behind:
             job = self.state.jobs.get(job_id)
             for each in (self._timers, self._indices):
@@ -366,9 +366,11 @@ class Machine:
         """Number the placements of the members' own jobs anew, and note the changes as those of jobs -1, -2 …"""
         placements = [placement for member in self.state.others.values() for placement in member]
         after = {JobId(-1 - at): placement for at, placement in enumerate(placements)}
-        self._changes += [(job, None) for job in self._others if job not in after]
-        self._changes += [(job, placement) for job, placement in after.items() if self._others.get(job) != placement]
-        self._others = after
+        self._changes += [(job, None) for job in self._foreign_use if job not in after]
+        self._changes += [
+            (job, placement) for job, placement in after.items() if self._foreign_use.get(job) != placement
+        ]
+        self._foreign_use = after
 
     def _index_occupation(self, job: Job) -> None:
         """Update what the job occupies and until when. A change of the end alone is a change for the scheduler too."""

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.engine.state import ClusterState
-    from cockpit.model.accounting import Spent
+    from cockpit.model.accounting import UsageSum
     from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import PromisedStart
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import Job
     from cockpit.model.requests import KeptAnswer
-    from cockpit.model.usage import Used
+    from cockpit.model.usage import ReplicaTotals
 
 
 class Clock(Protocol):
@@ -92,7 +92,7 @@ class Journal(Protocol):
         """Return the last `limit` ended jobs, newest first: of one user, and that ended in [`since`, `until`)."""
         ...
 
-    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[UsageSum]]:
         """Return the usage of ended jobs in each interval between two edges, without the jobs of `besides`."""
         ...
 
@@ -140,7 +140,7 @@ class Observer(Protocol):
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
         """The replica's command runs; `limits` says how its limits are enforced."""
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: ReplicaTotals | None = None) -> None:
         """The replica has ended; `used`: its measured usage, if any."""
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:
@@ -180,7 +180,7 @@ class Executor(Protocol):
 
     async def thaw(self, effect: ThawReplica) -> None: ...
 
-    async def tell(self, effect: TellWorkers) -> None: ...
+    async def tell(self, effect: WriteWorkersFile) -> None: ...
 
     async def keep(self, effect: KeepContainer) -> None: ...
 

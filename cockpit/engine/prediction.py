@@ -20,7 +20,7 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import edit, submit
 from cockpit.engine.views.redaction import HIDDEN_JOB, shown_explanation, shown_to
 from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
-from cockpit.model.forecast import Condition, Expected, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import Condition, ExpectedStart, Forecast, HoldingJob, Outlook, WhatIf
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.reasons import DependencyNever, Explanation, NoEligibleNode, NotEvaluated, WaitsForJob
@@ -196,7 +196,7 @@ def _condition(jobs: Mapping[JobId, Job], explanation: Explanation | None) -> Co
 
 def expected(
     actor: Actor, predictor: StartPredictor, jobs: Iterable[JobId], history: BoundHistory
-) -> Iterator[Expected]:
+) -> Iterator[ExpectedStart]:
     """Yield the predicted start, or the failure of the prediction, of each of these queued jobs that has either.
 
     `actor`: the user who asks; jobs that the user may not see are left out of the forecasts.
@@ -206,9 +206,9 @@ def expected(
         forecast = predictor.start(job)
         if forecast.likely_at is not None:
             complete = _shown_forecast(shown, replace(forecast, moves=history.of(job)))
-            yield Expected(job, forecast.likely_at, complete)
+            yield ExpectedStart(job, forecast.likely_at, complete)
         elif failure := predictor.failure(job):
-            yield Expected(job, None, failure=failure)
+            yield ExpectedStart(job, None, failure=failure)
 
 
 def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
@@ -254,20 +254,20 @@ def _starts(each: WhatIf) -> int:
     return at if at is not None else NEVER
 
 
-def _holding(job: Job) -> Holding:
+def _holding(job: Job) -> HoldingJob:
     """Return the resources that a running job occupies, or that any other job asks for."""
     if job.state in OCCUPYING and job.attempt is not None:
         held = job.attempt.placement
         sums = [
             sum(each) for each in zip(*((part.cpus, part.memory_mib, part.card_milli) for part in held), strict=True)
         ]
-        return Holding(job.id, job.spec.name, job.submitter.name, True, len(held), *sums)
+        return HoldingJob(job.id, job.spec.name, job.submitter.name, True, len(held), *sums)
     nodes, per_node, spread = job.spec.nodes, job.spec.specs[0], job.spec.spread
     sums = [nodes * each for each in (per_node.cpus, per_node.memory_mib, per_node.card_milli)]
     if spread is not None:
         tasks = (spread.each.cpus, spread.each.memory_mib, spread.each.card_milli)
         sums = [max(amount, spread.tasks * each) for amount, each in zip(sums, tasks, strict=True)]
-    return Holding(job.id, job.spec.name, job.submitter.name, False, nodes, *sums)
+    return HoldingJob(job.id, job.spec.name, job.submitter.name, False, nodes, *sums)
 
 
 def _applied(machine: Machine, bodies: Iterable[EventBody], jobs: Mapping[JobId, Job], now: Millis) -> dict[JobId, Job]:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from cockpit.engine.effects import (
     CheckNodes,
     Effect,
-    Force,
     FreezeReplica,
     KeepContainer,
     RecordEnded,
     RemoveContainer,
+    SignalKind,
     SignalReplica,
     StageReplica,
     StartReplica,
-    TellWorkers,
     ThawReplica,
+    WriteWorkersFile,
 )
 from cockpit.model import events
 from cockpit.model.attempt import BELOW_MIN_CAUSES
@@ -95,7 +95,7 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
     """Yield the signals to the running replicas of a job that is being ended: TERM, or KILL after its grace period."""
     ending = job.ending
     assert ending is not None
-    force = Force.KILL if ending.killed else Force.TERM
+    force = SignalKind.KILL if ending.killed else SignalKind.TERM
     for replica in live_replicas(job):
         yield SignalReplica(replica, force)
 
@@ -104,7 +104,7 @@ def _warns(job: Job) -> Iterator[SignalReplica]:
     """Yield the early signal to the container of the batch script, which is rank 0 and passes the signal on."""
     for replica in live_replicas(job):
         if replica.rank == 0:
-            yield SignalReplica(replica, Force.EARLY)
+            yield SignalReplica(replica, SignalKind.EARLY)
 
 
 def _asks(job: Job) -> bool:
@@ -119,7 +119,7 @@ def recalls_of(job: Job) -> Iterator[SignalReplica]:
     running = {each.rank for each in job.attempt.there if each.ended_at is None}
     for each in job.leaving:
         if each.rank in running and (each.killed or asks):
-            force = Force.KILL if each.killed else Force.TERM
+            force = SignalKind.KILL if each.killed else SignalKind.TERM
             yield SignalReplica(ReplicaId(job.id, job.attempt.number, each.rank), force)
 
 
@@ -164,9 +164,9 @@ def _kills(job: Job) -> Iterator[SignalReplica]:
     return signals_of(job) if job.ending is not None else recalls_of(job)
 
 
-def notices_to_workers(job: Job) -> Iterator[TellWorkers]:
+def notices_to_workers(job: Job) -> Iterator[WriteWorkersFile]:
     """Yield a notice to each running replica of an elastic job, recalled ones included; none for any other job."""
-    return map(TellWorkers, live_replicas(job) if job.spec.elastic is not None else ())
+    return map(WriteWorkersFile, live_replicas(job) if job.spec.elastic is not None else ())
 
 
 def _ends(job: Job) -> Iterator[Effect]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from cockpit.formats.kinds import FieldType, Reading, Schema, Text, Whole
+from cockpit.formats.kinds import FieldType, Reading, Schema, Text, WholeNumber
 from cockpit.formats.measures import Duration, Memory
 from cockpit.model.rules.bounds import MEMORY_MIB, Bounds
 from cockpit.model.rules.spec import label_error
@@ -36,7 +36,7 @@ class Checked(Generic[Value]):
 
 
 def whole(bounds: Bounds) -> Checked[int]:
-    return Checked(Whole(bounds), bounds.error)
+    return Checked(WholeNumber(bounds), bounds.error)
 
 
 def duration(bounds: Bounds) -> Checked[int]:

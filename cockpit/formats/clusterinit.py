@@ -35,7 +35,7 @@ RULES = (
 """The tables that init writes. All others (nodes, pools, storages, accounts) are the site's own."""
 
 
-class Initial(msgspec.Struct, frozen=True):
+class InitialConfig(msgspec.Struct, frozen=True):
     """The file, as values and as text."""
 
     file: ClusterFile
@@ -54,7 +54,7 @@ def initial_cluster(
     *,
     source: str = "cluster.toml",
     spec_source: str = "slurmSpec",
-) -> Initial:
+) -> InitialConfig:
     """The file that `spec` (None: a usual beginning) makes of the site's present file (None: there is none). A file
     without rules is completed, its text stays as it is; else everything but the rules is kept. Raises `SpecErrors`:
     for the present file, or with the spec's paths for what the file does not know."""
@@ -67,8 +67,8 @@ def initial_cluster(
             raise SpecErrors([f"{spec_source}: {error}" for error in errors])
         file = sealed(_of_spec(_with_site(site, spec, machine), spec))
     if text is not None and not has_rules(text, source):
-        return Initial(file, completed_text(text, site, file))
-    return Initial(file, cluster_text(file))
+        return InitialConfig(file, completed_text(text, site, file))
+    return InitialConfig(file, cluster_text(file))
 
 
 def _usual(site: ClusterFile) -> ClusterFile:

@@ -21,7 +21,7 @@ class Documents(NamedTuple):
     """Syntax errors, each of which begins with its place: `:17: …`."""
 
 
-class Doubtful(str):
+class AmbiguousText(str):
     """Unquoted text that some readers of the format take for a number or a date."""
 
     __slots__ = ()

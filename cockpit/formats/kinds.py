@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-from cockpit.formats.documents import Doubtful
+from cockpit.formats.documents import AmbiguousText
 from cockpit.model.ids import Millis
 from cockpit.model.image import HOST, ImageKind, image_of
 from cockpit.model.rules.bounds import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
@@ -86,7 +86,7 @@ class Text:
     def read(self, value: object, at: str, reading: Reading) -> str:
         if type(value) is str:
             return value
-        if isinstance(value, Doubtful):
+        if isinstance(value, AmbiguousText):
             reading.wrong(at, f'{visible(value)} is a number or a date to some readers; quote it: "{visible(value)}"')
         elif isinstance(value, bool):
             reading.wrong(at, f"is {described(value)} (so are yes, no, on and off); to mean the word, quote it")
@@ -103,7 +103,7 @@ class Text:
         return {"type": "string", **self._schema}
 
 
-class Whole:
+class WholeNumber:
     """A whole number. Its bounds are checked later, by the rules of the spec."""
 
     def __init__(self, bounds: Bounds) -> None:

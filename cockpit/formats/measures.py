@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cockpit.formats.kinds import Reading, Schema, Whole, described
+from cockpit.formats.kinds import Reading, Schema, WholeNumber, described
 from cockpit.model.quantity import (
     DURATION_CLOCK_PATTERN,
     DURATION_UNITS_PATTERN,
@@ -37,7 +37,7 @@ class Memory:
         return memory_text(value)
 
     def schema(self) -> Schema:
-        whole = Whole(MEMORY_MIB).schema()
+        whole = WholeNumber(MEMORY_MIB).schema()
         return {"anyOf": [whole, {"type": "string", "pattern": MEMORY_PATTERN}], "examples": ["512M", "1.5G", 2048]}
 
 
@@ -79,7 +79,7 @@ class Duration:
     def schema(self) -> Schema:
         patterns = (DURATION_UNITS_PATTERN, DURATION_CLOCK_PATTERN)
         texts = [{"type": "string", "pattern": pattern} for pattern in patterns]
-        return {"anyOf": [Whole(self._bounds).schema(), *texts], "examples": ["10m", "1h30m", "2-12:00:00", 90]}
+        return {"anyOf": [WholeNumber(self._bounds).schema(), *texts], "examples": ["10m", "1h30m", "2-12:00:00", 90]}
 
 
 class Cards:
@@ -103,4 +103,4 @@ class Cards:
 
     def schema(self) -> Schema:
         share = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-        return {"anyOf": [Whole(CARDS).schema(), share], "examples": [1, 0.5]}
+        return {"anyOf": [WholeNumber(CARDS).schema(), share], "examples": [1, 0.5]}

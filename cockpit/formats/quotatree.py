@@ -144,8 +144,8 @@ _NODE = Table(
     QuotaNode,
     [
         Field(name="name", attribute="name", kind=_NAME, required=True, about="Name the node."),
-        Field(name="min", attribute="min", kind=_Amounts(), about="What is guaranteed; absent: nothing."),
-        Field(name="max", attribute="max", kind=_Amounts(), about="What is never passed; absent: unlimited."),
+        Field(name="min", attribute="min", kind=_Amounts(), about="Guaranteed amounts; absent: none."),
+        Field(name="max", attribute="max", kind=_Amounts(), about="Largest amounts; absent: unlimited."),
         Field(name="namespaces", attribute="namespaces", kind=ListOf(_NAME, MOST_NODES), about="Of a leaf."),
         Field(name="children", attribute="children", kind=_Children(), about="The nodes below."),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 
 from cockpit.formats.checked import Checked
 from cockpit.formats.kinds import FieldType, ListOf, Reading, Schema, Text, described
-from cockpit.formats.trestext import Meaning, parse_tres, plain_number, tres_name, tres_number
+from cockpit.formats.trestext import NumberMeaning, parse_tres, plain_number, tres_name, tres_number
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds
 from cockpit.model.rules.text import NAME_PATTERN, rule_name_error, tres_name_error, user_name_error
@@ -90,7 +90,7 @@ class Word:
 class TresOf:
     """Amounts of resources: a table, or Slurm's `cpu=100,mem=150`."""
 
-    def __init__(self, meaning: Meaning) -> None:
+    def __init__(self, meaning: NumberMeaning) -> None:
         self.stand_in: Tres = {}
         self._meaning = meaning
 

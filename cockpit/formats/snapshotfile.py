@@ -34,7 +34,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 _SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|private_?key|auth", re.IGNORECASE)
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SchedulerReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the cluster's own scheduler printed about a waiting job."""
 
     reason: Reason | None = None
@@ -52,7 +52,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     at: Millis
     told_by: str = ""
     """The name of the cluster's own scheduler: `Slurm`; empty: cockpit's own."""
-    told: dict[JobId, Told] = {}
+    told: dict[JobId, SchedulerReport] = {}
     """By waiting job, where the scheduler is not cockpit's."""
     state: ClusterState
 

@@ -16,7 +16,7 @@ _PER_UNIT = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([kmgtp])", re.IGNORECAS
 _MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
 
 
-class Meaning(Enum):
+class NumberMeaning(Enum):
     """The meaning of a number beside a resource."""
 
     AMOUNT = "amount"
@@ -32,7 +32,7 @@ def tres_name(text: str) -> str:
     return text.strip().lower()
 
 
-def tres_number(name: str, value: object, meaning: Meaning) -> float | str:
+def tres_number(name: str, value: object, meaning: NumberMeaning) -> float | str:
     """Return the number of one resource; a str is the error. -1 removes a limit."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return "is no number"
@@ -44,19 +44,19 @@ def tres_number(name: str, value: object, meaning: Meaning) -> float | str:
     return number
 
 
-def _of_text(name: str, text: str, meaning: Meaning) -> float | None:
+def _of_text(name: str, text: str, meaning: NumberMeaning) -> float | None:
     if _NUMBER.fullmatch(text):
         return float(text)
     if name != "mem":
         return None
-    if meaning is Meaning.AMOUNT:
+    if meaning is NumberMeaning.AMOUNT:
         mib = parse_memory(text)
         return float(mib) if isinstance(mib, int) else None
     match = _PER_UNIT.fullmatch(text)
-    return float(match[1]) / _MIB[match[2].lower()] if match and meaning is Meaning.PRICE else None
+    return float(match[1]) / _MIB[match[2].lower()] if match and meaning is NumberMeaning.PRICE else None
 
 
-def parse_tres(text: str, meaning: Meaning = Meaning.AMOUNT) -> Tres | str:
+def parse_tres(text: str, meaning: NumberMeaning = NumberMeaning.AMOUNT) -> Tres | str:
     """The amounts; a str is the error. Each resource may be there once."""
     tres: Tres = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
@@ -75,9 +75,9 @@ def parse_tres(text: str, meaning: Meaning = Meaning.AMOUNT) -> Tres | str:
     return tres
 
 
-def text_of_example(meaning: Meaning) -> str:
+def text_of_example(meaning: NumberMeaning) -> str:
     """Return an example of how such amounts are written."""
-    return "cpu=16,mem=64G,gres/gpu=4" if meaning is Meaning.AMOUNT else "cpu=100,mem=150"
+    return "cpu=16,mem=64G,gres/gpu=4" if meaning is NumberMeaning.AMOUNT else "cpu=100,mem=150"
 
 
 def plain_number(number: float) -> int | float:

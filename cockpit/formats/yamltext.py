@@ -1,7 +1,7 @@
 """YAML as plain values, built from the parser's events: no tags, no repeated fields, bounded aliases.
 
 Unquoted words become what YAML 1.2 makes of them (null, true, whole and decimal numbers), plus 1.1's yes, no, on and
-off; what one of the two alone takes for a number or a date is kept as `Doubtful` text. Field names are always
+off; what one of the two alone takes for a number or a date is kept as `AmbiguousText` text. Field names are always
 text. Loads PyYAML: import this late.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import yaml
 from yaml import events
 
-from cockpit.formats.documents import Document, Documents, Doubtful, UnreadableError
+from cockpit.formats.documents import AmbiguousText, Document, Documents, UnreadableError
 from cockpit.model.text import visible
 
 MOST_VALUES = 2_000_000
@@ -168,7 +168,7 @@ def _meaning(word: str) -> object:
         return int(word)
     if _DECIMAL.fullmatch(word):
         return float(word)
-    return Doubtful(word) if _is_doubtful(word) else word
+    return AmbiguousText(word) if _is_doubtful(word) else word
 
 
 def plain_is_text(word: str) -> bool:

@@ -20,7 +20,7 @@ _ACCOUNT_OPTIONS = ("--parent", "--shares", "--priority", "--qos", "--default-qo
 _USER_OPTIONS = ("--account", "--partition", *_ACCOUNT_OPTIONS[1:], "--default")
 
 
-class Asked(NamedTuple):
+class AccountRequest(NamedTuple):
     """The request that a line of words makes."""
 
     change: change.AccountChange
@@ -32,13 +32,13 @@ class Asked(NamedTuple):
         return isinstance(self.change, _REMOVALS)
 
 
-def asked_change(text: str) -> Asked:
+def asked_change(text: str) -> AccountRequest:
     """`add-user bob --account vision MaxJobs=4`: the words after `cockpit accounts`.
 
     Raises `UsageError`, and `SpecErrors` with all errors of the settings. A wish for help is a `UsageError` too.
     """
     _, args = typed(NOUN, text, CHANGES)
-    return Asked(args.change(args), f"{args.done} {args.name}")
+    return AccountRequest(args.change(args), f"{args.done} {args.name}")
 
 
 def completions(line: str, shown: AccountsShown | None) -> list[str]:

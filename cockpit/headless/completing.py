@@ -92,7 +92,7 @@ class _Reading:
     def __init__(self, parser: ArgumentParser) -> None:
         self._arguments = parser._actions  # noqa: SLF001 - argparse tells of them nowhere else
         self._positionals = [each for each in self._arguments if not each.option_strings]
-        self._given: set[str] = set()
+        self._given_options: set[str] = set()
         self._one_of_many = False
         self.option: Action | None = None
         """Whose value comes next."""
@@ -110,7 +110,7 @@ class _Reading:
     def _begin(self, name: str, equals: str, value: str) -> None:
         action = next((each for each in self._arguments if name in each.option_strings), None)
         if action is not None:
-            self._given.add(action.dest)
+            self._given_options.add(action.dest)
             self.option = action if action.nargs != 0 else None
             if equals:
                 self._value(action, value)
@@ -125,4 +125,4 @@ class _Reading:
         return self._positionals[: 1 + self._one_of_many]
 
     def options_left(self) -> list[Action]:
-        return [each for each in self._arguments if each.option_strings and each.dest not in self._given]
+        return [each for each in self._arguments if each.option_strings and each.dest not in self._given_options]

@@ -25,7 +25,7 @@ _REASON = re.compile(
 Deed = Callable[["Backend"], Awaitable[None]]
 
 
-class Asked(NamedTuple):
+class NodeRequests(NamedTuple):
     """The requests that a line of words makes."""
 
     deeds: tuple[Deed, ...]
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
     """The sentence to show when they are done."""
 
 
-def asked_of_nodes(noun: str, text: str, now: Millis) -> Asked:
+def asked_of_nodes(noun: str, text: str, now: Millis) -> NodeRequests:
     """`create course --nodes n01 …` after `reservations`, `drain n07 --reason …` after `nodes`. Raises `UsageError`; a
     wish for help is one too. A reason for which only the end of the line is left needs no quotes."""
     if noun == NODES and (match := _REASON.fullmatch(text.strip())) is not None:
@@ -44,26 +44,30 @@ def asked_of_nodes(noun: str, text: str, now: Millis) -> Asked:
     return _READ[noun, verb](args, now)
 
 
-def _create(args: Namespace, now: Millis) -> Asked:
+def _create(args: Namespace, now: Millis) -> NodeRequests:
     from cockpit.headless.verbs.reservations import wanted_reservation
 
     wanted = wanted_reservation(args, now)
-    return Asked((lambda backend: backend.make_reservation(wanted),), f"reserved {wanted.name}")
+    return NodeRequests((lambda backend: backend.make_reservation(wanted),), f"reserved {wanted.name}")
 
 
-def _end(args: Namespace, _now: Millis) -> Asked:
-    return Asked(tuple(_call_of("end_reservation", name) for name in args.names), f"ended {', '.join(args.names)}")
+def _end(args: Namespace, _now: Millis) -> NodeRequests:
+    return NodeRequests(
+        tuple(_call_of("end_reservation", name) for name in args.names), f"ended {', '.join(args.names)}"
+    )
 
 
-def _drain(args: Namespace, _now: Millis) -> Asked:
+def _drain(args: Namespace, _now: Millis) -> NodeRequests:
     done = f"drained {', '.join(args.nodes)}: nothing more starts there"
     if args.within is not None:
         done += f", and what runs there has {spoken(args.within)} to go"
-    return Asked(tuple(_call_of("drain_node", name, args.reason, args.within) for name in args.nodes), done)
+    return NodeRequests(tuple(_call_of("drain_node", name, args.reason, args.within) for name in args.nodes), done)
 
 
-def _resume(args: Namespace, _now: Millis) -> Asked:
-    return Asked(tuple(_call_of("resume_node", name) for name in args.nodes), f"gave back {', '.join(args.nodes)}")
+def _resume(args: Namespace, _now: Millis) -> NodeRequests:
+    return NodeRequests(
+        tuple(_call_of("resume_node", name) for name in args.nodes), f"gave back {', '.join(args.nodes)}"
+    )
 
 
 def _call_of(operation: str, *arguments: str | int | None) -> Deed:
@@ -74,7 +78,7 @@ def _call_of(operation: str, *arguments: str | int | None) -> Deed:
     return deed
 
 
-_READ: dict[tuple[str, str], Callable[[Namespace, Millis], Asked]] = {
+_READ: dict[tuple[str, str], Callable[[Namespace, Millis], NodeRequests]] = {
     (RESERVATIONS, "create"): _create,
     (RESERVATIONS, "end"): _end,
     (NODES, "drain"): _drain,

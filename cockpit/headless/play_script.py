@@ -18,7 +18,7 @@ LEAST, MOST = (40, 10), (500, 200)
 """The bounds of a screen's columns and rows."""
 
 
-class Unmet(CockpitError):
+class ExpectationFailed(CockpitError):
     """The screen was not as the script says. The text holds the line and the whole screen."""
 
 

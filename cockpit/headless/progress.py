@@ -23,7 +23,7 @@ class Progress:
         self._stderr = streams.stderr if total and streams.stderr.isatty() else None
         self._now, self._began = streams.now, streams.now()
         self._total, self._what = total, what
-        self._next = self._shown = 0
+        self._next = self._width = 0
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +49,7 @@ class Progress:
 
     def _write(self, text: str) -> None:
         """Write over the previous text, with blanks instead of escape sequences."""
-        if self._stderr is not None and (text or self._shown):
-            self._stderr.write(f"\r{text.ljust(self._shown)}{'' if text else chr(13)}".encode())
+        if self._stderr is not None and (text or self._width):
+            self._stderr.write(f"\r{text.ljust(self._width)}{'' if text else chr(13)}".encode())
             self._stderr.flush()
-            self._shown = len(text)
+            self._width = len(text)

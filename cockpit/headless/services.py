@@ -15,7 +15,7 @@ from cockpit.present.saved import Saved, none_saved
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cockpit.backends.base import Backend, Shown
+    from cockpit.backends.base import Backend, CommandPreview
     from cockpit.headless.play_script import Script
     from cockpit.headless.streams import Streams
     from cockpit.headless.surroundings import EngineControl, Finding, Site
@@ -39,7 +39,7 @@ class Services(msgspec.Struct, frozen=True):
     use_cluster: Callable[[str], Path]
     """Makes a cluster the default; returns the file that was written."""
     play: Callable[[Script, Path], None]
-    """Runs the terminal UI by a script; screenshots go into the folder. Raises `Unmet` if an expectation fails."""
+    """Runs the terminal UI by a script; screenshots go into the folder. Raises `ExpectationFailed`."""
     reach: Callable[[str | None], Backend | None] = lambda _: None
     """Opens a cluster for completion, within two seconds; None when that would start an engine."""
     clusters: Callable[[], Mapping[str, str]] = dict
@@ -95,7 +95,7 @@ class Call:
 
         raise RequestRefused(Refusal(RefusalKind.INVALID, why))
 
-    async def _tell(self, commands: Sequence[Shown]) -> bool:
+    async def _tell(self, commands: Sequence[CommandPreview]) -> bool:
         """Print the commands that will run, each after a `+`, and return whether to run them.
 
         With `--show-commands` nothing runs; then the standard input of the commands is printed, too.

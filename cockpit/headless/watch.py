@@ -26,13 +26,13 @@ async def watch_rows(
 ) -> None:
     """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the columns that
     tell the row from others, until interrupted. Asks again whenever something has happened."""
-    watched: Watched[Row] = Watched(call, table, **context)
+    watched: PrintedRows[Row] = PrintedRows(call, table, **context)
     async for delta in call.backend.watch_jobs(anything=True):
         if delta.loaded:
             watched.tell(await fetch())
 
 
-class Watched(Generic[Row]):
+class PrintedRows(Generic[Row]):
     """The rows as they were last printed."""
 
     def __init__(self, call: Call, table: TableView, **context: object) -> None:
@@ -40,7 +40,7 @@ class Watched(Generic[Row]):
         self._identity = [column for column in table.columns if column.id in table.identity]
         self._columns = _columns(call, table)
         self._record = record_type(self._columns)
-        self._shown: dict[tuple[object, ...], Row] = {}
+        self._rows: dict[tuple[object, ...], Row] = {}
 
     def tell(self, fresh: Sequence[Row]) -> None:
         """Print what differs from the last time."""
@@ -48,11 +48,11 @@ class Watched(Generic[Row]):
         chosen = chosen_rows(self._table, fresh, self._call.args, now)
         keys = zip(*(column.json(chosen, now) for column in self._identity), strict=True)
         rows = dict(zip(keys, chosen, strict=True))
-        changed = [row for key, row in rows.items() if self._shown.get(key) != row]
+        changed = [row for key, row in rows.items() if self._rows.get(key) != row]
         names = [column.id for column in self._identity]
-        gone = [dict(zip(names, key, strict=True)) for key in self._shown if key not in rows]
+        gone = [dict(zip(names, key, strict=True)) for key in self._rows if key not in rows]
         _tell(self._call, records(self._record, self._columns, changed, now), gone)
-        self._shown = rows
+        self._rows = rows
 
 
 async def watch_events(call: Call, job: JobId | None) -> None:

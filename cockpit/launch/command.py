@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from cockpit.errors import SpecErrors
 from cockpit.launch.arithmetic import ExpressionError, evaluate, names
-from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
+from cockpit.launch.lexer import Literal, NotSimple, Part, Sum, Variable, Word, lex, script_follows
 from cockpit.model.text import is_visible, visible
 
 STAYS_OPEN = "sleep infinity"
@@ -27,7 +27,7 @@ _SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
 def command_errors(command: str) -> list[str]:
     """Return why a text cannot be a command: at most one clause, to follow the field's path, with what to do."""
     words = lex(command)
-    if not isinstance(words, Unlike):
+    if not isinstance(words, NotSimple):
         return []
     why = visible(words.why, 200)
     if not words.wrappable:
@@ -58,7 +58,7 @@ def unset_names(command: str, env: Mapping[str, str]) -> list[str]:
 def words_of(command: str) -> list[str]:
     """Return the words of a command as they are written; empty for a wrong command."""
     words = lex(command)
-    return [] if isinstance(words, Unlike) else [word.source for word in words]
+    return [] if isinstance(words, NotSimple) else [word.source for word in words]
 
 
 def wrapped(command: str) -> str:
@@ -76,7 +76,7 @@ def _advice(command: str) -> str:
 
 def _words(command: str) -> list[Word]:
     words = lex(command)
-    if isinstance(words, Unlike):
+    if isinstance(words, NotSimple):
         raise SpecErrors([f"command: {error}" for error in command_errors(command)])
     return words
 

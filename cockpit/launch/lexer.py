@@ -53,7 +53,7 @@ class Word(NamedTuple):
     """Something of it was quoted, so that it stays an argument even when it comes out empty."""
 
 
-class Unlike(NamedTuple):
+class NotSimple(NamedTuple):
     """Why a text is not one simple command."""
 
     why: str
@@ -96,25 +96,25 @@ _SCRIPT_FOLLOWS = re.compile(r"-[A-Za-z]*c")
 _OPTION_WITH_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 
-def lex(command: str) -> list[Word] | Unlike:
+def lex(command: str) -> list[Word] | NotSimple:
     """The words of one simple command, at least one; or why it is not one."""
     command = _continued(command)
     try:
         words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
-    except _UnlikeError as error:
+    except _NotSimpleError as error:
         return error.args[0]  # type: ignore[no-any-return] # the one argument is an Unlike
     if not words:
-        return Unlike("has no word", wrappable=False)
+        return NotSimple("has no word", wrappable=False)
     return _first_word_trouble(words[0]) or words
 
 
-def _first_word_trouble(first: Word) -> Unlike | None:
+def _first_word_trouble(first: Word) -> NotSimple | None:
     if match := _ASSIGNMENT.match(first.source):
-        return Unlike(f"begins with {match[0]}…, which sets a variable; set it under env, begin with an executable")
+        return NotSimple(f"begins with {match[0]}…, which sets a variable; set it under env, begin with an executable")
     if first.source in _SHELL_WORDS:
-        return Unlike(f'begins with "{first.source}", a word of the shell itself and no executable')
+        return NotSimple(f'begins with "{first.source}", a word of the shell itself and no executable')
     if first.parts in {(), (Literal(""),)}:
-        return Unlike("begins with an empty word; begin with an executable", wrappable=False)
+        return NotSimple("begins with an empty word; begin with an executable", wrappable=False)
     return None
 
 
@@ -200,12 +200,12 @@ def _end_of_quotes(text: str, at: int) -> int | None:
     return None
 
 
-class _UnlikeError(Exception):
+class _NotSimpleError(Exception):
     """Carries the Unlike out of the lexer's depth."""
 
 
-def _refuse(why: str, *, wrappable: bool = True) -> _UnlikeError:
-    return _UnlikeError(Unlike(why, wrappable))
+def _refuse(why: str, *, wrappable: bool = True) -> _NotSimpleError:
+    return _NotSimpleError(NotSimple(why, wrappable))
 
 
 class _Lexer:
@@ -266,7 +266,7 @@ class _Lexer:
         self._parts.append(Literal(text))
         self._at += len(text) if width is None else width
 
-    def _operator(self) -> _UnlikeError:
+    def _operator(self) -> _NotSimpleError:
         if self._peek() == "`":
             return _refuse('has a "`", which would run a command inside the command')
         rest = self._peek(2)

@@ -53,7 +53,7 @@ class Peer(msgspec.Struct, frozen=True):
     role: Role
 
 
-class Outfit(msgspec.Struct, frozen=True):
+class ModeSetup(msgspec.Struct, frozen=True):
     """The additions of a mode to one replica."""
 
     command: str
@@ -67,14 +67,14 @@ class Outfit(msgspec.Struct, frozen=True):
     """Hints for a user who looks at the launch beforehand."""
 
 
-def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None = None) -> Outfit:
+def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None = None) -> ModeSetup:
     """Return the additions for the replica `rank` of `peers`, which are in the order of their ranks. `mpi`: the
     image's; None: not known, treated as Open MPI."""
     match mode:
         case Mode.HOROVOD:
             return _horovod(command, peers, rank, mpi)
         case Mode.TENSORFLOW:
-            return Outfit(command, _tensorflow(peers, rank))
+            return ModeSetup(command, _tensorflow(peers, rank))
         case Mode.PYTORCH:
             return _torch_outfit(command, peers, rank)
         case Mode.DEEPSPEED:
@@ -82,7 +82,7 @@ def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mp
         case Mode.SLURM:
             return _slurm(command, peers, rank)
         case Mode.STANDALONE | Mode.WORKER_POOLS | None:
-            return Outfit(command)
+            return ModeSetup(command)
 
 
 def decides(spec: JobSpec, rank: int) -> bool:
@@ -139,15 +139,15 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
     return {"TF_CONFIG": tf_config(peers, rank), "VK_TASK_INDEX": str(peers[rank].role.index)}
 
 
-def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> Outfit:
+def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> ModeSetup:
     workers = [each for each in peers if each.role.word != LAUNCHER_ROLE]
     env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(workers)
     if rank > 0:
-        return Outfit(STAYS_OPEN, env, files)
+        return ModeSetup(STAYS_OPEN, env, files)
     if len(workers) < len(peers):
-        return Outfit(command, env, files, hints=tuple(_launcher_hints(command)))
+        return ModeSetup(command, env, files, hints=tuple(_launcher_hints(command)))
     launched = command if mpi is Mpi.MPICH else mpi_command(command, str(sum(peer.slots for peer in peers)))
-    return Outfit(launched, env, files, hints=tuple(_mpi_hints(command)))
+    return ModeSetup(launched, env, files, hints=tuple(_mpi_hints(command)))
 
 
 def _launcher_hints(command: str) -> list[str]:
@@ -158,7 +158,7 @@ def _launcher_hints(command: str) -> list[str]:
     return [f"it runs in the launcher alone; {starts} starts others"]
 
 
-def _slurm(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
+def _slurm(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
     """The names of sbatch(1), for one task on each node where its script does not say otherwise."""
     env = {
         "SLURM_JOB_NODELIST": ",".join(peer.host for peer in peers),
@@ -167,10 +167,10 @@ def _slurm(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
         "SLURM_NODEID": str(rank),
     }
     if len(peers) == 1:
-        return Outfit(command, env)
+        return ModeSetup(command, env)
     # By Slurm's variables MPI launchers would take `srun` for their remote shell, with options of its own plug-ins.
     launchers = {"OMPI_MCA_plm": "rsh", "HYDRA_LAUNCHER": "ssh", **_mpi_environment(Mode.SLURM, peers)}
-    return Outfit(STAYS_OPEN if rank else command, {**launchers, **env}, _mpi_files(peers))
+    return ModeSetup(STAYS_OPEN if rank else command, {**launchers, **env}, _mpi_files(peers))
 
 
 def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
@@ -207,7 +207,7 @@ def _mpi_hints(command: str) -> list[str]:
     return [f"{word} is not needed: the variables name the host file already" for word in needless]
 
 
-def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
+def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
     """Compose torchrun's command. Since PyTorch 1.9 the first node's launcher passes its own name of the master to all
     others; the relays make that name reachable."""
     launched = torch_command(
@@ -218,14 +218,14 @@ def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
         master=peers[0].host if rank else "localhost",
         port=str(PORT),
     )
-    return Outfit(launched, torch_environment(peers, rank), relays={PORT: peers[0].host} if rank else {})
+    return ModeSetup(launched, torch_environment(peers, rank), relays={PORT: peers[0].host} if rank else {})
 
 
-def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
+def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
     """Compose DeepSpeed's command. Its launcher finds the host file by itself, and starts the others' processes through
     a remote shell."""
     env = {**torch_environment(peers, rank), **_remote_shell(Mode.DEEPSPEED, peers)}
-    return Outfit(STAYS_OPEN if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
+    return ModeSetup(STAYS_OPEN if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
 
 
 def _remote_shell(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:

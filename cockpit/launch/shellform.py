@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from cockpit.launch.arithmetic import names
-from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
+from cockpit.launch.lexer import Literal, NotSimple, Part, Sum, Variable, Word, lex, script_follows
 
 _ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
 """The characters that are special in double quotes."""
@@ -20,7 +20,7 @@ def shell_text(command: str, known: Collection[str] = ()) -> str:
     `known`: the names that are surely set; words with no other names are not changed.
     """
     words = lex(command)
-    if isinstance(words, Unlike):
+    if isinstance(words, NotSimple):
         return command
     texts = [
         _shell_word(word) if _needs_a_form(word, known, is_script=script_follows(words[:at])) else word.source
@@ -33,7 +33,7 @@ def plain_arguments(command: str) -> tuple[str, ...]:
     """The arguments for a program that expands nothing. A command with variables is handed to a shell that expands
     them."""
     words = lex(command)
-    if isinstance(words, Unlike):
+    if isinstance(words, NotSimple):
         return ("bash", "-c", command)
     if any(not isinstance(part, Literal) for word in words for part in word.parts):
         return ("bash", "-c", shell_text(command))

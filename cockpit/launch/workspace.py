@@ -23,7 +23,7 @@ _ABOVE = frozenset({"/", "/run", "/var", "/var/lib", "/var/log", "/var/cache"})
 VOLUMES = f"{WORKSPACE}/volume"
 
 
-class Shown(NamedTuple):
+class MountedFolder(NamedTuple):
     """A folder of the machine that is mounted in the container."""
 
     what: str
@@ -35,23 +35,23 @@ class Shown(NamedTuple):
     """Whether the folder is created if it is missing."""
 
 
-def shown(spec: JobSpec) -> tuple[Shown, ...]:
+def mounted_folders(spec: JobSpec) -> tuple[MountedFolder, ...]:
     """Return all folders that a job mounts; the folders of its datasets and models must be known by now."""
     algorithm = spec.algorithm
     return (
-        *((Shown("algorithm", algorithm.folder, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
+        *((MountedFolder("algorithm", algorithm.folder, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
         *(
-            Shown(f"datasets[{index}]", each.folder, dataset_place(each), not each.read_only)
+            MountedFolder(f"datasets[{index}]", each.folder, dataset_place(each), not each.read_only)
             for index, each in enumerate(spec.datasets)
         ),
         *(
-            Shown(f"models[{index}]", each.folder, model_place(each), writable=False)
+            MountedFolder(f"models[{index}]", each.folder, model_place(each), writable=False)
             for index, each in enumerate(spec.models)
         ),
-        Shown("output", spec.output, OUTPUTS, writable=True, create=spec.script is None),
+        MountedFolder("output", spec.output, OUTPUTS, writable=True, create=spec.script is None),
         *_script_folders(spec),
         *(
-            Shown(f"volumes[{index}]", each.folder, f"{VOLUMES}/{each.name}", writable=True)
+            MountedFolder(f"volumes[{index}]", each.folder, f"{VOLUMES}/{each.name}", writable=True)
             for index, each in enumerate(spec.volumes)
         ),
     )
@@ -66,12 +66,12 @@ def can_be_shown(folder: str) -> bool:
     return folder not in _ABOVE and folder.split("/")[1] not in _SYSTEM
 
 
-def _script_folders(spec: JobSpec) -> tuple[Shown, ...]:
+def _script_folders(spec: JobSpec) -> tuple[MountedFolder, ...]:
     """Return the folders of a batch script, at their own paths; an outer folder comes before an inner one."""
     if spec.script is None:
         return ()
     folders = {spec.script.submitted_from: "script.submit_dir", spec.script.work_dir: "script.work_dir"}
-    return tuple(Shown(folders[path], path, path, writable=True) for path in sorted(folders, key=len))
+    return tuple(MountedFolder(folders[path], path, path, writable=True) for path in sorted(folders, key=len))
 
 
 def dataset_place(dataset: Dataset) -> str:

@@ -42,7 +42,7 @@ class Span(msgspec.Struct, frozen=True):
     card_milli: int
 
 
-class Spent(msgspec.Struct, frozen=True, array_like=True):
+class UsageSum(msgspec.Struct, frozen=True, array_like=True):
     """A sum over all that has these names in common. `user` and `project` are empty where the asker may not know."""
 
     user: str
@@ -59,6 +59,6 @@ class Spending(msgspec.Struct, frozen=True):
 
     edges: tuple[Millis, ...]
     """The starts of the intervals in order, and the end of the last one."""
-    stretches: tuple[tuple[Spent, ...], ...]
+    stretches: tuple[tuple[UsageSum, ...], ...]
     missing: str = ""
     """Why ended jobs are left out, as a sentence; empty: they are counted."""

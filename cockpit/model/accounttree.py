@@ -9,7 +9,7 @@ from cockpit.model.accounts import ROOT, Accounts, Association, AssocKey, assoc_
 from cockpit.model.text import visible
 
 
-class Trouble(NamedTuple):
+class TreeError(NamedTuple):
     """An error in one association, or in a QOS (then `key` is its name)."""
 
     key: AssocKey | str
@@ -17,15 +17,15 @@ class Trouble(NamedTuple):
     sentence: str
 
 
-def account_troubles(accounts: Accounts) -> Iterator[Trouble]:
+def account_troubles(accounts: Accounts) -> Iterator[TreeError]:
     """Everything that is wrong with the tree."""
     for key, each in accounts.associations.items():
-        yield from (Trouble(key, field, sentence) for field, sentence in _place(accounts, each))
-        yield from (Trouble(key, field, sentence) for field, sentence in _qos(accounts, each))
+        yield from (TreeError(key, field, sentence) for field, sentence in _place(accounts, each))
+        yield from (TreeError(key, field, sentence) for field, sentence in _qos(accounts, each))
     for name, qos in accounts.qos.items():
         for other in qos.preempt:
             if other not in accounts.qos:
-                yield Trouble(name, "preempt", unknown_qos(accounts, other))
+                yield TreeError(name, "preempt", unknown_qos(accounts, other))
 
 
 def unknown_qos(accounts: Accounts, name: str) -> str:

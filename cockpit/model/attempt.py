@@ -9,7 +9,7 @@ import msgspec
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
 from cockpit.model.node import Allocation, Placement
-from cockpit.model.usage import Used
+from cockpit.model.usage import ReplicaTotals
 
 
 class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -56,7 +56,7 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The resources that it occupied until it left; None: it has not left."""
     blocked: str = ""
     """Why its node is on the job's block list, which keeps further workers of the attempt away; empty: it is not."""
-    used: Used | None = None
+    used: ReplicaTotals | None = None
     """The resources that it really used; None: it has not ended, or they could not be measured."""
 
 

@@ -10,7 +10,7 @@ import msgspec
 from cockpit.model.capabilities import Ability
 
 
-class Reach(StrEnum):
+class SignalTarget(StrEnum):
     """The processes of a job that a signal is sent to."""
 
     ALL = "all"
@@ -38,7 +38,7 @@ class SendSignal(msgspec.Struct, frozen=True):
     job: int
     signal: str
     """The signal's name without SIG, or its number."""
-    to: Reach = Reach.ALL
+    to: SignalTarget = SignalTarget.ALL
     task: int | None = None
 
 

@@ -21,7 +21,7 @@ from cockpit.model.job import ArrayTask, JobState, Submitter
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
-from cockpit.model.usage import Used
+from cockpit.model.usage import ReplicaTotals
 
 EVENT_VERSION = 1
 FROM_USER = "socket"
@@ -316,7 +316,7 @@ class ReplicaEnded(msgspec.Struct, frozen=True, tag="replica_ended", gc=False):
     attempt: int
     rank: int
     exit: ExitStatus
-    used: Used | None = None
+    used: ReplicaTotals | None = None
     """The resources that its processes used; None: they were not measured."""
 
 
@@ -380,7 +380,7 @@ class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
     """The number of this retry of the job, from 1."""
 
 
-class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
+class EvictionsDecided(msgspec.Struct, frozen=True, tag="room_made"):
     """Running jobs are evicted, shrunk or suspended for a queued one."""
 
     job: JobId
@@ -547,7 +547,7 @@ EventBody = (
     | WorkersRecalled
     | WorkersLeft
     | WorkerReplaced
-    | RoomMade
+    | EvictionsDecided
     | JobSuspended
     | JobResumed
     | JobRequeued

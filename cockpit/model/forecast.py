@@ -13,7 +13,7 @@ from cockpit.model.reasons import Explanation
 from cockpit.model.spec import JobSpec
 
 
-class Awaited(msgspec.Struct, frozen=True):
+class AwaitedJob(msgspec.Struct, frozen=True):
     """A job whose end the forecast counts on."""
 
     job: JobId
@@ -160,7 +160,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     latest_at: Millis | None = None
     """The latest start that the scheduling policy promises, planned from time limits. None: it promises none, for the
     reason in `no_bound`."""
-    after: tuple[Awaited, ...] = ()
+    after: tuple[AwaitedJob, ...] = ()
     """The ends that make its room, of those on its nodes the last ones before it starts, soonest first."""
     likely_from: Millis | None = None
     """The range of likely starts, which holds for about four of five jobs: its beginning. None: not computed, or
@@ -208,7 +208,7 @@ class WhatIf(msgspec.Struct, frozen=True):
     """Whether the what-if meets the very bound that the reason names; it is shown whatever start it leads to."""
 
 
-class Expected(msgspec.Struct, frozen=True):
+class ExpectedStart(msgspec.Struct, frozen=True):
     """The likely start of a queued job, without an explanation."""
 
     job: JobId
@@ -225,7 +225,7 @@ class Expected(msgspec.Struct, frozen=True):
         return self.whole if self.whole is not None else Forecast(likely_at=self.at)
 
 
-class Holding(msgspec.Struct, frozen=True):
+class HoldingJob(msgspec.Struct, frozen=True):
     """A job that an outlook names: what it holds, or asks for while it waits."""
 
     job: JobId
@@ -264,7 +264,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     what_ifs: tuple[WhatIf, ...] = ()
     """The changes with which the job starts sooner, and those within the bounds that its reason names; the soonest
     start first."""
-    named: tuple[Holding, ...] = ()
+    named: tuple[HoldingJob, ...] = ()
     """The jobs ahead, the ends awaited and the holders, those that the asker may see."""
     holders: tuple[JobId, ...] = ()
     """If a limit stops the job: the jobs that use the limit, the largest first, at most ten."""
@@ -288,6 +288,6 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         """Return the position in the queue, from 1; None: the job is held."""
         return self.position if self.explanation is None else self.explanation.place
 
-    def holding(self, job: JobId) -> Holding | None:
+    def holding(self, job: JobId) -> HoldingJob | None:
         """Return what a named job holds; None where the user may not see the job."""
         return next((each for each in self.named if each.job == job), None)

@@ -12,7 +12,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Explanation, Waited
 from cockpit.model.spec import JobSpec
-from cockpit.model.usage import Sample, Used
+from cockpit.model.usage import ReplicaTotals, Sample
 
 
 class ReplicaUse(msgspec.Struct, frozen=True):
@@ -38,9 +38,9 @@ class ReplicaUse(msgspec.Struct, frozen=True):
     """Samples over the replica's whole life, thinned to a few intervals, the oldest first."""
 
     @property
-    def total(self) -> Used:
+    def total(self) -> ReplicaTotals:
         """Return the figures that would be stored if the replica ended now."""
-        return Used(
+        return ReplicaTotals(
             cpu_ms=self.cpu_ms,
             peak_memory_mib=self.peak_memory_mib,
             card_percent=self.mean_card_percent,
@@ -49,7 +49,7 @@ class ReplicaUse(msgspec.Struct, frozen=True):
         )
 
 
-def in_the_end(rank: int, used: Used) -> ReplicaUse:
+def in_the_end(rank: int, used: ReplicaTotals) -> ReplicaUse:
     """Return the stored figures of an ended replica in the form that is shown."""
     return ReplicaUse(
         rank,

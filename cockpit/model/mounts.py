@@ -37,7 +37,7 @@ VERSIONED = frozenset({DatasetSource.FAVORITE, DatasetSource.ANNOTATION, ModelSo
 """Sources of which a version is meant."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class ResolvedEntry(msgspec.Struct, frozen=True):
     """The catalogue entry that a name meant when the job was accepted. Only the engine sets it."""
 
     project: str
@@ -50,7 +50,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = ""
     path: str = ""
-    found: Found | None = None
+    found: ResolvedEntry | None = None
     """The catalogue entry; None where a path is given, and before the engine has looked the name up."""
 
     @property

@@ -253,7 +253,7 @@ class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_res
     end_at: Millis
 
 
-class MakingRoom(msgspec.Struct, frozen=True, cache_hash=True, tag="making_room"):
+class EvictionPending(msgspec.Struct, frozen=True, cache_hash=True, tag="making_room"):
     """Running jobs are being evicted for the job; it starts when they have ended."""
 
     jobs: tuple[JobId, ...]
@@ -262,7 +262,7 @@ class MakingRoom(msgspec.Struct, frozen=True, cache_hash=True, tag="making_room"
     """When the last of them ends at the latest; None: unknown."""
 
 
-class StandsStill(msgspec.Struct, frozen=True, cache_hash=True, tag="stands_still"):
+class SuspendedReason(msgspec.Struct, frozen=True, cache_hash=True, tag="stands_still"):
     """The job was running and is suspended. No other reason is about a job outside the queue."""
 
     by: str = ""
@@ -289,7 +289,7 @@ class ClusterShort(msgspec.Struct, frozen=True, cache_hash=True, tag="cluster_sh
     card_models: tuple[str, ...] = ()
 
 
-class NoRoomThere(msgspec.Struct, frozen=True, cache_hash=True, tag="no_room_there"):
+class NoMemberPlacement(msgspec.Struct, frozen=True, cache_hash=True, tag="no_room_there"):
     """Clusters of the fleet have enough free by their totals, but could not place the job, and no resources were
     released there since."""
 
@@ -304,7 +304,7 @@ class NoQueue(msgspec.Struct, frozen=True, cache_hash=True, tag="no_queue"):
     project: str
 
 
-class Told(msgspec.Struct, frozen=True, cache_hash=True, tag="told"):
+class SchedulerReason(msgspec.Struct, frozen=True, cache_hash=True, tag="told"):
     """Another scheduler runs the cluster, and this is the reason that it gives, such as Slurm's reason codes."""
 
     code: str
@@ -350,10 +350,10 @@ Reason = (
     | NodesReserved
     | BehindHead
     | ClusterShort
-    | NoRoomThere
-    | MakingRoom
-    | StandsStill
-    | Told
+    | NoMemberPlacement
+    | EvictionPending
+    | SuspendedReason
+    | SchedulerReason
 )
 
 

@@ -55,12 +55,12 @@ class RequestIds:
         """`required`: refuse an act rather than send it to a cluster that remembers no ids."""
         self.required = required
         self._request = request
-        self._given = 0
+        self._count = 0
 
     def next(self) -> str:
         """The id of the command's next act."""
-        self._given += 1
-        return f"{self._request}{PART}{self._given}" if self._given > 1 else self._request
+        self._count += 1
+        return f"{self._request}{PART}{self._count}" if self._count > 1 else self._request
 
 
 def is_request_id(text: str) -> bool:

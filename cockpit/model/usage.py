@@ -18,7 +18,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     """The average utilisation of all its cards."""
 
 
-class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReplicaTotals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The total usage of a replica that has ended. None: it could not be measured."""
 
     cpu_ms: int | None = None

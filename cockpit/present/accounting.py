@@ -15,7 +15,7 @@ from cockpit.model.spec import WHOLE_CARD
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from cockpit.model.accounting import EndedJob, Spending, Spent
+    from cockpit.model.accounting import EndedJob, Spending, UsageSum
 
 HOUR_MS: Final = 3_600_000
 NO_NAME: Final = "-"
@@ -24,7 +24,7 @@ OTHERS: Final = "others"
 """Name under which users are summed whose names the user may not see."""
 
 
-class By(StrEnum):
+class GroupBy(StrEnum):
     """The field by which sums are grouped."""
 
     ACCOUNT = "account"
@@ -67,7 +67,7 @@ def hours(milliseconds: float) -> float:
     return round(milliseconds / HOUR_MS, 2)
 
 
-def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
+def job_sums(jobs: Iterable[EndedJob], by: GroupBy) -> list[JobSum]:
     """Return the totals by name, those with the most card-hours first, then those with the most CPU-hours."""
     groups: dict[str, list[EndedJob]] = defaultdict(list)
     for job in jobs:
@@ -76,7 +76,7 @@ def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
     return sorted(sums, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
 
 
-def held_by(spending: Spending, by: By) -> list[Held]:
+def held_by(spending: Spending, by: GroupBy) -> list[Held]:
     """Return what was held by name, those with the most card-hours first, then those with the most CPU-hours."""
     cards = _by_stretch(spending, by, lambda each: each.card_milli_ms)
     cpus = _by_stretch(spending, by, lambda each: each.cpu_ms)
@@ -98,7 +98,7 @@ def days_until(now: Millis, days: int, zone: tzinfo | None) -> list[Millis]:
     return [*midnights, Millis(max(now, midnights[-1] + 1))]
 
 
-def _by_stretch(spending: Spending, by: By, figure: Callable[[Spent], int]) -> dict[str, list[int]]:
+def _by_stretch(spending: Spending, by: GroupBy, figure: Callable[[UsageSum], int]) -> dict[str, list[int]]:
     totals: dict[str, list[int]] = defaultdict(lambda: [0] * len(spending.stretches))
     for place, stretch in enumerate(spending.stretches):
         for each in stretch:
@@ -106,8 +106,8 @@ def _by_stretch(spending: Spending, by: By, figure: Callable[[Spent], int]) -> d
     return totals
 
 
-def _name(each: Spent, by: By) -> str:
-    unknown = OTHERS if by in {By.USER, By.PROJECT} and not each.user else NO_NAME
+def _name(each: UsageSum, by: GroupBy) -> str:
+    unknown = OTHERS if by in {GroupBy.USER, GroupBy.PROJECT} and not each.user else NO_NAME
     return str(getattr(each, by)) or unknown
 
 

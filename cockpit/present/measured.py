@@ -33,7 +33,7 @@ UNKNOWN: Final = "n/a"
 ROLE, TIGHT, NEARLY_ALL = "running", "tight", 0.9
 
 
-class Measured(NamedTuple):
+class MeasuredUse(NamedTuple):
     """The measured use of one replica, and its allocation."""
 
     job: JobId
@@ -70,7 +70,7 @@ class Measured(NamedTuple):
         return self.use.card_memory_mib if self.runs else self.use.peak_card_memory_mib
 
 
-def measured(detail: JobDetail, now: Millis) -> list[Measured]:
+def measured(detail: JobDetail, now: Millis) -> list[MeasuredUse]:
     """Return the measured replicas of the last attempt, in order of rank."""
     attempt = detail.job.attempt
     if attempt is None:
@@ -83,11 +83,11 @@ def measured(detail: JobDetail, now: Millis) -> list[Measured]:
         began, ended = replica.started_at, replica.ended_at
         ran = (now if ended is None else ended) - began if began is not None else 0
         runs = ended is None and detail.row.holds
-        measurements.append(Measured(detail.job.id, use, places[use.rank], max(ran, 0), runs))
+        measurements.append(MeasuredUse(detail.job.id, use, places[use.rank], max(ran, 0), runs))
     return measurements
 
 
-def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> Iterator[Line]:
+def measured_lines(replicas: Sequence[MeasuredUse], columns: int, node: Nodes) -> Iterator[Line]:
     """Yield harmless lines in which the figures of all replicas are aligned. `node`: a function from a node's name to
     the known node."""
     runs = any(each.runs for each in replicas)
@@ -110,7 +110,7 @@ def why_cards_are_not_measured(place: Allocation, node: Nodes) -> str:
     return "not measured"
 
 
-def _replica(each: Measured, columns: int, node: Nodes, *, alone: bool) -> Iterator[Line]:
+def _replica(each: MeasuredUse, columns: int, node: Nodes, *, alone: bool) -> Iterator[Line]:
     """Yield the lines of one replica; the replica is named where it is not `alone`."""
     use, place = each.use, each.place
     if not alone:
@@ -134,7 +134,7 @@ def _replica(each: Measured, columns: int, node: Nodes, *, alone: bool) -> Itera
         yield from _cards(each, columns, node)
 
 
-def _cards(each: Measured, columns: int, node: Nodes) -> Iterator[Line]:
+def _cards(each: MeasuredUse, columns: int, node: Nodes) -> Iterator[Line]:
     """Yield the lines about the use of a replica's cards, or why it is not measured."""
     use, percent = each.use, each.card_percent
     if percent is None and use.mean_card_percent is None:
@@ -188,12 +188,12 @@ def _busy(sample: Sample) -> float | None:
     return None if sample.busy_milli is None else sample.busy_milli / 1000
 
 
-def _table(replicas: Sequence[Measured]) -> Iterator[Line]:
+def _table(replicas: Sequence[MeasuredUse]) -> Iterator[Line]:
     titles = ("RANK", "NODE", "CPU TIME", "CPUS BUSY", "MEMORY", "MOST", "OF", "CARDS", "MEAN", "MOST")
     yield from small_table(titles, [_row(each) for each in replicas], right=range(2, len(titles)))
 
 
-def _row(each: Measured) -> tuple[str, ...]:
+def _row(each: MeasuredUse) -> tuple[str, ...]:
     """Return the cells of one replica for the table."""
     use, place = each.use, each.place
     busy = UNKNOWN if each.busy is None else f"{each.busy:.1f} of {place.cpus}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import AwaitedJob, Change, Forecast, HoldingJob, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.reasons import NotEvaluated, never_starts
@@ -185,7 +185,7 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
 }
 
 
-def holding(job: JobId, known: Holding | None) -> str:
+def holding(job: JobId, known: HoldingJob | None) -> str:
     """Return the job with its user and resources: `4722 (carol, 32 cards)`; for a job that the user may not see only
     that there is one."""
     if known is None:
@@ -201,7 +201,7 @@ def listed_words(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _awaited(each: Awaited, outlook: Outlook, context: Context) -> str:
+def _awaited(each: AwaitedJob, outlook: Outlook, context: Context) -> str:
     ends = clock(each.end_at, context.now, context.zone)
     return f"{holding(each.job, outlook.holding(each.job))} ends about {ends}"
 

@@ -23,7 +23,7 @@ NICE: Final = "nice"
 NICE_LETTER: Final = "n"
 
 
-class Sign(NamedTuple):
+class FactorStyle(NamedTuple):
     """Colour, letter and words that identify a factor in the bars and columns."""
 
     name: FactorName
@@ -37,17 +37,21 @@ class Sign(NamedTuple):
     """Explanation of what makes the factor large."""
 
 
-SIGNS: Final[Mapping[FactorName, Sign]] = {
+SIGNS: Final[Mapping[FactorName, FactorStyle]] = {
     sign.name: sign
     for sign in (
-        Sign(FactorName.AGE, "a", "age", "AGE", "age", "age", "the longer it waits"),
-        Sign(FactorName.FAIRSHARE, "F", "fair_share", "FAIR", "fair share", "fairshare", "the less its share was used"),
-        Sign(FactorName.JOB_SIZE, "s", "size", "SIZE", "size", "jobsize", "by the nodes and CPUs it asks for"),
-        Sign(FactorName.PARTITION, "p", "partition", "PART", "partition", "partition_factor", "what its queue counts"),
-        Sign(FactorName.QOS, "q", "qos", "QOS", "QOS", "qos_factor", "what its QOS counts"),
-        Sign(FactorName.ASSOC, "c", "association", "ASSOC", "association", "assoc", "what its account counts"),
-        Sign(FactorName.TRES, "t", "tres", "TRES", "resources", "tres", "the more of them it asks for"),
-        Sign(FactorName.SITE, "x", "site", "SITE", "site", "site", "what the site adds"),
+        FactorStyle(FactorName.AGE, "a", "age", "AGE", "age", "age", "the longer it waits"),
+        FactorStyle(
+            FactorName.FAIRSHARE, "F", "fair_share", "FAIR", "fair share", "fairshare", "the less its share was used"
+        ),
+        FactorStyle(FactorName.JOB_SIZE, "s", "size", "SIZE", "size", "jobsize", "by the nodes and CPUs it asks for"),
+        FactorStyle(
+            FactorName.PARTITION, "p", "partition", "PART", "partition", "partition_factor", "what its queue counts"
+        ),
+        FactorStyle(FactorName.QOS, "q", "qos", "QOS", "QOS", "qos_factor", "what its QOS counts"),
+        FactorStyle(FactorName.ASSOC, "c", "association", "ASSOC", "association", "assoc", "what its account counts"),
+        FactorStyle(FactorName.TRES, "t", "tres", "TRES", "resources", "tres", "the more of them it asks for"),
+        FactorStyle(FactorName.SITE, "x", "site", "SITE", "site", "site", "what the site adds"),
     )
 }
 """The factors' signs, in the order of the bar."""

@@ -19,7 +19,7 @@ from cockpit.model.reasons import (
     NotEvaluated,
     Reason,
     Resource,
-    Told,
+    SchedulerReason,
     WouldDelay,
 )
 from cockpit.present import units
@@ -62,7 +62,7 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
             return (f"would fit now, but would delay {job_shown(reason.ahead)}, which is to start by {start}",)
         case NotEnoughFree() | NeverFits() | NoEligibleNode() | NoAlternative():
             return tuple(_of_room(reason, now, zone))
-        case Told():
+        case SchedulerReason():
             return slurm_clauses(reason)
         case _:
             return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)

@@ -12,19 +12,19 @@ from cockpit.model.reasons import (
     BehindHead,
     ClusterShort,
     DependencyNever,
+    EvictionPending,
     InReservation,
     LimitReached,
-    MakingRoom,
     NoAssociation,
     NodesReserved,
+    NoMemberPlacement,
     NoQueue,
-    NoRoomThere,
     PartitionRefuses,
     PartitionRule,
     QosRefused,
     QuotaFull,
     QuotaMaxJobs,
-    StandsStill,
+    SuspendedReason,
     WaitsForJob,
 )
 from cockpit.model.spec import DependencyKind
@@ -49,10 +49,10 @@ RuleReason = (
     | InReservation
     | NodesReserved
     | BehindHead
-    | MakingRoom
-    | StandsStill
+    | EvictionPending
+    | SuspendedReason
     | ClusterShort
-    | NoRoomThere
+    | NoMemberPlacement
 )
 
 _AWAITED = {
@@ -69,7 +69,7 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
     match reason:
         case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
-        case MakingRoom() | StandsStill():
+        case EvictionPending() | SuspendedReason():
             return _of_giving_way(reason, now, zone)
         case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
             return _of_other_jobs(reason)
@@ -77,7 +77,7 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
             return _of_rights(reason)
         case QuotaFull() | QuotaMaxJobs() | NoQueue():
             return _of_quota(reason)
-        case ClusterShort() | NoRoomThere():
+        case ClusterShort() | NoMemberPlacement():
             return _of_fleets(reason, now, zone)
         case _:
             assert_never(reason)
@@ -182,9 +182,9 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
     return f"{queue} may hold {allowed}", f"{used} in use, {request} asked"
 
 
-def _of_giving_way(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+def _of_giving_way(reason: EvictionPending | SuspendedReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     others = _job_list(reason.jobs)
-    if isinstance(reason, MakingRoom):
+    if isinstance(reason, EvictionPending):
         until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
         return (f"{others} {'gives' if len(reason.jobs) == 1 else 'give'} way to it, {until}",)
     if reason.by:
@@ -196,14 +196,14 @@ def _job_list(jobs: tuple[JobId, ...]) -> str:
     return listed([f"job {job_shown(job)}" for job in jobs])
 
 
-def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+def _of_fleets(reason: ClusterShort | NoMemberPlacement, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """Return the clauses of a reason from the clusters of a fleet."""
     match reason:
         case ClusterShort():
             wanted = amount(reason.resource, reason.wanted, reason.card_models)
             free = bare_amount(reason.resource, reason.free)
             return f"waits for {wanted} in one cluster", f"{safe(reason.member)} has {free} free in all"
-        case NoRoomThere():
+        case NoMemberPlacement():
             names = listed(reason.members)
             had = f"{names} could not fit it at {clock(reason.since, now, zone)}, though enough is free in all"
             return had, "tried again when resources become free there"

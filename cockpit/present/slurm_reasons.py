@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cockpit.model.reasons import Told
+from cockpit.model.reasons import SchedulerReason
 from cockpit.present.safe import safe
 
 _LIMIT: Final = re.compile(
@@ -99,7 +99,7 @@ SENTENCES: Final[tuple[tuple[str, str], ...]] = (
 some codes as sentences, with blanks or underscores, and lists nodes after a comma."""
 
 
-def slurm_clauses(reason: Told) -> tuple[str, ...]:
+def slurm_clauses(reason: SchedulerReason) -> tuple[str, ...]:
     """Return the clauses of a Slurm reason: first what blocks the job, then what the reason is about."""
     code = reason.code.replace("_", " ").strip()
     more = [safe(reason.about)] if reason.about else [*_behind_the_comma(code)]

@@ -34,16 +34,16 @@ STEPS: Final = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """Values at which a scale may end, times a power of ten."""
 
 
-class Sign(NamedTuple):
+class SeriesStyle(NamedTuple):
     """Colour and letter of a name in the chart."""
 
     role: str
     letter: str
 
 
-def sign_of(place: int) -> Sign:
+def sign_of(place: int) -> SeriesStyle:
     """Return the sign of the name at that place in the order of size."""
-    return Sign(HUES[place], LETTERS[place]) if place < len(HUES) else Sign(OTHERS_ROLE, OTHERS_LETTER)
+    return SeriesStyle(HUES[place], LETTERS[place]) if place < len(HUES) else SeriesStyle(OTHERS_ROLE, OTHERS_LETTER)
 
 
 def in_cards(rows: Sequence[Held]) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cockpit.late import Late
+from cockpit.late import LazyModule
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.operations import Operation, Right, Style, operation, operations_of
 
@@ -38,14 +38,16 @@ if TYPE_CHECKING:
     from cockpit.model import job as job_model
     from cockpit.protocol import messages, pages
 else:
-    accountchange, asking, cluster = (Late(f"cockpit.model.{name}") for name in ("accountchange", "asking", "cluster"))
-    forecast, jobdetail, jobrow = (Late(f"cockpit.model.{name}") for name in ("forecast", "jobdetail", "jobrow"))
-    priority, quota, requests = (Late(f"cockpit.model.{name}") for name in ("priority", "quota", "requests"))
-    spec, staging, view = (Late(f"cockpit.model.{name}") for name in ("spec", "staging", "view"))
-    accounting_model, catalogue_model = Late("cockpit.model.accounting"), Late("cockpit.model.catalogue")
-    events_model, job_model = Late("cockpit.model.events"), Late("cockpit.model.job")
-    snapshotfile = Late("cockpit.formats.snapshotfile")
-    messages, pages = Late("cockpit.protocol.messages"), Late("cockpit.protocol.pages")
+    accountchange, asking, cluster = (
+        LazyModule(f"cockpit.model.{name}") for name in ("accountchange", "asking", "cluster")
+    )
+    forecast, jobdetail, jobrow = (LazyModule(f"cockpit.model.{name}") for name in ("forecast", "jobdetail", "jobrow"))
+    priority, quota, requests = (LazyModule(f"cockpit.model.{name}") for name in ("priority", "quota", "requests"))
+    spec, staging, view = (LazyModule(f"cockpit.model.{name}") for name in ("spec", "staging", "view"))
+    accounting_model, catalogue_model = LazyModule("cockpit.model.accounting"), LazyModule("cockpit.model.catalogue")
+    events_model, job_model = LazyModule("cockpit.model.events"), LazyModule("cockpit.model.job")
+    snapshotfile = LazyModule("cockpit.formats.snapshotfile")
+    messages, pages = LazyModule("cockpit.protocol.messages"), LazyModule("cockpit.protocol.pages")
 
 Pieces = Iterable[bytes | msgspec.Raw]
 
@@ -191,7 +193,7 @@ class Operations:
         """Explain why a queued job waits, when it starts, and which smaller or other request would start earlier."""
 
     @operation(Right.ASK, Style.WAITS, lambda: messages.StartsArgs)
-    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         """Return the expected starts of these queued jobs, at most 1000; jobs without an estimate are left out."""
 
     @operation(Right.ASK, Style.WAITS, lambda: messages.PredictArgs)

@@ -70,7 +70,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes. Of requests longer than this, the engine holds one per user in memory at a time."""
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client has disconnected or broken the protocol; its requests need no answer."""
 
 
@@ -105,7 +105,7 @@ class Connection:
             await self._send(self._hello())
             async with asyncio.TaskGroup() as group:
                 await self._answer_frames(group)
-        except* Gone:
+        except* ClientGone:
             pass
 
     def _hello(self) -> Hello:
@@ -144,13 +144,13 @@ class Connection:
         try:
             first = await self._reader.readexactly(1)
         except (ConnectionError, asyncio.IncompleteReadError):
-            raise Gone from None
+            raise ClientGone from None
         header = first + await self._in_time(self._reader.readexactly(HEADER.size - 1))
         try:
             return body_length(header)
         except ValueError as error:
             await self._refuse(0, Refusal(RefusalKind.INVALID, f"Not a frame: {error}."))
-            raise Gone from None
+            raise ClientGone from None
 
     async def _in_time(self, part: Awaitable[bytes]) -> bytes:
         seconds = self._bounds.frame_seconds
@@ -158,10 +158,10 @@ class Connection:
             async with asyncio.timeout(seconds):
                 return await part
         except (ConnectionError, asyncio.IncompleteReadError):
-            raise Gone from None
+            raise ClientGone from None
         except TimeoutError:
             await self._refuse(0, Refusal(RefusalKind.INVALID, f"A frame took longer than {seconds:g} s."))
-            raise Gone from None
+            raise ClientGone from None
 
     async def _answer(self, body: bytes) -> None:
         try:
@@ -176,7 +176,7 @@ class Connection:
         try:
             async with nullcontext() if request.op in WAITING else self._turn:
                 await self._perform(request)
-        except Gone:
+        except ClientGone:
             raise
         except RequestRefused as error:
             await self._refuse(request.id, error.refusal)
@@ -258,13 +258,13 @@ class Connection:
             await self._write(encoded)
 
     async def _write(self, encoded: bytes) -> None:
-        """Write the bytes, and return when the kernel has all of them. Raises `Gone`."""
+        """Write the bytes, and return when the kernel has all of them. Raises `ClientGone`."""
         try:
             async with asyncio.timeout(self._bounds.send_seconds):
                 self._writer.write(encoded)
                 await self._writer.drain()
         except (ConnectionError, TimeoutError):
-            raise Gone from None
+            raise ClientGone from None
 
     async def _send_with_fds(self, message: Answer, fds: Sequence[int]) -> None:
         """Send the frame, then one byte that carries the file descriptors, and close them in this process."""
@@ -274,7 +274,7 @@ class Connection:
                 async with asyncio.timeout(self._bounds.send_seconds):
                     await _send_descriptors(self._writer.get_extra_info("socket").fileno(), fds)
         except (ConnectionError, TimeoutError):
-            raise Gone from None
+            raise ClientGone from None
         finally:
             for fd in fds:
                 os.close(fd)

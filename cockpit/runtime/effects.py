@@ -13,8 +13,8 @@ from cockpit.engine.effects import (
     SignalReplica,
     StageReplica,
     StartReplica,
-    TellWorkers,
     ThawReplica,
+    WriteWorkersFile,
 )
 from cockpit.model import events
 
@@ -31,12 +31,12 @@ ReplicaEffect = (
     | SignalReplica
     | FreezeReplica
     | ThawReplica
-    | TellWorkers
+    | WriteWorkersFile
     | KeepContainer
     | RemoveContainer
 )
 
-_QUICK = (SignalReplica, FreezeReplica, ThawReplica, TellWorkers)
+_QUICK = (SignalReplica, FreezeReplica, ThawReplica, WriteWorkersFile)
 """Effects that never wait for a free slot, since starts may occupy all slots for minutes (prologs)."""
 AT_ONCE = 16
 """Most effects carried out at the same time; more would only make every start slower."""
@@ -86,7 +86,7 @@ class EffectRunner:
                 await self._executor.freeze(effect)
             case ThawReplica():
                 await self._executor.thaw(effect)
-            case TellWorkers():
+            case WriteWorkersFile():
                 await self._executor.tell(effect)
             case KeepContainer():
                 await self._executor.keep(effect)

@@ -22,27 +22,29 @@ class FaultLog:
     """The defects since the engine process started. A job's defect is logged again only if it or the job changes."""
 
     def __init__(self) -> None:
-        self._of: dict[JobId, tuple[int, str]] = {}
+        self._defects: dict[JobId, tuple[int, str]] = {}
         """For each queued job: the version of it for which the defect occurred, and the description."""
 
     def note(self, faults: Mapping[JobId, Exception], queue: Mapping[JobId, Job]) -> list[JobId]:
         """Log new defects. Return the queued jobs whose description has changed."""
-        self._of = {job: known for job, known in self._of.items() if job in queue and known[0] == queue[job].version}
+        self._defects = {
+            job: known for job, known in self._defects.items() if job in queue and known[0] == queue[job].version
+        }
         new = {job: error for job, error in faults.items() if self._words(job) != described(error)}
         for job, error in new.items():
             report_defect(f"judging job {job}", error)
         queued = [job for job in new if job in queue]
-        self._of |= {job: (queue[job].version, described(new[job])) for job in queued}
+        self._defects |= {job: (queue[job].version, described(new[job])) for job in queued}
         return queued
 
     def of(self, job: Job) -> str:
         """Return the description of the job's defect; empty if there is none."""
-        version, words = self._of.get(job.id, (job.version, ""))
+        version, words = self._defects.get(job.id, (job.version, ""))
         return words if version == job.version else ""
 
     def sentences(self, queue: Mapping[JobId, Job]) -> tuple[str, ...]:
         """Return a sentence about the queued jobs with defects, for `engine status`; nothing without such jobs."""
-        descriptions = {job: self.of(queue[job]) for job in self._of if job in queue}
+        descriptions = {job: self.of(queue[job]) for job in self._defects if job in queue}
         jobs = [job for job, words in descriptions.items() if words]
         if not jobs:
             return ()
@@ -56,5 +58,5 @@ class FaultLog:
         return (sentence,)
 
     def _words(self, job: JobId) -> str:
-        _, words = self._of.get(job, (0, ""))
+        _, words = self._defects.get(job, (0, ""))
         return words

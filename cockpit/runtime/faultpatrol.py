@@ -29,7 +29,7 @@ BY: Final = Act(actor="engine", origin="runtime")
 Parts = list[tuple["Node", "Allocation"]]
 
 
-class Rounds:
+class FaultChecks:
     """The state between two checks, by which a fault is distinguished from an interface that never worked.
 
     `probe` inspects this machine, which all nodes are on. `root`: the folder that is read instead of `/`.
@@ -61,7 +61,7 @@ class Rounds:
         return "; ".join(f"the network interface {name} is {state(name, self._root)}" for name in lost)
 
 
-async def go_round(host: Host, rounds: Rounds, period_seconds: int) -> None:
+async def go_round(host: Host, rounds: FaultChecks, period_seconds: int) -> None:
     """Check the watched nodes once per period, until cancelled. A check that takes longer than a period is a fault."""
     while True:
         await host.clock.wait_until(Millis(host.clock.now() + 1000 * period_seconds))
@@ -83,7 +83,7 @@ def _watched(host: Host) -> Parts:
     return [(machine.state.nodes[part.node], part) for each in placements for part in each]
 
 
-async def _find_faults(rounds: Rounds, parts: Parts, period_seconds: int) -> dict[NodeName, str]:
+async def _find_faults(rounds: FaultChecks, parts: Parts, period_seconds: int) -> dict[NodeName, str]:
     try:
         async with asyncio.timeout(period_seconds):
             return await asyncio.to_thread(rounds.look, parts)

@@ -9,7 +9,7 @@ import msgspec
 from cockpit.runtime.probe_command import Answer, Outcome
 
 
-class Level(StrEnum):
+class FindingLevel(StrEnum):
     OK = "ok"
     NOTE = "note"
     """Something works, but the user should know about it."""
@@ -18,7 +18,7 @@ class Level(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    level: Level
+    level: FindingLevel
     subject: str
     """What was checked, in a word or two."""
     found: str
@@ -28,15 +28,15 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def ok(subject: str, found: str) -> Finding:
-    return Finding(Level.OK, subject, found)
+    return Finding(FindingLevel.OK, subject, found)
 
 
 def note(subject: str, found: str, advice: str = "") -> Finding:
-    return Finding(Level.NOTE, subject, found, advice)
+    return Finding(FindingLevel.NOTE, subject, found, advice)
 
 
 def missing(subject: str, found: str, advice: str) -> Finding:
-    return Finding(Level.MISSING, subject, found, advice)
+    return Finding(FindingLevel.MISSING, subject, found, advice)
 
 
 def silence(subject: str, program: str, answer: Answer) -> Finding:

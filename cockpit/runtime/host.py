@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
     from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.staging import Progress, StagedCopy
-    from cockpit.model.usage import Used
+    from cockpit.model.usage import ReplicaTotals
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.sched.forecast.history import History
@@ -273,7 +273,7 @@ class Host:
         """Record that the replica's command has started; `limits` describes the limits that hold for it."""
         self._observe(lambda machine, _: decide.replica_started(machine, replica, limits), f"start of {replica}")
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: ReplicaTotals | None = None) -> None:
         """Record that the replica's last process has ended; `used` is its measured usage."""
         hold = self.settings.hold_seconds
         self._observe(

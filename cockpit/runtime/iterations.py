@@ -40,7 +40,7 @@ class Iterations:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._at = 0
-        self._rest = b""
+        self._unread = b""
 
     def read_on(self) -> Iterator[tuple[float, float]]:
         """Yield hardware and end-to-end time in milliseconds of each iteration in the next piece of the log. Blocks."""
@@ -51,8 +51,8 @@ class Iterations:
         except OSError:  # nothing has been printed yet, or it has been forgotten
             return
         self._at += len(data)
-        *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = rest[-_LONGEST:]
+        *lines, rest = (self._unread + data).split(b"\n")
+        self._unread = rest[-_LONGEST:]
         for match in (each for line in lines for each in _LINE.finditer(line)):
             hardware, e2e = float(match[1]), float(match[2])
             if e2e > 0:

@@ -16,7 +16,7 @@ from cockpit.model.events import JobSubmitted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from cockpit.model.accounting import Span, Spent
+    from cockpit.model.accounting import Span, UsageSum
     from cockpit.model.events import EventRecord
     from cockpit.model.forecast import PromisedStart
     from cockpit.model.ids import JobId, Millis
@@ -44,7 +44,7 @@ class MemoryJournal:
         self._past = past
         self._events: deque[EventRecord] = deque()
         self._events_kept = events_kept
-        self._ended: dict[JobId, Job] = {}
+        self._ended_jobs: dict[JobId, Job] = {}
         self._ended_kept = ended_kept
         self._answers: dict[str, KeptAnswer] = {}
         self._answers_kept = answers_kept
@@ -103,15 +103,15 @@ class MemoryJournal:
 
     async def record_ended(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            self._ended.pop(job.id, None)
-            self._ended[job.id] = job
-        _forget_first(self._ended, self._ended_kept)
+            self._ended_jobs.pop(job.id, None)
+            self._ended_jobs[job.id] = job
+        _forget_first(self._ended_jobs, self._ended_kept)
 
     async def ended_job(self, job: JobId) -> Job | None:
-        return self._ended.get(job)
+        return self._ended_jobs.get(job)
 
     async def ended_among(self, first: JobId, last: JobId) -> list[Job]:
-        return [self._ended[each] for each in sorted(self._ended) if first <= each <= last]
+        return [self._ended_jobs[each] for each in sorted(self._ended_jobs) if first <= each <= last]
 
     async def ended_jobs(
         self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
@@ -121,10 +121,12 @@ class MemoryJournal:
             in_time = (since is None or at >= since) and (until is None or at < until)
             return in_time and (user is None or job.submitter.name == user)
 
-        return list(islice(filter(wanted, reversed(self._ended.values())), limit))
+        return list(islice(filter(wanted, reversed(self._ended_jobs.values())), limit))
 
-    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
-        held = (span for job in self._ended.values() if job.id not in besides for span in spans(job, job.state_since))
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[UsageSum]]:
+        held = (
+            span for job in self._ended_jobs.values() if job.id not in besides for span in spans(job, job.state_since)
+        )
         return divided((*self._past, *held), edges)
 
     async def promised_starts(self) -> list[PromisedStart]:

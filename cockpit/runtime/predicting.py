@@ -22,7 +22,7 @@ from cockpit.engine import prediction as what_ifs
 from cockpit.engine.access import may_see
 from cockpit.engine.prediction import Changed, expected, first_of_each, outlook, shown_outlook, would_be
 from cockpit.errors import RequestRefused, StoreError
-from cockpit.model.forecast import Expected, Outlook
+from cockpit.model.forecast import ExpectedStart, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.pass_runner import yield_to_event_loop
@@ -72,7 +72,7 @@ async def explain(engine: Engine, context: RequestContext, args: messages.JobArg
     return answer
 
 
-async def starts(engine: Engine, context: RequestContext, args: messages.StartsArgs) -> list[Expected]:
+async def starts(engine: Engine, context: RequestContext, args: messages.StartsArgs) -> list[ExpectedStart]:
     """Return the likely starts of these jobs, as far as they are queued and the user may see them."""
     if len(args.jobs) > MOST_STARTS:
         message = f"One request predicts the starts of at most {MOST_STARTS} jobs; name fewer jobs."

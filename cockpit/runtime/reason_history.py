@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, Told, Waited
+from cockpit.model.reasons import LimitReached, NoAlternative, NotEnoughFree, SchedulerReason, Waited
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class ReasonHistory:
     """The pending reasons of queued jobs, since the engine process started."""
 
     def __init__(self) -> None:
-        self._of: dict[JobId, list[Waited]] = {}
+        self._reasons: dict[JobId, list[Waited]] = {}
         self._next = 0
         self._looked_at: Millis | None = None
 
@@ -48,20 +48,20 @@ class ReasonHistory:
         for job in islice(queue.values(), self._next, self._next + LOOKED_AT):
             self.note(plan, job, now)
         self._next += LOOKED_AT
-        if len(self._of) > len(jobs) + SPARE:
-            self._of = {job: waited for job, waited in self._of.items() if job in jobs}
+        if len(self._reasons) > len(jobs) + SPARE:
+            self._reasons = {job: waited for job, waited in self._reasons.items() if job in jobs}
 
     def note(self, plan: Plan, job: Job, now: Millis) -> None:
         """Record why the queued job does not start according to this plan, if the reason has changed."""
         reason = reason_of(plan, job)
-        waited = self._of.setdefault(job.id, [])
+        waited = self._reasons.setdefault(job.id, [])
         if not waited or reason_kind(waited[-1].reason) != reason_kind(reason):
             waited.append(Waited(now, reason))
             del waited[:-CHANGES_KEPT]
 
     def of(self, job: JobId) -> tuple[Waited, ...]:
         """Return a job's recorded reasons, oldest first."""
-        return tuple(self._of.get(job, ()))
+        return tuple(self._reasons.get(job, ()))
 
 
 def reason_kind(reason: Reason | None) -> Hashable:
@@ -71,7 +71,7 @@ def reason_kind(reason: Reason | None) -> Hashable:
             return type(reason), reason.holder, reason.limit
         case NotEnoughFree():
             return type(reason), reason.resource
-        case Told():
+        case SchedulerReason():
             return type(reason), reason.code
         case None:
             return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Journal
 
 
-class Identified(Protocol):
+class HasRequestId(Protocol):
     """A request that may have an id (`runtime.request_context.RequestContext`)."""
 
     @property
@@ -78,7 +78,7 @@ class Requests:
         self._journal = journal
         self._under_way: dict[str, _Turn] = {}
 
-    async def once(self, context: Identified, perform: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def once(self, context: HasRequestId, perform: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return the stored answer to this request, or else the result of `perform`.
 
         Raises `RequestRefused` and `StoreError`.
@@ -99,7 +99,7 @@ class Requests:
                 await self._remember_refusal(context, refused.refusal)
                 raise
 
-    async def remember(self, context: Identified, answer: bytes) -> None:
+    async def remember(self, context: HasRequestId, answer: bytes) -> None:
         """Store the answer of a change whose answer is known only after its event. Raises `StoreError`."""
         if context.request:
             await self._journal.remember(KeptAnswer(context.request, answer, context.op, context.digest))
@@ -128,7 +128,7 @@ class Requests:
             message = str(error).replace(" Nothing was accepted.", "")
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, _UNREADABLE.format(error=message))) from error
 
-    async def _remember_refusal(self, context: Identified, refusal: Refusal) -> None:
+    async def _remember_refusal(self, context: HasRequestId, refusal: Refusal) -> None:
         """Store a refusal. A store error is ignored: the request did nothing, so a repeat may be decided again."""
         if refusal.kind is not RefusalKind.UNAVAILABLE:
             encoded = msgspec.msgpack.encode(refusal)

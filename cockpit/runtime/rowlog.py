@@ -63,16 +63,16 @@ class SharedPages:
 
     def __init__(self, pages: Iterator[msgspec.Raw]) -> None:
         self._coming = pages
-        self._made: list[msgspec.Raw] = []
+        self._pages: list[msgspec.Raw] = []
 
     def __iter__(self) -> Iterator[msgspec.Raw]:
         at = 0
-        while at < len(self._made) or self._makes_one():
-            yield self._made[at]
+        while at < len(self._pages) or self._makes_one():
+            yield self._pages[at]
             at += 1
 
     def _makes_one(self) -> bool:
         page = next(self._coming, None)
         if page is not None:
-            self._made.append(page)
+            self._pages.append(page)
         return page is not None

@@ -21,7 +21,7 @@ from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import JobPlacement
 from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
-from cockpit.sched.rules.counters import Counters, Stop, Tally, counts, of_array, tally
+from cockpit.sched.rules.counters import Counters, JobAmounts, Stop, counts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
 from cockpit.sched.rules.tres import BILLING
@@ -246,7 +246,7 @@ class Gates(msgspec.Struct):
             for number in stops.between(counter, of(counter) - amount, of(counter))
         ]
 
-    def adds(self, job: Job, partition: str, amounts: Amounts) -> Tally:
+    def adds(self, job: Job, partition: str, amounts: Amounts) -> JobAmounts:
         """Set the amounts by which the job counts to the limits."""
         # the counters are the index's until the first start of this pass, which copies them
         if not self._own:

@@ -10,7 +10,7 @@ For each running elastic job, the one with the smallest share of what it asked f
 3. Add a worker where it delays no waiting job; stop at the job's maximum or where a limit would be broken.
 4. Put the new workers into the index and into the backfiller before the next job.
 
-`Sizes` tests whether the rules allow a job that many workers.
+`GrowthTests` tests whether the rules allow a job that many workers.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def grow_jobs(
     index: Index,
     backfiller: DelayCheck,
     fit: Fit | None,
-    sizes: Sizes,
+    sizes: GrowthTests,
     off_reserved: Callable[[Job, Shape], Shape],
 ) -> GrowthResult:
     """Let running elastic jobs grow. `index` belongs to the pass, and changes; `off_reserved` takes the reserved nodes
@@ -199,7 +199,7 @@ def _for_the_rest(job: Job, end: Millis, now: Millis) -> Job:
     return replace(job, spec=replace(job.spec, time_limit_seconds=-(-(end - now) // 1000)))
 
 
-class Sizes:
+class GrowthTests:
     """The tests for one pass, whose gates count what it starts."""
 
     def __init__(self, rules: Rulebook, gates: Gates, nodes: Mapping[NodeName, Node]) -> None:

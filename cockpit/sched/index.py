@@ -17,7 +17,7 @@ from cockpit.sched.equivalence import EquivalenceCache
 from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets
 from cockpit.sched.nodes.node_free import NodeFree, Tenant, node_free_of
 from cockpit.sched.nodes.node_layout import NodeLayout
-from cockpit.sched.rules.counters import Counters, Tally, tally_of_placed
+from cockpit.sched.rules.counters import Counters, JobAmounts, tally_of_placed
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.snapshot import Snapshot
 
@@ -343,7 +343,7 @@ def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Sna
     # no job is counted so far and none is placed, so nothing can change
     if not (rules.binding or tallies or any(changes.values())):
         return
-    tallied: dict[JobId, Tally | None] = {}
+    tallied: dict[JobId, JobAmounts | None] = {}
     for job_id, placement in changes.items():
         if placement and (job := snapshot.jobs.get(job_id)) is not None:
             tallied[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)

@@ -19,7 +19,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Limit, LimitReached, QuotaFull, Reason
 from cockpit.sched.backfill.conservative import Conservative
-from cockpit.sched.backfill.easy import Easy, InOrder
+from cockpit.sched.backfill.easy import Easy, StrictOrder
 from cockpit.sched.decisions import Growth, SliceSwitch, Start
 from cockpit.sched.equivalence import NO_SHAPE, OPEN, EquivalenceClass, QueueEntry
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner
@@ -27,7 +27,7 @@ from cockpit.sched.eviction.reclaim import Reclaim
 from cockpit.sched.faults import Faults
 from cockpit.sched.fleet.totals import by_totals
 from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
-from cockpit.sched.growth import GrowthRequest, Sizes, further_workers
+from cockpit.sched.growth import GrowthRequest, GrowthTests, further_workers
 from cockpit.sched.index import Index
 from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
 from cockpit.sched.nodes.eligibility import launcher_node
@@ -43,8 +43,8 @@ from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 
-BACKFILLERS: dict[BackfillKind, type[InOrder | Conservative]] = {
-    BackfillKind.OFF: InOrder,
+BACKFILLERS: dict[BackfillKind, type[StrictOrder | Conservative]] = {
+    BackfillKind.OFF: StrictOrder,
     BackfillKind.EASY: Easy,
     BackfillKind.CONSERVATIVE: Conservative,
 }
@@ -300,8 +300,8 @@ class PassState:
         )
         return limit if for_good else replace(limit, asked=limit.allowed)
 
-    def _sizes(self) -> Sizes:
-        return Sizes(self.index.equivalence.rules, self._gates, self.snapshot.nodes)
+    def _sizes(self) -> GrowthTests:
+        return GrowthTests(self.index.equivalence.rules, self._gates, self.snapshot.nodes)
 
     def _start(self, entry: QueueEntry, shape: Shape, job_placement: JobPlacement) -> None:
         """Start the job there.

@@ -29,7 +29,7 @@ BEST_FIT: Final = FractionFit.BEST
 long."""
 
 
-class Ties(msgspec.Struct, frozen=True, kw_only=True):
+class TieOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The order of events at the same moment, and after which of them a cycle follows, where time is virtual as in a
     replay. The defaults are those of the simulators behind the published EASY schedules (pyss)."""
 
@@ -45,7 +45,7 @@ class Ties(msgspec.Struct, frozen=True, kw_only=True):
     """Everything at one moment comes before a single cycle; then the other settings have no effect."""
 
 
-ONE_CYCLE_A_MOMENT = Ties(one_cycle_a_moment=True)
+ONE_CYCLE_A_MOMENT = TieOrder(one_cycle_a_moment=True)
 """The order of the published schedules of conservative backfill."""
 
 
@@ -56,4 +56,4 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     backfill: Backfill = Backfill()
     workload: tuple[Target, ...] = ()
     """The workload that fragmentation is measured against (`FractionFit.FGD`); empty: what is queued and running."""
-    ties: Ties = Ties()
+    ties: TieOrder = TieOrder()

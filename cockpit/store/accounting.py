@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.engine.views.spending import divided, merged, spans
 from cockpit.errors import StoreError
-from cockpit.model.accounting import Span, Spent
+from cockpit.model.accounting import Span, UsageSum
 from cockpit.model.job import Job
 from cockpit.store.codec import checksum_of
 
@@ -92,18 +92,18 @@ async def newest(
     return [read(text) for (text,) in rows]
 
 
-async def spent(database: Database, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+async def spent(database: Database, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[UsageSum]]:
     """Return the usage of ended jobs in each interval between two `edges`, without the jobs of `besides`.
 
     Each interval has queries of its own, between which the journal can write; one query for all would block it.
     The interval after the last edge is queried too, for attempts that began before it.
     """
     excluded = _encoder.encode(list(besides)).decode()
-    within: list[list[Spent]] = []
+    within: list[list[UsageSum]] = []
     crossing: list[Span] = []
     for begins, ends in pairwise((*edges, LARGEST_ID)):
         parameters = {"begins": begins, "ends": ends, "besides": excluded}
-        within.append([Spent(*row) for row in await database.fetch(_WITHIN, parameters)])
+        within.append([UsageSum(*row) for row in await database.fetch(_WITHIN, parameters)])
         crossing += [Span(*row) for row in await database.fetch(_INTO, parameters)]
     return [merged((*both[0], *both[1])) for both in zip(within, divided(crossing, edges), strict=False)]
 

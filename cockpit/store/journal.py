@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.ports import Clock
     from cockpit.engine.state import ClusterState
-    from cockpit.model.accounting import Spent
+    from cockpit.model.accounting import UsageSum
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
@@ -178,7 +178,7 @@ class SqliteJournal:
         """Return the last `limit` ended jobs, newest first: of one user, and that ended in [`since`, `until`)."""
         return await accounting.newest(self._database, limit=limit, user=user, since=since, until=until)
 
-    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+    async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[UsageSum]]:
         """Return the usage of ended jobs in each interval between two `edges`, without the jobs of `besides`."""
         return await accounting.spent(self._database, edges, besides)
 

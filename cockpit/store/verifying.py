@@ -125,7 +125,7 @@ class _Verification:
     def __init__(self, connection: sqlite3.Connection, file: Path, archive_folder: Path) -> None:
         self._connection, self._file, self._archive = connection, file, archive_folder
         self._damages: list[Damage] = []
-        self._more = 0
+        self._further_damages = 0
         self._unchecked = 0
         self._covered = 0
         """The sequence number of the newest undamaged snapshot; a start needs only later events."""
@@ -139,13 +139,15 @@ class _Verification:
         events = self._events(last)
         answers = self._answers()
         ended = self._ended()
-        return Verified(events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._more)
+        return Verified(
+            events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._further_damages
+        )
 
     def _note(self, damage: Damage) -> None:
         if len(self._damages) < MOST_SHOWN:
             self._damages.append(damage)
         else:
-            self._more += 1
+            self._further_damages += 1
 
     def _log(self) -> None:
         damage = wal.find_damage(self._file)

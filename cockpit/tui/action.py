@@ -1,7 +1,7 @@
 """The type of an action of the TUI, and the checks that tell whether and why an action is refused now.
 
-`Situation` is the state that the checks look at; each check returns a sentence for the user, or an empty text where the
-action can be performed.
+`ActionContext` is the state that the checks look at; each check returns a sentence for the user, or an empty text where
+the action can be performed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, CLUSTERS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
-class Situation(NamedTuple):
+class ActionContext(NamedTuple):
     """The state that decides whether an action can be performed now."""
 
     view: str
@@ -90,7 +90,7 @@ class Action(NamedTuple):
     run: Callable[[Cockpit], Awaitable[None] | None]
     group: str
     views: frozenset[str] = ANYWHERE
-    why_not: Callable[[Situation], str] = lambda _: ""
+    why_not: Callable[[ActionContext], str] = lambda _: ""
     acts: bool = False
     """Whether it changes something on the cluster."""
     danger: bool = False
@@ -100,7 +100,7 @@ class Action(NamedTuple):
     needs: str = ""
     """The operation or ability of the cluster without which it is refused; empty: none."""
 
-    def refusal(self, situation: Situation) -> str:
+    def refusal(self, situation: ActionContext) -> str:
         """Return why it cannot be performed in this situation; empty when it can."""
         if situation.view not in self.views:
             return f"{self.label}: not available in this view."
@@ -111,15 +111,15 @@ class Action(NamedTuple):
         return self.why_not(situation)
 
 
-def needs_job(situation: Situation) -> str:
+def needs_job(situation: ActionContext) -> str:
     """Refuse where no job is chosen."""
     return "" if situation.chosen else "There is no job under the cursor."
 
 
-def _all_jobs(is_fit: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
+def _all_jobs(is_fit: Callable[[JobRow], bool], sentence: str) -> Callable[[ActionContext], str]:
     """Make a check that every chosen job may be changed by the user and is fit; `sentence` says what the fault is."""
 
-    def why_not(situation: Situation) -> str:
+    def why_not(situation: ActionContext) -> str:
         read_only = [row for row in situation.chosen if row.may is not Access.RW]
         if read_only:
             return _read_only_refusal(read_only[0])
@@ -156,32 +156,32 @@ needs_container = _all_jobs(
 )
 
 
-def needs_session(situation: Situation) -> str:
+def needs_session(situation: ActionContext) -> str:
     """Refuse jobs that are no sessions: their command has no terminal to attach to."""
     if any(row.kind is not JobKind.INTERACTIVE for row in situation.chosen):
         return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
     return needs_container(situation)
 
 
-def needs_array(situation: Situation) -> str:
+def needs_array(situation: ActionContext) -> str:
     """Refuse where no chosen job is a task of an array."""
     if any(row.array is not None for row in situation.chosen):
         return ""
     return needs_job(situation) or f"Job {situation.chosen[0].id} is not a task of an array."
 
 
-def can_fold(situation: Situation) -> str:
+def can_fold(situation: ActionContext) -> str:
     """Refuse where the cursor is on neither an account nor a task of an array."""
     return "" if situation.view == ACCOUNTS else needs_array(situation)
 
 
-def may_add_below(situation: Situation) -> str:
+def may_add_below(situation: ActionContext) -> str:
     """Refuse where the user may not add to the account under the cursor, or to the account of the user there."""
     place = situation.place
     return _rights_refusal(situation, "" if place is None or isinstance(place, Qos) else place.association.account)
 
 
-def may_change_place(situation: Situation) -> str:
+def may_change_place(situation: ActionContext) -> str:
     """Refuse where the user may not change the account, user or QOS under the cursor."""
     place = situation.place
     if place is None:
@@ -192,12 +192,12 @@ def may_change_place(situation: Situation) -> str:
     return _rights_refusal(situation, association.account if association.user else association.parent)
 
 
-def may_administer(situation: Situation) -> str:
+def may_administer(situation: ActionContext) -> str:
     """Refuse users who are not administrators of the accounts."""
     return _rights_refusal(situation, "")
 
 
-def _rights_refusal(situation: Situation, account: str) -> str:
+def _rights_refusal(situation: ActionContext, account: str) -> str:
     """Refuse users who are neither administrators nor coordinators of `account` (empty: administrators only)."""
     shown = situation.accounts
     if shown is None:
@@ -208,7 +208,7 @@ def _rights_refusal(situation: Situation, account: str) -> str:
     return f"Only an administrator may change this{also}."
 
 
-def may_change_entry(situation: Situation) -> str:
+def may_change_entry(situation: ActionContext) -> str:
     """Refuse where the user may not change the catalogue's entry under the cursor."""
     row = situation.entry
     if row is None:
@@ -219,36 +219,36 @@ def may_change_entry(situation: Situation) -> str:
     return "" if row.may is Access.RW else "You may use it but not change it (access: ro)."
 
 
-def needs_admin(situation: Situation) -> str:
+def needs_admin(situation: ActionContext) -> str:
     """Refuse users who are not administrators of the cluster."""
     return "" if situation.admin else "Only an administrator of this cluster may do this."
 
 
-def needs_trial(situation: Situation) -> str:
+def needs_trial(situation: ActionContext) -> str:
     """Refuse where no weights are tried, and users who may not apply them."""
     return needs_admin(situation) if situation.trying else "You are not trying other weights."
 
 
-def needs_filter(situation: Situation) -> str:
+def needs_filter(situation: ActionContext) -> str:
     """Refuse where the list has no filter."""
     return "" if situation.filter else "Nothing is filtered; / filters while you type."
 
 
-def of_one_cluster(situation: Situation) -> str:
+def of_one_cluster(situation: ActionContext) -> str:
     """Refuse where the jobs of all clusters are shown: the action needs one cluster."""
     return "Each cluster has its own: choose one (8) and open it with Enter." if situation.several else ""
 
 
-def only_in_demo(situation: Situation) -> str:
+def only_in_demo(situation: ActionContext) -> str:
     """Refuse on real clusters."""
     return "" if situation.demo else "Only a demo's time can be changed."
 
 
-def has_output(situation: Situation) -> str:
+def has_output(situation: ActionContext) -> str:
     """Refuse in a demo: its jobs are simulated, and a file at a path that one names is the user's own."""
     return "The jobs of a demo write no files." if situation.demo else needs_job(situation)
 
 
-def only_outside_demo(situation: Situation) -> str:
+def only_outside_demo(situation: ActionContext) -> str:
     """Refuse in a demo."""
     return "This is the demo." if situation.demo else ""

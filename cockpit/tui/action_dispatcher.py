@@ -8,7 +8,7 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.capabilities import Ability
 from cockpit.present.requests import refusal_text
 from cockpit.tui import commands, offers
-from cockpit.tui.action import Situation
+from cockpit.tui.action import ActionContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -28,11 +28,11 @@ class ActionDispatcher:
         self._app = app
         self.actions = actions
 
-    def situation(self) -> Situation:
+    def situation(self) -> ActionContext:
         """Return the state by which actions decide whether they can be performed."""
         state, options, selection = self._app.state, self._app.options, self._app.selection
         chosen = selection.chosen_rows()
-        return Situation(
+        return ActionContext(
             selection.view_name,
             chosen,
             options.read_only,

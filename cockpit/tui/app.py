@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.screen import Screen
 
-    from cockpit.backends.base import Backend, Shown
+    from cockpit.backends.base import Backend, CommandPreview
     from cockpit.tui.app_options import AppOptions
 
 MOST_FRAMES = 12
@@ -131,7 +131,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
         return self.dispatcher.palette()
 
-    async def _may_run(self, commands: Sequence[Shown]) -> bool:
+    async def _may_run(self, commands: Sequence[CommandPreview]) -> bool:
         """Ask the user whether these commands may run on the cluster."""
         line = "; ".join(shell_text(command.argv) for command in commands)
         scripts = [command.stdin for command in commands if command.stdin]

@@ -31,7 +31,7 @@ class Pace(Protocol):
     def resume(self) -> None: ...
 
 
-class Several(Protocol):
+class WatchedClusters(Protocol):
     """The clusters of the Clusters view, which are watched from the first call on."""
 
     async def clusters(self) -> list[ClusterRow]:
@@ -63,7 +63,7 @@ class AppOptions:
     clusters: Mapping[str, str] = field(default_factory=dict)
     """A description of each cluster that can be opened, by name."""
     cluster: str = ""
-    every: Several = field(default_factory=NoOthers)
+    every: WatchedClusters = field(default_factory=NoOthers)
     """All clusters that the user uses, for the Clusters view."""
     read_only: str = ""
     """The reason why nothing may be changed; empty when changes are allowed."""

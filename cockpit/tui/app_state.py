@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.errors import CockpitError
 from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
-from cockpit.present.job.answer import Around
+from cockpit.present.job.answer import PanelContext
 from cockpit.present.moments import clock_of_second
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
@@ -138,13 +138,13 @@ class AppState:
         """Whether the whole job list has arrived."""
         self.paused: PausedView | None = None
         """The changes that wait while updates are paused; None while they are not."""
-        self._heard: float | None = None
+        self._answered_at: float | None = None
         """When the cluster last answered, by the event loop's clock (a demo's own may run faster); None: never."""
         self._heard_at = options.now()
         """When the cluster last answered, by the cluster's clock."""
         self._trouble = ""
         """The reason why the cluster cannot be reached; empty while it answers."""
-        self._began = self.now()
+        self._began_at = self.now()
 
     def now(self) -> Millis:
         """Return the cluster's present moment, or that of the pause while updates are paused."""
@@ -156,7 +156,7 @@ class AppState:
 
     def waiting_seconds(self) -> int:
         """Return the number of seconds since the application was opened."""
-        return max(0, self.now() - self._began) // 1000
+        return max(0, self.now() - self._began_at) // 1000
 
     def role_theme(self) -> RoleTheme:
         """Return the present colour theme."""
@@ -164,7 +164,7 @@ class AppState:
 
     def is_fresh(self) -> None:
         """Note that the cluster has just answered."""
-        self._heard, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.options.now(), ""
+        self._answered_at, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.options.now(), ""
 
     def is_stale(self, reason: str) -> None:
         """Note why the cluster cannot be reached; the last data stays."""
@@ -172,8 +172,8 @@ class AppState:
 
     def top_bar(self) -> TopBar:
         """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""
-        age = 0 if self._heard is None else int(asyncio.get_running_loop().time() - self._heard)
-        stale = self._heard is not None and (self._trouble or age > STALE_SECONDS)
+        age = 0 if self._answered_at is None else int(asyncio.get_running_loop().time() - self._answered_at)
+        stale = self._answered_at is not None and (self._trouble or age > STALE_SECONDS)
         badge = self.options.badge() or (PAUSED if self.paused is not None else "")
         cluster = self.overview.cluster if self.overview is not None else "…"
         return TopBar(
@@ -182,7 +182,7 @@ class AppState:
             user=self.options.user,
             age=f"{age} s old" if stale else "",
             heard=clock_of_second(self._heard_at, None) if stale else "",
-            fresh=self._heard is not None and not stale and self.paused is None,
+            fresh=self._answered_at is not None and not stale and self.paused is None,
             trouble=self._trouble,
             badge=badge,
         )
@@ -211,9 +211,9 @@ class AppState:
         """Return the columns of the Jobs view for a screen of this width."""
         return self.job_rows.layout(width - MARGIN)
 
-    def around(self, columns: int, lines: int = 0) -> Around:
+    def around(self, columns: int, lines: int = 0) -> PanelContext:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
-        return Around(
+        return PanelContext(
             self.context(),
             columns,
             lines,

@@ -21,7 +21,7 @@ from cockpit.present.safe import safe
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from cockpit.formats.foreign.bringing import Brought
+    from cockpit.formats.foreign.converting import ConvertedJob
     from cockpit.formats.job.file import ReadJobs
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
@@ -45,10 +45,10 @@ async def write_new(app: Cockpit) -> None:
 
 async def write_brought(app: Cockpit, path: Path) -> None:
     """Open the form with the job in this file, and submit it."""
-    from cockpit.tui.bringing import here, job_of
+    from cockpit.tui.job_files import read_job_file, submission_from_here
 
     context = app.state.context()
-    job = job_of(path, app.options.read_jobs, here(context.now, context.zone))
+    job = read_job_file(path, app.options.read_jobs, submission_from_here(context.now, context.zone))
     await _fill_in(app, "New job", job.values, _submitting(app), job)
 
 
@@ -139,7 +139,7 @@ async def _fill_in(
     heading: str,
     values: Mapping[str, object],
     accept: Callable[[JobSpec], Awaitable[str]],
-    brought: Brought | None = None,
+    convert_job: ConvertedJob | None = None,
     read: ReadJobs | None = None,
 ) -> None:
     """Open the form and wait until it closes; `read` reads its values, None: as those of a new job."""
@@ -147,20 +147,20 @@ async def _fill_in(
 
     me = Submitter(UserName(app.state.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
     screen = FormScreen(
-        heading, values, accept, lambda now: _in_editor(app, now), me, brought, read or app.options.read_jobs
+        heading, values, accept, lambda now: _in_editor(app, now), me, convert_job, read or app.options.read_jobs
     )
     await app.push_screen_wait(screen)
 
 
-def _in_editor(app: Cockpit, values: Mapping[str, object]) -> Brought | None:
+def _in_editor(app: Cockpit, values: Mapping[str, object]) -> ConvertedJob | None:
     """Let the user edit the values as YAML; return the result, or None where nothing was changed.
 
     Errors are written into the text, and the editor opens again.
     """
-    from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
+    from cockpit.formats.foreign.converting import JOB_FILE, ConvertedJob, convert_job
     from cockpit.formats.job.file import job_values
     from cockpit.formats.job.specfile import values_as_yaml
-    from cockpit.tui.bringing import here
+    from cockpit.tui.job_files import submission_from_here
 
     app.check_terminal()
     head = SAVING.format(folder=Path.cwd())
@@ -173,7 +173,7 @@ def _in_editor(app: Cockpit, values: Mapping[str, object]) -> Brought | None:
         try:
             plain = without_errors(edited).removeprefix(head)
             context = app.state.context()
-            job = brought(SOURCE, plain, submission=here(context.now, context.zone))
-            return job or Brought(JOB_FILE, job_values(SOURCE, plain))
+            job = convert_job(SOURCE, plain, submission=submission_from_here(context.now, context.zone))
+            return job or ConvertedJob(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:
             text = with_errors(edited, str(wrong))

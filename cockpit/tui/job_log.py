@@ -51,7 +51,7 @@ class JobLog:
         self._came: list[Millis | None] = [None]
         """The moment at which each line last changed; None: it was there before the first read."""
         self._end = TAIL_BYTES
-        self._ended = False
+        self._has_ended = False
         self._bytes_before = 0
         """The number of bytes of the log before the first line that was read."""
         self._lines_before = 0
@@ -83,12 +83,12 @@ class JobLog:
             self._lines[-1:] = fresh
         self._lines_before += max(0, len(self._lines) - KEPT_LINES)
         del self._lines[:-KEPT_LINES], self._came[:-KEPT_LINES]
-        self._end, self._ended = chunk.offset + len(chunk.data), chunk.ended
+        self._end, self._has_ended = chunk.offset + len(chunk.data), chunk.ended
 
     def lines(self, context: Context) -> Sequence[Line]:
         """Return the lines to show; with the time at which each arrived, where the user wants that and it is known."""
         if not any(self._lines):
-            return [line(Span(f" nothing on {self.stream}{'' if self._ended else ' yet'}", MUTED))]
+            return [line(Span(f" nothing on {self.stream}{'' if self._has_ended else ' yet'}", MUTED))]
         before = self._hidden_part()
         if not self.shows_times:
             return [*before, *self._lines]

@@ -17,7 +17,7 @@ from cockpit.tui.keys import key_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cockpit.tui.action import Action, Situation
+    from cockpit.tui.action import Action, ActionContext
     from cockpit.tui.theme import RoleTheme
 
 
@@ -26,14 +26,14 @@ def names_of_keys(actions: Sequence[Action]) -> dict[str, str]:
     return {action.id: key_name(action.keys[0]) for action in actions if action.keys}
 
 
-def bottom_row(actions: Sequence[Action], situation: Situation) -> Iterator[Key]:
+def bottom_row(actions: Sequence[Action], situation: ActionContext) -> Iterator[Key]:
     """Yield the keys of this view for the bottom row; a key whose action is refused now is not enabled."""
     for action in actions:
         if action.in_row and action.keys and situation.view in action.views:
             yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation), action.id)
 
 
-def help_entries(actions: Sequence[Action], situation: Situation) -> list[HelpEntry]:
+def help_entries(actions: Sequence[Action], situation: ActionContext) -> list[HelpEntry]:
     """Return every action of this view that has a key, with the reason why it is refused now."""
     return [
         HelpEntry(tuple(map(key_name, action.keys)), action.label, action.help, action.group, action.refusal(situation))
@@ -44,7 +44,7 @@ def help_entries(actions: Sequence[Action], situation: Situation) -> list[HelpEn
 
 def palette(
     actions: Sequence[Action],
-    situation: Situation,
+    situation: ActionContext,
     themes: Mapping[str, RoleTheme],
     saved: Mapping[str, str],
     perform: Callable[[str], None],

@@ -15,7 +15,7 @@ from cockpit.present.nearest import nearest
 from cockpit.runtime.leaving import leave_politely
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.app_options import AppOptions, NoOthers, Pace, Several
+from cockpit.tui.app_options import AppOptions, NoOthers, Pace, WatchedClusters
 from cockpit.tui.driver import give_back
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Session:
     """A description of each cluster that can be opened, by name."""
     cluster: str = ""
     """The name of this cluster among them."""
-    every: Several = field(default_factory=NoOthers)
+    every: WatchedClusters = field(default_factory=NoOthers)
     """All clusters that the user uses, for the Clusters view."""
     pace: Pace | None = None
     """The speed control of a demo's clock; None on a real cluster."""
@@ -57,7 +57,7 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class AppSettings:
     """The user's settings from flags, environment and config.toml."""
 
     settings: Settings
@@ -68,7 +68,7 @@ class Look:
 def run_cockpit(
     open_session: Callable[[], Awaitable[Session]],
     env: Mapping[str, str],
-    look: Look | None = None,
+    look: AppSettings | None = None,
     go_on: Callable[[str], int] | None = None,
 ) -> int:
     """Run the application until the user quits; return the exit code.
@@ -87,7 +87,7 @@ def run_cockpit(
 
 
 async def _run(
-    open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: Look | None
+    open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: AppSettings | None
 ) -> tuple[int, str]:
     session = await open_session()
     try:
@@ -104,7 +104,7 @@ async def _run(
     return code or 0, app.next_cluster
 
 
-def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) -> CockpitApp:
+def app_for(session: Session, env: Mapping[str, str], look: AppSettings | None = None) -> CockpitApp:
     """Build the application of a session; without `look` with the settings of the environment alone.
 
     Raises `SpecErrors` where a theme, a key or a setting is wrong.

@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     segment: Segment
 
 
-class Shown:
+class TerminalContent:
     """The known content of the terminal: whole pieces, by line and first column."""
 
     def __init__(self) -> None:
@@ -63,24 +63,24 @@ class Shown:
 class WholeUpdate(CompositorUpdate):
     """Textual's update of the whole screen, which is remembered when it is written."""
 
-    def __init__(self, update: LayoutUpdate, shown: Shown) -> None:
+    def __init__(self, update: LayoutUpdate, shown: TerminalContent) -> None:
         self._update = update
-        self._shown = shown
+        self._content = shown
 
     def render_segments(self, console: Console) -> str:
         """Return the text to write. Only now it counts as shown: Textual may drop an update before it is written."""
-        self._shown.forget()
+        self._content.forget()
         region = self._update.region
         for y, strips in enumerate(self._update.strips, region.y):
-            self._shown.put(y, list(_pieces(region.x, strips)))
+            self._content.put(y, list(_pieces(region.x, strips)))
         return self._update.render_segments(console)
 
 
 class DifferingUpdate(CompositorUpdate):
     """The pieces of a partial update that differ from what is shown."""
 
-    def __init__(self, update: ChopsUpdate, shown: Shown) -> None:
-        self._shown = shown
+    def __init__(self, update: ChopsUpdate, shown: TerminalContent) -> None:
+        self._content = shown
         self._drawn = list(_chops(update))
         self._line_text = [(y, shown.differing(y, pieces)) for y, pieces in self._drawn]
 
@@ -90,7 +90,7 @@ class DifferingUpdate(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         """Return the text to write. Only now it counts as shown."""
         for y, pieces in self._drawn:
-            self._shown.put(y, pieces)
+            self._content.put(y, pieces)
         return "".join(_line_text(y, pieces, console) for y, pieces in self._line_text)
 
 
@@ -152,18 +152,18 @@ class Painter:
     """Replaces each update that Textual would write by the pieces of it that differ from what the terminal shows."""
 
     def __init__(self) -> None:
-        self._shown = Shown()
+        self._content = TerminalContent()
         self._is_on = _textual_is_as_expected() and os.environ.get(PLAIN_VARIABLE) != "1"
 
     def forget(self) -> None:
         """Write everything at the next update: another program may have written on the terminal."""
-        self._shown.forget()
+        self._content.forget()
 
     def smaller(self, renderable: RenderableType | None) -> RenderableType | None:
         """Return what is to be written in place of this update of Textual's; None: nothing differs."""
         update: Any = renderable  # Textual passes its updates as renderables, which they are not by their types
         if self._is_on and isinstance(update, LayoutUpdate):
-            update = WholeUpdate(update, self._shown)
+            update = WholeUpdate(update, self._content)
         elif self._is_on and isinstance(update, ChopsUpdate):
-            update = DifferingUpdate(update, self._shown) or None
+            update = DifferingUpdate(update, self._content) or None
         return update  # type: ignore[no-any-return]  # as above

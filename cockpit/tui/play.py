@@ -13,6 +13,7 @@ from cockpit.errors import CockpitError
 from cockpit.headless.play_script import (
     Act,
     Expect,
+    ExpectationFailed,
     Pause,
     Press,
     Screenshot,
@@ -20,7 +21,6 @@ from cockpit.headless.play_script import (
     Speed,
     Theme,
     Type,
-    Unmet,
     Wait,
 )
 from cockpit.tui.keys import key_of
@@ -139,7 +139,7 @@ async def _rest() -> None:
 
 
 def play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:
-    """Run every step; write screenshots into `folder`. Raises `Unmet` at the first step that does not hold."""
+    """Run every step; write screenshots into `folder`. Raises `ExpectationFailed` at the first step that fails."""
     asyncio.run(_play(open_session, script, folder))
 
 
@@ -157,13 +157,13 @@ async def _play(open_session: Callable[[], Awaitable[Session]], script: Script, 
 
 async def _take(act: Act, origin: str, player: Player, session: Session, folder: Path) -> None:
     if player.over:
-        raise Unmet(f"{origin}: the cockpit was left before this")
+        raise ExpectationFailed(f"{origin}: the cockpit was left before this")
     try:
         met = await _done(act, player, session, folder)
     except CockpitError as error:
         raise CockpitError(f"{origin}: {error}") from error
     if not met:
-        raise Unmet(f"{origin}: the screen is\n\n{await player.screen()}")
+        raise ExpectationFailed(f"{origin}: the screen is\n\n{await player.screen()}")
 
 
 async def _done(act: Act, player: Player, session: Session, folder: Path) -> bool:

@@ -30,7 +30,7 @@ from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.priority_feed import PriorityFeed
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.widgets.table import Table, Titles
+from cockpit.tui.widgets.table import Table, TitleLine
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Hashable, Iterable, Sequence
@@ -96,7 +96,7 @@ class Poller:
         self._columns_for = state.job_rows.folds.used
         self._awaited: JobId | None = None
         """The job to which the cursor moves once the list has it; None: no such job."""
-        self._wanted = asyncio.Event()
+        self._refresh_wanted = asyncio.Event()
         self._spending_at = 0.0
         """When the card-hours are to be fetched again, by the event loop's clock."""
 
@@ -109,7 +109,7 @@ class Poller:
 
     def wake(self) -> None:
         """Fetch now instead of at the next tick, as another row or view is shown."""
-        self._wanted.set()
+        self._refresh_wanted.set()
         if self._main.view == PRIORITY and self._state.priority_rows.priorities is None:
             self._priority_feed.wake()
 
@@ -194,7 +194,7 @@ class Poller:
         if self._columns_for != self._state.job_rows.folds.used:  # the rows now need other columns
             self._columns_for = self._state.job_rows.folds.used
             table.redraw()
-            self._main.query_one(Titles).refresh()
+            self._main.query_one(TitleLine).refresh()
         self._go_to_awaited()
         self._main.draw()
         self.wake()
@@ -218,7 +218,7 @@ class Poller:
     async def _fetch_regularly(self) -> None:
         """Fetch the overview and the present view's data every second, or at once after `wake`."""
         while True:
-            self._wanted.clear()
+            self._refresh_wanted.clear()
             try:
                 await self._fetch()
                 self._state.is_fresh()
@@ -229,7 +229,7 @@ class Poller:
             self._main.draw()
             try:
                 async with asyncio.timeout(TICK_SECONDS):
-                    await self._wanted.wait()
+                    await self._refresh_wanted.wait()
                 # A cursor that moves fast wakes this at every row: fetch once for several of them.
                 await asyncio.sleep(0.05)
             except TimeoutError:

@@ -34,14 +34,14 @@ class PriorityFeed:
     ) -> None:
         self._ask = ask
         self._rows = rows
-        self._taken = taken
-        self._wanted = asyncio.Event()
+        self._on_rows = taken
+        self._asked_again = asyncio.Event()
         self._seconds = 0.0
         """Duration of the last answer in seconds."""
 
     def wake(self) -> None:
         """Fetch at once, as the view was opened or other weights are tried."""
-        self._wanted.set()
+        self._asked_again.set()
 
     async def ask(self) -> None:
         """Fetch once; drop the answer if other weights are tried meanwhile. Raises `CockpitError`."""
@@ -50,14 +50,14 @@ class PriorityFeed:
         self._seconds = asyncio.get_running_loop().time() - began
         if tried == self._rows.tried:
             self._rows.take(answer)
-            self._taken()
+            self._on_rows()
 
     async def pause(self) -> None:
         """Wait until the next fetch is due, or `wake` is called."""
         await asyncio.sleep(max(LEAST_SECONDS, min(self._seconds, USUAL_SECONDS)))
         try:
             async with asyncio.timeout(max(USUAL_SECONDS, REST * self._seconds)):
-                await self._wanted.wait()
+                await self._asked_again.wait()
         except TimeoutError:
             pass
-        self._wanted.clear()
+        self._asked_again.clear()

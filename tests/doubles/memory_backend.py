@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from cockpit.backends.base import Backend, JobsDelta, ShellSession, Shown
+from cockpit.backends.base import Backend, CommandPreview, JobsDelta, ShellSession
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import Snapshot
@@ -17,7 +17,7 @@ from cockpit.model.capabilities import EMBEDDED, Ability, Capabilities
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
-from cockpit.model.forecast import Expected, Outlook
+from cockpit.model.forecast import ExpectedStart, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.jobdetail import JobDetail
@@ -84,11 +84,11 @@ class MemoryBackend(Backend):
     def announce(self, look: object, *, required: bool = False) -> None:
         """It runs no commands."""
 
-    async def written(self, spec: JobSpec) -> Shown | None:
+    async def written(self, spec: JobSpec) -> CommandPreview | None:
         if self.refusal is not None:
             raise RequestRefused(self.refusal)
         return (
-            Shown(("sbatch", f"--job-name={spec.name}"), "#!/bin/sh\ntrue\n")
+            CommandPreview(("sbatch", f"--job-name={spec.name}"), "#!/bin/sh\ntrue\n")
             if self.capabilities.has(Ability.SCRIPTS)
             else None
         )
@@ -190,10 +190,12 @@ class MemoryBackend(Backend):
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"job {job} does not wait"))
         return self.outlooks[job]
 
-    async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
+    async def starts(self, jobs: Sequence[JobId]) -> list[ExpectedStart]:
         told = ((job, self.outlooks[job].forecast) for job in jobs if job in self.outlooks)
         return [
-            Expected(job, each.likely_at, replace(each, after=())) for job, each in told if each.likely_at is not None
+            ExpectedStart(job, each.likely_at, replace(each, after=()))
+            for job, each in told
+            if each.likely_at is not None
         ]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:

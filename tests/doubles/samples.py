@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import msgspec
 
-from cockpit.model.accounting import EndedJob, Spending, Spent
+from cockpit.model.accounting import EndedJob, Spending, UsageSum
 from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord, JobEnded, JobPlaced, JobSubmitted, ReplicaEnded, ReplicaStarted
-from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import AwaitedJob, Change, Forecast, HoldingJob, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import ArrayTask, Job, JobState, Submitter
 from cockpit.model.jobdetail import JobDetail
@@ -272,15 +272,15 @@ def outlook() -> Outlook:
             latest_at=Millis(NOW + 2 * HOUR),
             likely_from=Millis(NOW + HOUR // 2),
             likely_to=Millis(NOW + 2 * HOUR),
-            after=(Awaited(JobId(0), NOW), Awaited(JobId(4711), Millis(NOW + HOUR))),
+            after=(AwaitedJob(JobId(0), NOW), AwaitedJob(JobId(4711), Millis(NOW + HOUR))),
         ),
         what_ifs=(
             WhatIf(Change.CARDS, "4", "2", spec, Forecast(now=True, likely_at=NOW)),
             WhatIf(Change.LIMIT, "28800", "7200", spec, Forecast(likely_at=Millis(NOW + 10 * MINUTE))),
         ),
         named=(
-            Holding(JobId(4718), "first", "carol", running=False, nodes=4, cpus=32, memory_mib=1, card_milli=32_000),
-            Holding(JobId(4711), "runs", "ann\x1b[31m", running=True, nodes=1, cpus=8, memory_mib=1, card_milli=0),
+            HoldingJob(JobId(4718), "first", "carol", running=False, nodes=4, cpus=32, memory_mib=1, card_milli=32_000),
+            HoldingJob(JobId(4711), "runs", "ann\x1b[31m", running=True, nodes=1, cpus=8, memory_mib=1, card_milli=0),
         ),
     )
 
@@ -331,7 +331,10 @@ def spending(edges: tuple[Millis, ...]) -> Spending:
     """On the first day three cards of ann's all day, then one of bob's, and one of somebody's whom nobody may name."""
     first, rest = edges[1] - edges[0], [later - earlier for earlier, later in pairwise(edges[1:])]
     others = [
-        (Spent("bob", "nlp", "q", "normal", 1000 * each, 4 * each), Spent("", "nlp", "", "normal", 1000 * each, 0))
+        (
+            UsageSum("bob", "nlp", "q", "normal", 1000 * each, 4 * each),
+            UsageSum("", "nlp", "", "normal", 1000 * each, 0),
+        )
         for each in rest
     ]
-    return Spending(edges, ((Spent("ann", "vision", "p", "high", 3000 * first, 8 * first),), *others))
+    return Spending(edges, ((UsageSum("ann", "vision", "p", "high", 3000 * first, 8 * first),), *others))

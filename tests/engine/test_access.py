@@ -16,7 +16,7 @@ from cockpit.model import events
 from cockpit.model.cluster import Cluster, Project
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.operations import Right
-from cockpit.model.reasons import DependencyNever, MakingRoom, WaitsForJob, WouldDelay
+from cockpit.model.reasons import DependencyNever, EvictionPending, WaitsForJob, WouldDelay
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access, DependencyKind
 from tests.builders import ANN, BOB, a_node, a_spec
@@ -149,7 +149,7 @@ def test_reasons_name_only_jobs_that_the_user_may_see() -> None:
     hidden, known = shared(engine, Access.NONE), shared(engine, Access.RO, "known")
     shown = shown_to(BOBBY, engine.machine.state.jobs)
     assert shown_reason(shown, WouldDelay(hidden, Millis(5))) == WouldDelay(HIDDEN_JOB, Millis(5))
-    assert shown_reason(shown, MakingRoom((known, hidden), None)) == MakingRoom((known, HIDDEN_JOB), None)
+    assert shown_reason(shown, EvictionPending((known, hidden), None)) == EvictionPending((known, HIDDEN_JOB), None)
     for reason in (WaitsForJob(DependencyKind.AFTER_OK, hidden), DependencyNever(DependencyKind.AFTER_OK, hidden)):
         assert shown_reason(shown, reason, own=False) == replace(reason, job=HIDDEN_JOB)
         assert shown_reason(shown, reason) is reason, "it names what its owner has named"

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine import decide, evictions
-from cockpit.engine.effects import Force, SignalReplica, TellWorkers
+from cockpit.engine.effects import SignalKind, SignalReplica, WriteWorkersFile
 from cockpit.engine.machine import Machine
 from cockpit.engine.submission.submit import edit
 from cockpit.engine.views.rows import job_row, overview
@@ -44,17 +44,17 @@ def suspended(driver: EngineDriver, **policies: object) -> tuple[JobId, JobId]:
 def test_every_worker_is_notified_and_none_gets_a_signal_before_the_grace_is_over() -> None:
     driver = engine()
     short(driver)
-    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2, 3}
+    assert {each.replica.rank for each in driver.effects if isinstance(each, WriteWorkersFile)} == {0, 1, 2, 3}
     assert [each for each in driver.effects if isinstance(each, SignalReplica)] == []
     driver.pass_time(20 * SECOND)
-    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {Force.KILL}
+    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {SignalKind.KILL}
 
 
 @pytest.mark.req("EL-02", "EL-04")
 def test_a_job_may_request_an_early_signal_and_a_longer_grace() -> None:
     driver = engine()
     short(driver, reclaim_signal=ReclaimSignal.SIGTERM, grace_seconds=90)
-    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {Force.TERM}
+    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {SignalKind.TERM}
     (ending,) = told(driver, events.EndingBegan)
     assert ending.kill_at == driver.now + 90 * SECOND
 

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.engine import decide
 from cockpit.engine.completion_policy import first_failure
-from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.effects import SignalKind, SignalReplica
 from cockpit.engine.views.rows import job_row
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
@@ -33,7 +33,7 @@ def test_where_rank_0_launches_the_job_ends_with_rank_0(
     ending = engine.job(job).ending
     assert ending is not None
     assert ending.cause is EndCause.EXIT
-    assert engine.effects[-1] == SignalReplica(engine.replicas(job)[1], Force.KILL if code else Force.TERM)
+    assert engine.effects[-1] == SignalReplica(engine.replicas(job)[1], SignalKind.KILL if code else SignalKind.TERM)
     engine.ended(job, 1, signal=15)
     assert (engine.job(job).state, engine.job(job).exit.code) == (state, code)
 

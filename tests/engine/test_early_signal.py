@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.effects import SignalKind, SignalReplica
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
 from cockpit.model.batchscript import BatchScript, EarlySignal
@@ -60,7 +60,9 @@ def test_the_early_signal_is_sent_only_to_the_container_of_the_script(engine: En
     (job,) = engine.run(a_script(600, nodes=2))
     first, _second = engine.replicas(job)
     engine.tell(events.JobWarned(job))
-    assert [each for each in engine.effects if isinstance(each, SignalReplica)] == [SignalReplica(first, Force.EARLY)]
+    assert [each for each in engine.effects if isinstance(each, SignalReplica)] == [
+        SignalReplica(first, SignalKind.EARLY)
+    ]
 
 
 def test_a_job_without_an_early_signal_is_only_ended(engine: EngineDriver) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine import decide, evictions
-from cockpit.engine.effects import Force, KeepContainer, RecordEnded, RemoveContainer, SignalReplica
+from cockpit.engine.effects import KeepContainer, RecordEnded, RemoveContainer, SignalKind, SignalReplica
 from cockpit.engine.views.rows import job_row
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
@@ -78,9 +78,9 @@ def test_oom_and_loss_are_abnormal_ends(engine: EngineDriver, status: dict[str, 
 def test_a_timed_out_job_expires_and_is_held(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=True, time_limit_seconds=60, grace_seconds=10))
     engine.pass_time(MINUTE)
-    assert SignalReplica(engine.replicas(job)[0], Force.TERM) in engine.effects
+    assert SignalReplica(engine.replicas(job)[0], SignalKind.TERM) in engine.effects
     engine.pass_time(10 * SECOND)
-    assert SignalReplica(engine.replicas(job)[0], Force.KILL) in engine.effects
+    assert SignalReplica(engine.replicas(job)[0], SignalKind.KILL) in engine.effects
     engine.ended(job, signal=9)
     assert engine.job(job).state is JobState.EXPIRED
     assert engine.job(job).kept
@@ -92,9 +92,9 @@ def test_stopping_a_job_terminates_then_kills_it_and_holds_no_container(engine: 
     engine.act(decide.cancel(engine.job(job), engine.now, None))
     assert engine.job(job).state is JobState.RUNNING
     engine.pass_time(29 * SECOND)
-    assert SignalReplica(engine.replicas(job)[0], Force.KILL) not in engine.effects
+    assert SignalReplica(engine.replicas(job)[0], SignalKind.KILL) not in engine.effects
     engine.pass_time(1 * SECOND)
-    assert SignalReplica(engine.replicas(job)[0], Force.KILL) in engine.effects
+    assert SignalReplica(engine.replicas(job)[0], SignalKind.KILL) in engine.effects
     engine.ended(job, signal=9)
     assert (engine.job(job).state, engine.job(job).kept) == (JobState.STOPPED, False)
 
@@ -117,7 +117,7 @@ def test_all_jobs_stop_together_and_no_waiting_job_starts_instead(engine: Engine
     engine.act(decide.cancel_all(engine.machine, engine.now))
     engine.schedule()
     assert engine.job(waiting).state is JobState.STOPPED
-    assert SignalReplica(engine.replicas(running)[0], Force.TERM) in engine.effects
+    assert SignalReplica(engine.replicas(running)[0], SignalKind.TERM) in engine.effects
     assert decide.cancel_all(engine.machine, engine.now) == []
 
 
@@ -127,7 +127,7 @@ def test_stopping_now_after_stopping_does_not_wait(engine: EngineDriver) -> None
     engine.act(decide.cancel(engine.job(job), engine.now, 3600))
     assert isinstance(decide.cancel(engine.job(job), engine.now, None), Refusal)
     engine.act(decide.cancel(engine.job(job), engine.now, 0))
-    assert SignalReplica(engine.replicas(job)[0], Force.KILL) in engine.effects
+    assert SignalReplica(engine.replicas(job)[0], SignalKind.KILL) in engine.effects
 
 
 @pytest.mark.req("JT-31", "JT-40")
@@ -135,7 +135,7 @@ def test_the_cards_of_a_gang_with_a_failed_replica_are_free_only_after_all_repli
     (job,) = engine.run(a_spec(nodes=2, card_milli=2000, terminal=True))
     engine.ended(job, rank=1, code=7)
     assert engine.job(job).state is JobState.RUNNING
-    assert SignalReplica(engine.replicas(job)[0], Force.KILL) in engine.effects
+    assert SignalReplica(engine.replicas(job)[0], SignalKind.KILL) in engine.effects
     assert {each.node for each in engine.machine.occupied[job]} == {NodeName("n1"), NodeName("n2")}
     engine.ended(job, rank=0, signal=9)
     ended = engine.job(job)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine import decide, evictions
-from cockpit.engine.effects import Force, FreezeReplica, RemoveContainer, SignalReplica, ThawReplica
+from cockpit.engine.effects import FreezeReplica, RemoveContainer, SignalKind, SignalReplica, ThawReplica
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Qos
 from cockpit.model.attempt import EndCause
@@ -53,15 +53,15 @@ def test_a_requeued_job_keeps_its_attempts_and_starts_again_when_it_fits() -> No
     assert told(driver, victim, events.EndingBegan) == [
         events.EndingBegan(victim, EndCause.PREEMPTED, kill_at, urgent, Grounds.QOS, requeue=True)
     ]
-    assert told(driver, urgent, events.RoomMade) == [
-        events.RoomMade(urgent, (victim,), EvictionMode.REQUEUE, Grounds.QOS)
+    assert told(driver, urgent, events.EvictionsDecided) == [
+        events.EvictionsDecided(urgent, (victim,), EvictionMode.REQUEUE, Grounds.QOS)
     ]
     (asked,) = [each for each in driver.effects if isinstance(each, SignalReplica)]
-    assert asked.force is Force.TERM
+    assert asked.force is SignalKind.TERM
     driver.schedule()
     assert driver.job(urgent).state is JobState.QUEUED
     driver.pass_time(20 * SECOND)
-    assert [each.force for each in driver.effects if isinstance(each, SignalReplica)][-1] is Force.KILL
+    assert [each.force for each in driver.effects if isinstance(each, SignalReplica)][-1] is SignalKind.KILL
     first = driver.replicas(victim)[0]
     driver.ended(victim, signal=9)
     assert driver.job(victim).state is JobState.QUEUED

@@ -21,7 +21,7 @@ from cockpit.model.job import JobState
 from cockpit.model.mounts import Algorithm, Model, ModelSource
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.quota import QuotaNode, QuotaTree
-from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
+from cockpit.model.reasons import ClusterShort, NoMemberPlacement, Resource
 from cockpit.model.refusal import Refusal
 from cockpit.model.resilience import Restart, Resume
 from cockpit.model.spec import Access, DebugHold, Failover, HoldCards, NodeSpec, Suspension
@@ -179,7 +179,7 @@ def test_a_full_cluster_is_tried_again_only_when_resources_were_freed_there() ->
     driver.settle()
     driver.after(TOLERATED)
     since = driver.now
-    assert why(driver, job) == why(driver, like) == NoRoomThere(("a",), since)
+    assert why(driver, job) == why(driver, like) == NoMemberPlacement(("a",), since)
     driver.after(10 * MINUTE)
     assert len(driver.bodies(events.JobPlaced)) == 1
     member = driver.members["a"]

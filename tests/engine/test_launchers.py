@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
-from cockpit.engine.effects import RemoveContainer, StartReplica, TellWorkers
+from cockpit.engine.effects import RemoveContainer, StartReplica, WriteWorkersFile
 from cockpit.engine.submission.submit import submit
 from cockpit.engine.views.spending import spans
 from cockpit.engine.workers import silent
@@ -53,7 +53,7 @@ def test_a_launcher_stays_while_workers_join_and_leave() -> None:
     driver.schedule()
     (recalled,) = told(driver, events.WorkersRecalled)
     assert recalled.ranks == (2, 3, 4)
-    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2, 3, 4}
+    assert {each.replica.rank for each in driver.effects if isinstance(each, WriteWorkersFile)} == {0, 1, 2, 3, 4}
 
 
 @pytest.mark.req("JT-26")

@@ -11,7 +11,7 @@ from cockpit.model.attempt import EndCause
 from cockpit.model.eviction import Grounds
 from cockpit.model.job import JobState
 from cockpit.model.quota import QuotaNode, QuotaTree
-from cockpit.model.reasons import MakingRoom, QuotaFull
+from cockpit.model.reasons import EvictionPending, QuotaFull
 from cockpit.sched.explain import reason_of
 from tests.builders import BOB, a_node, a_spec
 from tests.engine.driver import EngineDriver
@@ -44,7 +44,7 @@ def test_quota_is_lent_to_another_queue_and_reclaimed() -> None:
     assert ending is not None
     assert (ending.for_job, ending.grounds, ending.requeue) == (lender, Grounds.QUOTA, True)
     assert ending.kill_at == engine.now + 1000 * engine.job(borrowed).spec.grace_seconds
-    assert reason_of(engine.plan, engine.job(lender)) == MakingRoom((borrowed,), ending.kill_at)
+    assert reason_of(engine.plan, engine.job(lender)) == EvictionPending((borrowed,), ending.kill_at)
     engine.schedule()
     assert sum(isinstance(record.body, events.EndingBegan) for record in engine.journal) == 1
     engine.ended(borrowed, signal=15)

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.engine import decide, evictions
 from cockpit.engine.access import Actor
-from cockpit.engine.effects import CheckNodes, Force, SignalReplica, StartReplica
+from cockpit.engine.effects import CheckNodes, SignalKind, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
 from cockpit.engine.nodes import prechecks
 from cockpit.engine.state import ClusterState
@@ -102,9 +102,9 @@ def test_the_other_replicas_of_a_gang_are_signalled_to_save_when_one_fails() -> 
     (job,) = driver.run(resuming(nodes=2, grace=60))
     driver.effects.clear()
     driver.ended(job, 1, lost="its container was killed from outside")
-    assert driver.effects == [SignalReplica(driver.replicas(job)[0], Force.TERM)]
+    assert driver.effects == [SignalReplica(driver.replicas(job)[0], SignalKind.TERM)]
     driver.pass_time(MINUTE)
-    assert driver.effects[-1] == SignalReplica(driver.replicas(job)[0], Force.KILL)
+    assert driver.effects[-1] == SignalReplica(driver.replicas(job)[0], SignalKind.KILL)
     driver.ended(job, 0, signal=9)
     assert (driver.job(job).state, driver.job(job).retries) == (JobState.QUEUED, 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine import decide, evictions
-from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica, StartReplica
+from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalKind, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
 from cockpit.engine.retries import MOST_STARTS
 from cockpit.engine.state import ClusterState
@@ -91,7 +91,7 @@ def test_neither_success_nor_a_stop_nor_a_time_out_is_a_failure(engine: EngineDr
 def test_a_gang_restarts_as_a_whole(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(nodes=2))
     engine.ended(job, 1, code=7)
-    assert SignalReplica(engine.replicas(job)[0], Force.KILL) in engine.effects
+    assert SignalReplica(engine.replicas(job)[0], SignalKind.KILL) in engine.effects
     assert engine.job(job).state is JobState.RUNNING
     engine.ended(job, 0, signal=9)
     assert engine.job(job).state is JobState.QUEUED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine import evictions
-from cockpit.engine.effects import RemoveContainer, StartReplica, TellWorkers
+from cockpit.engine.effects import RemoveContainer, StartReplica, WriteWorkersFile
 from cockpit.model import events
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId
@@ -39,7 +39,7 @@ def test_a_failed_worker_is_replaced_and_the_others_are_notified() -> None:
     assert after.attempt.replicas[1].exit == ExitStatus(code=3)
     assert [each.replica.rank for each in driver.effects if isinstance(each, RemoveContainer)] == [1]
     assert [each.replica.rank for each in driver.effects if isinstance(each, StartReplica)] == [3]
-    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} >= {0, 2}
+    assert {each.replica.rank for each in driver.effects if isinstance(each, WriteWorkersFile)} >= {0, 2}
     driver.started(job)
     for rank in (0, 2, 3):
         ends(driver, job, rank, code=0)

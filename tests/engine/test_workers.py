@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import decide, evictions
 from cockpit.engine.apply.events import apply
-from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica, TellWorkers
+from cockpit.engine.effects import RemoveContainer, SignalKind, SignalReplica, StartReplica, WriteWorkersFile
 from cockpit.engine.machine import Machine
 from cockpit.engine.scripts import prolog_failed
 from cockpit.engine.state import ClusterState
@@ -122,7 +122,7 @@ def test_a_recalled_worker_gets_its_requested_signal_at_once_and_its_own_grace()
     (recalled,) = told(driver, events.WorkersRecalled)
     assert recalled.kill_at == driver.now + 300 * SECOND
     assert [each for each in driver.effects if isinstance(each, SignalReplica)] == [
-        SignalReplica(each, Force.TERM) for each in driver.replicas(job) if each.rank in recalled.ranks
+        SignalReplica(each, SignalKind.TERM) for each in driver.replicas(job) if each.rank in recalled.ranks
     ]
 
 
@@ -135,17 +135,19 @@ def test_a_shrinking_job_releases_its_newest_workers_and_continues() -> None:
     driver.schedule()
     kill_at = Millis(driver.now + 20 * SECOND)
     assert told(driver, events.WorkersRecalled) == [events.WorkersRecalled(job, (2, 3), kill_at, urgent, Grounds.QOS)]
-    assert told(driver, events.RoomMade) == [events.RoomMade(urgent, (job,), EvictionMode.SHRINK, Grounds.QOS)]
+    assert told(driver, events.EvictionsDecided) == [
+        events.EvictionsDecided(urgent, (job,), EvictionMode.SHRINK, Grounds.QOS)
+    ]
     asked = [(each.replica.rank, each.force) for each in driver.effects if isinstance(each, SignalReplica)]
     assert asked == [], "they learn of it by the workers' file"
-    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2, 3}
+    assert {each.replica.rank for each in driver.effects if isinstance(each, WriteWorkersFile)} == {0, 1, 2, 3}
     ends(driver, job, 3, code=255)
     assert ranks(driver, job) == [0, 1, 2]
     driver.schedule()
     assert driver.job(urgent).state is JobState.QUEUED
     driver.pass_time(20 * SECOND)
     last = [(each.replica.rank, each.force) for each in driver.effects if isinstance(each, SignalReplica)][-1]
-    assert last == (2, Force.KILL)
+    assert last == (2, SignalKind.KILL)
     ends(driver, job, 2, signal=9)
     assert [each.replica.rank for each in driver.effects if isinstance(each, RemoveContainer)] == [3, 2]
     driver.schedule()

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cockpit.formats.documents import Doubtful
+from cockpit.formats.documents import AmbiguousText
 from cockpit.formats.yamltext import MOST_VALUES, plain_is_text, yaml_documents
 
 
@@ -53,7 +53,7 @@ def test_unquoted_words_have_the_meaning_of_most_parsers(word: str, value: objec
 )
 def test_words_that_parsers_read_differently_stay_text(word: str) -> None:
     value = value_of(f"a: {word}")["a"]
-    assert isinstance(value, Doubtful)
+    assert isinstance(value, AmbiguousText)
     assert value == word
     assert not plain_is_text(word)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from cockpit.headless.main import run
-from cockpit.headless.play_script import Script, Unmet
+from cockpit.headless.play_script import ExpectationFailed, Script
 from cockpit.headless.services import Services
 from cockpit.headless.streams import Streams
 from cockpit.model.ids import Millis, NodeName
@@ -172,7 +172,7 @@ class Desk:
     def _play(self, script: Script, folder: Path) -> None:
         self.played.append((script, folder))
         if self.unmet:
-            raise Unmet(self.unmet)
+            raise ExpectationFailed(self.unmet)
 
     def _read_jobs(self, _source: str, text: str, folder: str) -> list[JobSpec]:
         """One job for each line: its name."""

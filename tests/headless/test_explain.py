@@ -11,7 +11,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.reasons import Explanation, Held, NotEvaluated
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.columns import Context
-from cockpit.present.job.answer import Around
+from cockpit.present.job.answer import PanelContext
 from cockpit.present.job.page import head
 from cockpit.present.job.tabs import head_line
 from cockpit.present.spans import plain
@@ -55,7 +55,7 @@ def test_a_job_that_cannot_start_has_no_position_in_the_queue(desk: Desk) -> Non
     assert json.loads(desk("explain", "4720", "-o", "json").out)["rows"][0]["position"] is None
     shown = replace(detail(), explanation=held)
     assert "Place" not in "\n".join(head(shown, Context(now=NOW)))
-    assert "place" not in plain(head_line(shown, Around(Context(now=NOW), 80, 24, {}, lambda _: None)))
+    assert "place" not in plain(head_line(shown, PanelContext(Context(now=NOW), 80, 24, {}, lambda _: None)))
     queued = replace(shown, explanation=replace(held, reason=NotEvaluated()))
     assert "Place 1 in the queue." in head(queued, Context(now=NOW))
 

@@ -11,7 +11,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.registry import VERBS
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import NodeName
-from cockpit.runtime.findings import Finding, Level
+from cockpit.runtime.findings import Finding, FindingLevel
 from cockpit.store.codec import from_line
 from tests.doubles.hostile_cluster import TEXTS, HostileBackend, with_attacks
 from tests.doubles.samples import NOW
@@ -94,7 +94,7 @@ def hostile_world() -> Desk:
     backend.event_records = [with_attacks(from_line(line), islice(cycle(TEXTS), 7, None)) for line in golden]
     kept = Reservation(name="r", nodes=(NodeName("n"),), start_at=NOW, end_at=NOW, users=("u",), accounts=("a",))
     backend.reserved = [with_attacks(kept, islice(cycle(TEXTS), start, None)) for start in range(len(TEXTS))]
-    desk.findings = [Finding(Level.NOTE, text, text, text) for text in TEXTS]
+    desk.findings = [Finding(FindingLevel.NOTE, text, text, text) for text in TEXTS]
     return desk
 
 

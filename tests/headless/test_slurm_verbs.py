@@ -10,7 +10,7 @@ import pytest
 from cockpit.backends.slurm.backend import CAPABILITIES as SLURM
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.capabilities import EMBEDDED
-from cockpit.model.directives import MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
+from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.tables.launch import LAUNCH_SCRIPT
 from tests.headless.conftest import Desk
@@ -33,7 +33,10 @@ def slurm(desk: Desk) -> Desk:
     ("words", "wanted"),
     [
         (("cancel", "4711", "--signal", "USR1", "--yes"), SendSignal(4711, "USR1")),
-        (("cancel", "46_3", "--signal", "INT", "--to", "script", "--yes"), SendSignal(46, "INT", Reach.SCRIPT, 3)),
+        (
+            ("cancel", "46_3", "--signal", "INT", "--to", "script", "--yes"),
+            SendSignal(46, "INT", SignalTarget.SCRIPT, 3),
+        ),
         (("update", "46_3", "Nice=5", "Comment=a=b"), UpdateJob(46, {"Nice": "5", "Comment": "a=b"}, 3)),
         (("top", "4711", "46_3"), MoveToTop(("4711", "46_3"))),
     ],

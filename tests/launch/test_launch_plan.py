@@ -8,7 +8,7 @@ import pytest
 from cockpit.launch import plan as launching
 from cockpit.launch.batch import task_spec
 from cockpit.launch.command import expand
-from cockpit.launch.modes import Outfit
+from cockpit.launch.modes import ModeSetup
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.launch.sweeps import swept
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
@@ -154,7 +154,7 @@ def test_the_host_name_is_made_of_the_jobs_name_and_the_rank() -> None:
 @pytest.mark.req("JT-49", "LA-12")
 def test_the_mpi_is_that_of_the_root_that_the_job_starts_with(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Mpi | None] = []
-    monkeypatch.setattr(launching, "outfit", lambda *words: asked.append(words[-1]) or Outfit(words[1]))
+    monkeypatch.setattr(launching, "outfit", lambda *words: asked.append(words[-1]) or ModeSetup(words[1]))
     node = msgspec.structs.replace(NODE, mpi=Mpi.OPENMPI)
     for fields in ({}, {"image": "torch", "image_mpi": Mpi.MPICH}, {"image": "dir:/root"}):
         spec = JobSpec(name="a", command="x", output="/o", **fields)

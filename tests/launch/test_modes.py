@@ -12,7 +12,7 @@ from cockpit.launch.modes import (
     DEEPSPEED_HOSTFILE,
     HOSTFILE,
     MPICH_HOSTFILE,
-    Outfit,
+    ModeSetup,
     Peer,
     Role,
     hostfile,
@@ -44,7 +44,7 @@ def peers(nodes: int, slots: int) -> tuple[Peer, ...]:
     return tuple(Peer(f"server{rank + 1}", slots, Role("worker", rank)) for rank in range(nodes))
 
 
-def of(mode: Mode, command: str, nodes: int = 2, slots: int = 4, rank: int = 0, mpi: Mpi | None = None) -> Outfit:
+def of(mode: Mode, command: str, nodes: int = 2, slots: int = 4, rank: int = 0, mpi: Mpi | None = None) -> ModeSetup:
     return outfit(mode, command, peers(nodes, slots), rank, mpi)
 
 
@@ -195,4 +195,4 @@ def test_deepspeed_finds_its_host_file() -> None:
 
 @pytest.mark.req("LA-50")
 def test_standalone_changes_nothing() -> None:
-    assert outfit(Mode.STANDALONE, PLAIN, peers(1, 4), 0) == Outfit(PLAIN) == outfit(None, PLAIN, peers(2, 4), 1)
+    assert outfit(Mode.STANDALONE, PLAIN, peers(1, 4), 0) == ModeSetup(PLAIN) == outfit(None, PLAIN, peers(2, 4), 1)

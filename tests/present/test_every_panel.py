@@ -16,7 +16,7 @@ from cockpit.model.view import AccountRow, ClusterRow, NodeRow, PriorityRow, Que
 from cockpit.present import card_map as cards
 from cockpit.present import first_sight
 from cockpit.present import priority_panel as priority
-from cockpit.present.accounting import By, Held
+from cockpit.present.accounting import GroupBy, Held
 from cockpit.present.card_map import by_job, by_user
 from cockpit.present.card_map import cells as card_cells
 from cockpit.present.card_map import laid_out as card_layout
@@ -143,12 +143,12 @@ def test_what_was_spent_is_as_it_was(total: int) -> None:
     assert sum(width for _, width in laid) + 2 * (len(laid) - 1) == total
     lines = ["|".join(f"{column.heading[:width]:{width}}" for column, width in laid)]
     for place, row in enumerate(spent()):
-        shown = spending_cells.Shown(sign_of(place), cards=total != 120, letters=total == 100)
+        shown = spending_cells.AmountFormat(sign_of(place), cards=total != 120, letters=total == 100)
         lines.append("|".join(with_roles(column.drawn(row, shown, width)) for column, width in laid))
-    lines.append(spending_cells.spending_title(By.USER, DAYS, spent()))
+    lines.append(spending_cells.spending_title(GroupBy.USER, DAYS, spent()))
     begins = [datetime.fromtimestamp(NOW / 1000 - 86_400 * day, UTC) for day in reversed(range(DAYS))]
     for row in spent():
-        answer = spending_cells.spending_answer(row, begins, By.USER, KEYS, total, cards=total != 120)
+        answer = spending_cells.spending_answer(row, begins, GroupBy.USER, KEYS, total, cards=total != 120)
         lines += map(with_roles, answer)
     assert_as_recorded(f"view-spending-{total}", lines)
 

@@ -35,7 +35,7 @@ from cockpit.model.view import (
 )
 from cockpit.present.accounting import Held, JobSum
 from cockpit.present.columns import Column, Context, table_schema
-from cockpit.present.measured import Measured
+from cockpit.present.measured import MeasuredUse
 from cockpit.present.tables.all import TABLES
 from cockpit.present.tables.cards import CardRow, ModelRow
 from cockpit.present.tables.launch import Launch, LaunchScript
@@ -49,7 +49,7 @@ ROWS, OF_EVENTS = 14, 3 * len(get_args(EventBody))
 
 
 class _Measured(NamedTuple):
-    """What `Measured` is made of."""
+    """What `MeasuredUse` is made of."""
 
     job: JobId
     use: ReplicaUse
@@ -105,7 +105,7 @@ CONTEXT = Context(
 def rows_of(name: str) -> list[Any]:
     numbers = range(ABSENT, OF_EVENTS if name == "events" else ROWS)
     rows = [made_up(KINDS[name], number) for number in numbers]
-    return [Measured(*each) for each in rows] if name == "usage" else rows
+    return [MeasuredUse(*each) for each in rows] if name == "usage" else rows
 
 
 def described(column: Column) -> str:

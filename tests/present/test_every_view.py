@@ -23,7 +23,7 @@ from cockpit.model.view import AccountRow, ClusterRow, NodeRow, Overview, QueueR
 from cockpit.present import frame, node_page
 from cockpit.present.columns import TableView, laid_out
 from cockpit.present.folding import fold
-from cockpit.present.job.answer import Around, answer
+from cockpit.present.job.answer import PanelContext, answer
 from cockpit.present.job.page import job_page
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.outlook import outlook_lines
@@ -71,11 +71,11 @@ def made(kind: Any, rows: int = ROWS) -> list[Any]:
     return [made_up(kind, number) for number in range(ABSENT, rows)]
 
 
-def around(number: int, columns: int = 110) -> Around:
+def around(number: int, columns: int = 110) -> PanelContext:
     """Nothing else is known but the job's outlook, and that of every second one only."""
     outlook = made_up(Outlook, number) if number % 2 else None
     keys = {each: each[0].upper() for each in ("cancel", "release", "shell", "extend_hold", "end_hold", "logs")}
-    return Around(CONTEXT, columns, 30, keys, lambda _: None, outlook)
+    return PanelContext(CONTEXT, columns, 30, keys, lambda _: None, outlook)
 
 
 @pytest.mark.req("UI-01")

@@ -13,7 +13,7 @@ from cockpit.model.jobdetail import JobDetail, ReplicaUse
 from cockpit.model.node import Card, CardSlice, Node
 from cockpit.model.usage import Sample
 from cockpit.present.columns import Context
-from cockpit.present.job.answer import Around
+from cockpit.present.job.answer import PanelContext
 from cockpit.present.job.usage import usage_tab
 from cockpit.present.spans import plain
 from cockpit.present.width import width
@@ -51,7 +51,7 @@ def job(*uses: ReplicaUse, ended: bool = False, slices: tuple[CardSlice, ...] = 
 
 def shown(detail: JobDetail, columns: int, on: Node | None = None) -> list[str]:
     """From the measured part on."""
-    around = Around(Context(now=NOW, zone=UTC), columns, 30, {}, lambda _: None, node={"n03": on}.get)
+    around = PanelContext(Context(now=NOW, zone=UTC), columns, 30, {}, lambda _: None, node={"n03": on}.get)
     lines = [plain(each) for each in usage_tab(detail, around)]
     of_use = lines[next(at for at, each in enumerate(lines) if "measured" in each) :]
     assert all(width(each) <= columns for each in of_use)
@@ -130,6 +130,6 @@ def test_many_replicas_are_a_table() -> None:
 @pytest.mark.parametrize(("memory_mib", "role"), [(15_000, "tight"), (8192, "running")])
 def test_nearly_full_memory_has_its_own_colour(memory_mib: int, role: str) -> None:
     used = job(replace(USE, memory_mib=memory_mib))
-    around = Around(Context(now=NOW, zone=UTC), 80, 30, {}, lambda _: None, node={"n03": node()}.get)
+    around = PanelContext(Context(now=NOW, zone=UTC), 80, 30, {}, lambda _: None, node={"n03": node()}.get)
     line = next(each for each in usage_tab(used, around) if plain(each).startswith("    memory "))
     assert {span.role for span in line if "━" in span.text} == {role}

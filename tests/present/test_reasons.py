@@ -17,7 +17,7 @@ from cockpit.model.reasons import (
     NotEvaluated,
     Reason,
     Resource,
-    Told,
+    SchedulerReason,
     WouldDelay,
 )
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
@@ -148,7 +148,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         WouldDelay(JobId(4711), Millis(NOW + 100 * MINUTE)),
         "would fit now, but would delay 4711, which is to start by 13:40",
     ),
-    (Told("Priority"), "jobs of higher priority come first"),
+    (SchedulerReason("Priority"), "jobs of higher priority come first"),
 ]
 
 
@@ -169,8 +169,8 @@ def test_no_reason_is_forgotten() -> None:
 def test_names_in_reasons_are_escaped(hostile: str) -> None:
     node = NodeName(hostile)
     reasons: list[Reason] = [
-        Told(hostile, hostile),
-        Told(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
+        SchedulerReason(hostile, hostile),
+        SchedulerReason(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),
         NotEnoughFree(Resource.CARDS, 1, (hostile,), 1, 0, (NodeShortfall(node, Resource.CARDS, 1),)),
         NeverFits(Resource.CARDS, 1, 0, (hostile,)),

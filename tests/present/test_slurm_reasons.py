@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.model.reasons import Told
+from cockpit.model.reasons import SchedulerReason
 from cockpit.present.slurm_reasons import slurm_clauses
 
 RECORDED = Path("fixtures/clusters/slurm")
@@ -19,7 +19,7 @@ def codes() -> list[str]:
 @pytest.mark.req("SL-13")
 def test_every_code_of_slurms_sources_has_a_sentence_of_its_own() -> None:
     assert len(codes()) > 210
-    unknown = [code for code in codes() if slurm_clauses(Told(code))[0].startswith("the cluster says")]
+    unknown = [code for code in codes() if slurm_clauses(SchedulerReason(code))[0].startswith("the cluster says")]
     assert unknown == []
 
 
@@ -46,4 +46,4 @@ def test_every_code_of_slurms_sources_has_a_sentence_of_its_own() -> None:
     ],
 )
 def test_codes_become_sentences_and_unknown_ones_are_kept(code: str, clauses: tuple[str, ...]) -> None:
-    assert slurm_clauses(Told(code))[: len(clauses)] == clauses
+    assert slurm_clauses(SchedulerReason(code))[: len(clauses)] == clauses

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cockpit.model.accounting import Spending, Spent
+from cockpit.model.accounting import Spending, UsageSum
 from cockpit.model.ids import Millis
-from cockpit.present.accounting import By, Held, days_until, held_by
+from cockpit.present.accounting import GroupBy, Held, days_until, held_by
 from cockpit.present.spans import line_width, plain
 from cockpit.present.spending_chart import chart
 from cockpit.present.tables.accounting import spending_answer, spending_title
@@ -35,16 +35,16 @@ def test_days_begin_at_midnight_also_where_clocks_are_set() -> None:
 @pytest.mark.req("UI-09")
 def test_sums_by_name_include_hidden_users() -> None:
     edges = (Millis(0), Millis(DAY), Millis(2 * DAY))
-    hidden = Spent("", "nlp", "", "normal", 1000 * HOUR, HOUR)
-    found = Spending(edges, ((Spent("ann", "nlp", "p", "", 3000 * HOUR, 8 * HOUR), hidden), (hidden,)))
-    assert held_by(found, By.USER) == [
+    hidden = UsageSum("", "nlp", "", "normal", 1000 * HOUR, HOUR)
+    found = Spending(edges, ((UsageSum("ann", "nlp", "p", "", 3000 * HOUR, 8 * HOUR), hidden), (hidden,)))
+    assert held_by(found, GroupBy.USER) == [
         Held("ann", (3000 * HOUR, 0), (8 * HOUR, 0), 60.0),
         Held("others", (1000 * HOUR, 1000 * HOUR), (HOUR, HOUR), 40.0),
     ]
-    assert [(each.name, each.share) for each in held_by(found, By.ACCOUNT)] == [("nlp", 100.0)]
-    assert [each.name for each in held_by(found, By.QOS)] == ["-", "normal"]
-    cardless = Spending(edges[:2], ((Spent("ann", "nlp", "p", "", 0, 8), Spent("bob", "nlp", "p", "", 0, 2)),))
-    assert [(each.name, each.share) for each in held_by(cardless, By.USER)] == [("ann", 80.0), ("bob", 20.0)]
+    assert [(each.name, each.share) for each in held_by(found, GroupBy.ACCOUNT)] == [("nlp", 100.0)]
+    assert [each.name for each in held_by(found, GroupBy.QOS)] == ["-", "normal"]
+    cardless = Spending(edges[:2], ((UsageSum("ann", "nlp", "p", "", 0, 8), UsageSum("bob", "nlp", "p", "", 0, 2)),))
+    assert [(each.name, each.share) for each in held_by(cardless, GroupBy.USER)] == [("ann", 80.0), ("bob", 20.0)]
 
 
 ROWS = [
@@ -88,9 +88,9 @@ def test_without_usage_there_is_no_scale() -> None:
 @pytest.mark.req("UI-09")
 def test_without_cards_cpu_hours_are_shown() -> None:
     rows = [Held("ann", (0, 0, 0), (HOUR, 2 * HOUR, 0), 0.0)]
-    assert spending_title(By.USER, 3, rows) == "3.0 CPU-hours in the last 3 days, by user"
+    assert spending_title(GroupBy.USER, 3, rows) == "3.0 CPU-hours in the last 3 days, by user"
     begins = [datetime.fromtimestamp(edge / 1000, UTC) for edge in EDGES[:-1]]
-    lines = [plain(each) for each in spending_answer(rows[0], begins, By.USER, {}, 100, cards=False)]
+    lines = [plain(each) for each in spending_answer(rows[0], begins, GroupBy.USER, {}, 100, cards=False)]
     assert lines[0].startswith("ann  held 3.0 CPU-hours, 0.0% of all.")
     assert lines[1].removeprefix("  a day").strip() == "1.0 on average; most on 8 Mar, 2.0; today so far 0.0"
 
@@ -100,7 +100,7 @@ def test_a_few_minutes_of_usage_differ_from_zero() -> None:
     rows = [Held("ann", (0, 0, 0), (0, 0, 90_000), 100.0)]
     scale = [plain(each)[:8] for each in chart(rows, EDGES, 40, 5, UTC, letters=False)]
     assert scale == ["  0.03 ┤", "       │", " 0.015 ┤", "       │", "        "]
-    assert spending_title(By.USER, 3, rows) == "0.03 CPU-hours in the last 3 days, by user"
+    assert spending_title(GroupBy.USER, 3, rows) == "0.03 CPU-hours in the last 3 days, by user"
     tiny = [Held("ann", (0, 0, 0), (0, 0, 1), 100.0)]
-    assert spending_title(By.USER, 3, tiny).startswith("<0.001 ")
+    assert spending_title(GroupBy.USER, 3, tiny).startswith("<0.001 ")
     assert {len(plain(each)[:8]) for each in chart(tiny, EDGES, 40, 5, UTC, letters=False)} == {8}

@@ -11,12 +11,12 @@ from typing import Any
 
 from cockpit.engine.views.rows import job_row
 from cockpit.model import asking, events, jobdetail, view
-from cockpit.model.accounting import EndedJob, Spending, Spent
+from cockpit.model.accounting import EndedJob, Spending, UsageSum
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.catalogue import CatalogueShown, DatasetEntry, EntryRow, SpecEntry
 from cockpit.model.cluster import Cluster, Partition, PriorityKind, Reservation, Weights
-from cockpit.model.forecast import Awaited, Change, Expected, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import AwaitedJob, Change, ExpectedStart, Forecast, HoldingJob, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, Job, JobState
 from cockpit.model.mounts import DatasetSource
@@ -142,9 +142,9 @@ _OUTLOOK = Outlook(
     name="waits",
     position=2,
     explanation=_DETAIL.explanation,
-    forecast=Forecast(likely_at=NOON, latest_at=Millis(NOON + HOUR), after=(Awaited(JobId(12), NOON),)),
+    forecast=Forecast(likely_at=NOON, latest_at=Millis(NOON + HOUR), after=(AwaitedJob(JobId(12), NOON),)),
     what_ifs=(WhatIf(Change.CARDS, "4", "2", _QUEUED.spec, Forecast(now=True, likely_at=NOON)),),
-    named=(Holding(JobId(12), "kept", "ann", running=True, nodes=1, cpus=1, memory_mib=1024, card_milli=250),),
+    named=(HoldingJob(JobId(12), "kept", "ann", running=True, nodes=1, cpus=1, memory_mib=1024, card_milli=250),),
 )
 
 _ANN = Association(account="vision", user="ann", priority=0)
@@ -160,7 +160,7 @@ ANSWERS: dict[str, Any] = {
     "job": _DETAIL,
     "priorities": _PRIORITIES,
     "explain": _OUTLOOK,
-    "starts": [Expected(JobId(13), NOON)],
+    "starts": [ExpectedStart(JobId(13), NOON)],
     "predict": [_OUTLOOK],
     "nodes": [_NODE],
     "holds": [_HOLD],
@@ -213,7 +213,9 @@ ANSWERS: dict[str, Any] = {
             card_percent=81,
         )
     ],
-    "spending": Spending((NOON, Millis(NOON + HOUR)), ((Spent("ann", "vision", "p", "high", 500 * HOUR, 4 * HOUR),),)),
+    "spending": Spending(
+        (NOON, Millis(NOON + HOUR)), ((UsageSum("ann", "vision", "p", "high", 500 * HOUR, 4 * HOUR),),)
+    ),
     "catalogue": CatalogueShown(
         (
             EntryRow(

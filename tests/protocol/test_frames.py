@@ -18,7 +18,7 @@ from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
-from cockpit.model.forecast import Expected, Outlook
+from cockpit.model.forecast import ExpectedStart, Outlook
 from cockpit.model.job import Job
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.requests import RequestOutcome
@@ -77,7 +77,7 @@ ANSWERS: dict[str, Any] = {
     "queues": QueuesShown,
     "snapshot": bytes,
     "explain": Outlook,
-    "starts": list[Expected],
+    "starts": list[ExpectedStart],
     "predict": list[Outlook],
     "reservations": list[Reservation],
     "staged": list[StagedCopy],

@@ -9,7 +9,7 @@ import pytest
 from cockpit.runtime.checks import containers, surroundings
 from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.doctor import CHECKS, findings
-from cockpit.runtime.findings import Level
+from cockpit.runtime.findings import FindingLevel
 from cockpit.runtime.probe_command import Answer, Outcome, probe_command
 from tests.mounts import mounts
 
@@ -45,7 +45,7 @@ def around(tmp_path: Path):
 @pytest.mark.req("UI-44")
 def test_images_by_name_need_a_program_that_has_them(around) -> None:
     (none,) = surroundings.images(around())
-    assert (none.level, "podman" in none.advice) == (Level.NOTE, True)
+    assert (none.level, "podman" in none.advice) == (FindingLevel.NOTE, True)
     docker = answering(docker=Answer(Outcome.ANSWERED, 0, "Docker version 24.0.7"))
     podman = answering(podman=Answer(Outcome.ANSWERED, 0, "podman version 4.3.1"))
     for known, uid, by_name in (
@@ -54,7 +54,7 @@ def test_images_by_name_need_a_program_that_has_them(around) -> None:
         (podman, 1000, "podman version 4.3.1, as copies"),
     ):
         (found,) = surroundings.images(around(probe=known, uid=uid))
-        assert (found.level, found.found) == (Level.OK, f"by name from {by_name}, or as dir:PATH and tar:PATH")
+        assert (found.level, found.found) == (FindingLevel.OK, f"by name from {by_name}, or as dir:PATH and tar:PATH")
 
 
 def install_nft(folder: Path) -> None:
@@ -71,14 +71,14 @@ def test_an_ordinary_users_networks_need_a_program_and_a_tunnel_for_outgoing_con
     assert "nftables is not installed" in no_rules.found
     install_nft(tmp_path)  # where the user's PATH does not lead
     (no_program,) = containers.outward(around())
-    assert (no_program.level, "slirp4netns nor pasta" in no_program.found) == (Level.NOTE, True)
+    assert (no_program.level, "slirp4netns nor pasta" in no_program.found) == (FindingLevel.NOTE, True)
     with_pasta = around(probe=answering(pasta=here))
     (no_tunnel,) = containers.outward(with_pasta)
     assert "/dev/net/tun" in no_tunnel.found
     (tmp_path / "root/dev/net").mkdir(parents=True)
     (tmp_path / "root/dev/net/tun").touch()
     (found,) = containers.outward(with_pasta)
-    assert (found.level, found.found) == (Level.OK, "jobs with several nodes have one, by pasta")
+    assert (found.level, found.found) == (FindingLevel.OK, "jobs with several nodes have one, by pasta")
 
 
 @pytest.mark.req("UI-44", "LA-10")
@@ -100,7 +100,7 @@ def test_every_check_of_this_machine_is_a_sentence(tmp_path: Path) -> None:
     for subject in ("Python", "machine", "bubblewrap", "limits", "state folder", "Slurm", "terminal", "time"):
         assert subject in subjects
     assert all(finding.found for finding in found)
-    assert all(finding.advice for finding in found if finding.level is Level.MISSING)
+    assert all(finding.advice for finding in found if finding.level is FindingLevel.MISSING)
     assert list(tmp_path.iterdir()) == []  # it looked and left nothing
 
 
@@ -111,8 +111,8 @@ def test_a_machine_where_every_program_misbehaves(answer, tmp_path: Path) -> Non
     assert not any("could not be checked" in finding.found for finding in found)
     assert all((finding.found + finding.advice).isprintable() for finding in found)
     levels = {finding.subject: finding.level for finding in found}
-    assert levels["overlays"] is Level.MISSING
-    assert levels["bubblewrap"] is (Level.NOTE if answer is absent else Level.MISSING)
+    assert levels["overlays"] is FindingLevel.MISSING
+    assert levels["bubblewrap"] is (FindingLevel.NOTE if answer is absent else FindingLevel.MISSING)
 
 
 @pytest.mark.req("TR-03")
@@ -137,7 +137,7 @@ def test_an_overlay_is_actually_mounted_and_unmounted_again() -> None:
         around = Surroundings(env={}, uid=0, socket=state / "s", state_folder=state, probe=probe_command)
         before = mounts()
         (finding,) = containers.overlay(around)
-        assert (finding.level, finding.found) == (Level.OK, "can be mounted as root")
+        assert (finding.level, finding.found) == (FindingLevel.OK, "can be mounted as root")
         assert mounts() == before
         assert list(state.parent.iterdir()) == []
 
@@ -149,7 +149,7 @@ def test_bubblewrap_installed_but_forbidden(around) -> None:
         return Answer(Outcome.ANSWERED, 1, "bwrap: No permissions to create new namespace\n")
 
     (finding,) = containers.bubblewrap(around(probe=bwrap))
-    assert finding.level is Level.MISSING
+    assert finding.level is FindingLevel.MISSING
     assert "No permissions to create new namespace" in finding.found
 
 
@@ -167,10 +167,10 @@ def test_namespaces_and_the_setting_that_forbids_them(
 ) -> None:
     root = machine_root({f"proc/sys/{sysctl}": f"{value}\n"})
     (finding,) = containers.namespaces(around(root=root))
-    assert finding.level is Level.MISSING
+    assert finding.level is FindingLevel.MISSING
     assert mends in finding.advice
     (allowed,) = containers.namespaces(around(root=root, uid=0))
-    assert allowed.level is Level.OK
+    assert allowed.level is FindingLevel.OK
 
 
 @pytest.mark.req("UI-44")
@@ -196,7 +196,7 @@ def test_limits_of_cgroup_v2(around, machine_root) -> None:
     assert partly.found == "cgroup v2 without cpu: limits are soft (rlimits)"
     (root / top / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
     (full,) = surroundings.limits(around(root=root))
-    assert full.level is Level.OK
+    assert full.level is FindingLevel.OK
     (root / top / "cgroup.subtree_control").unlink()
     (soft,) = surroundings.limits(around(root=root))
     assert "may not be written: limits are soft" in soft.found
@@ -207,32 +207,32 @@ def test_limits_of_cgroup_v1_and_of_none(around, machine_root) -> None:
     (partly,) = surroundings.limits(around(root=root))
     assert partly.found == "cgroup v1, pids may not be written: limits are soft (rlimits)"
     (root / "sys/fs/cgroup/pids").mkdir()
-    assert surroundings.limits(around(root=root))[0].level is Level.OK
+    assert surroundings.limits(around(root=root))[0].level is FindingLevel.OK
     assert surroundings.limits(around(root=root / "nowhere"))[0].found.startswith("no cgroups, cpu, memory, pids")
 
 
 @pytest.mark.req("UI-44")
 def test_schedulers(around, tmp_path: Path) -> None:
     up = answering(scontrol=Answer(Outcome.ANSWERED, 0, "Slurmctld(primary) at head is UP\n"))
-    assert surroundings.slurm(around(probe=up))[0].level is Level.OK
+    assert surroundings.slurm(around(probe=up))[0].level is FindingLevel.OK
     down = answering(scontrol=Answer(Outcome.ANSWERED, 1, "Slurmctld(primary) at head is DOWN\n"))
     assert "does not answer: Slurmctld(primary) at head is DOWN" in surroundings.slurm(around(probe=down))[0].found
     assert "no answer in time" in surroundings.slurm(around(probe=hung))[0].found
-    assert surroundings.kubernetes(around(env={"HOME": str(tmp_path)}))[0].level is Level.NOTE
+    assert surroundings.kubernetes(around(env={"HOME": str(tmp_path)}))[0].level is FindingLevel.NOTE
     (tmp_path / "kube.yaml").touch()
-    assert surroundings.kubernetes(around(env={"KUBECONFIG": f":{tmp_path}/kube.yaml"}))[0].level is Level.OK
+    assert surroundings.kubernetes(around(env={"KUBECONFIG": f":{tmp_path}/kube.yaml"}))[0].level is FindingLevel.OK
 
 
 @pytest.mark.req("UI-44")
 def test_terminals(around) -> None:
     assert surroundings.terminal(around(env={}))[0].found == "TERM is not set"
-    assert surroundings.terminal(around(env={"TERM": "dumb"}))[0].level is Level.NOTE
+    assert surroundings.terminal(around(env={"TERM": "dumb"}))[0].level is FindingLevel.NOTE
     rich = surroundings.terminal(around(env={"TERM": "tmux-256color", "COLORTERM": "truecolor", "TMUX": "/tmp/t,1,0"}))
     assert [finding.found for finding in rich[:2]] == ["tmux-256color in tmux", "16 million"]
-    assert surroundings.terminal(around(env={"TERM": "linux"}))[1].level is Level.NOTE
-    assert surroundings.locale(around(env={"LC_ALL": "C", "LANG": "de_DE.UTF-8"}))[0].level is Level.NOTE
-    assert surroundings.locale(around(env={"LANG": "de_DE.utf8"}))[0].level is Level.OK
-    assert surroundings.tmux(around())[0].level is Level.NOTE
+    assert surroundings.terminal(around(env={"TERM": "linux"}))[1].level is FindingLevel.NOTE
+    assert surroundings.locale(around(env={"LC_ALL": "C", "LANG": "de_DE.UTF-8"}))[0].level is FindingLevel.NOTE
+    assert surroundings.locale(around(env={"LANG": "de_DE.utf8"}))[0].level is FindingLevel.OK
+    assert surroundings.tmux(around())[0].level is FindingLevel.NOTE
 
 
 @pytest.mark.req("UI-44", "TR-03")
@@ -242,7 +242,7 @@ def test_folders(around, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "GiB free" in disk.found
     (tmp_path / "file").touch()
     (finding,) = surroundings.state_folder(around(state_folder=tmp_path / "file/state"))
-    assert finding.level is Level.MISSING
+    assert finding.level is FindingLevel.MISSING
     assert "Set state_folder" in finding.advice
     monkeypatch.setattr(surroundings, "network_filesystem", lambda _path: "nfs4")
     (finding,) = surroundings.state_folder(around())
@@ -252,7 +252,7 @@ def test_folders(around, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_unsafe_socket_folder_is_missing(around, tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to(tmp_path)
     (finding,) = surroundings.socket_folder(around(uid=os.getuid()))
-    assert (finding.level, "symbolic link" in finding.found) == (Level.MISSING, True)
+    assert (finding.level, "symbolic link" in finding.found) == (FindingLevel.MISSING, True)
 
 
 def test_a_clock_that_was_never_set(around, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.engine.effects import Force, SignalReplica, StartReplica
+from cockpit.engine.effects import SignalKind, SignalReplica, StartReplica
 from cockpit.model.ids import JobId, NodeName, ReplicaId
 from cockpit.model.node import Allocation
 from cockpit.runtime.effects import AT_ONCE, EffectRunner
@@ -45,7 +45,7 @@ async def test_a_job_is_stopped_though_many_nodes_are_being_prepared() -> None:
     for number in range(AT_ONCE + 5):
         where = Allocation(0, NodeName("n1"), 1, 1)
         runner.run(StartReplica(replica(number), a_spec(), ANN, where))
-    runner.run(SignalReplica(replica(1000), Force.TERM))
+    runner.run(SignalReplica(replica(1000), SignalKind.TERM))
     async with asyncio.timeout(60):
         await slow.signalled.wait()
     assert slow.starting <= AT_ONCE

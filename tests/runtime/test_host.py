@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cockpit.engine import decide
-from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica
+from cockpit.engine.effects import RemoveContainer, SignalKind, SignalReplica, StartReplica
 from cockpit.errors import StoreError
 from cockpit.model import events
 from cockpit.model.ids import JobId
@@ -59,9 +59,9 @@ async def test_a_time_limit_terminates_then_kills(world: World) -> None:
     await world.pass_time(600 * SECOND - 1)
     assert world.executor.of(SignalReplica) == []
     await world.pass_time(1)
-    assert [each.force for each in world.executor.of(SignalReplica)] == [Force.TERM]
+    assert [each.force for each in world.executor.of(SignalReplica)] == [SignalKind.TERM]
     await world.pass_time(30 * SECOND)
-    assert [each.force for each in world.executor.of(SignalReplica)] == [Force.TERM, Force.KILL]
+    assert [each.force for each in world.executor.of(SignalReplica)] == [SignalKind.TERM, SignalKind.KILL]
     world.executor.end(job, code=137)
     await eventually(lambda: world.state(job) == "expired")
 

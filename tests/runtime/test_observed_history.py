@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.model.events import JobReleased
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.reasons import Told, Waited
+from cockpit.model.reasons import SchedulerReason, Waited
 from cockpit.runtime import observed_history
 from cockpit.runtime.observed_history import ObservedHistory
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MINUTE = 60_000
 JOB = JobId(7)
-BUSY, BEHIND = Told("Resources"), Told("Priority")
+BUSY, BEHIND = SchedulerReason("Resources"), SchedulerReason("Priority")
 
 
 def at(minutes: int) -> Millis:

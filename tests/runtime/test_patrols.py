@@ -20,7 +20,7 @@ from cockpit.model.resilience import Performance, Resume
 from cockpit.model.spec import JobSpec
 from cockpit.runtime.alerts import Alerts
 from cockpit.runtime.clock import VirtualClock
-from cockpit.runtime.faultpatrol import Rounds, go_round
+from cockpit.runtime.faultpatrol import FaultChecks, go_round
 from cockpit.runtime.iterations import Iterations, Watch
 from tests.builders import NOON, a_node, a_spec
 from tests.doubles.samples import job
@@ -61,7 +61,7 @@ def test_a_network_interface_that_stopped_working_is_a_fault(tmp_path: Path) -> 
     interface(tmp_path, "bond0", "up", hardware=False)
     (tmp_path / "proc/net").mkdir(parents=True)
     (tmp_path / "proc/net/route").write_text("Iface\tDestination\nbond0\t00000000\nveth7\t0000A8C0\n")
-    rounds = Rounds(lambda: NODE, tmp_path)
+    rounds = FaultChecks(lambda: NODE, tmp_path)
     parts = [(NODE, PART)]
     assert rounds.look(parts) == {}
     interface(tmp_path, "veth7", "down", hardware=False)
@@ -81,7 +81,7 @@ def test_an_unresponsive_card_is_a_fault_of_its_node_only(tmp_path: Path) -> Non
     whole = Node(name=NodeName("n2"), cpus=8, memory_mib=8192)
     parts = [(NODE, PART), (whole, Allocation(1, whole.name, 1, 1))]
     machine = Node(name=NODE.name, cpus=8, memory_mib=8192, cards=CARDS[:1])
-    assert Rounds(lambda: machine, tmp_path).look(parts) == {"n1": "card 2 (A100) does not answer any more"}
+    assert FaultChecks(lambda: machine, tmp_path).look(parts) == {"n1": "card 2 (A100) does not answer any more"}
 
 
 @pytest.mark.req("EL-13")
@@ -135,7 +135,7 @@ async def test_every_node_is_checked_periodically_and_an_unresponsive_one_has_a_
         return NODE
 
     async with asyncio.TaskGroup() as group:
-        patrol = group.create_task(go_round(world.host, Rounds(probe, world.folder), 1))
+        patrol = group.create_task(go_round(world.host, FaultChecks(probe, world.folder), 1))
         while not world.executor.of(SignalReplica):
             world.clock.advance(1000)
             await asyncio.sleep(0.01)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
 from cockpit.model.jobdetail import ReplicaUse, in_the_end
-from cockpit.model.usage import Used
+from cockpit.model.usage import ReplicaTotals
 from cockpit.runtime import reading
 from tests.doubles.samples import NOW, job
 
@@ -26,7 +26,9 @@ async def test_usage_of_a_worker_that_left_is_shown_unchanged() -> None:
 
     before = job()
     (first,) = before.attempt.replicas
-    gone = replace(first, rank=0, left_at=NOW, had=before.attempt.placement[0], used=Used(cpu_ms=5, peak_memory_mib=7))
+    gone = replace(
+        first, rank=0, left_at=NOW, had=before.attempt.placement[0], used=ReplicaTotals(cpu_ms=5, peak_memory_mib=7)
+    )
     stays = replace(first, rank=1, ended_at=None, exit=None)
     held = replace(before.attempt.placement[0], rank=1)
     attempt = replace(before.attempt, replicas=(gone, stays), placement=(held,), resized_at=Millis(NOW))

@@ -23,17 +23,17 @@ from cockpit.model.reasons import (
     BehindHead,
     ClusterShort,
     DependencyNever,
+    EvictionPending,
     Held,
     InReservation,
     LimitReached,
-    MakingRoom,
     NeverFits,
     NoAlternative,
     NoAssociation,
     NodesReserved,
     NoEligibleNode,
+    NoMemberPlacement,
     NoQueue,
-    NoRoomThere,
     NotEnoughFree,
     NotEvaluated,
     PartitionRefuses,
@@ -43,7 +43,7 @@ from cockpit.model.reasons import (
     QuotaMaxJobs,
     Reason,
     Resource,
-    StandsStill,
+    SuspendedReason,
     WaitsForJob,
     WouldDelay,
 )
@@ -110,7 +110,7 @@ def backfill_for_all(world: World, _: Job, reason: BehindHead) -> None:
     world.policy = replace(world.policy, backfill=Backfill())
 
 
-def cpus_freed(world: World, job: Job, reason: StandsStill) -> None:
+def cpus_freed(world: World, job: Job, reason: SuspendedReason) -> None:
     """The job was passed by those that it was evicted for, and by jobs that started beside them."""
     nodes = {part.node for part in job.attempt.placement}
     for other, parts in list(world.occupied.items()):
@@ -119,7 +119,7 @@ def cpus_freed(world: World, job: Job, reason: StandsStill) -> None:
     others_gone(world, job, reason)
 
 
-def others_gone(world: World, _: Job, reason: MakingRoom | StandsStill) -> None:
+def others_gone(world: World, _: Job, reason: EvictionPending | SuspendedReason) -> None:
     for other in reason.jobs:
         if other in world.occupied:
             ended(world, other)
@@ -281,7 +281,7 @@ def member_given(world: World, job: Job, reason: ClusterShort) -> None:
         world.set_node(made)
 
 
-def something_freed(world: World, _: Job, reason: NoRoomThere) -> None:
+def something_freed(world: World, _: Job, reason: NoMemberPlacement) -> None:
     world.change_rules(freed_at=dict.fromkeys(reason.members, Millis(reason.since + 1)))
 
 
@@ -397,9 +397,9 @@ CLAIMS: dict[type, Claim] = {
         lambda reason: (reason.member, reason.resource, reason.wanted),
         lambda reason: (reason.wanted - reason.free,),
     ),
-    NoRoomThere: Claim((something_freed,), lambda reason: reason.members),
-    MakingRoom: Claim((others_gone,), lambda reason: reason.jobs),
-    StandsStill: Claim((cpus_freed,), lambda reason: reason.jobs),
+    NoMemberPlacement: Claim((something_freed,), lambda reason: reason.members),
+    EvictionPending: Claim((others_gone,), lambda reason: reason.jobs),
+    SuspendedReason: Claim((cpus_freed,), lambda reason: reason.jobs),
     NoAlternative: Claim(()),
 }
 
@@ -451,7 +451,7 @@ def _another(world: World, job_id: JobId, reason: Reason, number: int) -> bool:
         return True
     after = world.reason(job_id)
     after = after.specs[number] if isinstance(after, NoAlternative) else after
-    return not isinstance(reason, StandsStill) and not still_so(reason, after)
+    return not isinstance(reason, SuspendedReason) and not still_so(reason, after)
 
 
 def _takers(world: World) -> set[JobId]:

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
-from cockpit.model.reasons import Explanation, Reason, StandsStill, Told, WouldDelay
+from cockpit.model.reasons import Explanation, Reason, SchedulerReason, SuspendedReason, WouldDelay
 from cockpit.sched.alternatives import with_shortage_changed
 from cockpit.sched.explain import explain
 from tests.sched.counterfactual import CLAIMS, check, copied
@@ -27,13 +27,13 @@ def reasons_of(world: World) -> Iterator[tuple[JobId, Reason]]:
     """One of each type: of queued jobs as they are told, of those that stand still as their records say."""
     told = [(job.id, world.reason(job.id)) for job in world.queue]
     still = [world.jobs[job] for job in world.occupied if world.jobs[job].suspension is not None]
-    told += [(job.id, StandsStill(job.suspension.by, job.suspension.for_jobs)) for job in still]
+    told += [(job.id, SuspendedReason(job.suspension.by, job.suspension.for_jobs)) for job in still]
     yield from {type(reason): (job, reason) for job, reason in told}.values()
 
 
 def test_every_type_of_reason_has_a_counterfactual_check() -> None:
     """Those of other schedulers are told by them."""
-    assert set(CLAIMS) | {Told} == set(get_args(Reason))
+    assert set(CLAIMS) | {SchedulerReason} == set(get_args(Reason))
 
 
 @pytest.mark.req("SC-13")

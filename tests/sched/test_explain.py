@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from cockpit.model.accounts import Accounts, Qos
 from cockpit.model.cluster import Cluster, Preemption
 from cockpit.model.ids import Millis
-from cockpit.model.reasons import Held, MakingRoom, NotEnoughFree, NotEvaluated
+from cockpit.model.reasons import EvictionPending, Held, NotEnoughFree, NotEvaluated
 from cockpit.sched.explain import explain
 from tests.sched.world import World, node, wants
 
@@ -73,6 +73,6 @@ def test_a_job_with_a_reservation_is_ahead_of_all() -> None:
     urgent = world.submit(wants(2000), record={"qos": "high"})
     world.run()
     plan = world.cycle()
-    assert isinstance(explain(world.snapshot(), plan, urgent).reason, MakingRoom)
+    assert isinstance(explain(world.snapshot(), plan, urgent).reason, EvictionPending)
     assert explain(world.snapshot(), plan, urgent).position == 1
     assert explain(world.snapshot(), plan, waits).ahead == (urgent,)

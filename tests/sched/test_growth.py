@@ -11,7 +11,7 @@ from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Preemption
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.reasons import MakingRoom
+from cockpit.model.reasons import EvictionPending
 from cockpit.model.resilience import Elastic
 from cockpit.sched.forecast.future import ClusterSimulation
 from cockpit.sched.forecast.runtime_predictors import TimeLimitPredictor
@@ -113,7 +113,7 @@ def test_a_job_that_makes_others_shrink_starts_when_their_grace_is_over() -> Non
     assert foresight(world).forecast(urgent).likely_at == 20_000
     plan = world.run()
     assert [(each.job, each.mode, each.ranks) for each in plan.evictions] == [(job, EvictionMode.SHRINK, (2, 3))]
-    assert world.reason(urgent) == MakingRoom((job,), Millis(20_000))
+    assert world.reason(urgent) == EvictionPending((job,), Millis(20_000))
     world.now = Millis(5_000)
     assert foresight(world).forecast(urgent).likely_at == 20_000
     assert world.run().evictions == ()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from cockpit.errors import Unreachable
-from cockpit.model.forecast import Expected, Forecast, Outlook
+from cockpit.model.forecast import ExpectedStart, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.tui import forecasts
 from cockpit.tui.app_state import PredictedStarts
@@ -41,10 +41,12 @@ class Face:
     def run(self, ask) -> None:
         self.asks.append(ask)
 
-    async def starts(self, jobs: list[JobId]) -> list[Expected]:
+    async def starts(self, jobs: list[JobId]) -> list[ExpectedStart]:
         if self.away:
             raise Unreachable("gone")
-        return [Expected(job, self.told[job], Forecast(likely_at=self.told[job])) for job in jobs if job in self.told]
+        return [
+            ExpectedStart(job, self.told[job], Forecast(likely_at=self.told[job])) for job in jobs if job in self.told
+        ]
 
     async def explain(self, job: JobId) -> Outlook:
         if self.unexplained:

@@ -9,7 +9,7 @@ import pytest
 from cockpit.config.settings import Settings
 from cockpit.errors import SpecErrors
 from cockpit.model.ids import JobId
-from cockpit.tui.opening import Look, app_for
+from cockpit.tui.opening import AppSettings, app_for
 from cockpit.tui.options import Options, face_options
 from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.widgets.lines import LineView
@@ -185,12 +185,14 @@ def test_the_command_line_that_opens_the_cockpit(words: list[str], options: Opti
 async def test_settings_and_environment_apply_to_the_cockpit(tmp_path: Path) -> None:
     async with a_lab() as lab:
         session = session_of(lab.demo)
-        app = app_for(session, {"LANG": "de_DE.ISO-8859-1"}, Look(settings=Settings(read_only=True, theme="light")))
+        app = app_for(
+            session, {"LANG": "de_DE.ISO-8859-1"}, AppSettings(settings=Settings(read_only=True, theme="light"))
+        )
         assert (app.options.ascii_only, app.state.role_theme().name) == (True, "light")
         assert "read-only" in app.options.read_only
         (tmp_path / "themes").mkdir()
         (tmp_path / "themes/own.toml").write_text('name = "own"\n')
-        assert "own" in app_for(session, {}, Look(settings=Settings(), folder=tmp_path)).options.themes
+        assert "own" in app_for(session, {}, AppSettings(settings=Settings(), folder=tmp_path)).options.themes
         assert app_for(session, {"NO_COLOR": "1"}).state.role_theme().ansi
         assert app_for(session, {"COCKPIT_ASCII": "1"}).options.ascii_only
         with pytest.raises(SpecErrors, match="did you mean light"):

@@ -14,7 +14,7 @@ from cockpit.tui.action import PRIORITY
 from cockpit.tui.keys import key_name
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.widgets.table import Titles
+from cockpit.tui.widgets.table import TitleLine
 from tests.tui.lab import a_lab, job, the_lab
 
 
@@ -273,7 +273,7 @@ async def test_priorities_that_arrive_while_the_cockpit_closes_are_harmless() ->
         app = lab.cockpit.app
 
         async def draw_late() -> None:
-            while app.main_screen.query(Titles):  # noqa: ASYNC110 - nothing tells when a widget has gone
+            while app.main_screen.query(TitleLine):  # noqa: ASYNC110 - nothing tells when a widget has gone
                 await asyncio.sleep(0)
             app.main_screen.redraw_priorities()
             drawn.append(PRIORITY)

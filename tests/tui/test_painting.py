@@ -14,7 +14,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from cockpit.tui.painting import DifferingUpdate, Shown, WholeUpdate
+from cockpit.tui.painting import DifferingUpdate, TerminalContent, WholeUpdate
 
 COLUMNS, LINES = 40, 6
 WORDS = ("job", "漢字", "●", "▇▇▇▎", "é", "e\u0301x", " ", "   ", "waits", "42", "👍")
@@ -76,13 +76,13 @@ def cells(written: list[str]) -> list[object]:
 
 
 def written_whole(picture: Picture) -> str:
-    return WholeUpdate(picture.whole(), Shown()).render_segments(CONSOLE)
+    return WholeUpdate(picture.whole(), TerminalContent()).render_segments(CONSOLE)
 
 
 @pytest.mark.req("UI-62")
 @pytest.mark.parametrize("seed", range(5))
 def test_many_small_updates_show_the_same_as_one_whole_one(seed: int):
-    picture, shown = Picture(seed), Shown()
+    picture, shown = Picture(seed), TerminalContent()
     written = [WholeUpdate(picture.whole(), shown).render_segments(CONSOLE)]
     for number in range(80):
         if number % 30 == 29:
@@ -93,7 +93,7 @@ def test_many_small_updates_show_the_same_as_one_whole_one(seed: int):
 
 
 def test_a_screen_overwritten_by_another_program_is_redrawn():
-    picture, shown = Picture(1), Shown()
+    picture, shown = Picture(1), TerminalContent()
     WholeUpdate(picture.whole(), shown).render_segments(CONSOLE)
     same = ChopsUpdate(
         [dict(zip(picture.cuts, line, strict=False)) for line in picture.strips],
@@ -106,7 +106,7 @@ def test_a_screen_overwritten_by_another_program_is_redrawn():
 
 
 def test_an_unwritten_update_is_not_treated_as_shown():
-    picture, shown = Picture(2), Shown()
+    picture, shown = Picture(2), TerminalContent()
     change = picture.change()
     assert DifferingUpdate(change, shown)
     assert DifferingUpdate(change, shown)
@@ -116,7 +116,7 @@ def test_only_a_changed_word_is_written():
     def line(word: str) -> Strip:
         return Strip([Segment("before ", STYLES[1]), Segment(word, STYLES[2]), Segment(" after", STYLES[1])])
 
-    shown = Shown()
+    shown = TerminalContent()
     WholeUpdate(LayoutUpdate([[line("one")]], Region(0, 0, 16, 1)), shown).render_segments(CONSOLE)
     update = DifferingUpdate(ChopsUpdate([{0: line("two")}], [(0, 0, 16)], [[16]]), shown)
     assert update.render_segments(CONSOLE) == "\x1b[1;8H" + Strip([Segment("two", STYLES[2])]).render(CONSOLE)

@@ -21,7 +21,7 @@ from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.past import past
-from cockpit.backends.demo.rooms import Rooms
+from cockpit.backends.demo.sandboxes import Sandboxes
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
 from cockpit.backends.demo.simulated_users import SimulatedUsers, actor_of
 from cockpit.backends.inprocess import InProcessBackend
@@ -198,7 +198,7 @@ class DemoCluster:
         nodes = {node.name: node for node in grouped(groups)}
 
         def pretending(name: str, observer: Observer) -> ScriptedExecutor:
-            executor = ScriptedExecutor(observer, self._clock, scripts, Rooms(self.folder / name / "rooms"), nodes)
+            executor = ScriptedExecutor(observer, self._clock, scripts, Sandboxes(self.folder / name / "rooms"), nodes)
             self._executors.append(executor)
             return executor
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.demo.loads import use_of
-from cockpit.engine.effects import Force
+from cockpit.engine.effects import SignalKind
 from cockpit.errors import RequestRefused
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import Millis, ReplicaId
@@ -16,7 +16,7 @@ from cockpit.runtime.tasks import Tasks
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
-    from cockpit.backends.demo.rooms import Rooms
+    from cockpit.backends.demo.sandboxes import Sandboxes
     from cockpit.backends.demo.scripts import Script, Scripts
     from cockpit.engine.effects import (
         CheckNodes,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import NodeName
@@ -45,19 +45,19 @@ class ScriptedExecutor:
     """Implements `runtime.host.ContainerRuntime` for the demo. `rooms` makes the sandboxes in which shells run."""
 
     def __init__(
-        self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Rooms, nodes: Mapping[NodeName, Node]
+        self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Sandboxes, nodes: Mapping[NodeName, Node]
     ) -> None:
         self._observer = observer
         self._nodes = nodes
         self._clock = clock
         self._scripts = scripts
-        self._rooms = rooms
+        self._sandboxes = rooms
         self._tasks = Tasks()
-        self._made: dict[ReplicaId, StartReplica] = {}
+        self._containers: dict[ReplicaId, StartReplica] = {}
         """Simulated containers: running and held ones."""
         self._ends_at: dict[ReplicaId, Millis | None] = {}
         """End of each running replica; None: it runs until it gets a signal."""
-        self._left: dict[ReplicaId, int | None] = {}
+        self._remaining_ms: dict[ReplicaId, int | None] = {}
         """Remaining run time of suspended replicas, in milliseconds."""
         self._began_at: dict[ReplicaId, Millis] = {}
         """Start of each running replica."""
@@ -79,8 +79,8 @@ class ScriptedExecutor:
         return False
 
     async def start(self, effect: StartReplica) -> None:
-        if effect.replica not in self._made:
-            self._made[effect.replica] = effect
+        if effect.replica not in self._containers:
+            self._containers[effect.replica] = effect
             script = self._scripts.of(effect.spec)
             self._follow(effect.replica, script, self._run(effect.replica, script))
 
@@ -88,10 +88,10 @@ class ScriptedExecutor:
         if effect.replica not in self._running:
             return
         script, task = self._running[effect.replica]
-        if effect.force is Force.KILL:
+        if effect.force is SignalKind.KILL:
             task.cancel()
             self._end(effect.replica, KILLED)
-        elif effect.force is Force.TERM and script.winds_down_ms is not None:
+        elif effect.force is SignalKind.TERM and script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
 
@@ -101,26 +101,28 @@ class ScriptedExecutor:
 
     async def freeze(self, effect: FreezeReplica) -> None:
         """Suspend the replica: note the rest of its run time and stop its timer."""
-        if effect.replica in self._running and effect.replica not in self._left:
+        if effect.replica in self._running and effect.replica not in self._remaining_ms:
             _, task = self._running[effect.replica]
             ends_at = self._ends_at.get(effect.replica)
-            self._left[effect.replica] = None if ends_at is None else max(0, ends_at - self._clock.now())
+            self._remaining_ms[effect.replica] = None if ends_at is None else max(0, ends_at - self._clock.now())
             task.cancel()
 
     async def thaw(self, effect: ThawReplica) -> None:
-        if effect.replica in self._left:
+        if effect.replica in self._remaining_ms:
             script, _ = self._running[effect.replica]
-            self._follow(effect.replica, script, self._go_on(effect.replica, script, self._left.pop(effect.replica)))
+            self._follow(
+                effect.replica, script, self._go_on(effect.replica, script, self._remaining_ms.pop(effect.replica))
+            )
 
-    async def tell(self, effect: TellWorkers) -> None:
+    async def tell(self, effect: WriteWorkersFile) -> None:
         """Do nothing: a simulated worker does not read the list of workers."""
 
     async def keep(self, effect: KeepContainer) -> None:
         """Do nothing: the sandbox of a held container is made when a user opens a shell."""
 
     async def remove(self, effect: RemoveContainer) -> None:
-        if self._made.pop(effect.replica, None) is not None:
-            self._rooms.remove(effect.replica)
+        if self._containers.pop(effect.replica, None) is not None:
+            self._sandboxes.remove(effect.replica)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
         """Start the expected replicas again; nothing outlives the process of a demo."""
@@ -131,10 +133,10 @@ class ScriptedExecutor:
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
     ) -> EnteredShell:
-        if replica not in self._made:
+        if replica not in self._containers:
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
         kept = replica not in self._running
-        return self._rooms.enter(self._made[replica], command, terminal=terminal, label=label, kept=kept)
+        return self._sandboxes.enter(self._containers[replica], command, terminal=terminal, label=label, kept=kept)
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
         """Return simulated figures of the replica's use."""
@@ -143,7 +145,7 @@ class ScriptedExecutor:
     async def close(self) -> None:
         """Stop all timers and end every shell."""
         await self._tasks.cancel_all()
-        self._rooms.close()
+        self._sandboxes.close()
 
     def _follow(self, replica: ReplicaId, script: Script, timer: Coroutine[Any, Any, None]) -> None:
         self._running[replica] = (script, self._tasks.start(timer, str(replica)))
@@ -157,7 +159,7 @@ class ScriptedExecutor:
     def _shared(self, replica: ReplicaId, runs_ms: int | None) -> int | None:
         """Limit the run time of a worker that joins a running elastic job: it ends with the job's first worker."""
         eldest = self._ends_at.get(ReplicaId(replica.job, replica.attempt, 0))
-        if eldest is None or self._made[replica].spec.elastic is None or runs_ms is None:
+        if eldest is None or self._containers[replica].spec.elastic is None or runs_ms is None:
             return runs_ms
         return min(runs_ms, max(0, eldest - self._clock.now()))
 
@@ -177,12 +179,12 @@ class ScriptedExecutor:
         use = self._use(replica)
         del self._running[replica]
         self._ends_at.pop(replica, None)
-        self._left.pop(replica, None)
+        self._remaining_ms.pop(replica, None)
         self._began_at.pop(replica, None)
         self._observer.replica_ended(replica, status, None if use is None else use.total)
 
     def _use(self, replica: ReplicaId) -> ReplicaUse | None:
-        began, start = self._began_at.get(replica), self._made.get(replica)
+        began, start = self._began_at.get(replica), self._containers.get(replica)
         if began is None or start is None:
             return None
         return use_of(start, self._nodes.get(start.allocation.node), began, self._clock.now())

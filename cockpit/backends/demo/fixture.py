@@ -84,7 +84,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Why they are out of service; empty: they are not."""
 
 
-class Weighted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WeightedSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One possible size of a job."""
 
     weight: float
@@ -103,7 +103,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str
     command: str
     printing: Printing
-    sizes: tuple[Weighted, ...]
+    sizes: tuple[WeightedSize, ...]
     card_models: tuple[str, ...] = ()
     pool: str | None = None
     partitions: tuple[str, ...] = ()

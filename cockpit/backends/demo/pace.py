@@ -43,7 +43,7 @@ class DemoPace:
         self._resting = resting
         self._speed = _checked(speed)
         self._real = real
-        self._seen = real()
+        self._read_at = real()
         self._owed_nanos = 0
         """Nanoseconds of virtual time that are no whole millisecond yet."""
 
@@ -77,7 +77,7 @@ class DemoPace:
 
     async def run(self) -> NoReturn:
         """Follow real time for ever."""
-        self._seen = self._real()
+        self._read_at = self._real()
         while True:
             await asyncio.sleep(TICK_SECONDS)
             await self.tick()
@@ -85,7 +85,7 @@ class DemoPace:
     async def tick(self) -> None:
         """Catch up with the real time that passed since the last tick."""
         read = self._real()
-        passed, self._seen = min(read - self._seen, LONGEST_TICK_NANOS), read
+        passed, self._read_at = min(read - self._read_at, LONGEST_TICK_NANOS), read
         if not self.paused:
             await self._live(passed)
 

@@ -6,7 +6,7 @@ import contextlib
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from cockpit.backends.demo.fixture import GIB, HOURS, User, Weighted
+from cockpit.backends.demo.fixture import GIB, HOURS, User, WeightedSize
 from cockpit.backends.demo.scripts import HOUR_MS
 from cockpit.engine.access import Actor
 from cockpit.errors import RequestRefused
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.tasks import Tasks
 
-Chosen = TypeVar("Chosen", User, Weighted)
+Chosen = TypeVar("Chosen", User, WeightedSize)
 
 SATURDAY = 5
 FIRST_GID = 3000
@@ -159,20 +159,20 @@ class SimulatedUsers:
         )
 
 
-def _mode(size: Weighted, template: Template) -> Mode | None:
+def _mode(size: WeightedSize, template: Template) -> Mode | None:
     """Return the mode of a job; only jobs of several nodes in one cluster need one."""
     needs = size.nodes > 1 and size.elastic is None and not template.divide_over_clusters
     return Mode.PYTORCH if needs else None
 
 
-def _elastic(size: Weighted) -> Elastic | None:
+def _elastic(size: WeightedSize) -> Elastic | None:
     if size.elastic is None:
         return None
     least, most = size.elastic
     return Elastic(workers=size.nodes, min_workers=least, max_workers=most, reclaim_signal=ReclaimSignal.SIGTERM)
 
 
-def _node_spec(size: Weighted, template: Template) -> NodeSpec:
+def _node_spec(size: WeightedSize, template: Template) -> NodeSpec:
     return NodeSpec(
         cpus=size.cpus,
         memory_mib=size.memory_gib * GIB,

@@ -135,10 +135,10 @@ class FleetBackend(Asking, LiveBackend):
         member, own = self._whose(job)
         return in_fleet(await (await self._there(member)).explain(own, task=task), member.words)
 
-    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         """Return the expected starts of the jobs whose cluster answers in time."""
 
-        async def of(member: Member) -> list[forecast.Expected]:
+        async def of(member: Member) -> list[forecast.ExpectedStart]:
             own = [job for number, job in map(member_of, jobs) if number == member.number]
             return in_fleet(await (await member.backend()).starts(own), member.words) if own else []
 

@@ -47,7 +47,7 @@ class Member:
     ) -> None:
         self.number, self.name, self.way = number, name, way
         self._opening, self._now = opening, now
-        self._opened: Opened | None = None
+        self._open_cluster: Opened | None = None
         self._lock = asyncio.Lock()
         self.rows: dict[JobId, JobRow] = {}
         self.overview: Overview | None = None
@@ -56,23 +56,23 @@ class Member:
     async def backend(self) -> LiveBackend:
         """Return the cluster's backend; open it if it is not open. Raises `CockpitError`; the next call tries again."""
         async with self._lock:
-            if self._opened is None:
+            if self._open_cluster is None:
                 try:
-                    self._opened = await self._opening()
+                    self._open_cluster = await self._opening()
                 except CockpitError as error:
                     self._connection = Connection(Phase.STALE, str(error))
                     raise
-            return self._opened.backend
+            return self._open_cluster.backend
 
     @property
     def capabilities(self) -> Capabilities:
         """What the cluster can do; nothing is known to be absent before it is open."""
-        return self._opened.backend.capabilities if self._opened is not None else Capabilities()
+        return self._open_cluster.backend.capabilities if self._open_cluster is not None else Capabilities()
 
     @property
     def words(self) -> Words:
         """Translation of ids, names and times; a cluster with another clock (demo, snapshot) is shown in this one's."""
-        shift = self._now() - self._opened.now() if self._opened is not None else 0
+        shift = self._now() - self._open_cluster.now() if self._open_cluster is not None else 0
         # Two readings of one clock may differ by some milliseconds, which are no shift.
         return Words(self.number, self.name, shift if abs(shift) > 1000 else 0)
 
@@ -83,7 +83,7 @@ class Member:
     def row(self) -> ClusterRow:
         """Return the cluster's row for the view of clusters."""
         state = _STATES[self._connection.phase]
-        if state is ClusterState.LIVE and self._opened is not None and self._opened.still:
+        if state is ClusterState.LIVE and self._open_cluster is not None and self._open_cluster.still:
             state = ClusterState.STILL
         return ClusterRow(
             name=self.name,
@@ -96,10 +96,10 @@ class Member:
 
     def _heard_at(self, state: ClusterState) -> Millis | None:
         """Return when the data shown was received; a cluster that answers with another clock: just now."""
-        if self._opened is None:
+        if self._open_cluster is None:
             return None
         if state is ClusterState.STILL:
-            return self._opened.now()
+            return self._open_cluster.now()
         good, own = self._connection.good_at, self.words.shift_ms == 0
         if state is ClusterState.LIVE:
             return good if good is not None and own else self._now()
@@ -133,7 +133,7 @@ class Member:
             try:
                 backend = await self.backend()
             except CockpitError:
-                self._tell_of_standing(before, changed)
+                self._report_phase(before, changed)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             async with asyncio.TaskGroup() as watching:
@@ -157,9 +157,9 @@ class Member:
     async def _follow_standing(self, backend: LiveBackend, changed: Callable[[JobsDelta], None]) -> None:
         async for connection in backend.connections():
             before, self._connection = self._connection, connection
-            self._tell_of_standing(before, changed)
+            self._report_phase(before, changed)
 
-    def _tell_of_standing(self, before: Connection, changed: Callable[[JobsDelta], None]) -> None:
+    def _report_phase(self, before: Connection, changed: Callable[[JobsDelta], None]) -> None:
         if self._connection.phase is not before.phase:
             changed(JobsDelta((), (), 0))
 
@@ -174,8 +174,8 @@ class Member:
             yield replace(translated, clusters=inner, component=component)
 
     async def close(self) -> None:
-        if self._opened is not None:
-            await self._opened.close()
+        if self._open_cluster is not None:
+            await self._open_cluster.close()
 
 
 _STATES = {

@@ -12,7 +12,7 @@ import msgspec
 
 from cockpit.backends.base import Asking
 from cockpit.backends.local.channel import ConnectionLost
-from cockpit.late import Late
+from cockpit.late import LazyModule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cockpit.model.requests import RequestIds
     from cockpit.protocol import messages, pages
 else:
-    asking = Late("cockpit.model.asking")
-    messages, pages = Late("cockpit.protocol.messages"), Late("cockpit.protocol.pages")
+    asking = LazyModule("cockpit.model.asking")
+    messages, pages = LazyModule("cockpit.protocol.messages"), LazyModule("cockpit.protocol.pages")
 
 T = TypeVar("T")
 
@@ -98,10 +98,10 @@ class LocalBackend(Asking):
         return self._ask(op, args, answer, patient=True)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        from cockpit.backends.local.insisting import PATIENCE_SECONDS, Insistent
+        from cockpit.backends.local.insisting import PATIENCE_SECONDS, RepeatedRequest
 
         request = self._ids.next() if self._ids is not None else request_id()
-        return Insistent(self, request, self._patience or (lambda: PATIENCE_SECONDS)).ask(op, args, answer)
+        return RepeatedRequest(self, request, self._patience or (lambda: PATIENCE_SECONDS)).ask(op, args, answer)
 
     def identify(self, ids: RequestIds) -> None:
         self._ids = ids

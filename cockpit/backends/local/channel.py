@@ -35,7 +35,7 @@ class ConnectionLost(Unreachable):
         super().__init__(f"{cause} Run the command again.")
 
 
-class Silent(Unreachable):
+class NoAnswerInTime(Unreachable):
     """The engine did not answer in time."""
 
     def __init__(self, where: str, seconds: float) -> None:
@@ -46,7 +46,7 @@ class Silent(Unreachable):
         )
 
 
-class Unsent(ConnectionLost):
+class RequestNotSent(ConnectionLost):
     """The connection broke before the whole request had left this process: the engine does not act on it."""
 
 
@@ -77,7 +77,7 @@ class Channel:
             return cls(connection, path)
         except BlockingIOError:
             connection.close()
-            raise Silent(path, ANSWER_SECONDS) from None
+            raise NoAnswerInTime(path, ANSWER_SECONDS) from None
         except BaseException:
             connection.close()
             raise
@@ -99,7 +99,7 @@ class Channel:
         return msgspec.msgpack.decode(self._answer().ok, type=answer)
 
     def send(self, op: str, args: msgspec.Struct, request: str) -> None:
-        """Send a request, whose answer `take` returns. Raises `Unsent` when the engine cannot have all of it."""
+        """Send a request, whose answer `take` returns. Raises `RequestNotSent` when the engine cannot have it whole."""
         self._socket.settimeout(ANSWER_SECONDS)
         self._send(op, args, request)
 
@@ -114,7 +114,7 @@ class Channel:
     def wait_for_answer(self, seconds: float) -> None:
         """Wait for the beginning of an answer. Raises `Unreachable` when none comes."""
         if not self.is_answered(seconds):
-            raise Silent(self._where, seconds)
+            raise NoAnswerInTime(self._where, seconds)
 
     def take(self, answer: type[T], time_left: Callable[[], float]) -> T:
         """Return the answer to the request of `send`. Raises `Unreachable` when its rest does not come in time.
@@ -153,7 +153,7 @@ class Channel:
         try:
             self._socket.sendall(encoded)
         except OSError as error:
-            raise Unsent(_cause(error)) from error
+            raise RequestNotSent(_cause(error)) from error
 
     def _answer(self) -> Answer:
         try:
@@ -205,7 +205,11 @@ class Channel:
         return bytes(buffer)
 
     def _as_unreachable(self, error: Exception) -> Unreachable:
-        return Silent(self._where, ANSWER_SECONDS) if isinstance(error, TimeoutError) else ConnectionLost(_cause(error))
+        return (
+            NoAnswerInTime(self._where, ANSWER_SECONDS)
+            if isinstance(error, TimeoutError)
+            else ConnectionLost(_cause(error))
+        )
 
 
 def _cause(error: Exception) -> str:

@@ -45,7 +45,7 @@ from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.containers.staging.fetching import Fetcher
 from cockpit.runtime.containers.staging.staging_cache import StagingCache
 from cockpit.runtime.engine import Engine
-from cockpit.runtime.faultpatrol import Rounds, go_round
+from cockpit.runtime.faultpatrol import FaultChecks, go_round
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
 from cockpit.runtime.logs import tidy_logs
@@ -129,7 +129,7 @@ async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
             await alerts.tell(job, fell)
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(go_round(engine.host, Rounds(), settings.patrol_seconds))
+        group.create_task(go_round(engine.host, FaultChecks(), settings.patrol_seconds))
         group.create_task(Watch(engine.host, engine.logs, alert).go_on())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from cockpit.backends.local.channel import ConnectionLost, Silent, Unsent
+from cockpit.backends.local.channel import ConnectionLost, NoAnswerInTime, RequestNotSent
 from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, StoreError, Unreachable
 from cockpit.model.refusal import RefusalKind
 
@@ -45,13 +45,13 @@ class Lines(Protocol):
         ...
 
 
-class Insistent:
+class RepeatedRequest:
     """A change that is sent repeatedly until it is answered."""
 
     def __init__(self, lines: Lines, request: str, patience: Callable[[], float]) -> None:
         """`patience`: returns the time limit of all attempts in seconds; called only if no answer comes at once."""
         self._lines, self._request, self._patience = lines, request, patience
-        self._began = time.monotonic()
+        self._began_at = time.monotonic()
         self._folder = ""
         """State folder of the engine to which the whole request was sent; empty: to none."""
 
@@ -78,9 +78,9 @@ class Insistent:
                     raise
                 error: CockpitError = no
             except (Unreachable, StoreError) as failed:
-                lost += isinstance(failed, Unsent)
+                lost += isinstance(failed, RequestNotSent)
                 # Nothing was sent: fail, except once for a connection that broke, as when the engine restarts.
-                if not self._folder and not (isinstance(failed, Unsent) and lost == 1):
+                if not self._folder and not (isinstance(failed, RequestNotSent) and lost == 1):
                     raise
                 self._lines.drop()
                 error = failed
@@ -101,12 +101,12 @@ class Insistent:
 
     def _reason(self, error: CockpitError) -> str:
         """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
-        if isinstance(error, Silent):
-            return str(Silent(error.where, time.monotonic() - self._began))
+        if isinstance(error, NoAnswerInTime):
+            return str(NoAnswerInTime(error.where, time.monotonic() - self._began_at))
         return error.cause if isinstance(error, ConnectionLost) else str(error)
 
     def _left_of_try(self) -> float:
         return max(0.0, min(TRY_SECONDS, self._seconds_left()))
 
     def _seconds_left(self) -> float:
-        return self._patience() - (time.monotonic() - self._began)
+        return self._patience() - (time.monotonic() - self._began_at)

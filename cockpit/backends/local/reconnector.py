@@ -86,7 +86,7 @@ class Reconnector:
         self._start_failed = ""
         """Why the last attempt to start the engine failed; it says more than that no engine runs."""
         self._wire: Latest[Wire | None] = Latest(None)
-        self._wanted = asyncio.Event()
+        self._engine_wanted = asyncio.Event()
         """Set while an operation wants the engine started; `begin` sets it first."""
         self._tasks = Tasks()
         self._begun = False
@@ -95,7 +95,7 @@ class Reconnector:
         """Start to connect. Needs a running event loop; a second call does nothing."""
         if not self._begun:
             self._begun = True
-            self._wanted.set()
+            self._engine_wanted.set()
             self._tasks.start(self._keep(), "connection to the engine")
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class Reconnector:
         """Return the connection for short requests, once it is open; `wanted`: start an engine that was stopped."""
         self.begin()
         if wanted and self._wire.value is None:
-            self._wanted.set()
+            self._engine_wanted.set()
         async for wire in self._wire.follow():
             if wire is not None:
                 return wire
@@ -136,8 +136,8 @@ class Reconnector:
     async def _keep(self) -> None:
         attempt = 0
         while True:
-            starting = self._wanted.is_set()
-            self._wanted.clear()
+            starting = self._engine_wanted.is_set()
+            self._engine_wanted.clear()
             try:
                 wire = await self._dial(self._dialler.reach if starting else self._dialler.reach_again)  # step 1
             except CockpitError as error:  # step 2
@@ -156,7 +156,7 @@ class Reconnector:
     async def _pause(self, attempt: int) -> None:
         try:
             async with asyncio.timeout(self.patience.retry(attempt, self._random)):
-                await self._wanted.wait()
+                await self._engine_wanted.wait()
         except TimeoutError:
             pass
 
@@ -164,7 +164,7 @@ class Reconnector:
         pinging = self._tasks.start(self._ping(wire), "pings")
         try:
             self._wire.put(wire)
-            self._wanted.clear()
+            self._engine_wanted.clear()
             lost = await wire.run()
             self._fall_stale(str(lost))
         finally:

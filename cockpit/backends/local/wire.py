@@ -32,7 +32,7 @@ class Wire:
         """The engine's, which tells whether another connection leads to the same engine."""
         self._reader = reader
         self._writer = writer
-        self._heard = heard
+        self._on_answer = heard
         self._last_id = 0
         self._open: dict[int, Question] = {}
         self._lost: Unreachable | None = None
@@ -87,7 +87,7 @@ class Wire:
 
     async def _frame(self) -> bytes:
         body = await self._reader.readexactly(body_length(await self._reader.readexactly(HEADER.size)))
-        self._heard()
+        self._on_answer()
         return body
 
     def _deliver(self, answer: Answer) -> None:

@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.backends.base import Shown
+from cockpit.backends.base import CommandPreview
 from cockpit.backends.slurm import preflight
 from cockpit.backends.slurm.mapping import acts, directives
-from cockpit.backends.slurm.mapping.acts import CannotBe, Command
+from cockpit.backends.slurm.mapping.acts import Command, NotPossible
 from cockpit.backends.slurm.mapping.containers import PROBE, Runtime, runtime_of
 from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
-from cockpit.backends.slurm.mapping.jobs import found
+from cockpit.backends.slurm.mapping.jobs import find_job
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.preflight import refused
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import JOBS_REPORTED_BY, PROGRAMS
-from cockpit.backends.slurm.wire.calls import Failed, Unanswered, checked
+from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, checked
 from cockpit.errors import CockpitError, MayBeAccepted, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
@@ -116,7 +116,7 @@ class Acts:
                 return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
             parts = await self._waiting_parts(op, args) if isinstance(args, messages.JobArgs) else [args]
             return [await self._naming(_BY_OP[op](each), getattr(each, "job", None)) for each in parts]
-        except CannotBe as error:
+        except NotPossible as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
@@ -134,11 +134,11 @@ class Acts:
             command = directives.command(wanted, on_this_disk=self._commands.on_this_disk)
             command = await self._naming(command, getattr(wanted, "job", None))
             (done,) = await self._carry_out([command])
-        except CannotBe as error:
+        except NotPossible as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
         return _submitted(done) if isinstance(wanted, SubmitScript) else None
 
-    async def show(self, commands: Sequence[Shown]) -> None:
+    async def show(self, commands: Sequence[CommandPreview]) -> None:
         """Show the commands to the user. Raises `NotRun` if they must not run."""
         if self.look is not None and not await self.look(commands):
             raise NotRun
@@ -189,10 +189,10 @@ class Acts:
                     commands.append(make)
         return commands
 
-    async def _shown_command(self, command: Command) -> Shown:
+    async def _shown_command(self, command: Command) -> CommandPreview:
         """Return the command as the user sees it; a transport's own form (curl) already contains the script."""
         words = await self._commands.shown(command.argv, command.stdin)
-        return Shown(words, command.stdin if words == command.argv else "")
+        return CommandPreview(words, command.stdin if words == command.argv else "")
 
     async def _run(self, command: Command) -> str:
         """Run a command in the user's time zone, which sbatch passes to the job, and return its output."""
@@ -201,7 +201,7 @@ class Acts:
                 command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False
             )
             return checked(printed, command.argv).stdout.strip()
-        except Unanswered as error:
+        except AnswerLost as error:
             if command.argv[0] != "sbatch":
                 raise
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
@@ -273,7 +273,7 @@ class Acts:
         array = [each for each in listed if each.array is not None and each.array.array == wanted]
         if array:
             return [each.job for each in sorted(array, key=lambda each: (not each.waits, each.kind in ENDED))]
-        known = found(listed, wanted)
+        known = find_job(listed, wanted)
         if known is not None:
             return [known.job]
         raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or it has ended.")
@@ -288,7 +288,7 @@ def submissions(specs: Sequence[JobSpec], runtime: Runtime | None) -> list[Comma
     for place, spec in enumerate(specs):
         try:
             commands.append(acts.submit(spec, runtime))
-        except CannotBe as error:
+        except NotPossible as error:
             errors += [f"jobs[{place}].{line}" for line in str(error).splitlines()]
     if errors:
         raise refused(RefusalKind.INVALID, "\n".join(errors))

@@ -19,12 +19,12 @@ from cockpit import __version__
 from cockpit.backends.base import (
     Announced,
     Asking,
+    CommandPreview,
     Connection,
     JobsDelta,
     LiveBackend,
     Phase,
     ShellSession,
-    Shown,
     TypedLogin,
     refuse_absent,
 )
@@ -221,11 +221,11 @@ class SlurmBackend(Asking, LiveBackend):
         known = await look_up_waiting(self._reading, job, task)
         return await outlook(self._reading, self._mirror, known, await self._all_rows())
 
-    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
+    async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         """Return Slurm's own estimates, which come with squeue's list: predicting all would cost too much."""
         rows = await self._all_rows()
         estimates = ((job, rows[job].starts_by) for job in jobs if job in rows)
-        return [forecast.Expected(job, at) for job, at in estimates if at is not None]
+        return [forecast.ExpectedStart(job, at) for job, at in estimates if at is not None]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         """Predict with the embedded scheduler, without asking Slurm. A debug hold does not change a job's start."""
@@ -304,16 +304,16 @@ class SlurmBackend(Asking, LiveBackend):
         if job.spec.debug_hold.allocation is not HoldAllocation.FREE or job.state is JobState.RUNNING:
             return await self._commands.open_shell(entering.command(job, fields.get("WorkDir", ""), request), request)
         argv = entering.anew(job, await self._reading.comment(slurm_id(job.id)), request)
-        await self._acts.show([Shown(argv)])  # the user confirms, because the new job is billed
+        await self._acts.show([CommandPreview(argv)])  # the user confirms, because the new job is billed
         return await self._commands.open_shell(argv, request)
 
     def announce(self, look: Announced, *, required: bool = False) -> None:
         del required
         self._acts.look = look
 
-    async def written(self, spec: JobSpec) -> Shown:
+    async def written(self, spec: JobSpec) -> CommandPreview:
         (command,) = submissions([spec], await self._acts.runtime([spec]))
-        return Shown(*command)
+        return CommandPreview(*command)
 
     async def direct(self, wanted: Directive) -> JobId | None:
         if reason := self.why_not_directed(wanted):

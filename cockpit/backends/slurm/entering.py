@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.backends.slurm.mapping.containers import Left, Runtime, left
+from cockpit.backends.slurm.mapping.containers import HeldContainer, Runtime, held_container_of
 from cockpit.backends.slurm.mapping.holding import folder_copied
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.script import gres
@@ -19,7 +19,7 @@ def anew(job: Job, comment: str, request: ShellRequest) -> tuple[str, ...]:
 
     Refused when there is neither any more.
     """
-    each, container, copy = job.spec.specs[0], left(comment), folder_copied(comment)
+    each, container, copy = job.spec.specs[0], held_container_of(comment), folder_copied(comment)
     if container is None and not copy:
         message = f"Job {slurm_id(job.id)} is {job.state}, and Slurm no longer reports where its remaining files are."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
@@ -33,7 +33,7 @@ def anew(job: Job, comment: str, request: ShellRequest) -> tuple[str, ...]:
     return ("srun", *own, *_within(container), *(request.command or SHELL))
 
 
-def _within(container: Left | None) -> tuple[str, ...]:
+def _within(container: HeldContainer | None) -> tuple[str, ...]:
     if container is None:
         return ()
     if container.runtime is Runtime.PYXIS:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import outputs, values
 from cockpit.backends.slurm.mapping.ids import slurm_id
-from cockpit.backends.slurm.mapping.jobs import Found
+from cockpit.backends.slurm.mapping.jobs import LookedUpJob
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Commands
@@ -26,7 +26,7 @@ SECONDS = 20.0
 _HOST = re.compile(r"%\d*N")
 
 
-async def read(commands: Commands, reading: Reading, known: Found, request: LogRequest) -> LogChunk:
+async def read(commands: Commands, reading: Reading, known: LookedUpJob, request: LogRequest) -> LogChunk:
     """A piece of the file. A file that is not there yet is empty."""
     ended = known.job.state in ENDED
     if known.job.attempt is None:
@@ -42,7 +42,7 @@ async def read(commands: Commands, reading: Reading, known: Found, request: LogR
     return LogChunk(data, start, ended=ended and start + len(data) >= size)
 
 
-async def tail(commands: Commands, reading: Reading, known: Found) -> str:
+async def tail(commands: Commands, reading: Reading, known: LookedUpJob) -> str:
     """Return the last lines of the job's stderr, else of its stdout; empty if the files cannot be read."""
     for stream in (LogStream.STDERR, LogStream.STDOUT):
         try:
@@ -56,7 +56,7 @@ async def tail(commands: Commands, reading: Reading, known: Found) -> str:
     return ""
 
 
-async def output_path(reading: Reading, known: Found, stream: LogStream = LogStream.STDOUT) -> str:
+async def output_path(reading: Reading, known: LookedUpJob, stream: LogStream = LogStream.STDOUT) -> str:
     """Return the path of the job's output as far as it is known; empty: the terminal of its srun. Sources in this
     order: Slurm's record, accounting, the options of sbatch, the default."""
     known = await _leader(reading, known)
@@ -65,12 +65,12 @@ async def output_path(reading: Reading, known: Found, stream: LogStream = LogStr
     return outputs.resolved(path, await _words(reading, known, path)) if path else ""
 
 
-async def with_outputs(reading: Reading, known: Found, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
+async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
     """The steps with the paths of those that write files of their own."""
     return tuple([replace(each, output=await _step_path(reading, known, each, None)) for each in steps])
 
 
-async def _path(reading: Reading, known: Found, request: LogRequest) -> str:
+async def _path(reading: Reading, known: LookedUpJob, request: LogRequest) -> str:
     if request.step:
         _, steps = await reading.accounted(slurm_id(known.job.id))
         step = next((each for each in steps if each.name == request.step), None)
@@ -82,7 +82,7 @@ async def _path(reading: Reading, known: Found, request: LogRequest) -> str:
     return await output_path(reading, known, request.stream)
 
 
-async def _step_path(reading: Reading, known: Found, step: StepRow, rank: int | None) -> str:
+async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: int | None) -> str:
     """Relative ones begin where the job did."""
     if not step.output:
         return ""
@@ -91,20 +91,20 @@ async def _step_path(reading: Reading, known: Found, step: StepRow, rank: int | 
     return outputs.resolved(path, outputs.step_words(await _words(reading, known, path), step, rank))
 
 
-async def _leader(reading: Reading, known: Found) -> Found:
+async def _leader(reading: Reading, known: LookedUpJob) -> LookedUpJob:
     """The component of a heterogeneous job that runs its script, which alone has a file: the first one."""
     leader = known.leader
     return await look_up(reading, leader) if leader is not None else known
 
 
-async def _words(reading: Reading, known: Found, path: str) -> dict[str, str]:
+async def _words(reading: Reading, known: LookedUpJob, path: str) -> dict[str, str]:
     attempt = known.job.attempt
     node = attempt.placement[0].node if attempt is not None and attempt.placement else None
     host = await reading.host_of(node) if node is not None and _HOST.search(path) else node or ""
     return outputs.batch_words(known, await reading.version(), host)
 
 
-async def _remembered(reading: Reading, known: Found) -> dict[str, str]:
+async def _remembered(reading: Reading, known: LookedUpJob) -> dict[str, str]:
     """Return the record from accounting of a job that Slurm has forgotten."""
     files = outputs.of_record(known.fields)
     if outputs.OUT not in files and (script := await reading.script(slurm_id(known.job.id))):

@@ -18,7 +18,7 @@ from cockpit.model.priority import FactorName
 from cockpit.sched.priority.priority_context import PriorityContext
 
 if TYPE_CHECKING:
-    from cockpit.backends.slurm.mapping.cluster import Everything
+    from cockpit.backends.slurm.mapping.cluster import ClusterLists
     from cockpit.backends.slurm.ranking import Printed
     from cockpit.model.cluster import Cluster
     from cockpit.model.job import Job
@@ -34,7 +34,7 @@ ENOUGH = 200
 """The number of jobs whose figures are compared."""
 
 
-def normalization_flags(everything: Everything, printed: Printed) -> tuple[PriorityFlag, ...]:
+def normalization_flags(everything: ClusterLists, printed: Printed) -> tuple[PriorityFlag, ...]:
     """Return the flags of the rules; NO_NORMAL_ALL is replaced by the flags that no figure contradicts."""
     flags = everything.rules.priority.flags
     others = tuple(each for each in flags if each is not PriorityFlag.NO_NORMAL_ALL)
@@ -58,12 +58,12 @@ def with_priority_flags(rules: Cluster, flags: tuple[PriorityFlag, ...]) -> Clus
     return replace(rules, priority=replace(rules.priority, flags=flags))
 
 
-def _scale(everything: Everything, flags: tuple[PriorityFlag, ...]) -> PriorityContext:
+def _scale(everything: ClusterLists, flags: tuple[PriorityFlag, ...]) -> PriorityContext:
     nodes = {each.node.name: each.node for each in everything.nodes}
     return PriorityContext(with_priority_flags(everything.rules, flags), everything.accounts, nodes)
 
 
-def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
+def _counted(everything: ClusterLists, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
     """Return the queued jobs with sprio's figures for each of their partitions."""
     for listed in everything.jobs:
         if listed.waits:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.accounting import with_amounts
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
-from cockpit.backends.slurm.mapping.jobs import Found, found
+from cockpit.backends.slurm.mapping.jobs import LookedUpJob, find_job
 from cockpit.engine.views.spending import ended_job
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, task_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.backends.slurm.reading import Reading
     from cockpit.model.accounting import EndedJob
     from cockpit.model.job import Job
-    from cockpit.model.usage import Used
+    from cockpit.model.usage import ReplicaTotals
 
 HISTORY = "now-1days"
 """Beginning of the list that also shows ended jobs (`jobs --all`)."""
@@ -27,32 +27,32 @@ RECENTLY = "now-8hours"
 """Beginning of the ended jobs that a screen shows: those of a working day."""
 
 
-async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Found:
+async def look_up(reading: Reading, job: JobId, task: int | None = None) -> LookedUpJob:
     """Return a job of squeue's list, or from accounting; an array's own id stands for its first task.
 
     Raises `RequestRefused` for an unknown job.
     """
     wanted = job if task is None else job_id(job, task)
-    known = found(await reading.jobs(), wanted)
+    known = find_job(await reading.jobs(), wanted)
     if known is not None:
         return known
     past, _ = await reading.accounted(slurm_id(wanted))
     if past is None and await reading.jobs_now(wanted):  # it was submitted after the list was read
         reading.forget({"squeue"})
-        known = found(await reading.jobs(), wanted)
+        known = find_job(await reading.jobs(), wanted)
         if known is not None:
             return known
     if past is None:
         raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
-    return Found(_with_use(past.job, past.used), None, past.fields)
+    return LookedUpJob(_with_use(past.job, past.used), None, past.fields)
 
 
-async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None) -> Found:
+async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None) -> LookedUpJob:
     """Return a job like `look_up`, but for an array's own id the record of its pending tasks, if it has any."""
     if task is None and task_of(job)[1] is None:
         for each in await reading.jobs():
             if each.waits and each.array is not None and each.array.array == job:
-                return Found(each.job, each)
+                return LookedUpJob(each.job, each)
     return await look_up(reading, job, task)
 
 
@@ -69,7 +69,7 @@ async def jobs_between(reading: Reading, since: Millis, until: Millis) -> list[J
     return [with_amounts(each.job) for each in await reading.ended(_slurm_time(since), _slurm_time(until), during=True)]
 
 
-def _with_use(job: Job, used: Used) -> Job:
+def _with_use(job: Job, used: ReplicaTotals) -> Job:
     """Return the job with its measured use, which accounting has for the whole job, at its first replica."""
     if job.attempt is None or not job.attempt.replicas:
         return job

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cockpit.backends.inprocess import InProcessBackend
-from cockpit.backends.slurm.mapping.cluster import Everything, state
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, state
 from cockpit.model.job import Job
 from cockpit.runtime.offline_engine import look, offline_engine, read_only_actor
 
@@ -32,11 +32,11 @@ class PlanningMirror:
         self._planned = False
         """Whether the engine has planned its queue."""
 
-    async def look_at(self, everything: Everything) -> InProcessBackend:
+    async def look_at(self, everything: ClusterLists) -> InProcessBackend:
         """Return a backend with the cluster's nodes, rules, accounts and jobs, without a plan of the queue."""
         return InProcessBackend(await self._fresh(everything), self._actor)
 
-    async def judge(self, everything: Everything) -> InProcessBackend:
+    async def judge(self, everything: ClusterLists) -> InProcessBackend:
         """Return a backend whose engine has planned the queue, in the order of Slurm's own priorities."""
         engine = await self._fresh(everything)
         if not self._planned:
@@ -44,16 +44,16 @@ class PlanningMirror:
             self._planned = True
         return InProcessBackend(engine, self._actor)
 
-    async def snapshot(self, everything: Everything) -> Snapshot:
+    async def snapshot(self, everything: ClusterLists) -> Snapshot:
         """Return the scheduler's snapshot of the cluster."""
         return (await self._fresh(everything)).host.machine.peek(everything.at)
 
-    async def recounted(self, everything: Everything) -> InProcessBackend:
+    async def recounted(self, everything: ClusterLists) -> InProcessBackend:
         """Return a backend that computes priorities itself instead of using Slurm's, to try other weights."""
         engine = await offline_engine(state(everything, as_ranked=False), (), self._clock, self.name)
         return InProcessBackend(engine, self._actor)
 
-    async def _fresh(self, everything: Everything) -> Engine:
+    async def _fresh(self, everything: ClusterLists) -> Engine:
         source = everything[1:]  # without `at`, which is new each time
         # Identity suffices: `Reading` returns the same object as long as a command prints the same.
         if self._engine is None or any(one is not other for one, other in zip(source, self._source, strict=True)):
@@ -62,7 +62,7 @@ class PlanningMirror:
         return self._engine
 
 
-async def with_ended(everything: Everything, ended: Sequence[Job], clock: Timekeeper, name: str) -> InProcessBackend:
+async def with_ended(everything: ClusterLists, ended: Sequence[Job], clock: Timekeeper, name: str) -> InProcessBackend:
     """Return a backend of the cluster whose history also has these ended jobs."""
     engine = await offline_engine(state(everything, as_ranked=True), ended, clock, name)
     return InProcessBackend(engine, read_only_actor("cockpit"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.accounts import Shared
+from cockpit.backends.slurm.mapping.accounts import ShareLine
 from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.model.accounts import AssocKey, assoc_key
@@ -88,7 +88,7 @@ def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow
     )
 
 
-def shares_shown(shown: AccountsShown, shares: Iterable[Shared]) -> AccountsShown:
+def shares_shown(shown: AccountsShown, shares: Iterable[ShareLine]) -> AccountsShown:
     """Replace usage and fair share of the accounts, which the embedded engine computed, by the figures of sshare."""
     by_key = {each.key: each for each in shares}
     rows = tuple(

@@ -3,7 +3,7 @@
 Each list passes through these steps:
 
 1. `Answers` runs the command or returns an answer that is still fresh.
-2. The list is compared with other lists that name its entries (`vouching`): a list that was cut exactly between two
+2. The list is compared with other lists that name its entries (`list_checks`): a list that was cut exactly between two
    records looks like a shorter list. Where entries are missing the command runs again before they count as gone.
 3. The text is parsed, only if it is another text than last time (`_once`).
 
@@ -18,6 +18,14 @@ from contextlib import suppress
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
+from cockpit.backends.slurm.list_checks import (
+    ListComparison,
+    check_inventory,
+    completed,
+    is_doubtful,
+    left_out,
+    live_jobs,
+)
 from cockpit.backends.slurm.mapping import (
     accounting,
     accounts,
@@ -32,14 +40,13 @@ from cockpit.backends.slurm.mapping import (
     running,
     spreads,
 )
-from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, shards_per_card
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import Record, settings
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.unattributed_gpus import NOTHING_KNOWN, Known
-from cockpit.backends.slurm.vouching import Look, check_inventory, completed, is_doubtful, left_out, live_jobs
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
@@ -97,7 +104,7 @@ class Reading:
         answers.patience = self.intervals.patience
         self._fields: tuple[str, ...] = listing.FIELDS
         self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
-        self._made: dict[str, tuple[object, Any]] = {}
+        self._parsed: dict[str, tuple[object, Any]] = {}
         self._records: dict[str, Listed] = {}
         self._looked_at = Millis(0)
         self._vouched: Printed | None = None
@@ -123,12 +130,12 @@ class Reading:
         )
         return self._once("rules", (config, partitions), lambda: rules.cluster(config.stdout, partitions.stdout))
 
-    async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.Seen, ...]:
+    async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.SlurmNode, ...]:
         printed = await self._visible_list("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
         await self._check_inventory(
             printed, await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         )
-        return self._once("nodes", printed, lambda: tuple(nodes.seen(printed.stdout)))
+        return self._once("nodes", printed, lambda: tuple(nodes.parse_nodes(printed.stdout)))
 
     async def jobs(self) -> tuple[Listed, ...]:
         """Return all jobs that squeue lists; jobs that have not changed are the same objects as before.
@@ -147,7 +154,7 @@ class Reading:
             jobs = await self._vouch(jobs, before, shards)  # step 3
         except CockpitError as error:  # step 4
             self._records, self._looked_at = before
-            self._made.pop("jobs", None)
+            self._parsed.pop("jobs", None)
             self._answers.disbelieve(listing.command(self._fields), error)
             raise
         return jobs
@@ -165,7 +172,7 @@ class Reading:
         records, looked_at = before
         question = listing.command(self._fields)
         self._looked_at = self._now()
-        look = Look(self._records, records, (self._looked_at - looked_at) / 1000)
+        look = ListComparison(self._records, records, (self._looked_at - looked_at) / 1000)
         if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
             live = await live_jobs(self._answers)
             # scontrol was asked first: a job that it has and that a later squeue lacks is missing, not merely new.
@@ -234,7 +241,7 @@ class Reading:
         printed = await self._completed(what, licences.COMMAND, printed, check)
         return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
-    async def shares(self) -> tuple[accounts.Shared, ...]:
+    async def shares(self) -> tuple[accounts.ShareLine, ...]:
         printed = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
         return self._once("shares", printed, lambda: tuple(accounts.shared(printed.stdout)))
 
@@ -383,9 +390,9 @@ class Reading:
         except Failed:
             return (await self._optional("sacct", past, 0.0)).stdout.strip()
 
-    async def everything(self, *, closely: bool) -> Everything:
+    async def everything(self, *, closely: bool) -> ClusterLists:
         """Return all that the embedded scheduler needs; `closely`: also which cards of which node each job has."""
-        everything = Everything(
+        everything = ClusterLists(
             at=self._now(),
             rules=await self.rules(),
             nodes=await self.nodes(),
@@ -492,9 +499,9 @@ class Reading:
 
     def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
         """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
-        known = self._made.get(what)
+        known = self._parsed.get(what)
         if known is None or known[0] != source:
-            known = self._made[what] = (source, make())
+            known = self._parsed[what] = (source, make())
         made: T = known[1]
         return made
 

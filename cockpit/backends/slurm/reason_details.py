@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cockpit.backends.slurm.mapping.cluster import Everything
+from cockpit.backends.slurm.mapping.cluster import ClusterLists
 from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.model.ids import NodeName
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import LimitReached, Reason, Told
+from cockpit.model.reasons import LimitReached, Reason, SchedulerReason
 from cockpit.sched.rules.amounts import ONE, asked
 from cockpit.sched.rules.holders import amounts_held
 from cockpit.sched.rules.limits import JOBS, LimitScope
@@ -79,9 +79,9 @@ def _is(code: re.Match[str], holder: str, limit: str, resource: str) -> bool:
     )
 
 
-def unavailable_nodes(reason: Reason, job: Job, everything: Everything) -> Iterator[tuple[NodeName, str]]:
+def unavailable_nodes(reason: Reason, job: Job, everything: ClusterLists) -> Iterator[tuple[NodeName, str]]:
     """Return the nodes that the code lists, else those that the job requests by name, else those of its partitions."""
-    if not isinstance(reason, Told) or not reason.code.replace("_", " ").startswith(UNAVAILABLE):
+    if not isinstance(reason, SchedulerReason) or not reason.code.replace("_", " ").startswith(UNAVAILABLE):
         return
     _, listed, names = reason.code.partition("UnavailableNodes:")
     of_partitions = {name for each in everything.rules.partitions if each.name in job.partitions for name in each.nodes}

@@ -13,7 +13,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason
 from cockpit.engine.views.rows import job_row
 from cockpit.model.cluster import Reservation
-from cockpit.model.forecast import Holding
+from cockpit.model.forecast import HoldingJob
 from cockpit.model.ids import JobId, Millis, seniority
 from cockpit.model.job import ENDED, OCCUPYING, Job, JobState
 from cockpit.model.jobrow import JobRow
@@ -35,17 +35,17 @@ class Rows:
         self._asker = asker
         self.admin = False
         """Whether the user may change all users' jobs."""
-        self._made: dict[JobId, tuple[Listed, JobRow]] = {}
+        self._built: dict[JobId, tuple[Listed, JobRow]] = {}
 
     def of(self, jobs: Iterable[Listed], reservations: Mapping[str, Reservation], now: Millis) -> dict[JobId, JobRow]:
         """Return the rows by job id, in order of submission."""
-        known, self._made = self._made, {}
+        known, self._built = self._built, {}
         for each in jobs:
             before = known.get(each.id)
             row = before[1] if before is not None and before[0] is each else self._row(each, reservations, now)
-            self._made[each.id] = each, row
+            self._built[each.id] = each, row
         self._join_components(now)
-        return {job: self._made[job][1] for job in sorted(self._made, key=self._seniority)}
+        return {job: self._built[job][1] for job in sorted(self._built, key=self._seniority)}
 
     def _join_components(self, now: Millis) -> None:
         """Give all components of a heterogeneous job the latest of their starts.
@@ -53,23 +53,23 @@ class Rows:
         Slurm plans each component by itself, but they start together.
         """
         groups: dict[int, list[Listed]] = {}
-        for each, row in self._made.values():
+        for each, row in self._built.values():
             if row.component is not None and each.waits:
                 groups.setdefault(row.component[0], []).append(each)
         for parts in groups.values():
             starts = [expected_start(each, now) for each in parts]
             last = None if any(map(never_starts, parts)) else max((at for at in starts if at is not None), default=None)
             for each in parts:
-                row = self._made[each.id][1]
+                row = self._built[each.id][1]
                 if row.starts_by != last:
-                    self._made[each.id] = each, replace(row, starts_by=last)
+                    self._built[each.id] = each, replace(row, starts_by=last)
 
     def job(self, job: JobId) -> Job:
         """Return the job of a row."""
-        return self._made[job][0].job
+        return self._built[job][0].job
 
     def _seniority(self, job: JobId) -> tuple[Millis, int]:
-        return self._made[job][1].submitted_at, seniority(job)
+        return self._built[job][1].submitted_at, seniority(job)
 
     def _row(self, each: Listed, reservations: Mapping[str, Reservation], now: Millis) -> JobRow:
         expected = expected_start(each, now)
@@ -172,11 +172,11 @@ def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node])
     )
 
 
-def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[Holding]:
+def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[HoldingJob]:
     """Yield the names and sizes of these jobs, except those in `known`."""
     for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows and job not in known):
         sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
-        yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
+        yield HoldingJob(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
 
 
 def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None:

@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping.cluster import state
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason
 from cockpit.backends.slurm.ranking import printed_of, site_factors
-from cockpit.formats.snapshotfile import Snapshot, Told
+from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model.cluster import Priority, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.priority import Breakdown, FactorName
@@ -34,13 +34,13 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
 
 def _recorded(
     jobs: Iterable[Listed], printed: Printed, reservations: Mapping[str, Reservation]
-) -> Iterable[tuple[JobId, Told]]:
+) -> Iterable[tuple[JobId, SchedulerReport]]:
     for each in jobs:
         for job in each.each() if each.waits else ():
             own = tuple(replace(one, job=job.id) for one in printed_of(job.id, printed))
             yield (
                 job.id,
-                Told(
+                SchedulerReport(
                     reason=reason(each, reservations),
                     starts_at=None if never_starts(each) else each.starts_at,
                     priorities=own,

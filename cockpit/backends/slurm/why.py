@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.cluster import Everything, spec_shared_out
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, spec_shared_out
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
-from cockpit.backends.slurm.mapping.jobs import Found
+from cockpit.backends.slurm.mapping.jobs import LookedUpJob
 from cockpit.backends.slurm.mapping.reasons import never_starts, with_figures
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
@@ -29,7 +29,7 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.forecast import Condition, Forecast, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
+from cockpit.model.reasons import DependencyNever, Reason, SchedulerReason, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.sched.rules.holders import holders
 
@@ -44,7 +44,9 @@ UNJUDGED = frozenset({"None", ""})
 the embedded scheduler, which may not know all of Slurm's rules, would start them."""
 
 
-async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: Mapping[JobId, JobRow]) -> Outlook:
+async def outlook(
+    reading: Reading, mirror: PlanningMirror, known: LookedUpJob, rows: Mapping[JobId, JobRow]
+) -> Outlook:
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
     row, told = _waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
@@ -80,7 +82,7 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
     )
 
 
-def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
+def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
     row = task_row(rows[known.listed.id], known.job) if known.listed is not None else None
     told = explanation(row, rows) if row is not None else None
     if row is None or told is None:
@@ -90,15 +92,15 @@ def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explan
 
 
 async def _limited(
-    reading: Reading, mirror: PlanningMirror, everything: Everything, known: Found, reason: Reason
+    reading: Reading, mirror: PlanningMirror, everything: ClusterLists, known: LookedUpJob, reason: Reason
 ) -> tuple[Reason, tuple[JobId, ...]]:
     """Return Slurm's reason with the figures of the limit or licences that it names, and the jobs that use them."""
-    if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
+    if isinstance(reason, SchedulerReason) and reason.code.startswith("Licenses") and known.listed is not None:
         wanted = licences.asked(known.listed.fields)
         about = licences.figures(await reading.licences(), wanted)
-        return Told(reason.code, about), licences.holders(everything.jobs, wanted)
+        return SchedulerReason(reason.code, about), licences.holders(everything.jobs, wanted)
     seen = await mirror.snapshot(everything)
-    if isinstance(reason, Told):
+    if isinstance(reason, SchedulerReason):
         reason = limit_of_code(seen, known.job, reason.code) or reason
     return reason, holders(seen, known.job, reason)
 

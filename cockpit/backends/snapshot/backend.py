@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.inprocess import InProcessBackend
 from cockpit.errors import CockpitError, SpecErrors
-from cockpit.formats.snapshotfile import Snapshot, Told
+from cockpit.formats.snapshotfile import SchedulerReport, Snapshot
 from cockpit.model import forecast
 from cockpit.model.capabilities import EMBEDDED, Capabilities
 from cockpit.model.ids import JobId, Millis
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIXED = "This is a snapshot: it shows a cluster as it was, and nothing can be changed in it."
-_NOTHING = Told()
+_NOTHING = SchedulerReport()
 CAPABILITIES = Capabilities(
     {
         **EMBEDDED.absent,

@@ -103,8 +103,8 @@ def _(body: events.JobDeleted, state: ClusterState, record: events.EventRecord) 
     change(state, record, body.job, deleted=True)
 
 
-@RULES.of(events.RoomMade)
-def _(body: events.RoomMade, state: ClusterState, record: events.EventRecord) -> None:
+@RULES.of(events.EvictionsDecided)
+def _(body: events.EvictionsDecided, state: ClusterState, record: events.EventRecord) -> None:
     change(state, record, body.job, clears=(*state.jobs[body.job].clears, *body.others))
 
 

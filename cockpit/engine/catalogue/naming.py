@@ -24,7 +24,7 @@ from cockpit.model.catalogue import (
     entry_key,
 )
 from cockpit.model.image import ImageKind, image_of
-from cockpit.model.mounts import VERSIONED, Algorithm, Dataset, Found, Model, Reference, Volume
+from cockpit.model.mounts import VERSIONED, Algorithm, Dataset, Model, Reference, ResolvedEntry, Volume
 from cockpit.model.spec import Access, JobSpec
 from cockpit.model.text import visible
 
@@ -51,7 +51,7 @@ _RANK = {Access.NONE: 0, Access.RO: 1, Access.RW: 2}
 _MOST_NAMED = 10
 
 
-class Meant(NamedTuple):
+class ResolvedSpec(NamedTuple):
     """A spec with everything found, and what is wrong with its names."""
 
     spec: JobSpec
@@ -86,7 +86,7 @@ class Names:
         self._listed: dict[EntryKind, str] = {}
         """What there is of a kind, in words."""
 
-    def meant(self, spec: JobSpec, project: str) -> Meant:
+    def meant(self, spec: JobSpec, project: str) -> ResolvedSpec:
         """`project`: the job's."""
         self._errors, self._project = [], project
         resolved = replace(
@@ -103,7 +103,7 @@ class Names:
         resolved = replace(resolved, image_found=image, image_mpi=mpi)
         if spec.access is not Access.NONE:
             self._check_access(resolved)
-        return Meant(resolved, self._errors)
+        return ResolvedSpec(resolved, self._errors)
 
     def _task(self, at: str, task: Task) -> Task:
         return replace(task, algorithm=self._one(at, task.algorithm)) if task.algorithm is not None else task
@@ -117,7 +117,7 @@ class Names:
         if entry is None:
             return replace(given, found=None)
         self._check_use(at, given, entry)
-        return replace(given, found=Found(entry.project, self._folder(at, given, entry)))
+        return replace(given, found=ResolvedEntry(entry.project, self._folder(at, given, entry)))
 
     def _resolved_before(self, given: Ref) -> Ref | None:
         """Return a reference as the edited job had it resolved."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis, NodeName
     from cockpit.model.job import Job
     from cockpit.model.node import Node
-    from cockpit.model.usage import Used
+    from cockpit.model.usage import ReplicaTotals
 
 
 def nodes_seen(members: Mapping[str, Machine]) -> tuple[Node, ...]:
@@ -75,7 +75,13 @@ def started(fleet: Machine, part: FleetPart, rank: int, limits: str) -> list[Eve
 
 
 def ended(
-    fleet: Machine, part: FleetPart, rank: int, status: ExitStatus, now: Millis, hold: int, used: Used | None = None
+    fleet: Machine,
+    part: FleetPart,
+    rank: int,
+    status: ExitStatus,
+    now: Millis,
+    hold: int,
+    used: ReplicaTotals | None = None,
 ) -> list[EventBody]:
     """A replica of the part has no process left. `hold`: seconds for which a failed container is kept."""
     return decide.replica_ended(fleet, replica_of(part, rank), status, now, hold, used)

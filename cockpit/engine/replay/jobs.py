@@ -1,7 +1,7 @@
 """Arrivals and ends of the past fed to the engine on virtual time. What starts, and when, `sched.cycle` decides.
 
 Arrivals and ends are facts: they are told to the machine as events, and so is what the cycle's plan says. Which of the
-facts of one moment is told first, and after which the scheduler looks, are the policy's `Ties`.
+facts of one moment is told first, and after which the scheduler looks, are the policy's `TieOrder`.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class Replay:
         self._now = Millis(0)
         self._looked_at = -1
         """Version of the state that the last cycle left behind."""
-        self._room: Index | None = None
+        self._free_index: Index | None = None
         """The free resources since the last pass or look; None: they have changed."""
-        self._ended = False
+        self._has_ended_job = False
         """Whether a job has ended since the last pass, which released its resources."""
         for body in (events.NodesChanged(tuple(nodes)), *rules):
             self._tell(body)
@@ -143,7 +143,7 @@ class Replay:
         job = self.machine.state.jobs.get(job_id)
         if job is None or job.attempt is None:
             return
-        self._room = None
+        self._free_index = None
         for part in job.attempt.placement:
             for body in decide.replica_ended(self.machine, ReplicaId(job_id, 1, part.rank), _WELL, self._now):
                 self._tell(body)
@@ -156,14 +156,14 @@ class Replay:
             return
         if self._decays:
             self._let_usage_decay()
-        plan, room = self._plan, self._room
+        plan, room = self._plan, self._free_index
         came = machine.state.jobs[for_the_sake_of] if for_the_sake_of else None
         if room is not None and came is not None and not _has_room(room, came):
             return
         snapshot = machine.peek(self._now)
         if room is None:
-            room = self._room = next_index(plan, snapshot)
-            room.shared, self._ended = False, True  # nobody asks a plan of the past anything
+            room = self._free_index = next_index(plan, snapshot)
+            room.shared, self._has_ended_job = False, True  # nobody asks a plan of the past anything
             if came is not None and not _has_room(room, came):
                 return
         if came is None and not can_start_any(plan, snapshot, room):
@@ -175,15 +175,15 @@ class Replay:
                     self._start(placed)
                 else:
                     self._tell(placed)
-        self._room = plan.scheduling_pass.index
+        self._free_index = plan.scheduling_pass.index
         self._looked_at = machine.state.seq
 
     def _planned(self, snapshot: Snapshot, room: Index) -> Plan:
         self.machine.looked()
         last = self._plan
-        if last is not None and not self._ended:
+        if last is not None and not self._has_ended_job:
             return next_plan(last, snapshot, self._policy, room)
-        room.version, self._ended = snapshot.version, False
+        room.version, self._has_ended_job = snapshot.version, False
         return cycle(snapshot, room, self._policy, last.priorities if last is not None else None)
 
     def _let_usage_decay(self) -> None:

@@ -33,7 +33,7 @@ _SOMEBODY = Submitter(UserName("trace"), 0, 0, (), "/")
 _AT = Millis(0)
 
 
-class Arrived(msgspec.Struct, frozen=True):
+class ArrivalSums(msgspec.Struct, frozen=True):
     """The sums after one more pod has arrived, in thousandths of cards."""
 
     asked_milli: int
@@ -51,7 +51,7 @@ class PodReplay:
         self._index: Index | None = None
         self._tell(events.NodesChanged(tuple(nodes)))
 
-    def arrivals(self, pods: Iterable[JobSpec]) -> Iterator[Arrived]:
+    def arrivals(self, pods: Iterable[JobSpec]) -> Iterator[ArrivalSums]:
         """Place the pods one by one, and yield the sums after each."""
         requested = allocated = placed = 0
         for number, pod in enumerate(pods, self.machine.state.last_job_id + 1):
@@ -60,7 +60,7 @@ class PodReplay:
             if self._starts(JobId(number), pod):
                 allocated += milli
                 placed += 1
-            yield Arrived(requested, allocated, placed)
+            yield ArrivalSums(requested, allocated, placed)
 
     def _starts(self, job: JobId, pod: JobSpec) -> bool:
         self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))
@@ -86,7 +86,7 @@ class Curve:
         self._card_milli = card_milli
         self._sums: dict[int, tuple[int, int]] = {}
 
-    def add(self, arrived: Arrived) -> None:
+    def add(self, arrived: ArrivalSums) -> None:
         percent = round(100 * arrived.asked_milli / self._card_milli)
         total, count = self._sums.get(percent, (0, 0))
         self._sums[percent] = total + arrived.allocated_milli, count + 1

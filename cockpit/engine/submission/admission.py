@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor, may_see
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
-from cockpit.engine.catalogue.naming import Meant, Names, names_nothing
+from cockpit.engine.catalogue.naming import Names, ResolvedSpec, names_nothing
 from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.engine.submission.account_defaults import Charge, charge
@@ -48,7 +48,7 @@ _FIELD = {
 }
 
 
-class Admitted(NamedTuple):
+class AdmissionResult(NamedTuple):
     """The result of checking one job. It is admitted where `errors` and `reasons` are empty."""
 
     charge: Charge
@@ -96,7 +96,7 @@ class Admission:
         self._urgent = Counter[str]()
         """Number of urgent jobs checked so far, by project."""
 
-    def admit(self, spec: JobSpec) -> Admitted:
+    def admit(self, spec: JobSpec) -> AdmissionResult:
         """Check the next job of the request.
 
         1. Resolve names of the catalogue, and spell card models as the nodes do.
@@ -106,19 +106,19 @@ class Admission:
         5. If all is well, check that some partition could hold the job when empty.
         """
         project = self._edited.project if self._edited is not None else spec.project or self._owner.name
-        names = Meant(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
+        names = ResolvedSpec(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
         names = names._replace(spec=self._spelling.corrected(names.spec))
         charged = charge(self._machine.state, names.spec.as_accepted, self._owner)
         spec = charged.spec
         errors = [*submission_errors(spec), *([] if self._part else meeting_errors(spec))]
         if errors:
-            return Admitted(charged, project, [*errors, *names.errors], [])
+            return AdmissionResult(charged, project, [*errors, *names.errors], [])
         errors = [*names.errors, *self._own_errors(spec, project), *charged.errors]
         reasons = [*charged.reasons, *self._rule_reasons(charged)]
         if not errors and not reasons and (reason := self._never_fits(charged)) is not None:
             reasons.append((_field(spec, reason), reason))
         self._count(charged, project)
-        return Admitted(charged, project, errors, reasons)
+        return AdmissionResult(charged, project, errors, reasons)
 
     def _count(self, charged: Charge, project: str) -> None:
         self._name_in_use.add((project, charged.spec.name))

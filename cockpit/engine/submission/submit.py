@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine.access import Actor
 from cockpit.engine.arrays import expanded, size, taskwise
 from cockpit.engine.dependencies import DependencyOutcomes, Waiter, settled
-from cockpit.engine.submission.admission import Admission, Admitted
+from cockpit.engine.submission.admission import Admission, AdmissionResult
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
@@ -141,11 +141,11 @@ class _Submission:
         self._names: set[str] = set()
         """Names of the jobs that come earlier in this submission."""
 
-    def events(self, admitted: Iterable[Admitted]) -> list[EventBody]:
+    def events(self, admitted: Iterable[AdmissionResult]) -> list[EventBody]:
         """Return the events of all jobs, in order."""
         return [event for each in admitted for event in self._of(each)]
 
-    def _of(self, admitted: Admitted) -> Iterator[EventBody]:
+    def _of(self, admitted: AdmissionResult) -> Iterator[EventBody]:
         charged = admitted.charge
         for spec, array in expanded(self._machine, charged.spec, JobId(self._next)):
             job = JobId(self._next)

@@ -45,7 +45,7 @@ def shown_reason(shown: Shown, reason: Reason | None, *, own: bool = True) -> Re
     `own`: the reason is about the actor's own job, whose dependencies the actor has named and so may see.
     """
     match reason:
-        case reasons.MakingRoom() | reasons.StandsStill() if reason.jobs:
+        case reasons.EvictionPending() | reasons.SuspendedReason() if reason.jobs:
             visible = tuple(map(shown, reason.jobs))
             return replace(reason, jobs=visible) if visible != reason.jobs else reason
         case reasons.WouldDelay() | reasons.BehindHead():
@@ -95,7 +95,7 @@ def shown_body(shown: Shown, body: Body) -> Body:
             changes = {"dependency": _condition(shown, body.dependency), "because": shown(body.because)}
         case events.EndingBegan() | events.WorkersRecalled() if body.for_job is not None:
             changes = {"for_job": shown(body.for_job)}
-        case events.RoomMade():
+        case events.EvictionsDecided():
             changes = {"others": tuple(map(shown, body.others))}
         case events.JobSuspended():
             changes = {"suspension": _suspension(shown, body.suspension)}

@@ -13,7 +13,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation, CardSlice, Node, Placement
-from cockpit.model.reasons import StandsStill
+from cockpit.model.reasons import SuspendedReason
 from cockpit.model.spec import WHOLE_CARD, Access
 from cockpit.model.view import HoldRow, NodeRow, Overview, SliceUse
 from cockpit.sched.nodes.reservation_windows import kept_now
@@ -103,11 +103,11 @@ def slowest(parts: Iterable[Progress]) -> Progress | None:
     return min(parts, key=lambda part: part.done / part.total if part.total else 0, default=None)
 
 
-def _suspended_reason(job: Job) -> StandsStill | None:
+def _suspended_reason(job: Job) -> SuspendedReason | None:
     """Return why the job is suspended; None: it is not, or is being ended."""
     if job.suspension is None or job.ending is not None:
         return None
-    return StandsStill(job.suspension.by, job.suspension.for_jobs)
+    return SuspendedReason(job.suspension.by, job.suspension.for_jobs)
 
 
 def hold_row(job: Job) -> HoldRow:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine.access import may_see
 from cockpit.engine.accounts.coordinators import coordinates
 from cockpit.engine.views.rows import job_row
-from cockpit.model.accounting import EndedJob, Span, Spending, Spent
+from cockpit.model.accounting import EndedJob, Span, Spending, UsageSum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -90,7 +90,7 @@ def ended_job(job: Job) -> EndedJob:
     )
 
 
-def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[Spent]]:
+def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[UsageSum]]:
     """Return the usage in each interval between two edges, summed up by user, account, project and QOS."""
     cards: list[Counter[Names]] = [Counter() for _ in edges[1:]]
     cpus: list[Counter[Names]] = [Counter() for _ in edges[1:]]
@@ -106,7 +106,7 @@ def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[Spent]]:
     return [list(_sums(*both)) for both in zip(cards, cpus, strict=True)]
 
 
-def merged(parts: Iterable[Spent]) -> list[Spent]:
+def merged(parts: Iterable[UsageSum]) -> list[UsageSum]:
     """Return the parts summed up by user, account, project and QOS."""
     cards, cpus = Counter[Names](), Counter[Names]()
     for each in parts:
@@ -122,7 +122,7 @@ def is_open(job: Job) -> bool:
 
 
 def spending(
-    state: ClusterState, past: Sequence[Sequence[Spent]], edges: Sequence[Millis], actor: Actor, now: Millis
+    state: ClusterState, past: Sequence[Sequence[UsageSum]], edges: Sequence[Millis], actor: Actor, now: Millis
 ) -> Spending:
     """Return the usage in each interval between two edges, as the actor may see it.
 
@@ -155,12 +155,12 @@ def _life(job: Job, attempt: Attempt, now: Millis) -> tuple[Millis, Millis]:
     return began, max(began, max(ends, default=job.ended_at or began) if over else now)
 
 
-def _redacted(state: ClusterState, actor: Actor, each: Spent) -> Spent:
+def _redacted(state: ClusterState, actor: Actor, each: UsageSum) -> UsageSum:
     """Return the usage without user and project, if the actor may not see that user in the account."""
     if actor.admin or each.user == actor.name or coordinates(state.accounts, actor.name, each.account):
         return each
-    return Spent("", each.account, "", each.qos, each.card_milli_ms, each.cpu_ms)
+    return UsageSum("", each.account, "", each.qos, each.card_milli_ms, each.cpu_ms)
 
 
-def _sums(cards: Counter[Names], cpus: Counter[Names]) -> Iterator[Spent]:
-    return (Spent(*names, cards[names], cpus[names]) for names in cpus)
+def _sums(cards: Counter[Names], cpus: Counter[Names]) -> Iterator[UsageSum]:
+    return (UsageSum(*names, cards[names], cpus[names]) for names in cpus)

@@ -156,7 +156,7 @@ TABLES: Final[dict[EntryKind, Table[Any]]] = {
         UserEntry,
         [
             *_common(EntryKind.USER),
-            Field(name="email", attribute="email", kind=Text(), about="Where the user is written to."),
+            Field(name="email", attribute="email", kind=Text(), about="The user's mail address."),
         ],
     ),
 }

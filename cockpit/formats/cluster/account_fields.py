@@ -7,7 +7,7 @@ from cockpit.formats.cluster.rule_fields import ONE_PREEMPT_MODE, SECONDS
 from cockpit.formats.kinds import Flag, ListOf
 from cockpit.formats.rulekinds import Factor, Shares, TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
-from cockpit.formats.trestext import Meaning
+from cockpit.formats.trestext import NumberMeaning
 from cockpit.model.accounts import Association, Limits, Qos, QosFlag
 from cockpit.model.rules.bounds import Bounds
 
@@ -15,7 +15,7 @@ LIMIT = Bounds(0, 2**31 - 1)
 SHARES = Bounds(0, 2**31 - 1)
 PRIORITY = Bounds(0, 2**32 - 2)
 
-_AMOUNT = TresOf(Meaning.AMOUNT)
+_AMOUNT = TresOf(NumberMeaning.AMOUNT)
 
 
 def _count(name: str, attribute: str, about: str) -> Field:
@@ -52,12 +52,12 @@ LIMITS = Table(
         _tres("grp_tres_mins", "grp_tres_minutes", "GrpTRESMins: decayed usage in minutes, of all."),
     ],
 )
-_LIMITS = Field(name="limits", attribute="limits", kind=LIMITS, about="Bounds; what is not there is not bound.")
+_LIMITS = Field(name="limits", attribute="limits", kind=LIMITS, about="Limits; what is not named has no limit.")
 _QOS = Field(
     name="qos",
     attribute="qos",
     kind=names(lowered()),
-    about="QOS that may be used; without it those of the account above.",
+    about="QOS that may be used; without it, those of the account above.",
 )
 _DEFAULT_QOS = Field(
     name="default_qos", attribute="default_qos", kind=lowered(), about="The QOS of a job that names none."
@@ -66,14 +66,14 @@ _PRIORITY = Field(
     name="priority",
     attribute="priority",
     kind=whole(PRIORITY),
-    about="For the factor assoc; without it that of the account above.",
+    about="Priority for the factor assoc; without it, that of the account above.",
 )
 
 QOS = Table(
     Qos,
     [
         Field(name="name", attribute="name", kind=lowered(), required=True, about="Give the QOS a name."),
-        Field(name="priority", attribute="priority", kind=whole(PRIORITY), about="For the factor qos."),
+        Field(name="priority", attribute="priority", kind=whole(PRIORITY), about="Priority for the factor qos."),
         _LIMITS,
         _tres("max_tres_per_user", "max_tres_per_user", "MaxTRESPerUser: held at once, by one user."),
         _tres("max_tres_per_account", "max_tres_per_account", "MaxTRESPerAccount: held at once, by one account."),
@@ -86,13 +86,16 @@ QOS = Table(
             about="UsageFactor: usage is multiplied by it.",
         ),
         Field(
-            name="preempt", attribute="preempt", kind=names(lowered()), about="QOS whose jobs this one's may preempt."
+            name="preempt",
+            attribute="preempt",
+            kind=names(lowered()),
+            about="QOS whose jobs may be preempted by jobs of this one.",
         ),
         Field(
             name="preempt_mode",
             attribute="preempt_mode",
             kind=Word(ONE_PREEMPT_MODE),
-            about="Instead of the cluster's.",
+            about="Replaces the cluster's.",
         ),
         Field(
             name="grace_time",
@@ -104,7 +107,7 @@ QOS = Table(
             name="preempt_exempt_time",
             attribute="exempt_seconds",
             kind=duration(SECONDS),
-            about="PreemptExemptTime: so long its jobs run before they can be preempted; without it: the cluster's.",
+            about="PreemptExemptTime: time for which its jobs cannot be preempted; without it: the cluster's.",
         ),
         Field(
             name="flags",
@@ -120,7 +123,7 @@ ACCOUNT = Table(
     [
         Field(name="name", attribute="account", kind=lowered(), required=True, about="Give the account a name."),
         Field(name="parent", attribute="parent", kind=lowered(), about="The account above it; without it: root."),
-        Field(name="shares", attribute="shares", kind=Shares(SHARES), about="Fairshare: beside its siblings'."),
+        Field(name="shares", attribute="shares", kind=Shares(SHARES), about="Fairshare: shares among the siblings."),
         _PRIORITY,
         _QOS,
         _DEFAULT_QOS,
@@ -128,7 +131,7 @@ ACCOUNT = Table(
             name="coordinators",
             attribute="coordinators",
             kind=names(user()),
-            about="Users who administer what is below it.",
+            about="Users who administer the accounts and users below it.",
         ),
         _LIMITS,
     ],
@@ -139,9 +142,16 @@ USER = Table(
     [
         Field(name="name", attribute="user", kind=user(), required=True, about="Give the user's name."),
         Field(name="account", attribute="account", kind=lowered(), required=True, about="Give the user's account."),
-        Field(name="partition", attribute="partition", kind=name(), about="Only there; without it: everywhere."),
+        Field(
+            name="partition", attribute="partition", kind=name(), about="Only in this partition; without it: in all."
+        ),
         Field(name="default", attribute="default", kind=Flag(), about="The user's default account."),
-        Field(name="shares", attribute="shares", kind=Shares(SHARES), about="Fairshare; parent: the account's own."),
+        Field(
+            name="shares",
+            attribute="shares",
+            kind=Shares(SHARES),
+            about="Fairshare: shares among the siblings; parent: the account's own.",
+        ),
         _PRIORITY,
         _QOS,
         _DEFAULT_QOS,

@@ -70,8 +70,8 @@ _LABEL = label(LONGEST_LABEL)
 CARDS = Table(
     DeclaredCards,
     [
-        Field(name="model", attribute="model", kind=_LABEL, required=True, about="Give the model as jobs ask for it."),
-        Field(name="count", attribute="count", kind=whole(COUNT), about="How many of them."),
+        Field(name="model", attribute="model", kind=_LABEL, required=True, about="Give the model as jobs request it."),
+        Field(name="count", attribute="count", kind=whole(COUNT), about="Number of cards."),
         Field(
             name="slices",
             attribute="slices",
@@ -83,7 +83,7 @@ CARDS = Table(
             name="vendor",
             attribute="vendor",
             kind=Choice(CardVendor),
-            about="Decides which variables show a container its cards.",
+            about="The vendor, which decides by which variables a container finds its cards.",
         ),
     ],
 )
@@ -92,23 +92,23 @@ _CARDS = Field(
     name="cards",
     attribute="cards",
     kind=ListOf(CARDS, MOST_ROWS),
-    about="Declared cards: scheduled and shown as declared, but nothing is behind them.",
+    about="Declared cards: scheduled and shown as declared, without real cards.",
 )
-_POOL = Field(name="pool", attribute="pool", kind=_LABEL, about="The resource pool that jobs may ask for.")
+_POOL = Field(name="pool", attribute="pool", kind=_LABEL, about="The resource pool that jobs may request.")
 _DRIVER = Field(
     name="driver_version",
     attribute="driver_version",
     kind=_LABEL,
-    about="Of its cards; by default the machine's.",
+    about="Version of its cards' driver; by default the machine's.",
 )
 _LABELS = Field(
-    name="labels", attribute="labels", kind=OwnLabels(), about='What jobs may select it by: {disk = "ssd"}.'
+    name="labels", attribute="labels", kind=OwnLabels(), about='Labels by which jobs may select it: {disk = "ssd"}.'
 )
 _TAINTS = Field(
     name="taints",
     attribute="taints",
     kind=ListOf(TaintText(), MOST_LABELS),
-    about="Nothing new starts on it but jobs that tolerate each of them: spot, gpu=yes.",
+    about="Only jobs that tolerate each of these start on it: spot, gpu=yes.",
 )
 
 MACHINE = Table(DeclaredMachine, [_CARDS, _POOL, _DRIVER, _LABELS, _TAINTS])

@@ -8,7 +8,7 @@ from cockpit.formats.checked import Checked, duration, whole
 from cockpit.formats.kinds import Choice, Flag, ListOf, Text
 from cockpit.formats.rulekinds import TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
-from cockpit.formats.trestext import Meaning
+from cockpit.formats.trestext import NumberMeaning
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -48,17 +48,19 @@ class Accounting(msgspec.Struct, frozen=True):
 WEIGHTS = Table(
     Weights,
     [
-        Field(name="age", attribute="age", kind=whole(WEIGHT), about="Of the time that a job has waited."),
-        Field(name="assoc", attribute="assoc", kind=whole(WEIGHT), about="Of the association's own priority."),
-        Field(name="fairshare", attribute="fairshare", kind=whole(WEIGHT), about="Of what was used of the shares."),
-        Field(name="job_size", attribute="job_size", kind=whole(WEIGHT), about="Of the job's size."),
-        Field(name="partition", attribute="partition", kind=whole(WEIGHT), about="Of the partition's job factor."),
-        Field(name="qos", attribute="qos", kind=whole(WEIGHT), about="Of the QOS's priority."),
+        Field(name="age", attribute="age", kind=whole(WEIGHT), about="Weight of a job's age."),
+        Field(name="assoc", attribute="assoc", kind=whole(WEIGHT), about="Weight of the association's own priority."),
+        Field(name="fairshare", attribute="fairshare", kind=whole(WEIGHT), about="Weight of fair share."),
+        Field(name="job_size", attribute="job_size", kind=whole(WEIGHT), about="Weight of the job's size."),
+        Field(
+            name="partition", attribute="partition", kind=whole(WEIGHT), about="Weight of the partition's job factor."
+        ),
+        Field(name="qos", attribute="qos", kind=whole(WEIGHT), about="Weight of the QOS's priority."),
         Field(
             name="tres",
             attribute="tres",
-            kind=TresOf(Meaning.WEIGHT),
-            about='Of each resource, as "cpu=100,mem=150" or a table.',
+            kind=TresOf(NumberMeaning.WEIGHT),
+            about='Weight of each resource, as "cpu=100,mem=150" or a table.',
         ),
     ],
 )
@@ -70,9 +72,9 @@ PRIORITY = Table(
             name="type",
             attribute="kind",
             kind=Choice(PriorityKind),
-            about="In order of submission, or by the weighed factors.",
+            about="Order of the queue: by submission, or by the weighted factors.",
         ),
-        Field(name="weights", attribute="weights", kind=WEIGHTS, about="What each factor counts."),
+        Field(name="weights", attribute="weights", kind=WEIGHTS, about="Weight of each factor."),
         Field(
             name="flags",
             attribute="flags",
@@ -80,7 +82,12 @@ PRIORITY = Table(
             about="slurm.conf's PriorityFlags.",
         ),
         Field(name="favor_small", attribute="favor_small", kind=Flag(), about="Small jobs get the larger size factor."),
-        Field(name="max_age", attribute="max_age_seconds", kind=duration(SECONDS), about="Where age stops counting."),
+        Field(
+            name="max_age",
+            attribute="max_age_seconds",
+            kind=duration(SECONDS),
+            about="Age at which the age factor stops growing.",
+        ),
         Field(
             name="calc_period",
             attribute="calc_period_seconds",
@@ -91,13 +98,13 @@ PRIORITY = Table(
             name="decay_half_life",
             attribute="decay_half_life_seconds",
             kind=duration(SECONDS),
-            about="After this, usage counts half; 0: it never decays.",
+            about="Time after which usage counts half; 0: it never decays.",
         ),
         Field(
             name="usage_reset",
             attribute="usage_reset",
             kind=Choice(UsageReset),
-            about="When usage falls to nothing.",
+            about="When usage is reset to zero.",
         ),
         Field(
             name="dampening_factor",
@@ -115,19 +122,19 @@ BACKFILL = Table(
             name="type",
             attribute="kind",
             kind=Choice(BackfillKind),
-            about="Which jobs may overtake: off (none), easy (never delaying the first), conservative (delaying none).",
+            about="Jobs that may start early: off (none), easy (not delaying the first), conservative (delaying none).",
         ),
         Field(
             name="window",
             attribute="window_seconds",
             kind=duration(SECONDS),
-            about="How far ahead is planned; 0: without bound.",
+            about="How far ahead the scheduler plans; 0: no bound.",
         ),
         Field(
             name="resolution",
             attribute="resolution_seconds",
             kind=duration(Bounds(0, DAY_SECONDS, " s")),
-            about="Moments of the plan are multiples of this; 0: exact.",
+            about="Times in the plan are multiples of this; 0: exact.",
         ),
         Field(
             name="depth",
@@ -147,13 +154,13 @@ PREEMPTION = Table(
             name="exempt_time",
             attribute="exempt_seconds",
             kind=duration(SECONDS),
-            about="How long a job runs before it can be preempted.",
+            about="Time for which a job cannot be preempted after its start.",
         ),
         Field(
             name="time_slice",
             attribute="slice_seconds",
             kind=duration(SLICE),
-            about="SchedulerTimeSlice: how long each of several jobs that share CPUs runs before the next one.",
+            about="SchedulerTimeSlice: the turn of each of several jobs that share CPUs.",
         ),
     ],
 )
@@ -174,9 +181,16 @@ PARTITION = Table(
     Partition,
     [
         Field(name="name", attribute="name", kind=name(), required=True, about="Give the partition a name."),
-        Field(name="node_pools", attribute="pools", kind=names(name()), about="Its nodes are those of these pools."),
-        Field(name="nodes", attribute="nodes", kind=names(name()), about="And these. Neither: every node."),
-        Field(name="default", attribute="default", kind=Flag(), about="Where a job goes that names none."),
+        Field(
+            name="node_pools", attribute="pools", kind=names(name()), about="Pools whose nodes belong to the partition."
+        ),
+        Field(
+            name="nodes",
+            attribute="nodes",
+            kind=names(name()),
+            about="Further nodes of the partition. Without pools and nodes: every node.",
+        ),
+        Field(name="default", attribute="default", kind=Flag(), about="The partition of jobs that name none."),
         Field(
             name="state",
             attribute="state",
@@ -195,18 +209,25 @@ PARTITION = Table(
             kind=duration(SECONDS),
             about="The time limit of a job that names none.",
         ),
-        Field(name="min_nodes", attribute="min_nodes", kind=whole(COUNT), about="A job asks for at least so many."),
-        Field(name="max_nodes", attribute="max_nodes", kind=whole(COUNT), about="And for at most so many."),
+        Field(name="min_nodes", attribute="min_nodes", kind=whole(COUNT), about="The least number of nodes of a job."),
+        Field(
+            name="max_nodes", attribute="max_nodes", kind=whole(COUNT), about="The largest number of nodes of a job."
+        ),
         Field(
             name="allow_accounts",
             attribute="allow_accounts",
             kind=names(lowered()),
-            about="Only these accounts, and what is below them.",
+            about="Only these accounts and those below them may use it.",
         ),
-        Field(name="deny_accounts", attribute="deny_accounts", kind=names(lowered()), about="All accounts but these."),
-        Field(name="allow_qos", attribute="allow_qos", kind=names(lowered()), about="Only these QOS."),
-        Field(name="deny_qos", attribute="deny_qos", kind=names(lowered()), about="All QOS but these."),
-        Field(name="allow_users", attribute="allow_users", kind=names(user()), about="Only these users."),
+        Field(
+            name="deny_accounts",
+            attribute="deny_accounts",
+            kind=names(lowered()),
+            about="All accounts except these may use it.",
+        ),
+        Field(name="allow_qos", attribute="allow_qos", kind=names(lowered()), about="Only these QOS may use it."),
+        Field(name="deny_qos", attribute="deny_qos", kind=names(lowered()), about="All QOS except these may use it."),
+        Field(name="allow_users", attribute="allow_users", kind=names(user()), about="Only these users may use it."),
         Field(
             name="qos",
             attribute="qos",
@@ -229,7 +250,7 @@ PARTITION = Table(
             name="preempt_mode",
             attribute="preempt_mode",
             kind=Word(ONE_PREEMPT_MODE),
-            about="Instead of the cluster's.",
+            about="Replaces the cluster's.",
         ),
         Field(
             name="grace_time",
@@ -240,7 +261,7 @@ PARTITION = Table(
         Field(
             name="tres_billing_weights",
             attribute="billing_weights",
-            kind=TresOf(Meaning.PRICE),
+            kind=TresOf(NumberMeaning.PRICE),
             about='What each resource costs, as "cpu=1.0,mem=0.25G"; without it: 1 for each CPU.',
         ),
     ],
@@ -256,12 +277,12 @@ PROJECT = Table(
             required=True,
             about="Give the project a name.",
         ),
-        Field(name="users", attribute="users", kind=names(user()), about="Who is in it."),
+        Field(name="users", attribute="users", kind=names(user()), about="Members of the project."),
         Field(
             name="groups",
             attribute="groups",
             kind=names(user()),
-            about="And everybody in these groups of the system.",
+            about="Groups of the system whose members belong to the project.",
         ),
     ],
 )

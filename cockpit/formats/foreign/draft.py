@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from cockpit.launch.command import ENTRYPOINT, wrapped
-from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
+from cockpit.launch.lexer import Literal, NotSimple, Part, Variable, Word, lex
 from cockpit.model.text import visible
 
 _QUANTITY: Final = re.compile(r"\+?(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)(?P<unit>[A-Za-z]*)")
@@ -85,7 +85,7 @@ def runnable(text: str) -> str:
     """A shell's text as a command: as it is where cockpit takes it for the same, else handed to bash."""
     plain = text.strip()
     words = lex(plain)
-    if isinstance(words, Unlike) or any(_is_expanded_by_a_shell(word) for word in words):
+    if isinstance(words, NotSimple) or any(_is_expanded_by_a_shell(word) for word in words):
         return wrapped(text)
     return plain
 
@@ -137,7 +137,7 @@ def _split(text: str) -> tuple[list[str], str]:
     if line.endswith("\\") and not line.endswith("\\\\"):  # a line that would go on, and nothing follows
         line = line[:-1].rstrip()
     words = lex(line)
-    if not isinstance(words, Unlike):
+    if not isinstance(words, NotSimple):
         return ["".join(map(_as_written, word.parts)) for word in words], ""
     reader = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=";&|\n")
     reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""

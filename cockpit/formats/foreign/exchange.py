@@ -35,7 +35,7 @@ from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
-from cockpit.launch.lexer import Literal, Part, Unlike, Variable, lex
+from cockpit.launch.lexer import Literal, NotSimple, Part, Variable, lex
 from cockpit.model.names import name_error
 from cockpit.model.text import visible
 
@@ -80,7 +80,7 @@ class TakenOver(NamedTuple):
     """What could not be carried over, one sentence each."""
 
 
-class Written(NamedTuple):
+class WrittenJob(NamedTuple):
     text: str
     lost: tuple[str, ...]
     """Fields of the job that this form cannot say, or not fully."""
@@ -162,24 +162,24 @@ def _form_of_document(document: object) -> Form | None:
     return _form_of_kind(str(document.get("kind", "")), str(document.get("apiVersion", "")))
 
 
-def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]) -> Written:
+def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]) -> WrittenJob:
     """Return the job written in that form. `read` reads a job file's text by its source's name: the result is read
     again, and whatever was lost is noted."""
     if spec.script is not None and form not in {Form.YAML, Form.JSON, Form.SBATCH}:
         spec = without_script(spec)
     text = _WRITERS[form](spec)
     if form in {Form.YAML, Form.JSON}:
-        return Written(text, ())
+        return WrittenJob(text, ())
     read_back = taken_over(form, text)
     assert read_back is not None
     try:
         (again,) = read(form, read_back.text)
     except SpecErrors as wrong:
-        return Written(text, tuple(wrong.errors))
+        return WrittenJob(text, tuple(wrong.errors))
     if spec.script is None and again.script is not None:
         again = without_script(again)
     given, back = (_comparable(spec_as_table(each)) for each in (spec, again))
-    return Written(text, tuple(_differences(given, back)))
+    return WrittenJob(text, tuple(_differences(given, back)))
 
 
 def _comparable(table: dict[str, object]) -> dict[str, object]:
@@ -203,7 +203,7 @@ def _normal(value: object, name: str = "") -> object:
         return {key: _normal(item, key) for key, item in value.items()}
     if isinstance(value, list):
         return [_normal(item) for item in value]
-    if name == "command" and isinstance(value, str) and not isinstance(words := lex(value), Unlike):
+    if name == "command" and isinstance(value, str) and not isinstance(words := lex(value), NotSimple):
         return [[_part(part) for part in word.parts] for word in words]
     return value
 

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from cockpit.launch.lexer import Literal, Sum, Unlike, Variable, lex
+from cockpit.launch.lexer import Literal, NotSimple, Sum, Variable, lex
 from cockpit.launch.shellform import shell_text
 
 _REFERENCE: Final = re.compile(r"\$(?:\$|\((?P<name>[^)]*)\))")
@@ -60,7 +60,7 @@ def arguments_of(command: str, known: Collection[str]) -> list[str]:
     `known`: the names that it replaces, of the container's variables.
     """
     words = lex(command)
-    if isinstance(words, Unlike):
+    if isinstance(words, NotSimple):
         return ["bash", "-c", escaped(command)]
     parts = [part for word in words for part in word.parts]
     if any(isinstance(part, Sum) or (isinstance(part, Variable) and part.name not in known) for part in parts):

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft
-from cockpit.launch.workspace import shown
+from cockpit.launch.workspace import mounted_folders
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -76,7 +76,7 @@ def written_volumes(spec: JobSpec) -> tuple[list[dict[str, Any]], list[dict[str,
     named = writable | {f"datasets[{index}]" for index in range(len(spec.datasets))}
     paths = {f"volumes[{index}]": each.path for index, each in enumerate(spec.volumes)}
     paths |= {f"datasets[{index}]": each.path for index, each in enumerate(spec.datasets)}
-    found = [each for each in shown(spec) if each.what in named]
+    found = [each for each in mounted_folders(spec) if each.what in named]
     volumes = [_volume(posixpath.basename(each.target), paths[each.what]) for each in found]
     mounts = [
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Text, Whole
+from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Text, WholeNumber
 from cockpit.formats.tables import Field, Table
 from cockpit.model.batchscript import BatchScript, EarlySignal, OpenMode
 from cockpit.model.rules.batchscript import MOST_ARGUMENTS, SIGNAL_PATTERN, SIGNAL_SECONDS
@@ -21,14 +21,14 @@ EARLY_SIGNAL = Table(
         Field(
             name="seconds",
             attribute="seconds",
-            kind=Whole(SIGNAL_SECONDS),
-            about="So many seconds before the time limit.",
+            kind=WholeNumber(SIGNAL_SECONDS),
+            about="Seconds before the time limit.",
         ),
         Field(
             name="shell",
             attribute="shell",
             kind=Flag(),
-            about="For the script's own process alone; else for the tasks of srun.",
+            about="Signal only the script's own process, instead of the tasks of srun.",
         ),
     ],
 )
@@ -42,12 +42,14 @@ BATCH_SCRIPT = Table(
             required=True,
             about="Give the whole script; its first line names the interpreter: #!/bin/bash.",
         ),
-        Field(name="file", attribute="file", kind=Path(), about="Where the script was read from, for people."),
+        Field(
+            name="file", attribute="file", kind=Path(), about="The file from which the script was read, for display."
+        ),
         Field(
             name="arguments",
             attribute="arguments",
             kind=ListOf(Text(maxLength=COMMAND_BYTES), MOST_ARGUMENTS),
-            about="Words that the script is given.",
+            about="Arguments of the script.",
         ),
         Field(
             name="work_dir",
@@ -72,25 +74,25 @@ BATCH_SCRIPT = Table(
             name="error",
             attribute="error",
             kind=Text(maxLength=PATH_BYTES),
-            about="The file for its errors; by default they go where its output goes.",
+            about="The file for its errors; by default that of its output.",
         ),
         Field(
             name="input",
             attribute="input",
             kind=Text(maxLength=PATH_BYTES),
-            about="The file that it reads from standard input; by default nothing.",
+            about="The file that it reads as standard input; by default none.",
         ),
         Field(
             name="open_mode",
             attribute="open_mode",
             kind=Choice(OpenMode),
-            about="Whether files that are there already are emptied (truncate) or written on (append).",
+            about="Whether existing files are emptied (truncate) or continued (append).",
         ),
         Field(
             name="early_signal",
             attribute="early_signal",
             kind=EARLY_SIGNAL,
-            about="A signal before the time limit ends it.",
+            about="A signal that it gets before its time limit.",
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Choice, Flag, Whole
+from cockpit.formats.kinds import Choice, Flag, WholeNumber
 from cockpit.formats.labels import Labels
 from cockpit.formats.measures import Duration, Price
 from cockpit.formats.tables import Field, Table
@@ -15,100 +15,100 @@ ELASTIC = Table(
         Field(
             name="workers",
             attribute="workers",
-            kind=Whole(NODES),
+            kind=WholeNumber(NODES),
             required=True,
-            about="Give how many workers it starts with if they are free, each on a node of its own.",
+            about="Give the number of workers to start with if they fit; each has a node of its own.",
         ),
         Field(
             name="min_workers",
             attribute="min_workers",
-            kind=Whole(NODES),
-            about="With fewer it neither starts nor goes on; by default 1.",
+            kind=WholeNumber(NODES),
+            about="The least number of workers to start and to continue; by default 1.",
         ),
         Field(
             name="max_workers",
             attribute="max_workers",
-            kind=Whole(NODES),
+            kind=WholeNumber(NODES),
             derive=lambda given: given["workers"],
-            about="It grows to no more, when nobody else can use what is free; by default workers.",
+            about="The largest number of workers, if no other job can use what is free; by default workers.",
         ),
         Field(
             name="allow_scaling",
             attribute="allow_scaling",
             kind=Flag(),
-            about="It may grow while it runs; it shrinks whenever it has to.",
+            about="The job may grow while it runs. It may always be shrunk.",
         ),
         Field(
             name="job_restart_policy",
             attribute="job_restart_policy",
             kind=Choice(JobRestart),
-            about="Whether it begins again when it fails: Never or OnFailure.",
+            about="When the job restarts: Never or OnFailure.",
         ),
         Field(
             name="worker_restart_policy",
             attribute="worker_restart_policy",
             kind=Choice(WorkerRestart),
-            about="When another takes a worker's place: Never, OnFailure, ExitCode (from 128 on) or Always.",
+            about="When an ended worker is replaced: Never, OnFailure, ExitCode (from 128 on) or Always.",
         ),
         Field(
             name="backoff_limit",
             attribute="backoff_limit",
-            kind=Whole(RESTARTS),
-            about="How often it and its workers begin again, all in all; by default 3.",
+            kind=WholeNumber(RESTARTS),
+            about="The largest number of restarts of the job and its workers together; by default 3.",
         ),
         Field(
             name="reclaim_signal",
             attribute="reclaim_signal",
             kind=Choice(ReclaimSignal),
-            about="What a recalled worker is sent at once, beside the notice in its workers' file: none or SIGTERM.",
+            about="The signal to a recalled worker, in addition to the notice in its workers' file: none or SIGTERM.",
         ),
         Field(
             name="grace_period",
             attribute="grace_seconds",
             kind=Duration(GRACE_SECONDS),
-            about="How long a recalled worker has; by default as long as an evicted job, 5m where a node is reclaimed.",
+            about="Time for a recalled worker to end; by default that of an evicted job, 5m if its node is reclaimed.",
         ),
         Field(
             name="max_wait_time",
             attribute="max_wait_seconds",
             kind=Duration(WAIT_SECONDS),
-            about="How long it is suspended below min_workers, and waits for a worker that does not answer.",
+            about="How long the job stays suspended below min_workers, and waits for a worker that does not answer.",
         ),
         Field(
             name="after_wait",
             attribute="after_wait",
             kind=Choice(AfterWait),
-            about="What it does when it was suspended for that long: wait in the queue, or fail.",
+            about="What happens to the job after that time: wait in the queue, or fail.",
         ),
         Field(
             name="spot",
             attribute="spot",
             kind=Flag(),
-            about="It may run on spot nodes, which are taken back at any time after a notice.",
+            about="It may run on spot nodes, which may be reclaimed at any time after a notice.",
         ),
         Field(
             name="max_price",
             attribute="max_price_milli",
             kind=Price(),
-            about="Only on nodes whose label price is no higher, such as 0.35; those without one cost nothing.",
+            about="Run only on nodes whose label price is at most this, such as 0.35; without the label it is 0.",
         ),
         Field(
             name="best_effort",
             attribute="best_effort",
             kind=Flag(),
-            about="Its workers ask for no CPUs and no memory, have no limits, and go first where a node runs short.",
+            about="Its workers request no CPUs or memory, have no limits, and are evicted first if a node runs short.",
         ),
         Field(
             name="supervised",
             attribute="supervised",
             kind=Flag(),
-            about="Its best-effort workers are told before they go; without it they are just killed.",
+            about="Its best-effort workers are notified before they are evicted; otherwise they are killed at once.",
         ),
         Field(
             name="launcher_selector",
             attribute="launcher_selector",
             kind=Labels(),
-            about="Labels of the node that its launcher is on: {disk: ssd}, or disk=ssd.",
+            about="Labels of the launcher's node: {disk: ssd}, or disk=ssd.",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from cockpit.formats.job.life import HOOKS, RESTART, RESUME
 from cockpit.formats.job.mounts import ALGORITHM, DATASET, MODEL, VOLUME
 from cockpit.formats.job.pools import SWEEP, pool_table
 from cockpit.formats.job.tasks import TASK
-from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
+from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, WholeNumber
 from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
@@ -69,21 +69,21 @@ class _NodeSpecs(Table[NodeSpec]):
 NODE_SPEC = _NodeSpecs(
     NodeSpec,
     [
-        Field(name="cpus", attribute="cpus", kind=Whole(CPUS), about="CPUs per node."),
+        Field(name="cpus", attribute="cpus", kind=WholeNumber(CPUS), about="CPUs per node."),
         Field(name="memory", attribute="memory_mib", kind=Memory(), about="Memory per node; without a unit, MiB."),
         Field(name="cards", attribute="card_milli", kind=Cards(), about="Cards per node, or a share of one below 1."),
         Field(
             name="card_models",
             attribute="card_models",
             kind=ListOf(_LABEL, MOST_CARD_MODELS),
-            about="Card models that will do; none means any.",
+            about="Acceptable card models; by default any.",
         ),
         Field(
             name="card_model",
             attribute="card_models",
             kind=Single(_LABEL),
             alias=True,
-            about="The one card model that will do, instead of card_models.",
+            about="The card model, instead of card_models.",
         ),
         Field(
             name="name",
@@ -99,18 +99,23 @@ NODE_SPEC = _NodeSpecs(
 DEBUG_HOLD = Table(
     DebugHold,
     [
-        Field(name="cards", attribute="cards", kind=Choice(HoldCards), about="Free the cards at once, or keep them."),
+        Field(
+            name="cards",
+            attribute="cards",
+            kind=Choice(HoldCards),
+            about="Free the cards at once (free), or hold them too (keep).",
+        ),
         Field(
             name="window",
             attribute="window_seconds",
             kind=Duration(WINDOW_SECONDS),
-            about="How long the container is kept; by default as the administrator set it (4 h).",
+            about="How long the container is held; by default as the administrator set it (4 h).",
         ),
         Field(
             name="allocation",
             attribute="allocation",
             kind=Choice(HoldAllocation),
-            about="Under Slurm: keep the nodes (as by default), or free them, copy the folder and wait.",
+            about="Under Slurm: hold the nodes (the default), or copy the folder, free them and wait for others.",
         ),
     ],
 )
@@ -122,7 +127,7 @@ SUSPENSION = Table(
             name="scheduling",
             attribute="scheduling",
             kind=Flag(),
-            about="Start only out of a queue of the quota tree, never past it.",
+            about="Start only from a queue of the quota tree.",
         ),
     ],
 )
@@ -133,8 +138,8 @@ FAILOVER = Table(
         Field(
             name="toleration_seconds",
             attribute="toleration_seconds",
-            kind=Whole(TOLERATION_SECONDS),
-            about="How long a cluster may have no room for it; by default 30.",
+            kind=WholeNumber(TOLERATION_SECONDS),
+            about="How long a cluster may fail to place it; by default 30.",
         ),
     ],
 )
@@ -180,13 +185,13 @@ JOB = Table(
             name="tasks",
             attribute="tasks",
             kind=ListOf(TASK, MOST_BATCH_TASKS),
-            about="Of a batch: each task's command and algorithm; task i writes into <name>-<i> of the output folder.",
+            about="For a batch: each task's command and algorithm; task i writes into <name>-<i> of the output folder.",
         ),
         Field(
             name="datasets",
             attribute="datasets",
             kind=ListOf(DATASET, MOST_MOUNTS),
-            about="Datasets that the job sees below /workspace/dataset, of annotations /workspace/anno_dataset.",
+            about="Datasets that the job sees below /workspace/dataset (annotations: /workspace/anno_dataset).",
         ),
         Field(
             name="models",
@@ -210,61 +215,66 @@ JOB = Table(
         Field(
             name="parameter_servers",
             attribute="parameter_servers",
-            kind=Whole(PARAMETER_SERVERS),
-            about="TensorFlow's, beside the nodes, each of 1 CPU and 1 GiB; 0 means all-reduce.",
+            kind=WholeNumber(PARAMETER_SERVERS),
+            about="TensorFlow's parameter servers beside the nodes, each with 1 CPU and 1 GiB; 0 means all-reduce.",
         ),
         Field(
             name="worker_pools",
             attribute="worker_pools",
             kind=ListOf(pool_table(NODE_SPEC), MOST_POOLS),
-            about="Up to four kinds of replicas: the primary, workers, servers, evaluators; {} leaves one out.",
+            about="Up to four kinds of replicas: the primary, workers, servers, evaluators; {} omits one.",
         ),
         Field(
             name="spec",
             attribute="specs",
             kind=Single(NODE_SPEC),
             alias=True,
-            about="The one spec that will do, instead of specs: its name in the catalogue, or its fields.",
+            about="The spec, instead of specs: its name in the catalogue, or its fields.",
         ),
-        Field(name="nodes", attribute="nodes", kind=Whole(NODES), about="Number of nodes, each with what a spec says."),
+        Field(
+            name="nodes",
+            attribute="nodes",
+            kind=WholeNumber(NODES),
+            about="Number of nodes, each with the resources of a spec.",
+        ),
         Field(
             name="specs",
             attribute="specs",
             kind=ListOf(NODE_SPEC, MOST_SPECS, least=1),
-            about="What each node must offer; several are equal alternatives, and the first that can start wins.",
+            about="Resources per node; several specs are equal alternatives, and the first that can start is used.",
         ),
         Field(
             name="node_names",
             attribute="node_names",
             kind=ListOf(_LABEL, MOST_PINS),
-            about="Only on these nodes; excludes pool and driver_version.",
+            about="Run only on these nodes; excludes pool and driver_version.",
         ),
-        Field(name="pool", attribute="pool", kind=_LABEL, about="Only on nodes of this resource pool."),
+        Field(name="pool", attribute="pool", kind=_LABEL, about="Run only on nodes of this resource pool."),
         Field(
             name="driver_version",
             attribute="driver_version",
             kind=_LABEL,
-            about="Only on nodes with this card driver; needs a spec with cards.",
+            about="Run only on nodes with this card driver; needs a spec with cards.",
         ),
         Field(
             name="node_selector",
             attribute="node_selector",
             kind=Labels(),
-            about="Only on nodes with these labels: {disk: ssd}, or disk=ssd.",
+            about="Run only on nodes with these labels: {disk: ssd}, or disk=ssd.",
         ),
         Field(
             name="tolerations",
             attribute="tolerations",
             kind=ListOf(TolerationText(), MOST_LABELS),
-            about="Also on nodes that keep others off by these taints: gpu=yes, spot (whatever its value), * (any).",
+            about="Run also on nodes with these taints: gpu=yes, spot (with any value), * (any taint).",
         ),
-        Field(name="exclusive", attribute="exclusive", kind=Flag(), about="No other job on its nodes."),
-        Field(name="terminal", attribute="terminal", kind=Flag(), about="Keep the container when the job fails."),
+        Field(name="exclusive", attribute="exclusive", kind=Flag(), about="Share its nodes with no other job."),
+        Field(name="terminal", attribute="terminal", kind=Flag(), about="Hold the container if the job fails."),
         Field(
             name="debug_hold",
             attribute="debug_hold",
             kind=DEBUG_HOLD,
-            about="How a failed job's container is kept.",
+            about="How a failed job's container is held.",
         ),
         Field(
             name="time_limit",
@@ -278,7 +288,7 @@ JOB = Table(
             attribute="grace_seconds",
             kind=Duration(GRACE_SECONDS),
             always=True,
-            about="Time to end after being asked to, before the kill; without a unit, seconds.",
+            about="Time between the request to end and the kill; without a unit, seconds.",
         ),
         Field(name="hold", attribute="hold", kind=Flag(), about="Submit held, to be released later."),
         Field(
@@ -304,7 +314,7 @@ JOB = Table(
             name="labels",
             attribute="labels",
             kind=Labels(),
-            about="Keys and values of your own, shown on its page: {team: nlp}, or team=nlp.",
+            about="Your own keys and values, shown on its page: {team: nlp}, or team=nlp.",
         ),
         Field(
             name="project",
@@ -316,7 +326,7 @@ JOB = Table(
             name="access",
             attribute="access",
             kind=Choice(Access),
-            about="What other members of the project may do: all (rw), look and copy (ro), or nothing (none).",
+            about="What other members of the project may do: everything (rw), read and clone (ro), or nothing (none).",
         ),
         Field(
             name="account",
@@ -328,14 +338,14 @@ JOB = Table(
             name="partitions",
             attribute="partitions",
             kind=ListOf(_LABEL, MOST_PARTITIONS),
-            about="Partitions that will do; by default the cluster's default partition.",
+            about="Acceptable partitions; by default the cluster's default partition.",
         ),
         Field(
             name="partition",
             attribute="partitions",
             kind=Single(_LABEL),
             alias=True,
-            about="The one partition that will do, instead of partitions.",
+            about="The partition, instead of partitions.",
         ),
         Field(
             name="qos",
@@ -352,20 +362,20 @@ JOB = Table(
         Field(
             name="nice",
             attribute="nice",
-            kind=Whole(NICE),
-            about="Taken off the priority; only administrators give a negative one.",
+            kind=WholeNumber(NICE),
+            about="Subtracted from the priority; only administrators may set a negative value.",
         ),
         Field(
             name="begin_at",
             attribute="begin_at",
             kind=Moment(),
-            about="Not to start before: a moment with its zone, or now+2h.",
+            about="Earliest start: a time with its zone, or now+2h.",
         ),
         Field(
             name="deadline",
             attribute="deadline_at",
             kind=Moment(),
-            about="It must be able to end by then with its whole time limit; else it is ended unstarted.",
+            about="Latest end: a job that cannot end by then with its whole time limit is ended before its start.",
         ),
         Field(
             name="dependencies",
@@ -383,7 +393,7 @@ JOB = Table(
             name="sweep",
             attribute="sweep",
             kind=SWEEP,
-            about="The same job once for each combination of parameters: {parameters: {lr: [0.1, 0.01]}}.",
+            about="Run the job once for each combination of parameters: {parameters: {lr: [0.1, 0.01]}}.",
         ),
         Field(
             name="reservation",
@@ -395,49 +405,49 @@ JOB = Table(
             name="suspension",
             attribute="suspension",
             kind=SUSPENSION,
-            about="What is put off, as in a PropagationPolicy: with scheduling: true the job waits in its queue.",
+            about="What is suspended, as in a PropagationPolicy: with scheduling: true the job waits in its queue.",
         ),
         Field(
             name="divide_over_clusters",
             attribute="divide_over_clusters",
             kind=Flag(),
-            about="On a fleet its nodes may lie in several clusters; otherwise all are in one.",
+            about="On a fleet its nodes may be in several clusters; otherwise all are in one.",
         ),
         Field(
             name="failover",
             attribute="failover",
             kind=FAILOVER,
-            about="On a fleet: when a placement that its cluster has no room for is given up and made anew.",
+            about="On a fleet: when a placement that its cluster cannot start is given up and replaced.",
         ),
         Field(
             name="elastic",
             attribute="elastic",
             kind=ELASTIC,
-            about="It runs with as many workers as there is room for, between bounds; excludes nodes.",
+            about="It runs with as many workers as fit, between bounds; excludes nodes.",
         ),
         Field(
             name="restart",
             attribute="restart",
             kind=RESTART,
-            about="It begins again when it fails, so many times; excludes resume and elastic.",
+            about="It restarts when it fails, a limited number of times; excludes resume and elastic.",
         ),
         Field(
             name="resume",
             attribute="resume",
             kind=RESUME,
-            about="It goes on from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
+            about="It resumes from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
         ),
         Field(
             name="hooks",
             attribute="hooks",
             kind=HOOKS,
-            about="Scripts of its own in its container: before_start and after_end.",
+            about="Scripts to run in its container: before_start and after_end.",
         ),
         Field(
             name="script",
             attribute="script",
             kind=BATCH_SCRIPT,
-            about="A batch script that runs as under sbatch, in the place of command; needs mode: slurm.",
+            about="A batch script that runs as under sbatch, instead of command; needs mode: slurm.",
         ),
     ],
 )

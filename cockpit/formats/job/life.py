@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Choice, Flag, Text, Whole
+from cockpit.formats.kinds import Choice, Flag, Text, WholeNumber
 from cockpit.formats.measures import Duration
 from cockpit.formats.rulekinds import Factor
 from cockpit.formats.tables import Field, Table
@@ -18,15 +18,15 @@ RESTART = Table(
         Field(
             name="max_restarts",
             attribute="max_restarts",
-            kind=Whole(RESTARTS),
+            kind=WholeNumber(RESTARTS),
             required=True,
-            about="Give how often it begins again after a failure.",
+            about="Give how often the job restarts after a failure.",
         ),
         Field(
             name="lost_only",
             attribute="lost_only",
             kind=Flag(),
-            about="Only where its node fails or its container is lost; not where its command fails.",
+            about="Restart only if its node fails or its container is lost, not if its command fails.",
         ),
     ],
 )
@@ -37,15 +37,15 @@ ELASTIC_RESUME = Table(
         Field(
             name="min_nodes",
             attribute="min_nodes",
-            kind=Whole(NODES),
+            kind=WholeNumber(NODES),
             required=True,
-            about="Give with how few of its nodes it runs.",
+            about="Give the least number of nodes with which it runs.",
         ),
         Field(
             name="allow_scaling",
             attribute="allow_scaling",
             kind=Flag(),
-            about="One that has fewer takes more while it runs.",
+            about="If it has fewer nodes, it takes more while it runs.",
         ),
     ],
 )
@@ -58,13 +58,13 @@ PERFORMANCE = Table(
             attribute="threshold",
             kind=Factor(),
             required=True,
-            about="Give the part of an iteration's end-to-end time above which its hardware time is too much: 0.9.",
+            about="Give the largest acceptable part of an iteration's end-to-end time that is hardware time: 0.9.",
         ),
         Field(
             name="action",
             attribute="action",
             kind=Choice(OnSlow),
-            about="alert: mail to its owner and a notice; reschedule-and-alert: it also goes on on other nodes.",
+            about="alert: mail to its owner and a notice; reschedule-and-alert: it also continues on other nodes.",
         ),
     ],
 )
@@ -75,28 +75,28 @@ RESUME = Table(
         Field(
             name="max_resumes",
             attribute="max_resumes",
-            kind=Whole(RESTARTS),
+            kind=WholeNumber(RESTARTS),
             required=True,
-            about="Give how often it goes on after a failure; giving way to another job does not count.",
+            about="Give how often the job resumes after a failure; preemption does not count.",
         ),
         Field(
             name="grace_period",
             attribute="grace_seconds",
             kind=Duration(GRACE_SECONDS),
             required=True,
-            about="Give the time it has to write a checkpoint and end when it is asked to; instead of grace_period.",
+            about="Give the time to write a checkpoint when the job is asked to end; replaces grace_period.",
         ),
         Field(
             name="elastic",
             attribute="elastic",
             kind=ELASTIC_RESUME,
-            about="It runs with fewer nodes where there is not room for all; its command has to be made for that.",
+            about="It runs with fewer nodes if not all are free; its command must support that.",
         ),
         Field(
             name="performance",
             attribute="performance",
             kind=PERFORMANCE,
-            about="Its log is read for how long iterations take, and slow ones raise an alert.",
+            about="Iteration times are read from its log, and slow ones raise an alert.",
         ),
     ],
 )
@@ -108,13 +108,13 @@ HOOKS = Table(
             name="before_start",
             attribute="before_start",
             kind=_SCRIPT,
-            about="Bash script run before the command; where it fails, so does the job.",
+            about="Bash script to run before the command; if it fails, the job fails.",
         ),
         Field(
             name="after_end",
             attribute="after_end",
             kind=_SCRIPT,
-            about="Bash script run after the command, however it ended, for as long as the grace period lasts.",
+            about="Bash script to run after the command, however it ended; killed after the grace period.",
         ),
     ],
 )

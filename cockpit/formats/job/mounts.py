@@ -27,8 +27,8 @@ def _last_part(given: dict[str, Any]) -> str:
 
 
 _READ_ONLY = Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it.")
-_VERSION = Field(name="version", attribute="version", kind=_NAME, about="Of one that has versions, which.")
-_PATH = Field(name="path", attribute="path", kind=Path(), about="Its folder, where it is none of the catalogue.")
+_VERSION = Field(name="version", attribute="version", kind=_NAME, about="The version, if the entry has versions.")
+_PATH = Field(name="path", attribute="path", kind=Path(), about="Its folder, if it is not in the catalogue.")
 
 _EITHER = ("path", "name")
 
@@ -41,7 +41,7 @@ ALGORITHM = Table(
             name="source",
             attribute="source",
             kind=Choice(AlgorithmSource),
-            about="Where in the catalogue: own or favorite.",
+            about="The part of the catalogue: own or favorite.",
         ),
         _READ_ONLY,
     ],
@@ -57,14 +57,14 @@ DATASET = Table(
             attribute="name",
             kind=_NAME,
             derive=_last_part,
-            about="Its name in the catalogue, and its folder's in the job; of a path by default the last part.",
+            about="Its name in the catalogue and its folder's name in the job; for a path, by default its last part.",
         ),
         _PATH,
         Field(
             name="source",
             attribute="source",
             kind=Choice(DatasetSource),
-            about="Where in the catalogue: private, favorite or annotation.",
+            about="The part of the catalogue: private, favorite or annotation.",
         ),
         _VERSION,
         _READ_ONLY,
@@ -81,14 +81,14 @@ MODEL = Table(
             attribute="name",
             kind=_NAME,
             derive=_last_part,
-            about="Its name in the catalogue, and its folder's in the job; of a path by default the last part.",
+            about="Its name in the catalogue and its folder's name in the job; for a path, by default its last part.",
         ),
         _PATH,
         Field(
             name="source",
             attribute="source",
             kind=Choice(ModelSource),
-            about="Where in the catalogue: private, pretrained or favorite.",
+            about="The part of the catalogue: private, pretrained or favorite.",
         ),
         _VERSION,
     ],
@@ -99,7 +99,7 @@ MODEL = Table(
 VOLUME = Table(
     Volume,
     [
-        Field(name="path", attribute="path", kind=Path(), about="Its folder; without it the catalogue's of its name."),
+        Field(name="path", attribute="path", kind=Path(), about="Its folder; by default the catalogue's for its name."),
         Field(
             name="name",
             attribute="name",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from cockpit.formats.kinds import Choice, ImageText, Reading, Schema, Text, Whole, described
+from cockpit.formats.kinds import Choice, ImageText, Reading, Schema, Text, WholeNumber, described
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules.bounds import LABEL_LENGTH, MOST_TASKS, Bounds
 from cockpit.model.rules.pools import (
@@ -36,38 +36,36 @@ def pool_table(node_spec: Table[NodeSpec]) -> Table[WorkerPool]:
             Field(
                 name="replicas",
                 attribute="replicas",
-                kind=Whole(Bounds(0, MOST_HELPERS)),
+                kind=WholeNumber(Bounds(0, MOST_HELPERS)),
                 derive=lambda given: 1 if given else 0,
-                about="How many; by default 1, and of the first pool always 1.",
+                about="Number of replicas; by default 1, and always 1 for the first pool.",
             ),
-            Field(name="spec", attribute="spec", kind=node_spec, about="What the node of each must offer."),
+            Field(name="spec", attribute="spec", kind=node_spec, about="Resources of each replica's node."),
             Field(
                 name="command",
                 attribute="command",
                 kind=Text(minLength=1, maxLength=COMMAND_BYTES),
-                about="What they run; by default the job's command.",
+                about="Their command; by default the job's.",
             ),
-            Field(
-                name="image", attribute="image", kind=ImageText(), about="What they begin with; by default the job's."
-            ),
+            Field(name="image", attribute="image", kind=ImageText(), about="Their image; by default the job's."),
             Field(
                 name="machine_type",
                 attribute="machine_type",
                 kind=_LABEL,
-                about="As a cloud names it, such as n1-highcpu-16; says the bandwidth of those that are known.",
+                about="A cloud's machine type, such as n1-highcpu-16; sets the bandwidth of known types.",
             ),
-            Field(name="disk_type", attribute="disk_type", kind=_LABEL, about="As a cloud names it: pd-ssd."),
+            Field(name="disk_type", attribute="disk_type", kind=_LABEL, about="A cloud's disk type: pd-ssd."),
             Field(
                 name="disk_size",
                 attribute="disk_gib",
-                kind=Whole(Bounds(0, MOST_DISK_GIB)),
-                about="Of the disk, in GiB.",
+                kind=WholeNumber(Bounds(0, MOST_DISK_GIB)),
+                about="Size of the disk, in GiB.",
             ),
             Field(
                 name="bandwidth_gbps",
                 attribute="bandwidth_gbps",
-                kind=Whole(Bounds(0, MOST_GBPS)),
-                about="Outward, of each; by default that of its machine type.",
+                kind=WholeNumber(Bounds(0, MOST_GBPS)),
+                about="Outgoing bandwidth of each; by default that of its machine type.",
             ),
         ],
     )
@@ -114,28 +112,31 @@ SWEEP = Table(
             attribute="parameters",
             kind=_Parameters(),
             required=True,
-            about="Give a list of values for each parameter; every trial gets one of each, as --name=value.",
+            about="Give a list of values for each parameter; each trial gets one of each, as --name=value.",
         ),
         Field(
             name="max_trials",
             attribute="max_trials",
-            kind=Whole(Bounds(0, MOST_TASKS)),
-            about="So many trials at most; by default one for each combination.",
+            kind=WholeNumber(Bounds(0, MOST_TASKS)),
+            about="The largest number of trials; by default one for each combination.",
         ),
         Field(
             name="parallel",
             attribute="parallel",
-            kind=Whole(Bounds(0, MOST_TASKS)),
-            about="So many of them at the same time; by default as many as there is room for.",
+            kind=WholeNumber(Bounds(0, MOST_TASKS)),
+            about="The largest number of trials at the same time; by default as many as fit.",
         ),
         Field(
             name="search",
             attribute="search",
             kind=Choice(Search),
-            about="The combinations in their order (grid), or chosen by the seed (random).",
+            about="The combinations in order (grid), or chosen by the seed (random).",
         ),
         Field(
-            name="seed", attribute="seed", kind=Whole(Bounds(0, (1 << 32) - 1)), about="What a random choice follows."
+            name="seed",
+            attribute="seed",
+            kind=WholeNumber(Bounds(0, (1 << 32) - 1)),
+            about="Seed of the random choice.",
         ),
     ],
 )

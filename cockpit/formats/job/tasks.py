@@ -22,7 +22,7 @@ TASK = Table(
             name="algorithm",
             attribute="algorithm",
             kind=ALGORITHM,
-            about="What the task sees as /workspace/algorithm.",
+            about="The folder that the task sees as /workspace/algorithm.",
         ),
     ],
 )

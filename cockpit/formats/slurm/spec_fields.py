@@ -14,7 +14,7 @@ from cockpit.formats.cluster.rule_fields import PREEMPT_MODES, PREEMPT_TYPES, SE
 from cockpit.formats.kinds import FieldType, Reading, Schema, Text, described
 from cockpit.formats.rulekinds import MOST_NAMES, MOST_ROWS, AtLeastOne, TresOf, Word, name, storage_error
 from cockpit.formats.tables import Field, Table
-from cockpit.formats.trestext import Meaning
+from cockpit.formats.trestext import NumberMeaning
 from cockpit.model.cluster import Enforce, Partition, PriorityKind, Tres
 from cockpit.model.quantity import DURATION_CLOCK_PATTERN, parse_duration
 from cockpit.model.rules.bounds import Bounds
@@ -57,7 +57,7 @@ class SpecFields(msgspec.Struct, frozen=True, kw_only=True):
     epilog_scripts: tuple[str, ...] = ()
 
 
-class Tolerant(Table[Struct]):
+class TolerantTable(Table[Struct]):
     """A table that warns of what it does not know. Names may also be written `likeThis`, as JSON interfaces do."""
 
     def _read_field(self, name: str, item: object, prefix: str, reading: Reading, given: dict[str, Any]) -> None:
@@ -168,7 +168,7 @@ def _field_type(table: Table[Any], name: str) -> FieldType[Any]:
     return next(field.kind for field in table.fields if field.name == name)
 
 
-PARTITION_SPEC = Tolerant(
+PARTITION_SPEC = TolerantTable(
     Partition,
     [
         Field(name="id", attribute="name", kind=name(), required=True, about="Give the partition an id."),
@@ -181,7 +181,7 @@ PARTITION_SPEC = Tolerant(
         ),
     ],
 )
-ACCOUNTING_SPEC = Tolerant(
+ACCOUNTING_SPEC = TolerantTable(
     AccountingSpec,
     [
         Field(
@@ -193,7 +193,7 @@ ACCOUNTING_SPEC = Tolerant(
     ],
 )
 _WEIGHTS = ("age", "assoc", "fairshare", "job_size", "partition", "qos")
-SCHEDULING_SPEC = Tolerant(
+SCHEDULING_SPEC = TolerantTable(
     SchedulingSpec,
     [
         Field(
@@ -206,13 +206,18 @@ SCHEDULING_SPEC = Tolerant(
             Field(name=f"priority_weight_{each}", attribute=each, kind=Figure(WEIGHT), about="A whole number.")
             for each in _WEIGHTS
         ),
-        Field(name="priority_weight_tres", attribute="tres", kind=TresOf(Meaning.WEIGHT), about="PriorityWeightTRES."),
+        Field(
+            name="priority_weight_tres",
+            attribute="tres",
+            kind=TresOf(NumberMeaning.WEIGHT),
+            about="PriorityWeightTRES.",
+        ),
         Field(name="preempt_type", attribute="preempt_type", kind=Word(PREEMPT_TYPES), about="PreemptType."),
         Field(name="preempt_mode", attribute="preempt_mode", kind=CommaWords(_preempt_mode), about="PreemptMode."),
         Field(name="preempt_exempt_time", attribute="exempt_seconds", kind=SlurmTime(), about="PreemptExemptTime."),
     ],
 )
-SPEC = Tolerant(
+SPEC = TolerantTable(
     SpecFields,
     [
         Field(
@@ -229,7 +234,7 @@ SPEC = Tolerant(
             kind=Checked(Text(), storage_error),
             about="The storage that is /home.",
         ),
-        Field(name="accounting", attribute="accounting", kind=ACCOUNTING_SPEC, about="What is enforced."),
+        Field(name="accounting", attribute="accounting", kind=ACCOUNTING_SPEC, about="Which rules are enforced."),
         Field(name="scheduling", attribute="scheduling", kind=SCHEDULING_SPEC, about="Priority and preemption."),
         Field(
             name="prolog_bash_scripts",

@@ -13,7 +13,7 @@ from cockpit.headless.services import Call
 from cockpit.model.ids import Millis
 from cockpit.model.quantity import parse_duration
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.present.accounting import By, days_until, held_by, job_sums
+from cockpit.present.accounting import GroupBy, days_until, held_by, job_sums
 from cockpit.present.moments import parse_moment
 from cockpit.present.safe import safe
 from cockpit.present.tables.accounting import ACCOUNTING as TABLE
@@ -43,7 +43,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--user", metavar="U", help="only this user's")
     for name in _CHOSEN:
         parser.add_argument(f"--{name}", metavar=name[0].upper(), help=f"only of this {name}")
-    parser.add_argument("--by", choices=[str(by) for by in By], metavar="WHAT", help=f"sums by {BY_HELP}")
+    parser.add_argument("--by", choices=[str(by) for by in GroupBy], metavar="WHAT", help=f"sums by {BY_HELP}")
     add_output_options(parser)
 
 
@@ -58,14 +58,18 @@ async def run(call: Call) -> int:
     sort, args.sort = args.sort, None
     chosen = chosen_rows(TABLE, jobs, args, call.context())
     args.filter, args.sort = None, sort
-    write_rows(SUMS, job_sums(chosen, By(args.by)), args, call.context(), call.streams)
+    write_rows(SUMS, job_sums(chosen, GroupBy(args.by)), args, call.context(), call.streams)
     return ExitCode.OK
 
 
 def hours_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--days", type=days, default=DAYS, metavar="N", help=f"so many, today among them ({DAYS})")
     parser.add_argument(
-        "--by", choices=[str(by) for by in By], default=str(By.ACCOUNT), metavar="WHAT", help=f"by {BY_HELP} (account)"
+        "--by",
+        choices=[str(by) for by in GroupBy],
+        default=str(GroupBy.ACCOUNT),
+        metavar="WHAT",
+        help=f"by {BY_HELP} (account)",
     )
     add_output_options(parser)
 
@@ -75,7 +79,7 @@ async def run_hours(call: Call) -> int:
     spending = await call.backend.spending(edges)
     if spending.missing:
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, spending.missing))
-    rows = held_by(spending, By(call.args.by))
+    rows = held_by(spending, GroupBy(call.args.by))
     write_rows(HOURS, rows, call.args, call.context(), call.streams)
     return ExitCode.OK
 

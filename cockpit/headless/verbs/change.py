@@ -18,7 +18,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.asking import WantedLimit, WantedPriority
-from cockpit.model.directives import MoveToTop, Reach, SendSignal, UpdateJob
+from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, UpdateJob
 from cockpit.model.ids import JobRef
 from cockpit.present.references import job_text
 from cockpit.present.safe import safe
@@ -43,11 +43,11 @@ def cancel_arguments(parser: ArgumentParser) -> None:
     how_long.add_argument("--signal", metavar="NAME", help="only send this signal: USR1, INT, 10; on a Slurm cluster")
     parser.add_argument(
         "--to",
-        type=Reach,
-        choices=list(Reach),
-        default=Reach.ALL,
+        type=SignalTarget,
+        choices=list(SignalTarget),
+        default=SignalTarget.ALL,
         metavar="WHOM",
-        help=f"whom the signal is for: {', '.join(Reach)}",
+        help=f"whom the signal is for: {', '.join(SignalTarget)}",
     )
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 

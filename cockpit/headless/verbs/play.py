@@ -9,7 +9,7 @@ from pathlib import Path
 from cockpit.errors import CockpitError
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.play_script import Cluster, Unmet, read_script
+from cockpit.headless.play_script import Cluster, ExpectationFailed, read_script
 from cockpit.headless.services import Call
 
 
@@ -29,7 +29,7 @@ async def run(call: Call) -> int:
     gc.enable()  # commands switch it off because they end soon; an open cockpit lives on
     try:
         call.services.play(script, Path(args.out))
-    except Unmet as unmet:
+    except ExpectationFailed as unmet:
         call.streams.say(str(unmet))
         return ExitCode.UNMET
     return ExitCode.OK

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
-    from cockpit.engine.replay.foretold import Accuracy
+    from cockpit.engine.replay.arrival_predictions import Accuracy
     from cockpit.engine.replay.jobs import Run
     from cockpit.formats.traces.swf_history import History
     from cockpit.model.ids import JobId
@@ -63,7 +63,7 @@ def arguments(parser: ArgumentParser) -> None:
         type=count,
         default=0,
         metavar="N",
-        help="say how well starts are foretold, asking about N jobs",
+        help="say how well starts are predicted, for N jobs",
     )
     pod_arguments(parser)
     parser.add_argument(
@@ -147,11 +147,11 @@ def predicted(
     past: History, processors: int, policy: str, chosen: Sequence[JobId], watch: Callable[[int], None]
 ) -> Accuracy:
     """Return how accurate the predicted starts of the chosen jobs are."""
-    from cockpit.engine.replay.foretold import accuracy, foretell
+    from cockpit.engine.replay.arrival_predictions import accuracy, predict_arrivals
     from cockpit.formats.traces.swf_history import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
-    return accuracy(foretell([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
+    return accuracy(predict_arrivals([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
 
 
 def _read(file: str, call: Call) -> bytes:

@@ -20,7 +20,7 @@ from cockpit.sched.policy import FractionFit, Policy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cockpit.engine.replay.pods import Arrived
+    from cockpit.engine.replay.pods import ArrivalSums
     from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec
 
@@ -94,7 +94,7 @@ def filled(
     coming: Sequence[JobSpec],
     fit: FractionFit,
     watch: Callable[[int], None] = lambda _: None,
-) -> tuple[list[float], Arrived | None]:
+) -> tuple[list[float], ArrivalSums | None]:
     """Return the allocation by percent arrived, and the state after the last pod. Fragmentation is measured against all
     `pods` of the trace, as in the published experiments; `watch` is called with the number of arrived pods."""
     from collections import Counter

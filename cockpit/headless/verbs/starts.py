@@ -12,7 +12,7 @@ from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 
 if TYPE_CHECKING:
-    from cockpit.model.forecast import Expected
+    from cockpit.model.forecast import ExpectedStart
     from cockpit.model.ids import JobId
 
 AT_ONCE = 1_000
@@ -29,7 +29,7 @@ async def run(call: Call) -> int:
     user = await asker(call)
     queued = [row for row in await call.backend.jobs() if row.queued]
     ids = [row.id for row in queued]
-    known: dict[JobId, Expected] = {}
+    known: dict[JobId, ExpectedStart] = {}
     for first in range(0, len(ids), AT_ONCE):
         known |= {each.job: each for each in await call.backend.starts(ids[first : first + AT_ONCE])}
     at = {job: each.at for job, each in known.items() if each.at is not None}

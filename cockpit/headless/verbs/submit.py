@@ -148,7 +148,7 @@ def read_files(
     wrapped = [] if getattr(call.args, "wrap", None) is None else [_wrapped(call.args.wrap)]
     for file in (*call.args.files, *wrapped):
         try:
-            source, text, folder = file[:3] if isinstance(file, Wrapped) else read_text(file, call)
+            source, text, folder = file[:3] if isinstance(file, WrapScript) else read_text(file, call)
             if scripts is not None and _is_taken_as_it_is(text, call):
                 scripts.append(_as_it_is(file, text))
                 continue
@@ -164,7 +164,7 @@ def read_files(
     return specs, places
 
 
-class Wrapped(NamedTuple):
+class WrapScript(NamedTuple):
     """A batch script without a file."""
 
     source: str
@@ -173,14 +173,14 @@ class Wrapped(NamedTuple):
     command: str
 
 
-def _wrapped(command: str) -> Wrapped:
+def _wrapped(command: str) -> WrapScript:
     """Return the script that sbatch would make of `--wrap`."""
     text = f"#!/bin/sh\n# This script was created by wrapping a command.\n\n{command}\n"
-    return Wrapped("wrap", text, str(Path.cwd()), command)
+    return WrapScript("wrap", text, str(Path.cwd()), command)
 
 
-def _as_it_is(file: str | Wrapped, text: str) -> SubmitScript:
-    if isinstance(file, Wrapped):
+def _as_it_is(file: str | WrapScript, text: str) -> SubmitScript:
+    if isinstance(file, WrapScript):
         return SubmitScript("", wrap=file.command)
     return SubmitScript(text, file="" if file == STDIN else file)
 

@@ -14,7 +14,7 @@ from cockpit.present.tables.usage import USAGE as TABLE
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
-    from cockpit.present.measured import Measured
+    from cockpit.present.measured import MeasuredUse
 
 LOOK_SECONDS = 2.0
 
@@ -35,16 +35,16 @@ async def run(call: Call) -> int:
 
 
 async def _watch(call: Call, job: JobId) -> None:
-    from cockpit.headless.watch import Watched
+    from cockpit.headless.watch import PrintedRows
 
-    watched: Watched[Measured] = Watched(call, TABLE)
+    watched: PrintedRows[MeasuredUse] = PrintedRows(call, TABLE)
     ended = False
     while not ended:
         ended = await call.backend.wait(job, timeout_seconds=LOOK_SECONDS) is not None
         watched.tell(await _rows(call, job))
 
 
-async def _rows(call: Call, job: JobId) -> list[Measured]:
+async def _rows(call: Call, job: JobId) -> list[MeasuredUse]:
     detail = await call.backend.job(job)
     return measured(detail, call.streams.now())
 

@@ -14,7 +14,9 @@ from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
 
-GivingWayEvent = events.RoomMade | events.JobSuspended | events.JobResumed | events.JobRequeued | events.WaitEnded
+GivingWayEvent = (
+    events.EvictionsDecided | events.JobSuspended | events.JobResumed | events.JobRequeued | events.WaitEnded
+)
 
 _GROUNDS = {
     Grounds.QOS: "whose QOS may preempt its own",
@@ -46,7 +48,7 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
     """Return the sentence for a job that is evicted, suspended, resumed or requeued, or that receives their
     resources."""
     match body:
-        case events.RoomMade():
+        case events.EvictionsDecided():
             return f"{_jobs(body.others)} {_EVICTION_WORDS[body.mode][len(body.others) > 1]} for its sake"
         case events.JobSuspended():
             return suspension_sentence(body.suspension)

@@ -159,7 +159,11 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
         ):
             return _while_running(body, at, zone)
         case (
-            events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued() | events.WaitEnded()
+            events.EvictionsDecided()
+            | events.JobSuspended()
+            | events.JobResumed()
+            | events.JobRequeued()
+            | events.WaitEnded()
         ):
             return giving_way_sentence(body)
         case (

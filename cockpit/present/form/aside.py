@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.bringing import JOB_FILE, Brought
+from cockpit.formats.foreign.converting import JOB_FILE, ConvertedJob
 from cockpit.launch.batch import task_spec
 from cockpit.launch.imagined import imagined_cards, imagined_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
@@ -48,7 +48,7 @@ def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterat
         yield line()
 
 
-def brought_lines(source: Brought, columns: int) -> Iterator[Line]:
+def brought_lines(source: ConvertedJob, columns: int) -> Iterator[Line]:
     """Yield the source from which the form was filled, and the parts of it that no field could take."""
     if source.what == JOB_FILE:
         return

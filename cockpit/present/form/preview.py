@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LEAD: Final = re.compile(r"^jobs\[0\]\.")
 
 
-class Shown(Protocol):
+class CommandText(Protocol):
     """A command and its standard input."""
 
     @property
@@ -76,7 +76,7 @@ def preview_lines(
             yield from _foreign_lines(spec, read, manifest=preview is Preview.MANIFEST)
 
 
-def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator[Line]:
+def script_lines(shown: CommandText | RequestRefused | None, columns: int) -> Iterator[Line]:
     """Yield the script that a cluster's submit command receives, or why none can be made. `shown` None: not
     known yet."""
     yield line(Span(HANDED, STRONG))

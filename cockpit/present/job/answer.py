@@ -14,7 +14,7 @@ from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
-from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, Told
+from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, SchedulerReason
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
@@ -51,7 +51,7 @@ AHEAD = 3
 INDENT = "  "
 
 
-class Around(NamedTuple):
+class PanelContext(NamedTuple):
     """The context, size and look-ups on which the panel's text depends besides the job."""
 
     context: Context
@@ -70,7 +70,7 @@ class Around(NamedTuple):
     """Whether letters stand for colours, as the terminal shows none."""
 
 
-def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+def answer(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
     """Yield the panel's lines, with control characters made visible: the verdict, then the request, times and command.
 
     `detail` is None until it is fetched, and may be of an older version of the job than the row.
@@ -90,7 +90,7 @@ def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
             yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command))
 
 
-def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+def verdict(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
     """Yield the main sentence about the job, the facts behind it, and the keys of actions that help."""
     match JobState.QUEUED if row.queued else row.state:
         case JobState.QUEUED:
@@ -101,12 +101,12 @@ def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[L
             return _occupying(row, detail, around)
 
 
-def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) -> Line:
+def _head(row: JobRow, sentence: str, role: str, right: Line, around: PanelContext) -> Line:
     left = line(Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}.", role))
     return spread(left, right, around.columns)
 
 
-def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+def _waiting(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
     """Yield the panel of a queued job: the reason, its place, the predicted start, and ways to start sooner."""
     context, explanation = around.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, around)
@@ -136,30 +136,30 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
         yield from no_bound_lines(forecast)
 
 
-def _best_reason(row: JobRow, around: Around) -> Reason | None:
+def _best_reason(row: JobRow, around: PanelContext) -> Reason | None:
     """Return the reason why the job waits.
 
     The row of another scheduler's job (Slurm) has only that scheduler's reason; a prediction adds the figures behind
     it.
     """
     outlook = _outlook(row, around)
-    if isinstance(row.reason, Told) and outlook is not None and outlook.explanation is not None:
+    if isinstance(row.reason, SchedulerReason) and outlook is not None and outlook.explanation is not None:
         return outlook.explanation.reason
     return row.reason
 
 
-def _outlook(row: JobRow, around: Around) -> Outlook | None:
+def _outlook(row: JobRow, around: PanelContext) -> Outlook | None:
     return around.outlook if around.outlook is not None and around.outlook.job == row.id else None
 
 
-def _forecast(row: JobRow, around: Around) -> Forecast | None:
+def _forecast(row: JobRow, around: PanelContext) -> Forecast | None:
     """Return the forecast that the list shows in the same frame, so that both agree; without a list the outlook's."""
     known = around.context.forecasts.get(row.id)
     outlook = _outlook(row, around)
     return known if known is not None or outlook is None else outlook.forecast
 
 
-def _starts(row: JobRow, around: Around) -> Line:
+def _starts(row: JobRow, around: PanelContext) -> Line:
     """Return the start in words, as far as they fit: `starts about 14:20, no later than 16:05`."""
     outlook, context = _outlook(row, around), around.context
     if outlook is not None and outlook.told_by:  # the figure of the list and of explain, and no bound
@@ -177,7 +177,7 @@ def _starts(row: JobRow, around: Around) -> Line:
     return (*likely, *line(Span(f", {spread[0]} ", MUTED), Span(spread[1], STRONG)))
 
 
-def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:
+def _what_ifs(row: JobRow, around: PanelContext) -> Iterator[Line]:
     """Yield requests that would start sooner: `w with 4 cards instead of 8: now`; none if the action has no key."""
     outlook, key = _outlook(row, around), around.keys.get("what_if")
     if outlook is None or key is None:
@@ -187,7 +187,7 @@ def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:
         yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, around.context), STRONG), Span(GAP))
 
 
-def _fitting(shown: list[Span], pieces: Iterator[Line], around: Around) -> Line:
+def _fitting(shown: list[Span], pieces: Iterator[Line], around: PanelContext) -> Line:
     """Return `shown` with as many of the pieces as fit the width."""
     for piece in pieces:
         if line_width((*shown, *piece[:-1])) > around.columns:
@@ -203,7 +203,7 @@ def _waits(row: JobRow, context: Context) -> Line:
     return line(Span(f"{INDENT}waits since ", MUTED), since, Span(for_how_long, MUTED))
 
 
-def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
+def _way_out(row: JobRow, around: PanelContext) -> Iterator[Line]:
     """Yield the keys that help a job that does not start by itself."""
     if isinstance(row.reason, Held):
         yield _keys(around, ("hold", "release it"), ("edit", "edit it"), ("cancel", "cancel it"))
@@ -217,7 +217,7 @@ def _never(reason: Reason) -> bool:
     return all(isinstance(one, NeverFits | NoEligibleNode) for one in reasons)
 
 
-def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Iterator[Line]:
+def _place(detail: JobDetail, explanation: Explanation, around: PanelContext) -> Iterator[Line]:
     """Yield the job's place in the queue, its priority, and the jobs ahead."""
     place = line(Span(f"{INDENT}place ", MUTED), str(explanation.place))
     best = next(filter(says_something, detail.priority), None)
@@ -229,7 +229,7 @@ def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Itera
         yield tuple(ahead_of_it(explanation, around, INDENT))
 
 
-def ahead_of_it(explanation: Explanation, around: Around, lead: str) -> Iterator[Span]:
+def ahead_of_it(explanation: Explanation, around: PanelContext, lead: str) -> Iterator[Span]:
     """Yield the jobs ahead: `ahead of it: 4722 (carol, 32 cards) and 3 more`; nothing for the first job."""
     if not explanation.ahead:
         return
@@ -239,7 +239,7 @@ def ahead_of_it(explanation: Explanation, around: Around, lead: str) -> Iterator
     yield Span(", ".join(named) + (f" and {rest} more" if rest > 0 else ""))
 
 
-def _other(job: JobId, around: Around) -> str:
+def _other(job: JobId, around: PanelContext) -> str:
     """Return a job in words: `4722 (carol, 32 cards)`; `-` for a job that the user may not see."""
     row = around.others(job)
     if row is None:
@@ -259,7 +259,7 @@ def _asks(row: JobRow) -> Line:
     return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
 
 
-def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+def _occupying(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
     """Yield the panel of a job that holds resources: its state and end, its progress, warnings, and last log lines."""
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
@@ -305,7 +305,7 @@ def _progress(row: JobRow, context: Context) -> Line:
     return (Span(f"{INDENT}{gone} "), *filled, Span(f" of {units.spoken(limit)}, {left} left", MUTED))
 
 
-def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+def _ended(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
     """Yield the panel of an ended job: how it ended, the hold of its containers, and last log lines."""
     context = around.context
     sentence = why(row, context) or ""
@@ -344,7 +344,7 @@ def _times(row: JobRow, context: Context) -> Iterator[Span]:
         yield Span(f" on {listed(dict.fromkeys(row.placed_on))}", MUTED)
 
 
-def _keys(around: Around, *offers: tuple[str, str]) -> Line:
+def _keys(around: PanelContext, *offers: tuple[str, str]) -> Line:
     """Return those of the actions that have a key: `s open shell   + extend hold`."""
     shown = [Span(INDENT)]
     for action, words in offers:
@@ -353,7 +353,7 @@ def _keys(around: Around, *offers: tuple[str, str]) -> Line:
     return tuple(shown)
 
 
-def _tail(detail: JobDetail | None, around: Around, more: int = 0) -> Iterator[Line]:
+def _tail(detail: JobDetail | None, around: PanelContext, more: int = 0) -> Iterator[Line]:
     """Yield the last log lines that fit the panel; `more` is the number of lines beyond the usual ones."""
     if detail is None or not detail.log_tail.strip():
         return

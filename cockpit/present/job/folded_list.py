@@ -35,12 +35,12 @@ class FoldedList:
         self._bundles: dict[JobId, JobRow] = {}
         """Rows for several tasks, by the array's id; while the array is unfolded each task has its own row in
         `jobs`."""
-        self._of: tuple[Sequence[JobId], int] = ((), -1)
+        self._folded_order: tuple[Sequence[JobId], int] = ((), -1)
         """The order that was folded last, and its length then, as it may have grown since."""
         self._order: list[JobId] = []
         self._groups: dict[JobId, list[JobId]] = {}
         """Ids of the shown tasks, by the array's id."""
-        self._known: Counter[JobId] = Counter()
+        self._task_counts: Counter[JobId] = Counter()
         """Number of listed tasks of each array, hidden ones included."""
         self._places: dict[JobId, int] | None = None
 
@@ -115,7 +115,7 @@ class FoldedList:
         hides others too."""
         tasks = self._groups[array]
         # While a filter hides listed tasks, these cannot be distinguished from tasks that are no longer listed.
-        row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
+        row = self.jobs.row(tasks[0]) if len(tasks) == self._task_counts[array] else None
         if row is None or row.array is None or array in self._bundles:
             return 0
         return max(0, row.array.count - len(tasks))
@@ -139,7 +139,7 @@ class FoldedList:
                 added, removed = expanded(bundle), [bundle.id]
             self._note(added)
             self.jobs.apply(added, removed)
-        self._of = ((), -1)
+        self._folded_order = ((), -1)
         self._refresh()
         return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
 
@@ -193,14 +193,14 @@ class FoldedList:
         """Compute the folded order again where the order of `jobs` has changed since."""
         jobs = self.jobs.order
         # `Ordered.move` appends new last ids to the same list, so the length must be compared too.
-        if self._of[0] is jobs and self._of[1] == len(jobs):
+        if self._folded_order[0] is jobs and self._folded_order[1] == len(jobs):
             return
-        self._of, self._places, self._groups = (jobs, len(jobs)), None, {}
+        self._folded_order, self._places, self._groups = (jobs, len(jobs)), None, {}
         array_of, groups = self._array_of, self._groups
         for job in jobs:
             if (array := array_of.get(job)) is not None:
                 groups.setdefault(array, []).append(job)
-        self._known = Counter(array_of.values())
+        self._task_counts = Counter(array_of.values())
         folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
         # A folded array is shown at the place of its first shown task, with the array as id.
         heads = {groups[array][0]: array for array in folds}

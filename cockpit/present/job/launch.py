@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cockpit.errors import SpecErrors
 from cockpit.launch.command import words_of
 from cockpit.launch.plan import LaunchPlan, launch_plan
-from cockpit.launch.workspace import shown
+from cockpit.launch.workspace import mounted_folders
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.node import Allocation
     from cockpit.present.columns import Context
-    from cockpit.present.job.answer import Around
+    from cockpit.present.job.answer import PanelContext
 
 INDENT: Final = "  "
 HOME: Final = {HomeAccess.RO: "read only", HomeAccess.RW: "read and write"}
@@ -38,7 +38,7 @@ EMPTY: Final = "(empty)"
 NOT_PLACED: Final = "It has not been placed yet; the first tab says why. Once it is, this is what each container gets."
 
 
-def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+def replicas_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     attempt = detail.job.attempt
     if attempt is None:
@@ -96,14 +96,16 @@ def _files(job: Job) -> Iterator[Line]:
     """Yield the paths that each container shares with the machine, and its image."""
     spec = job.spec
     rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
-    rows += [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
+    rows += [
+        (each.target, each.source, "read and write" if each.writable else "read only") for each in mounted_folders(spec)
+    ]
     if spec.home in HOME:
         rows.append((job.submitter.home, job.submitter.home, HOME[spec.home]))
     yield line(Span(f"{INDENT}Files of each container", STRONG))
     yield from small_table(("IN IT", "IS", "FOR IT"), [(safe(seen), safe(real), how) for seen, real, how in rows])
 
 
-def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
+def _ranks(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
     """Yield the launch plan of each rank; the environment that all have in common comes first, once."""
     plans = dict(_plans(job, attempt, around))
     known = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
@@ -139,7 +141,7 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
         yield line(Span(f"{INDENT}  hint  ", MUTED), safe(hint))
 
 
-def _plans(job: Job, attempt: Attempt, around: Around) -> Iterator[tuple[int, LaunchPlan | str]]:
+def _plans(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[tuple[int, LaunchPlan | str]]:
     """Yield each rank's launch plan, or the sentence why it cannot be computed."""
     for place in attempt.everybody:
         node = around.node(place.node)

@@ -19,7 +19,7 @@ from cockpit.present.width import pad, widest
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.priority import Breakdown, Part
-    from cockpit.present.job.answer import Around
+    from cockpit.present.job.answer import PanelContext
 
 INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
@@ -30,7 +30,7 @@ HELD: Final = "It is held, and not considered until it is released."
 SET: Final = "An administrator set it: its factors do not count."
 
 
-def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+def priority_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield harmless lines: one bar and one table for each queue in which the job waits."""
     if not detail.row.queued:
         yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
@@ -48,7 +48,7 @@ def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield from _made_of(breakdown, around)
 
 
-def _made_of(breakdown: Breakdown, around: Around) -> Iterator[Line]:
+def _made_of(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
     """Yield the priority in one queue: its total, its bar and its table."""
     where = Span(f" in {safe(breakdown.partition)}" if breakdown.partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
@@ -61,7 +61,7 @@ def _made_of(breakdown: Breakdown, around: Around) -> Iterator[Line]:
     yield from _table(breakdown, around)
 
 
-def _table(breakdown: Breakdown, around: Around) -> Iterator[Line]:
+def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
     """Yield the table of factors, the largest contribution first, including weighted factors that add nothing: `▆ fair
     share  0.59 × 20 000 = 11 800 ━━━━`."""
     counting = (

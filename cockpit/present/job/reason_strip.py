@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
-from cockpit.model.reasons import Told
+from cockpit.model.reasons import SchedulerReason
 from cockpit.present import units
 from cockpit.present.bars import apportioned
 from cockpit.present.moments import clock
@@ -20,7 +20,7 @@ from cockpit.present.width import pad, widest
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.reasons import Reason
-    from cockpit.present.job.answer import Around
+    from cockpit.present.job.answer import PanelContext
 
 INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
@@ -39,7 +39,7 @@ NOTHING_RECORDED: Final = "no cockpit saw anything happen to it while one was co
 Signs = dict[Hashable, Span]
 
 
-class Stretch(NamedTuple):
+class ReasonPeriod(NamedTuple):
     """A part of the waiting time with one reason; None: the reason was not recorded."""
 
     since: Millis
@@ -47,7 +47,7 @@ class Stretch(NamedTuple):
     reason: Reason | None
 
 
-def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
+def strip_lines(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the strip and its legend; no lines for a job that did not wait, or without any recorded reason."""
     since, until = waiting_time(detail, around.context.now)
     stretches = list(_stretches(detail, since, until))
@@ -81,16 +81,16 @@ def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
     return max(at for at in queued if at <= attempt.placed_at), attempt.placed_at
 
 
-def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[Stretch]:
+def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[ReasonPeriod]:
     seen = [(each.since, each.reason) for each in detail.waited if each.since < until]
     begun = [reason for at, reason in seen if at <= since][-1:]
     later = [(at, reason) for at, reason in seen if at > since]
     marks: list[tuple[Millis, Reason | None]] = [(since, begun[0] if begun else None), *later]
     for (start, reason), (end, _) in pairwise([*marks, (until, None)]):
-        yield Stretch(start, end, reason)
+        yield ReasonPeriod(start, end, reason)
 
 
-def _signs(stretches: Sequence[Stretch], *, letters: bool) -> Signs:
+def _signs(stretches: Sequence[ReasonPeriod], *, letters: bool) -> Signs:
     """Return the sign of each kind of reason."""
     kinds = dict.fromkeys(_kind(each.reason) for each in stretches if each.reason is not None)
     signs: Signs = {None: Span(UNSEEN, "free")}
@@ -99,17 +99,17 @@ def _signs(stretches: Sequence[Stretch], *, letters: bool) -> Signs:
     return signs
 
 
-def _sign(stretch: Stretch, signs: Signs) -> Span:
+def _sign(stretch: ReasonPeriod, signs: Signs) -> Span:
     return signs[None if stretch.reason is None else _kind(stretch.reason)]
 
 
 def _kind(reason: Reason) -> Hashable:
     """Return the kind of a reason, which decides its colour: the code for another scheduler's reasons, else the
     type."""
-    return reason.code if isinstance(reason, Told) else type(reason)
+    return reason.code if isinstance(reason, SchedulerReason) else type(reason)
 
 
-def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator[Span]:
+def _strip(stretches: Sequence[ReasonPeriod], signs: Signs, columns: int) -> Iterator[Span]:
     """Yield the strip's spans, each as long as its part of the time and at least one column."""
     counts = apportioned([max(each.until - each.since, 1) for each in stretches], columns, least=1)
     for each, count in zip(stretches, counts, strict=True):
@@ -117,7 +117,7 @@ def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator
         yield Span(sign.text * count, sign.role)
 
 
-def _legend(stretches: Sequence[Stretch], signs: Signs, around: Around, unseen: str) -> Iterator[Line]:
+def _legend(stretches: Sequence[ReasonPeriod], signs: Signs, around: PanelContext, unseen: str) -> Iterator[Line]:
     """Yield a line for each of the last parts of the wait; unrecorded parts below a minute are left out."""
     context = around.context
     entries = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]

@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.present.events.sentences import event_sentence
 from cockpit.present.job import page
-from cockpit.present.job.answer import Around, verdict
+from cockpit.present.job.answer import PanelContext, verdict
 from cockpit.present.job.attempts import attempt_id
 from cockpit.present.job.batch_tasks import batch_lines
 from cockpit.present.job.launch import replicas_tab
@@ -36,7 +36,7 @@ _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
 INDENT = "  "
 
 
-def head_line(detail: JobDetail, around: Around) -> Line:
+def head_line(detail: JobDetail, around: PanelContext) -> Line:
     """Return the line with the job's id, name, user and state; at the right its place in the queue."""
     row = detail.row
     state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
@@ -49,13 +49,13 @@ def head_line(detail: JobDetail, around: Around) -> Line:
     return spread(left, place, around.columns)
 
 
-def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
+def tab_lines(tab: str, detail: JobDetail, around: PanelContext) -> list[Line]:
     """Return the lines of a tab other than the logs, which are followed live. Sentences are wrapped at the edge."""
     lines = _MAKERS[tab](detail, around)
     return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, around.columns)]
 
 
-def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
+def _why(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the Why tab: the panel's text, the priority, the facts, and the tasks or trials."""
     yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
     yield line()
@@ -73,7 +73,7 @@ def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield from (line(Span(INDENT + text, MUTED)) for text in list(page.kept(detail, around.context))[1:])
 
 
-def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
+def _spec(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
     """Yield the job file that would submit an equal job, as `cockpit submit` reads it."""
     from cockpit.formats.job.specfile import spec_as_yaml
 
@@ -86,7 +86,7 @@ def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
         yield _yaml_line(safe(text))
 
 
-def _record(detail: JobDetail, _: Around) -> Iterator[Line]:
+def _record(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
     """Yield the engine's record of the job as indented JSON."""
     text = msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode()
     for each in text.split("\n"):
@@ -108,7 +108,7 @@ def _yaml_line(text: str) -> Line:
     return line(Span(INDENT + lead, MUTED), Span(name, ACCENT), Span(colon, MUTED), value)
 
 
-def _events(detail: JobDetail, around: Around) -> Iterator[Line]:
+def _events(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the Events tab: the strip of reasons, then the job's events."""
     context = around.context
     yield from strip_lines(detail, around)
@@ -123,7 +123,7 @@ def _events(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from small_table(("WHEN", "WHO", "WHAT"), rows)
 
 
-_MAKERS: Final[Mapping[str, Callable[[JobDetail, Around], Iterator[Line]]]] = {
+_MAKERS: Final[Mapping[str, Callable[[JobDetail, PanelContext], Iterator[Line]]]] = {
     "why": _why,
     "priority": priority_tab,
     "spec": _spec,

@@ -21,7 +21,7 @@ from cockpit.present.units import countdown
 if TYPE_CHECKING:
     from cockpit.model.attempt import Attempt
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.present.job.answer import Around
+    from cockpit.present.job.answer import PanelContext
 
 INDENT: Final = "  "
 NO_CONTAINER_YET: Final = "It has no container yet: you can open a shell once it runs."
@@ -31,7 +31,7 @@ NO_SHELL: Final = "No shell has been opened."
 UNWATCHED: Final = "The engine does not record when a shell ends."
 
 
-def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+def terminal_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     row, attempt = detail.row, detail.job.attempt
     if attempt is None or not (row.held_until is not None or row.state is JobState.RUNNING):
@@ -43,7 +43,7 @@ def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from _entered(detail, around)
 
 
-def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Line]:
+def _way_in(detail: JobDetail, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
     """Yield the key that opens a shell in a container, the containers, and the hold."""
     row = detail.row
     key = around.keys.get("shell", ":shell")
@@ -61,7 +61,7 @@ def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Lin
     yield line(Span(f"{INDENT}from a shell   ", MUTED), f"cockpit shell {job_words(row.id)}")
 
 
-def _held_container(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:
+def _held_container(detail: JobDetail, left: str, around: PanelContext) -> Iterator[Line]:
     """Yield what a held container still has, and for how long it is held."""
     placement = detail.job.attempt.placement if detail.job.attempt is not None else ()
     cards = "held for it" if detail.job.spec.debug_hold.cards == "keep" else "free"
@@ -82,7 +82,7 @@ def _files(detail: JobDetail) -> str:
     return "Its files are as the job left them"
 
 
-def _entered(detail: JobDetail, around: Around) -> Iterator[Line]:
+def _entered(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the shells that were opened in the job's containers."""
     context = around.context
     opened = [(each, each.body) for each in detail.events if isinstance(each.body, events.ShellOpened)]

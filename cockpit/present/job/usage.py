@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.node import Allocation, Placement
-    from cockpit.present.job.answer import Around
+    from cockpit.present.job.answer import PanelContext
 
 INDENT: Final = "  "
 LABEL: Final = 12
@@ -48,7 +48,7 @@ class AttemptUse(NamedTuple):
         return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
-def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+def usage_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     row = detail.row
     yield _fact("asked for", asked_for(detail.job))
@@ -91,7 +91,7 @@ def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
     return max((each.at for each in ends if getattr(each.body, "attempt", 0) == attempt), default=placed)
 
 
-def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
+def _time(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the run time with its part of the time limit; no line for a job that has not started."""
     row = detail.row
     elapsed = elapsed_seconds(row, around.context)
@@ -104,7 +104,7 @@ def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield (label, Span(f"{units.duration(elapsed)} "), *filled, share)
 
 
-def _hours(attempts: list[AttemptUse], around: Around) -> list[tuple[str, ...]]:
+def _hours(attempts: list[AttemptUse], around: PanelContext) -> list[tuple[str, ...]]:
     """Return one row per attempt; what was allocated counts, busy or not."""
     context = around.context
     return [
@@ -119,7 +119,7 @@ def _hours(attempts: list[AttemptUse], around: Around) -> list[tuple[str, ...]]:
     ]
 
 
-def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
+def _measured(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     replicas = measured(detail, around.context.now)
     if replicas:
         yield from measured_lines(replicas, around.columns, around.node)

@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.accounting import EndedJob
-from cockpit.present.accounting import By, Held, card_hours, hours
+from cockpit.present.accounting import GroupBy, Held, card_hours, hours
 from cockpit.present.bars import bar, sparkline
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
-from cockpit.present.spending_chart import MONTHS, Sign, amounts, in_cards
+from cockpit.present.spending_chart import MONTHS, SeriesStyle, amounts, in_cards
 from cockpit.present.tables.job import of_the_row
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.units import counted, tenths
@@ -167,36 +167,36 @@ SUMS: Final = TableView(
 )
 
 
-class Shown(NamedTuple):
+class AmountFormat(NamedTuple):
     """The sign and unit on which the cells of a row depend besides it."""
 
-    sign: Sign
+    sign: SeriesStyle
     cards: bool
     """Whether the figures are card-hours, else CPU-hours."""
     letters: bool
     """Whether letters stand for colours, as the terminal shows none."""
 
 
-def _name_cell(row: Held, shown: Shown) -> Line:
+def _name_cell(row: Held, shown: AmountFormat) -> Line:
     mark = f"{shown.sign.letter} " if shown.letters else MARK
     return line(Span(mark, shown.sign.role), Span(safe(row.name), STRONG))
 
 
-def _card_hours_cell(row: Held, _: Shown) -> Line:
+def _card_hours_cell(row: Held, _: AmountFormat) -> Line:
     amount = card_hours(sum(row.card_milli_ms))
     return line(tenths(amount) if amount else Span(NOTHING, MUTED))
 
 
-def _share_cell(row: Held, shown: Shown) -> Line:
+def _share_cell(row: Held, shown: AmountFormat) -> Line:
     share = row.share
     return (Span(f"{share:>5.1f}% "), *bar(share / 100, BAR_COLUMNS, shown.sign.role))
 
 
-def _cpu_hours_cell(row: Held, _: Shown) -> Line:
+def _cpu_hours_cell(row: Held, _: AmountFormat) -> Line:
     return line(Span(tenths(hours(sum(row.cpu_ms))), MUTED))
 
 
-def _course_cell(row: Held, shown: Shown, columns: int) -> Line:
+def _course_cell(row: Held, shown: AmountFormat, columns: int) -> Line:
     figures = amounts(row, cards=shown.cards)
     room = min(columns, len(figures) * max(1, columns // max(len(figures), 1)))
     return line(Span(sparkline([(1.0, each) for each in figures], room, max(figures, default=0.0)), shown.sign.role))
@@ -245,7 +245,7 @@ def _chart(row: Held) -> str:
     return sparkline(parts, min(len(parts), SPARK_COLUMNS), max(row.card_milli_ms, default=0))
 
 
-def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
+def spending_title(by: GroupBy, days: int, rows: Sequence[Held]) -> str:
     """Return the title of a chart: `12 345.6 card-hours in the last 30 days, by user`."""
     cards = in_cards(rows)
     total = sum(sum(amounts(row, cards=cards)) for row in rows)
@@ -253,7 +253,7 @@ def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
 
 
 def spending_answer(
-    row: Held, begins: Sequence[datetime], by: By, keys: Mapping[str, str], columns: int, *, cards: bool
+    row: Held, begins: Sequence[datetime], by: GroupBy, keys: Mapping[str, str], columns: int, *, cards: bool
 ) -> Iterator[Line]:
     """Yield harmless lines about one name. `begins`: the beginning of each interval; `cards`: show card-hours, else
     CPU-hours."""

@@ -292,7 +292,7 @@ class AccountTree:
         self._folded: set[AssocKey] = set()
         self._filter_text = ""
         self._filter = compile_filter("", ACCOUNTS)
-        self._held: dict[AssocKey, int] = {}
+        self._held_use: dict[AssocKey, int] = {}
         self.days = 0
         """Number of days over which `held` sums; 0: no usage is known yet."""
         self._order: list[AssocKey] = []
@@ -313,18 +313,18 @@ class AccountTree:
     def spend(self, spending: Spending) -> None:
         """Take over the usage of recent days, for `held`."""
         self.days = len(spending.stretches)
-        self._held = {}
+        self._held_use = {}
         own = {(row.association.account, row.association.user): key for key, row in reversed(self._rows.items())}
         for each in (each for stretch in spending.stretches for each in stretch):
             account, user = own.get((each.account, "")), own.get((each.account, each.user)) if each.user else None
             above = self._above.get(account, ()) if account is not None else ()
             for key in (*above, account, user):
                 if key is not None:
-                    self._held[key] = self._held.get(key, 0) + each.card_milli_ms
+                    self._held_use[key] = self._held_use.get(key, 0) + each.card_milli_ms
 
     def held(self, key: AssocKey) -> int:
         """Return what the association and those below it held, in thousandths of a card × milliseconds."""
-        return self._held.get(key, 0)
+        return self._held_use.get(key, 0)
 
     def filter_by(self, text: str) -> None:
         """Set the filter. Raises `FilterError`; then nothing has changed."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from cockpit.model.forecast import Awaited, Forecast, Outlook
+from cockpit.model.forecast import AwaitedJob, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.reasons import Reason
 from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
@@ -118,7 +118,7 @@ def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
     return {"job": each or None} if known is None else to_builtins(known)
 
 
-def _awaited(outlook: Outlook, each: Awaited) -> dict[str, Any]:
+def _awaited(outlook: Outlook, each: AwaitedJob) -> dict[str, Any]:
     return _holding(outlook, each.job) | {"end_at": iso(each.end_at)}
 
 

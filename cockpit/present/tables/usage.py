@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cockpit.present.columns import Column, Context, Fraction, TableView, ValueKind
-from cockpit.present.measured import Measured
+from cockpit.present.measured import MeasuredUse
 from cockpit.present.references import job_cell
 from cockpit.present.units import counted
 
 
-def busy(row: Measured, _: Context) -> Fraction | None:
+def busy(row: MeasuredUse, _: Context) -> Fraction | None:
     return None if row.busy is None else Fraction(round(row.busy, 1), row.place.cpus)
 
 
-def mean_busy(row: Measured, _: Context) -> float | None:
+def mean_busy(row: MeasuredUse, _: Context) -> float | None:
     return None if row.mean_busy is None else round(row.mean_busy, 2)
 
 
-def memory(row: Measured, _: Context) -> Fraction | None:
+def memory(row: MeasuredUse, _: Context) -> Fraction | None:
     return None if row.use.memory_mib is None else Fraction(row.use.memory_mib, row.place.memory_mib)
 
 
-def course(row: Measured, _: Context) -> list[dict[str, Any]]:
+def course(row: MeasuredUse, _: Context) -> list[dict[str, Any]]:
     """Return the use in each interval of the replica's life, the oldest first."""
     return [
         {

@@ -10,10 +10,10 @@ from cockpit.errors import SpecErrors
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.launch.modes import AGENT_FOLDER
 from cockpit.launch.pools import replica_spec
-from cockpit.launch.workspace import shown
+from cockpit.launch.workspace import mounted_folders
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.staging import Progress
-from cockpit.runtime.containers.staging.fetching import FetchKind, Measured, Wanted
+from cockpit.runtime.containers.staging.fetching import FetchKind, MeasuredSource, StagingSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ class Copies:
         self._moved = moved
         self._paths: dict[ReplicaId, dict[str, str]] = {}
         """Paths of the finished copies, by field of the spec."""
-        self._images: dict[ReplicaId, Measured] = {}
+        self._images: dict[ReplicaId, MeasuredSource] = {}
         """Properties of the replica's image, if podman or docker has it."""
         self._podman_images: dict[ReplicaId, str] = {}
         """Ids of the images from which podman makes the replicas' containers."""
@@ -105,7 +105,7 @@ class Copies:
         self._moved(replica)
 
 
-def of_image(plan: ContainerPlan, image: Measured, spec: JobSpec) -> ContainerPlan:
+def of_image(plan: ContainerPlan, image: MeasuredSource, spec: JobSpec) -> ContainerPlan:
     """Return the plan with the image's variables, and with its command if the job does not name one.
 
     The job's own variables take precedence over cockpit's, and those over the image's; but the image's PATH replaces
@@ -126,11 +126,15 @@ def of_image(plan: ContainerPlan, image: Measured, spec: JobSpec) -> ContainerPl
     return replace(plan, env=env, argv=own, workdir=image.workdir or plan.workdir)
 
 
-def _wanted(start: StartReplica) -> Iterator[Wanted]:
+def _wanted(start: StartReplica) -> Iterator[StagingSource]:
     spec = replica_spec(start.spec, start.replica.rank)
     image = image_of(spec.root_image)
     if image.kind in _FETCHED:
-        yield Wanted("image", _FETCHED[image.kind], image.where)
+        yield StagingSource("image", _FETCHED[image.kind], image.where)
     if spec.staging:
         datasets = {f"datasets[{index}]" for index in range(len(spec.datasets))}
-        yield from (Wanted(each.what, FetchKind.TREE, each.source) for each in shown(spec) if each.what in datasets)
+        yield from (
+            StagingSource(each.what, FetchKind.TREE, each.source)
+            for each in mounted_folders(spec)
+            if each.what in datasets
+        )

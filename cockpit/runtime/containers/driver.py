@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cockpit.engine.effects import Force
+from cockpit.engine.effects import SignalKind
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.usage import Used
+from cockpit.model.usage import ReplicaTotals
 from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, freezing, heartbeats, library, networks, removal, spawning, telling
 from cockpit.runtime.containers.copies import Copies
@@ -42,7 +42,7 @@ from cockpit.runtime.containers.shim import holder, job_processes
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.staging.fetching import FetchFailed
 from cockpit.runtime.containers.staging.staging_cache import watch_disk
-from cockpit.runtime.containers.watching import NotifyFifo, Watched
+from cockpit.runtime.containers.watching import NotifyFifo, WatchedAttempt
 from cockpit.runtime.logs import left_out, mib_of
 from cockpit.runtime.tasks import Tasks
 
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 _LEAVE_SECONDS = 5
 """Seconds for a holder to end when asked; then it is killed."""
 _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
-_SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL, Force.EARLY: holder.EARLY}
+_SIGNALS = {SignalKind.TERM: holder.TERMINATE, SignalKind.KILL: holder.KILL, SignalKind.EARLY: holder.EARLY}
 
 
 def _no_workers(_replica: ReplicaId) -> Mapping[str, bytes]:
@@ -120,7 +120,7 @@ class ContainerExecutor:
         """Returns a node's memory in MiB; set after construction."""
         self._pressure = Pressure(self._tasks, observer, self._memory_of)
         self._shims = spawning.Shims(python)
-        self._watched: dict[ReplicaId, Watched] = {}
+        self._watched: dict[ReplicaId, WatchedAttempt] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
         self._notify_fifo = NotifyFifo(state / "notify", self._notified)
 
@@ -234,7 +234,7 @@ class ContainerExecutor:
             if watched is not None and watched.alive and not watched.ended:
                 await asyncio.to_thread(how, watched.attempt)
 
-    async def tell(self, effect: TellWorkers) -> None:
+    async def tell(self, effect: WriteWorkersFile) -> None:
         async with self._lock(effect.replica):
             watched = self._watched.get(effect.replica)
             if watched is not None and watched.alive and not watched.ended:
@@ -360,7 +360,9 @@ class ContainerExecutor:
             if failed:
                 self._observer.epilog_failed(node, failed)
 
-    async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus, used: Used | None) -> None:
+    async def _end(
+        self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus, used: ReplicaTotals | None
+    ) -> None:
         """Report the end of a replica, after its processes are gone and the epilogs have run.
 
         The epilogs of all nodes run with the last replica of the job, since the nodes may share files.
@@ -380,7 +382,7 @@ class ContainerExecutor:
     async def _remove(self, replica: ReplicaId) -> None:
         attempt = self._attempt(replica)
         async with self._lock(replica):
-            watched = self._watched.pop(replica, None) or Watched(attempt, lambda: None)
+            watched = self._watched.pop(replica, None) or WatchedAttempt(attempt, lambda: None)
             self._unfollow(replica)
             watched.ended = True
             await asyncio.to_thread(freezing.thaw, attempt)
@@ -397,10 +399,10 @@ class ContainerExecutor:
                 await self._copies.leave(replica)
         self._locks.pop(replica, None)
 
-    def _watch(self, replica: ReplicaId, attempt: Attempt) -> Watched:
+    def _watch(self, replica: ReplicaId, attempt: Attempt) -> WatchedAttempt:
         if (old := self._watched.get(replica)) is not None:
             old.close()
-        watched = self._watched[replica] = Watched(attempt, lambda: self._look(replica))
+        watched = self._watched[replica] = WatchedAttempt(attempt, lambda: self._look(replica))
         return watched
 
     def _notified(self, name: str) -> None:
@@ -449,8 +451,8 @@ class ContainerExecutor:
         return self._locks.setdefault(replica, asyncio.Lock())
 
 
-def _with_logs(used: Used | None, attempt: Attempt) -> Used | None:
+def _with_logs(used: ReplicaTotals | None, attempt: Attempt) -> ReplicaTotals | None:
     """Add to a replica's usage how much of its output was dropped from the logs, in MiB."""
     plan = attempt.read("plan.json") or {}
     size = sum(left_out(Path(plan[name])) for name in LogStream if name in plan)
-    return replace(used or Used(), log_left_out_mib=mib_of(size)) if size else used
+    return replace(used or ReplicaTotals(), log_left_out_mib=mib_of(size)) if size else used

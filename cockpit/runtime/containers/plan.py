@@ -12,7 +12,7 @@ import msgspec
 from cockpit.launch.batchscript import LIBRARY, TOOLS, ScriptFiles
 from cockpit.launch.checks import needs_container
 from cockpit.launch.pools import replica_spec
-from cockpit.launch.workspace import shown
+from cockpit.launch.workspace import mounted_folders
 from cockpit.launch.world import GATEWAY, PREFIX
 from cockpit.model.batchscript import EarlySignal
 from cockpit.model.ids import ReplicaId
@@ -178,7 +178,7 @@ def container_plan(
         home=submitter.home,
         home_access=spec.home,
         shared_home=bounds.shared_home,
-        mounts=tuple(Mount(*each) for each in shown(spec)),
+        mounts=tuple(Mount(*each) for each in mounted_folders(spec)),
         image=_image(spec),
         devices=launch.devices,
         network=str(folder_of(state, replica)) if launch.hosts else "",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import ReplicaId
     from cockpit.model.jobdetail import ReplicaUse
-    from cockpit.model.usage import Used
+    from cockpit.model.usage import ReplicaTotals
     from cockpit.runtime.cards.metering import CardMeter, CardReading
     from cockpit.runtime.containers.shim.attempt import Attempt
     from cockpit.runtime.tasks import Tasks
@@ -39,7 +39,7 @@ def boot_millis() -> int:
     return boot_nanos() // NANOS_PER_MILLI
 
 
-class Followed(NamedTuple):
+class FollowedReplica(NamedTuple):
     """A replica whose command runs, with the UUIDs of its cards and the record of its usage."""
 
     attempt: Attempt
@@ -60,7 +60,7 @@ class Sampler:
         self._make_meter = meter
         self._meter: CardMeter | None = None
         self._now = now
-        self._followed: dict[ReplicaId, Followed] = {}
+        self._followed: dict[ReplicaId, FollowedReplica] = {}
         self._lock = Lock()
         """Guards `_followed`, which the event loop and threads use."""
         self._looking: asyncio.Task[None] | None = None
@@ -70,11 +70,11 @@ class Sampler:
         plan = attempt.read("plan.json") or {}
         record = kept(attempt) or UsageRecord(_began(attempt))
         with self._lock:
-            self._followed[replica] = Followed(attempt, tuple(plan.get("cards", ())), record)
+            self._followed[replica] = FollowedReplica(attempt, tuple(plan.get("cards", ())), record)
         if self._looking is None:
             self._looking = self._tasks.start(self._look_forever(), "measuring")
 
-    def leave(self, replica: ReplicaId) -> Used | None:
+    def leave(self, replica: ReplicaId) -> ReplicaTotals | None:
         """Stop measuring a replica, whose command has ended; return its total usage, or None if it was not measured."""
         with self._lock:
             followed = self._followed.pop(replica, None)
@@ -122,12 +122,12 @@ class Sampler:
             self._look_at(followed, cards)
             return followed.record.use(replica.rank)
 
-    def _look_at(self, followed: Followed, cards: Mapping[str, CardReading]) -> None:
+    def _look_at(self, followed: FollowedReplica, cards: Mapping[str, CardReading]) -> None:
         followed.record.look(
             self._now(), reading(followed.attempt), [cards[uuid] for uuid in followed.cards if uuid in cards]
         )
 
-    def _cards(self, followed: list[Followed]) -> Mapping[str, CardReading]:
+    def _cards(self, followed: list[FollowedReplica]) -> Mapping[str, CardReading]:
         if not any(each_followed.cards for each_followed in followed):
             return {}
         if self._meter is None:
@@ -148,6 +148,6 @@ def _began(attempt: Attempt) -> int:
     return int(identity["start_time"]) * 1000 // os.sysconf("SC_CLK_TCK")
 
 
-def _keep(followed: Followed) -> None:
+def _keep(followed: FollowedReplica) -> None:
     with suppress(OSError):  # a full disk, or a container that is being removed: the next sample is recorded again
         followed.attempt.write_bytes(RECORD, _encoder.encode(followed.record), durable=False)

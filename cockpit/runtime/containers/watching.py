@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _READ_BYTES = 65536
 
 
-class Watched:
+class WatchedAttempt:
     """One attempt and its living holder, if there is one. `on_gone` is called once, when the holder dies."""
 
     def __init__(self, attempt: Attempt, on_gone: Callable[[], None]) -> None:
@@ -27,16 +27,16 @@ class Watched:
         self.ended = False
         """Whether the command's end has been reported, or must not be reported any more."""
         self._on_gone = on_gone
-        self._gone = asyncio.Event()
+        self._holder_gone = asyncio.Event()
         self._pidfd = attempt.open_holder()
         if self._pidfd is None:
-            self._gone.set()
+            self._holder_gone.set()
         else:
             asyncio.get_running_loop().add_reader(self._pidfd, self._died)
 
     @property
     def alive(self) -> bool:
-        return not self._gone.is_set()
+        return not self._holder_gone.is_set()
 
     def send(self, number: int) -> None:
         """Send the signal to exactly this holder, whose pid cannot be another process's; do nothing if it is dead."""
@@ -49,10 +49,10 @@ class Watched:
         self.send(leave_signal)
         try:
             async with asyncio.timeout(seconds):
-                await self._gone.wait()
+                await self._holder_gone.wait()
         except TimeoutError:
             self.send(signal.SIGKILL)
-            await self._gone.wait()
+            await self._holder_gone.wait()
 
     def close(self) -> None:
         """Stop watching. The holder keeps running."""
@@ -63,7 +63,7 @@ class Watched:
 
     def _died(self) -> None:
         self.close()
-        self._gone.set()
+        self._holder_gone.set()
         self._on_gone()
 
 
@@ -74,7 +74,7 @@ class NotifyFifo:
         self._path = path
         self._on_name = on_name
         self._fd = -1
-        self._rest = b""
+        self._unread = b""
 
     def open(self) -> None:
         """Create and open the FIFO, for writing too: otherwise reading would end when the last shim closes it."""
@@ -90,6 +90,6 @@ class NotifyFifo:
             self._fd = -1
 
     def _read(self) -> None:
-        *lines, self._rest = (self._rest + os.read(self._fd, _READ_BYTES)).split(b"\n")
+        *lines, self._unread = (self._unread + os.read(self._fd, _READ_BYTES)).split(b"\n")
         for line in lines:
             self._on_name(line.decode(errors="replace"))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.model.ids import JobId, ReplicaId
     from cockpit.model.jobdetail import ReplicaUse
@@ -39,16 +39,16 @@ class Gate:
         self._reports = reports
         self._is_part = is_part
         self._closed: dict[ReplicaId, StartReplica] = {}
-        self._opened: set[JobId] = set()
+        self._opened_jobs: set[JobId] = set()
 
     async def stage(self, effect: StageReplica) -> None:
         """Stage at once: the job is placed already, and only its start must wait."""
-        if effect.replica.job not in self._opened and self._is_part(effect.replica.job):
+        if effect.replica.job not in self._opened_jobs and self._is_part(effect.replica.job):
             self._reports.placed(effect.replica.job)
         await self._inner.stage(effect)
 
     async def start(self, effect: StartReplica) -> None:
-        if effect.replica.job in self._opened or not self._is_part(effect.replica.job):
+        if effect.replica.job in self._opened_jobs or not self._is_part(effect.replica.job):
             await self._inner.start(effect)
             return
         self._closed[effect.replica] = effect
@@ -56,7 +56,7 @@ class Gate:
 
     async def open(self, job: JobId) -> None:
         """Start the delayed containers of the job, and delay none of its containers any more."""
-        self._opened.add(job)
+        self._opened_jobs.add(job)
         for replica in [each for each in self._closed if each.job == job]:
             await self._inner.start(self._closed.pop(replica))
 
@@ -75,7 +75,7 @@ class Gate:
     async def thaw(self, effect: ThawReplica) -> None:
         await self._inner.thaw(effect)
 
-    async def tell(self, effect: TellWorkers) -> None:
+    async def tell(self, effect: WriteWorkersFile) -> None:
         await self._inner.tell(effect)
 
     def staging(self, replica: ReplicaId) -> Progress | None:

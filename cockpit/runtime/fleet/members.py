@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         SignalReplica,
         StageReplica,
         StartReplica,
-        TellWorkers,
         ThawReplica,
+        WriteWorkersFile,
     )
     from cockpit.engine.fleet.orders import ReplicaEffect
     from cockpit.engine.ports import Journal, Observer
@@ -72,7 +72,7 @@ class Members:
         self._members: dict[str, MemberHost] = {}
         self._fleet: Host | None = None
         self._news: asyncio.Queue[Told] = asyncio.Queue()
-        self._unheard = 0
+        self._unread_news = 0
         self._tasks = Tasks()
 
     @property
@@ -88,7 +88,7 @@ class Members:
     @property
     def resting(self) -> bool:
         """Whether all members are idle and no report to the fleet is pending."""
-        return not self._unheard and all(each.host.resting for each in self._members.values())
+        return not self._unread_news and all(each.host.resting for each in self._members.values())
 
     def join(
         self,
@@ -145,7 +145,7 @@ class Members:
     async def thaw(self, effect: ThawReplica) -> None:
         await self._order(effect)
 
-    async def tell(self, effect: TellWorkers) -> None:
+    async def tell(self, effect: WriteWorkersFile) -> None:
         """Do nothing: a fleet's jobs never change their number of workers."""
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
@@ -188,7 +188,7 @@ class Members:
                     await member.gate.open(order.job)
 
     def _tell(self, news: Told) -> None:
-        self._unheard += 1
+        self._unread_news += 1
         self._news.put_nowait(news)
 
     async def _hear(self) -> None:
@@ -197,7 +197,7 @@ class Members:
         while True:
             news = await self._news.get()
             await self._fleet.act(news, Act(actor="engine", origin="runtime"))
-            self._unheard -= 1
+            self._unread_news -= 1
 
     async def _watch(self, member: MemberHost) -> None:
         """Report changes of the member's nodes and of the resources that its own jobs use."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventBody
     from cockpit.model.fleet import FleetPart
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
-    from cockpit.model.usage import Used
+    from cockpit.model.usage import ReplicaTotals
 
     Told = Callable[[Machine, Millis], Sequence[EventBody]]
     """A decision for the fleet's machine: the events that follow from a report."""
@@ -77,7 +77,7 @@ class MemberReports:
     def epilog_failed(self, node: NodeName, because: str) -> None:
         self._observer.epilog_failed(node, because)
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: ReplicaTotals | None = None) -> None:
         self._observer.replica_ended(replica, exit_status, used)
         part = self.part(replica.job)
         if part is not None:

@@ -60,17 +60,17 @@ class _ConflictSearch:
     def __init__(self, plan: PlannedSlots, index: Index) -> None:
         self.ahead: list[Reserved] = []
         self._line, self._index = plan, index
-        self._known: dict[Shape, tuple[Reserved, int]] = {}
+        self._delayed_by_shape: dict[Shape, tuple[Reserved, int]] = {}
         """The delayed job and the number of jobs ahead that were considered, by shape. Jobs added later change the
         answer only if they begin sooner."""
 
     def first_met(self, shape: Shape) -> Reserved | None:
         """The slot ahead at whose start a job of the shape would have to be gone; None: no slot limits it."""
-        met, count = self._known.get(shape, (None, 0))
+        met, count = self._delayed_by_shape.get(shape, (None, 0))
         if met is None or any(each.reserved_at < met.reserved_at for each in self.ahead[count:]):
             met = self._sought(shape, self.ahead)
         if met is not None:
-            self._known[shape] = met, len(self.ahead)
+            self._delayed_by_shape[shape] = met, len(self.ahead)
         return met
 
     def _sought(self, shape: Shape, ahead: Sequence[Reserved]) -> Reserved | None:

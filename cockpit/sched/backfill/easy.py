@@ -1,6 +1,6 @@
 """Decides which jobs may start before the first job that waits for resources (the head of the queue).
 
-`InOrder`: none. `Easy`: every job that does not delay the head. EASY backfilling, per pass:
+`StrictOrder`: none. `Easy`: every job that does not delay the head. EASY backfilling, per pass:
 
 1. The first job that does not fit becomes the head and gets a reservation: the earliest moment at which enough running
    jobs have ended by their time limits (`head_reservation.reserve`). If no such moment is known, the next job that does
@@ -34,7 +34,7 @@ BackfillConflicts = Mapping[tuple[JobId, str], WouldDelay]
 """The job ahead that a waiting job would delay and that job's reserved moment, by waiting job and partition."""
 
 
-class InOrder(msgspec.Struct):
+class StrictOrder(msgspec.Struct):
     """The state of one pass without backfill: no job starts before the first waiting job."""
 
     _now: Millis
@@ -170,7 +170,7 @@ class InOrder(msgspec.Struct):
         return Millis(self._now + 1000 * job.spec.time_limit_seconds)
 
 
-class Easy(InOrder):
+class Easy(StrictOrder):
     """The state of one pass under EASY backfill: later jobs may start before the head as long as they do not
     delay it."""
 

@@ -340,16 +340,16 @@ class _Leaving:
     """A node that tenants leave one after the other. Sums are updated at once; the exact state is made when it is
     needed."""
 
-    __slots__ = ("_gone", "_node_free", "cards", "cpus", "memory_mib")
+    __slots__ = ("_ended_jobs", "_node_free", "cards", "cpus", "memory_mib")
 
     def __init__(self, node_free: NodeFree) -> None:
         self._node_free = node_free
-        self._gone: list[JobId] = []
+        self._ended_jobs: list[JobId] = []
         self.cpus, self.memory_mib, self.cards = node_free.cpus, node_free.memory_mib, len(node_free.idle)
         """Free CPUs, free memory in MiB, and an upper bound of the idle cards."""
 
     def leave(self, job: JobId, part: Allocation) -> None:
-        self._gone.append(job)
+        self._ended_jobs.append(job)
         self.cpus += part.cpus
         self.memory_mib += part.memory_mib
         # too many where slices share one card; as an upper bound it may only let a node through that is then tested
@@ -357,10 +357,10 @@ class _Leaving:
         self.cards += len(part.slices)
 
     def node_free(self) -> NodeFree:
-        for job in self._gone:
+        for job in self._ended_jobs:
             self._node_free = self._node_free.without_tenant(job)
         # the state now has these departures, so that a later call takes out only those that came since
-        self._gone.clear()
+        self._ended_jobs.clear()
         return self._node_free
 
 

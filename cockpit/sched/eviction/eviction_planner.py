@@ -19,7 +19,7 @@ from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
-from cockpit.model.reasons import MakingRoom
+from cockpit.model.reasons import EvictionPending
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.equivalence import QueueEntry
 from cockpit.sched.eviction.shrinking import choose_victims, merge_evictions, staying, worker_candidates
@@ -69,7 +69,7 @@ class EvictionPlanner:
 
     def __init__(self, snapshot: Snapshot, preemption_rule: Sequence[PreemptionRule]) -> None:
         self.evictions: list[Eviction] = []
-        self.promised: dict[JobId, MakingRoom] = {}
+        self.promised: dict[JobId, EvictionPending] = {}
         self.recalled: dict[JobId, tuple[int, ...]] = {}
         """Ranks of the workers that this pass takes from elastic jobs, by job."""
         self.insufficient: dict[tuple[Shape, str], int] = {}
@@ -79,7 +79,7 @@ class EvictionPlanner:
         self._gives_way: set[JobId] = set()
         self._served = 0
         self._unserved = False
-        self._known: dict[object, tuple[list[PreemptionCandidate], CandidatesByNode]] = {}
+        self._candidates_by_key: dict[object, tuple[list[PreemptionCandidate], CandidatesByNode]] = {}
 
     def propose(
         self, entry: QueueEntry, shape: Shape, index: Index, place: PlaceAfterEvictions
@@ -146,7 +146,7 @@ class EvictionPlanner:
         gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]
         # the job starts when the last of them is gone; one unknown end makes the moment unknown
-        self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
+        self.promised[job] = EvictionPending(others, max(known) if others and len(known) == len(others) else None)
 
     def gives_way(self, job: JobId) -> bool:
         """Return whether this pass evicts the job or some of its workers."""
@@ -209,11 +209,11 @@ class EvictionPlanner:
         alone decide. Jobs that started in this pass are no candidates."""
         key = (entry.equivalence_class.preemption_key, shape.partition)
         # the caches hold victims of this pass too: searches leave them out by `_gives_way`
-        if key in self._known and all(preemption_rule.alike for preemption_rule in self._preemption_rules):
-            return self._known[key]
+        if key in self._candidates_by_key and all(preemption_rule.alike for preemption_rule in self._preemption_rules):
+            return self._candidates_by_key[key]
         candidates = self._unshrunk(self._candidates(entry, shape, index))
-        self._known[key] = candidates, CandidatesByNode(index, [each.release for each in candidates])
-        return self._known[key]
+        self._candidates_by_key[key] = candidates, CandidatesByNode(index, [each.release for each in candidates])
+        return self._candidates_by_key[key]
 
     def _candidates(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate]:
         by_job: dict[JobId, PreemptionCandidate] = {}

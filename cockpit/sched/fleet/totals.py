@@ -14,7 +14,7 @@ from cockpit.model.fleet import OVER_CLUSTERS, member_of
 from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, CardSlice, NodeState, Placement
-from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
+from cockpit.model.reasons import ClusterShort, NoMemberPlacement, Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
@@ -41,7 +41,9 @@ class Free(NamedTuple):
         return max(0, min(self.nodes, *(free // each for free, each in amounts if each)))
 
 
-def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> JobPlacement | ClusterShort | NoRoomThere:
+def by_totals(
+    index: Index, snapshot: Snapshot, job: Job, shape: Shape
+) -> JobPlacement | ClusterShort | NoMemberPlacement:
     """Place the job on as few clusters as possible, of equal ones the first; or return what the nearest lacks.
 
     A cluster that could not place the job is not tried again before something has come free there.
@@ -60,7 +62,7 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> JobPl
         if lacking is None and not in_vain:
             nearest = node_free.index(max(node_free))
             lacking = _lack(names[nearest], frees[nearest], spec, shape.nodes)
-    return lacking or NoRoomThere(tuple(in_vain), max(in_vain.values()))
+    return lacking or NoMemberPlacement(tuple(in_vain), max(in_vain.values()))
 
 
 def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:

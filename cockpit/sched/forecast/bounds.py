@@ -87,13 +87,13 @@ class Ends:
         ends.sort()
         self._ends = [end for end, _ in ends]
         # A job may start on other nodes than the plan says, so the grace of any job that ends by then may delay it.
-        self._gone = list(accumulate((gone for _, gone in ends), max))
+        self._free_at = list(accumulate((gone for _, gone in ends), max))
 
     def after(self, moment: Millis) -> Millis:
         """Return the moment at which the resources are really free that the plan, which allows for no grace, takes to
         be free at `moment`."""
         before = bisect_right(self._ends, moment)
-        return max(moment, self._gone[before - 1]) if before else moment
+        return max(moment, self._free_at[before - 1]) if before else moment
 
 
 def _with_grace(job: Job, end: Millis) -> Millis:

@@ -48,7 +48,7 @@ class Extrapolation:
         self._begun: dict[object, list[Job]] = defaultdict(list)
         for job in span.begun:
             self._begun[_competitors(job)].append(job)
-        self._done = self._work_done()
+        self._work = self._work_done()
         self._alike: Counter[object] = Counter((_competitors(job), _shape(job)) for job in span.begun)
         self._starts: dict[JobId, Millis] = {}
         self._extrapolate()
@@ -78,7 +78,7 @@ class Extrapolation:
         took = span.now - span.since
         # 1.
         # the queue goes on as it did: so much work took the time simulated, the work ahead takes in proportion
-        by_work = took * (1 + work / self._done[place]) if self._done[place] > 0 else took
+        by_work = took * (1 + work / self._work[place]) if self._work[place] > 0 else took
         # 2.
         starts = self._alike[shape]
         by_turn = took * (starts + turn) / starts if starts >= MANY_OF_SHAPE else by_work

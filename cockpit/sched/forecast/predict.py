@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from cockpit.model.forecast import Awaited, Forecast, NoBound
+from cockpit.model.forecast import AwaitedJob, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
@@ -280,7 +280,7 @@ class StartPredictor:
         return list(prioritised(snapshot, known).order)
 
 
-def _awaited(future: ClusterSimulation, begun: PredictedStart) -> tuple[Awaited, ...]:
+def _awaited(future: ClusterSimulation, begun: PredictedStart) -> tuple[AwaitedJob, ...]:
     """The last ends that a start waits for, without simulated jobs."""
     ends = [end for end in future.awaited(begun) if end.job < HYPOTHETICAL]
-    return tuple(Awaited(end.job, end.at) for end in ends[-MOST_AWAITED:])
+    return tuple(AwaitedJob(end.job, end.at) for end in ends[-MOST_AWAITED:])

@@ -89,20 +89,20 @@ class MeanRuntimePredictor:
 
     def __init__(self, history: History) -> None:
         self._used_shares = UsedShares(history)
-        self._whole: dict[RunKey, int] = {}
+        self._full_runs: dict[RunKey, int] = {}
         """Predictions for jobs that have not started."""
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
         spec = job.spec
         key = (job.submitter.name, spec.time_limit_seconds, spec.nodes, spec.specs)
-        if elapsed_ms < 0 and key in self._whole:
-            return self._whole[key]
+        if elapsed_ms < 0 and key in self._full_runs:
+            return self._full_runs[key]
         limit_ms = 1000 * spec.time_limit_seconds
         # a running job has outlived the shorter runs, so these say nothing about its end
         longer = [share for share in self._used_shares.shares(key) if share * limit_ms > elapsed_ms][:COUNTED]
         run_ms = _within(limit_ms, sum(longer) / len(longer) if longer else 1.0)
         if elapsed_ms < 0:
-            self._whole[key] = run_ms
+            self._full_runs[key] = run_ms
         return run_ms
 
 

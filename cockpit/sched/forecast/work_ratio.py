@@ -22,16 +22,16 @@ class Shares:
     def __init__(self, nodes: Mapping[NodeName, Node]) -> None:
         self._cpus = max(1, sum(node.cpus for node in nodes.values()))
         self._card_milli = max(1, WHOLE_CARD * sum(len(node.cards) for node in nodes.values()))
-        self._known: dict[tuple[int, NodeSpec], float] = {}
+        self._shares: dict[tuple[int, NodeSpec], float] = {}
 
     def of(self, job: Job) -> float:
         # the first alternative stands for the job: which one it gets is not known yet
         key = job.spec.nodes, job.spec.specs[0]
-        share = self._known.get(key)
+        share = self._shares.get(key)
         if share is None:
             nodes, each = key
             share = nodes * max(each.cpus / self._cpus, each.card_milli / self._card_milli)
-            self._known[key] = share
+            self._shares[key] = share
         return share
 
     def remaining(self, jobs: Iterable[Job], predictor: RuntimePredictor, now: Millis) -> float:

@@ -33,7 +33,9 @@ class ClassicShares:
         self._tree = tree
         self._dampening = max(1, dampening)
         total = usage.get(ROOT_KEY, _UNUSED).raw
-        self._used = {key: min(1.0, usage.get(key, _UNUSED).raw / total) if total else 0.0 for key in tree.parent}
+        self._usage_parts = {
+            key: min(1.0, usage.get(key, _UNUSED).raw / total) if total else 0.0 for key in tree.parent
+        }
         """Each association's part of all usage."""
         self.shares = {ROOT_KEY: 1.0}
         """Each association's part of all shares."""
@@ -51,7 +53,7 @@ class ClassicShares:
             self.shares[key], self.effective[key] = self.shares[above], self.effective[above]
         else:
             self.shares[key] = math.prod(self._tree.parts(each))
-            self.effective[key] = self._used[key] if above == ROOT_KEY else effective(each)
+            self.effective[key] = self._usage_parts[key] if above == ROOT_KEY else effective(each)
         self.factors[key] = self._factor(key)
 
     def _factor(self, key: AssocKey) -> float:
@@ -65,18 +67,18 @@ class ClassicShares:
         siblings = self._tree.sum_at(each)
         if not siblings:
             return above
-        own = self._used[each.key]
+        own = self._usage_parts[each.key]
         return own + (above - own) * ((each.shares or 0) / siblings)
 
     def _obliviously(self, each: Association) -> float:
         """DEPTH_OBLIVIOUS: R x shares, where R = R of the account x (usage by shares, against its siblings')^k."""
         key, above = each.key, self._tree.parent[each.key]
         # a ratio or a logarithm of 0 is not defined, so actual usage counts as it is
-        if not (self.shares[key] and self.shares[above] and self.effective[above] and self._used[key]):
-            return self._used[key]
+        if not (self.shares[key] and self.shares[above] and self.effective[above] and self._usage_parts[key]):
+            return self._usage_parts[key]
         ratio_above = self.effective[above] / self.shares[above]
-        siblings = sum(self._used[other.key] for other in self._tree.children[above] if other.shares is not None)
-        ratio = (self._used[key] / self.shares[key]) / (siblings / self.shares[above])
+        siblings = sum(self._usage_parts[other.key] for other in self._tree.children[above] if other.shares is not None)
+        ratio = (self._usage_parts[key] / self.shares[key]) / (siblings / self.shares[above])
         return ratio_above * math.pow(ratio, _exponent(ratio_above, ratio)) * self.shares[key]
 
 

@@ -64,7 +64,7 @@ class PriorityContext:
         self.tiers = {each.name: each.priority_tier for each in cluster.partitions}
         self._nodes = nodes
         workers = capacity(nodes_of(cluster, "", nodes.values()))
-        self._whole = Size(workers.get(NODE, 0.0), workers.get(CPU, 0.0))
+        self._cluster_size = Size(workers.get(NODE, 0.0), workers.get(CPU, 0.0))
         # a cluster without partitions has the unnamed one
         jobs = {each.name: each.priority_job_factor for each in cluster.partitions} or {"": 1}
         self._partitions = _normalised(jobs, max(1, *jobs.values()), raw=self._raw(PriorityFlag.NO_NORMAL_PART))
@@ -153,8 +153,8 @@ class PriorityContext:
             cpus = self._cpus_of_whole_nodes(spec, partition)
         size = Size(float(spec.nodes), cpus)
         if self._by_time:
-            return job_size_by_time(size, self._whole, spec.time_limit_seconds, small=small)
-        return job_size(size, self._whole, small=small)
+            return job_size_by_time(size, self._cluster_size, spec.time_limit_seconds, small=small)
+        return job_size(size, self._cluster_size, small=small)
 
     def _cpus_of_whole_nodes(self, spec: JobSpec, partition: str) -> float:
         """The CPUs of an exclusive job that waits: those of the biggest nodes that it fits, as Slurm sets them when it

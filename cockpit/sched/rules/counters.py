@@ -20,7 +20,7 @@ from cockpit.sched.rules.tres import BILLING
 NOTHING = 0
 
 
-class Tally(msgspec.Struct, frozen=True, gc=False):
+class JobAmounts(msgspec.Struct, frozen=True, gc=False):
     """The amounts that one job adds to the counters while it holds resources."""
 
     parts: tuple[tuple[Counter, int], ...]
@@ -32,7 +32,7 @@ class Counters:
 
     def __init__(self) -> None:
         self.used: dict[Counter, int] = {}
-        self.tallies: dict[JobId, Tally] = {}
+        self.tallies: dict[JobId, JobAmounts] = {}
 
     def fork(self) -> Counters:
         """A copy that may be changed."""
@@ -43,7 +43,7 @@ class Counters:
     def of(self, counter: Counter) -> int:
         return self.used.get(counter, NOTHING)
 
-    def changed(self, changes: Mapping[JobId, Tally | None]) -> Counters:
+    def changed(self, changes: Mapping[JobId, JobAmounts | None]) -> Counters:
         """Return counters in which each of these jobs adds this and nothing else; the same object if that changes
         nothing."""
         tallies = self.tallies
@@ -54,7 +54,7 @@ class Counters:
             fresh.set(job, tally)
         return fresh
 
-    def set(self, job: JobId, tally: Tally | None) -> None:
+    def set(self, job: JobId, tally: JobAmounts | None) -> None:
         """Set what the job adds; None: nothing."""
         if (before := self.tallies.pop(job, None)) is not None:
             self._add((counter, -amount) for counter, amount in before.parts)
@@ -77,19 +77,19 @@ def of_array(array: JobId) -> Counter:
     return "array", str(array), JOBS
 
 
-def tally(rules: Rulebook, job: Job, partition: str, amounts: Amounts) -> Tally:
+def tally(rules: Rulebook, job: Job, partition: str, amounts: Amounts) -> JobAmounts:
     """Return what a job with these amounts adds."""
     parts = [(each, amounts[each[-1]]) for each in rules.scope(job, partition).counters if amounts.get(each[-1])]
     if job.array is not None and job.array.at_once and amounts.get(JOBS):
         parts.append((of_array(job.array.array), amounts[JOBS]))
-    return Tally(tuple(parts))
+    return JobAmounts(tuple(parts))
 
 
-def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapping[NodeName, Node]) -> Tally:
+def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapping[NodeName, Node]) -> JobAmounts:
     """Return what a job that holds resources adds. A held container counts by what it holds, not as a job."""
     attempt = job.attempt
     if attempt is None or not counts(rules, job, attempt.partition):
-        return Tally(())
+        return JobAmounts(())
     amounts = held(placement, nodes)
     if job.state in OCCUPYING:
         # the billing of the start, not of now: a change of the weights does not change running jobs
@@ -98,7 +98,7 @@ def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapp
 
 
 def of_workers(
-    tally: Tally, some: Placement, held_by_all: Placement, nodes: Mapping[NodeName, Node]
+    tally: JobAmounts, some: Placement, held_by_all: Placement, nodes: Mapping[NodeName, Node]
 ) -> Iterator[tuple[Counter, int]]:
     """Yield the part of a tally that belongs to some of an elastic job's workers. Billing is assumed to be equal for
     all."""
@@ -131,15 +131,15 @@ class LimitCache:
     def __init__(self) -> None:
         self._by_counter: dict[Counter, list[tuple[int, int]]] = {}
         """The least use that stops a class and the class's number, by counter; sorted."""
-        self._known: set[tuple[Counter, int]] = set()
+        self._counted: set[tuple[Counter, int]] = set()
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._counted)
 
     def add(self, number: int, stop: Stop) -> None:
         # a class is noted by each pass that it stops in, but needs one entry
-        if (stop.counter, number) not in self._known:
-            self._known.add((stop.counter, number))
+        if (stop.counter, number) not in self._counted:
+            self._counted.add((stop.counter, number))
             insort(self._by_counter.setdefault(stop.counter, []), (stop.least, number))
 
     def between(self, counter: Counter, before: int, used: int) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.account_words import LISTS, NOUN, Asked, asked_change
+from cockpit.headless.account_words import LISTS, NOUN, AccountRequest, asked_change
 from cockpit.model import accountchange as change
 from cockpit.model.accounts import Qos
 from cockpit.present.account_changes import question
@@ -77,14 +77,14 @@ async def remove(app: Cockpit) -> None:
     """Ask, then remove the account, user or QOS under the cursor."""
     place = app.selection.place_under_cursor()
     if isinstance(place, Qos):
-        await _change(app, Asked(change.RemoveQos(place.name), f"removed QOS {place.name}"))
+        await _change(app, AccountRequest(change.RemoveQos(place.name), f"removed QOS {place.name}"))
     elif place is not None and place.association.user:
         user = place.association
         removal = change.RemoveUser(user.user, user.account, user.partition)
-        await _change(app, Asked(removal, f"removed user {user.user}"))
+        await _change(app, AccountRequest(removal, f"removed user {user.user}"))
     elif place is not None:
         name = place.association.account
-        await _change(app, Asked(change.RemoveAccount(name), f"removed account {name}"))
+        await _change(app, AccountRequest(change.RemoveAccount(name), f"removed account {name}"))
 
 
 def unfold(app: Cockpit) -> None:
@@ -98,7 +98,7 @@ def unfold(app: Cockpit) -> None:
         app.main_screen.toggle_fold()
 
 
-async def _change(app: Cockpit, request: Asked) -> None:
+async def _change(app: Cockpit, request: AccountRequest) -> None:
     """Apply the change; ask first where it removes something."""
     if request.removes and not await app.push_screen_wait(Confirm(*question(request.change))):
         return

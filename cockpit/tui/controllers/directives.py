@@ -80,8 +80,8 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     Words behind `--` are the script's arguments. Raises `SpecErrors`.
     """
     from cockpit.formats.foreign.exchange import Form, taken_over
-    from cockpit.tui.bringing import here
     from cockpit.tui.editing import submitted_words
+    from cockpit.tui.job_files import submission_from_here
 
     name, _, behind = typed.partition(" -- ")
     name, text, folder = _read(name.strip())
@@ -91,7 +91,7 @@ async def submit_file(app: Cockpit, typed: str) -> None:
         done = [await app.backend.direct(script)]
     else:
         context = app.state.context()
-        converted = taken_over(name, text, submission=here(context.now, context.zone))
+        converted = taken_over(name, text, submission=submission_from_here(context.now, context.zone))
         if converted is not None and converted.form is Form.SBATCH:
             folder = str(Path.cwd())
         specs = app.options.read_jobs(name, converted.text if converted is not None else text, folder)

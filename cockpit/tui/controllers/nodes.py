@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.node_words import NODES, RESERVATIONS, Asked, asked_of_nodes
+from cockpit.headless.node_words import NODES, RESERVATIONS, NodeRequests, asked_of_nodes
 from cockpit.model.node import NodeState
 from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
@@ -105,7 +105,7 @@ def words_of(noun: str) -> Callable[[Cockpit, str], None]:
     return run
 
 
-async def _change(app: Cockpit, request: Asked) -> None:
+async def _change(app: Cockpit, request: NodeRequests) -> None:
     for operation in request.deeds:
         await operation(app.backend)
     app.notify(request.done)

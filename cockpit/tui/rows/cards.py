@@ -37,7 +37,7 @@ class CardRows:
         """Whether colours stand for users rather than jobs."""
         self._context = context
         self._saved = saved
-        self._wanted: Key = (0, -1)
+        self._target: Key = (0, -1)
         """The card and slice that the cursor was moved to."""
         self._requests: Requests = ()
         self._nodes: dict[NodeName, NodeRow] = {}
@@ -112,12 +112,12 @@ class CardRows:
     def part_of(self, row_id: NodeName | None) -> CardRow | None:
         """Return the part under the cursor on that node: the one at the picked place, or the next one of that card."""
         parts = self._parts.get(row_id, []) if row_id is not None else []
-        near = [part for part in parts if part.card.index == self._wanted[0]] or parts
-        return next((part for part in near if part.key >= self._wanted), near[-1] if near else None)
+        near = [part for part in parts if part.card.index == self._target[0]] or parts
+        return next((part for part in near if part.key >= self._target), near[-1] if near else None)
 
     def pick(self, part: CardRow) -> None:
         """Pick this card and slice, on whatever node the cursor is."""
-        self._wanted = part.key
+        self._target = part.key
 
     def neighbour(self, step: int) -> CardRow | None:
         """Return the part `step` places to the right on the cursor's node, or the outermost one."""

@@ -58,7 +58,7 @@ class PriorityRows:
         self._order: list[RowId] = []
         self._places: dict[RowId, int] = {}
         self._filter = compile_filter("", SEARCHED)
-        self._whole = 0.0
+        self._longest_bar = 0.0
         self._widths = (LEAST_ID, LEAST_PLACE, LEAST_TOTAL)
         self._queues = False
         self.priorities: Priorities | None = None
@@ -96,7 +96,7 @@ class PriorityRows:
         return self._order != before
 
     def _measure(self, rows: Sequence[PriorityRow]) -> None:
-        self._whole = longest(rows)
+        self._longest_bar = longest(rows)
         self._queues = len({row.partition for row in rows}) > 1
         totals = (row.breakdown.total for row in rows if row.breakdown is not None)
         self._widths = (
@@ -170,7 +170,9 @@ class PriorityRows:
         ]
 
     def cells(self, row_id: RowId, width: int) -> Sequence[Line]:
-        return cells(self._laid(width), self._rows[row_id], CellContext(self._whole, self.letters(), self.figures))
+        return cells(
+            self._laid(width), self._rows[row_id], CellContext(self._longest_bar, self.letters(), self.figures)
+        )
 
     def _leads(self, column: Column) -> bool:
         """Return whether the column is marked: the one of the chosen factor while weights are tried, else the sort

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cockpit.present.accounting import By, Held, days_until, held_by
+from cockpit.present.accounting import GroupBy, Held, days_until, held_by
 from cockpit.present.saved import none_saved
 from cockpit.present.spans import MUTED, Span, line
 from cockpit.present.spending_chart import chart, in_cards, sign_of
-from cockpit.present.tables.accounting import HOURS, Shown, spending_title
+from cockpit.present.tables.accounting import HOURS, AmountFormat, spending_title
 from cockpit.tui.rows.lists import ListRows
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SpendingRows(ListRows[str, Held]):
     def __init__(self, context: Callable[[], Context], letters: Callable[[], bool], saved: Saved = none_saved) -> None:
         super().__init__(HOURS, context, saved)
         self._letters = letters
-        self.by = By.ACCOUNT
+        self.by = GroupBy.ACCOUNT
         self.days = RANGES[0]
         self.spending: Spending | None = None
         """The last answer; None: not fetched yet."""
@@ -48,7 +48,7 @@ class SpendingRows(ListRows[str, Held]):
 
     def turn_by(self) -> None:
         """Group by the next of account, user, project and QOS."""
-        every = list(By)
+        every = list(GroupBy)
         self.by = every[(every.index(self.by) + 1) % len(every)]
         if self.spending is not None:
             self.count(self.spending)
@@ -77,5 +77,5 @@ class SpendingRows(ListRows[str, Held]):
         """Whether card-hours are shown rather than CPU-hours, as some job held a card."""
         return in_cards(list(self._rows.values()))
 
-    def scene(self, row_id: str) -> Shown:
-        return Shown(sign_of(self._places[row_id]), self.cards, self._letters())
+    def scene(self, row_id: str) -> AmountFormat:
+        return AmountFormat(sign_of(self._places[row_id]), self.cards, self._letters())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cockpit.tui.action import ACCOUNTS, JOBS, PRIORITY
 from cockpit.tui.screens.lists import Lists
-from cockpit.tui.widgets.table import Titles
+from cockpit.tui.widgets.table import TitleLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,5 +119,5 @@ class Arranging(Lists):
 
     def _reordered(self) -> None:
         self.jobs.order_changed()
-        self.query_one(Titles).refresh()
+        self.query_one(TitleLine).refresh()
         self.draw()

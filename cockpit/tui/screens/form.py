@@ -16,7 +16,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
-from cockpit.formats.foreign.bringing import Brought, brought
+from cockpit.formats.foreign.converting import ConvertedJob, convert_job
 from cockpit.headless.absent import absent
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
@@ -31,12 +31,12 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
-from cockpit.tui.bringing import here, job_of, jobs_in
+from cockpit.tui.job_files import job_files_in, read_job_file, submission_from_here
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.dialog import Dialog, is_open
 from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.screens.specs import SpecsScreen
-from cockpit.tui.widgets.entry import Typed
+from cockpit.tui.widgets.entry import SafeInput
 from cockpit.tui.widgets.field_row import Field, FieldRow
 from cockpit.tui.widgets.lines import Lines, LineView
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from textual.events import DescendantFocus
     from textual.timer import Timer
 
-    from cockpit.backends.base import Shown
+    from cockpit.backends.base import CommandPreview
     from cockpit.formats.foreign.submission import Submission
     from cockpit.formats.job.file import ReadJobs
     from cockpit.model.catalogue import EntryRow
@@ -107,9 +107,9 @@ class FormScreen(Dialog[None]):
         heading: str,
         values: Mapping[str, object],
         accept: Callable[[JobSpec], Awaitable[str]],
-        edit: Callable[[Mapping[str, object]], Brought | None],
+        edit: Callable[[Mapping[str, object]], ConvertedJob | None],
         submitter: Submitter,
-        brought: Brought | None,
+        convert_job: ConvertedJob | None,
         read: ReadJobs,
     ) -> None:
         """Make the form.
@@ -120,12 +120,12 @@ class FormScreen(Dialog[None]):
         """
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
-        self._brought, self._read = brought, read
+        self._imported, self._read = convert_job, read
         self._form = JobForm(values)
         self._initial_texts = dict(self._form.texts)
         self._result: FormResult = FormResult(None, {}, ())
         self._outlook: Outlook | None = None
-        self._script: Shown | RequestRefused | None = None
+        self._script: CommandPreview | RequestRefused | None = None
         self._missing_files: tuple[str, ...] = ()
         self._cluster_nodes: Sequence[NodeRow] = ()
         self._catalogue: Sequence[EntryRow] = ()
@@ -150,7 +150,7 @@ class FormScreen(Dialog[None]):
     def on_mount(self) -> None:
         self.query_one("#aside", LineView).can_focus = False
         self.query_one("#aside", LineView).hang()
-        self.query(Typed).first().focus()
+        self.query(SafeInput).first().focus()
         self.run_worker(self._ask_nodes(), group="nodes")
         self._judge()
 
@@ -218,7 +218,7 @@ class FormScreen(Dialog[None]):
                 _in_thread(lambda: absent(spec), lambda sentences: self._show_missing_files(spec, sentences))
 
     async def _ask_written(self, spec: JobSpec) -> None:
-        script: Shown | RequestRefused | None
+        script: CommandPreview | RequestRefused | None
         try:
             script = await self.app.backend.written(self._with_named_specs(spec))
         except RequestRefused as no:
@@ -331,7 +331,7 @@ class FormScreen(Dialog[None]):
     @on(Field.Pasted)
     def _pasted(self, event: Field.Pasted) -> None:
         event.stop()
-        read = partial(brought, "what was pasted", event.text, submission=self._here())
+        read = partial(convert_job, "what was pasted", event.text, submission=self._here())
         self.run_worker(self._take(event.what, read), group="add")
 
     def action_take_file(self) -> None:
@@ -339,7 +339,7 @@ class FormScreen(Dialog[None]):
 
     async def _take_file(self) -> None:
         """Let the user choose a job file of the present folder; `:new PATH` reads one of any folder."""
-        choices = [Choice(name, name, what) for name, what in jobs_in(Path.cwd())]
+        choices = [Choice(name, name, what) for name, what in job_files_in(Path.cwd())]
         if not choices:
             self.app.notify(f"No file in {Path.cwd()} holds a job; paste one here, or leave and type :new PATH.")
             return
@@ -347,13 +347,15 @@ class FormScreen(Dialog[None]):
             Pick("What you have here", choices, self.app.state.role_theme, verb="fills the form")
         )
         if picked is not None:
-            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.options.read_jobs, self._here()))
+            await self._take(
+                picked.id, lambda: read_job_file(Path(picked.id), self.app.options.read_jobs, self._here())
+            )
 
     def _here(self) -> Submission:
         context = self.app.state.context()
-        return here(context.now, context.zone)
+        return submission_from_here(context.now, context.zone)
 
-    async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
+    async def _take(self, what: str, read: Callable[[], ConvertedJob | None]) -> None:
         """Replace the form's values by what `read` returns; ask first where the user has changed some."""
         try:
             job = read()
@@ -365,8 +367,8 @@ class FormScreen(Dialog[None]):
             return
         await self._replace_job(job)
 
-    async def _replace_job(self, job: Brought) -> None:
-        self._brought = job
+    async def _replace_job(self, job: ConvertedJob) -> None:
+        self._imported = job
         self._form = JobForm(job.values)
         await self._remount_fields()
 
@@ -424,8 +426,8 @@ class FormScreen(Dialog[None]):
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
 
     def _aside(self, columns: int) -> Iterator[Line]:
-        if self._brought is not None:
-            yield from brought_lines(self._brought, columns)
+        if self._imported is not None:
+            yield from brought_lines(self._imported, columns)
         for sentence in self._result.others:
             yield line(Span(safe(sentence), "warning"))
         spec = self._result.spec

@@ -11,7 +11,7 @@ from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES
 from cockpit.tui.card_map import CardMap
 from cockpit.tui.screens.dialog import is_open
 from cockpit.tui.screens.priority import PriorityPart
-from cockpit.tui.widgets.table import Table, Titles
+from cockpit.tui.widgets.table import Table, TitleLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -43,7 +43,7 @@ class Lists(Screen[None]):
         self.catalogue = Table(self.app.state.catalogue_rows, theme, id=CATALOGUE)
         self.clusters = Table(self.app.state.cluster_rows, theme, id=CLUSTERS)
         self._ranks = PriorityPart(self.app, self.priority)
-        yield Titles(self.jobs, id="titles")
+        yield TitleLine(self.jobs, id="titles")
         with ContentSwitcher(initial=JOBS, id="rows"):
             yield from self.tables.values()
 
@@ -100,7 +100,7 @@ class Lists(Screen[None]):
     def show_view(self, view: str) -> None:
         """Show the table of this view in place of the present one."""
         self.query_one(ContentSwitcher).current = self.view = view
-        titles = self.query_one(Titles)
+        titles = self.query_one(TitleLine)
         titles.table = self.table
         titles.refresh()
         self.call_after_refresh(titles.refresh)  # a table that was never shown has its size only then

@@ -12,7 +12,7 @@ from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES
 from cockpit.tui.screens.panels import LEAST_PANEL, Panels
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
-from cockpit.tui.widgets.table import Table, Titles
+from cockpit.tui.widgets.table import Table, TitleLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -99,7 +99,7 @@ class MainScreen(Panels):
         empty = self.query_one("#empty", Lines)
         empty.display = nothing
         self.query_one("#rows").styles.display = "none" if nothing else "block"
-        self.query_one(Titles).display = not nothing
+        self.query_one(TitleLine).display = not nothing
         if nothing:
             empty.show(each for whole in self._empty_lines() for each in hung(whole, self.size.width))
         elif self.focused is None:  # a table that was hidden has lost the keys
@@ -140,8 +140,8 @@ class MainScreen(Panels):
         if column >= 0 and (action := key_at(self.app.dispatcher.keys_of_view(), column)):
             self.app.dispatcher.perform(action)
 
-    @on(Titles.Clicked)
-    def _title_clicked(self, event: Titles.Clicked) -> None:
+    @on(TitleLine.Clicked)
+    def _title_clicked(self, event: TitleLine.Clicked) -> None:
         """Sort by the clicked column; if the list is sorted by it already, reverse the order."""
         if event.column in self.sortable():
             self.sort_by(event.column)
@@ -154,5 +154,5 @@ class MainScreen(Panels):
         height = self.size.height
         self.set_class(height < SMALL_HEIGHT, "small")
         self.query_one("#answer").styles.height = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
-        self.query_one(Titles).refresh()
+        self.query_one(TitleLine).refresh()
         self.call_after_refresh(self.draw)

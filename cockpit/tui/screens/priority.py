@@ -8,7 +8,7 @@ from cockpit.present.priority_panel import legend, nothing_to_rank, priority_ans
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.present.tables.priority import PLACE, PRIORITY, Figures
 from cockpit.tui.widgets.lines import Lines
-from cockpit.tui.widgets.table import MARGIN, Table, Titles
+from cockpit.tui.widgets.table import MARGIN, Table, TitleLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +96,7 @@ class PriorityPart:
         self._table.order_changed()
         self._table.redraw()
         self._table.refresh()
-        self._table.screen.query_one(Titles).refresh()
+        self._table.screen.query_one(TitleLine).refresh()
 
     def draw_legend(self, panel: Lines, columns: int, *, shown: bool) -> None:
         """Draw the legend above the column titles, or hide it where another view is shown."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FILTER, COMMAND, NAME, WEIGHTS, SEARCH = "filter", "command", "name", "weights", "search"
 
 
-class Typed(Input):
+class SafeInput(Input):
     """An input line whose text never holds control characters that a terminal would obey.
 
     Its cursor does not blink, so that nothing is written to the terminal while nothing changes.
@@ -39,7 +39,7 @@ class Completion(Suggester):
     def __init__(self, names: Sequence[str], more: Callable[[str], Sequence[str]] | None) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
         self._names = names
-        self._more = more
+        self._further_words = more
 
     async def get_suggestion(self, value: str) -> str | None:
         return next(self.candidates(value), None)
@@ -48,13 +48,13 @@ class Completion(Suggester):
         """Return all completions of the typed text: the matching names, else the result of `more`."""
         begun = value.casefold()
         known = [name for name in self._names if name.casefold().startswith(begun)]
-        if known or self._more is None:
+        if known or self._further_words is None:
             yield from known
         else:
-            yield from self._more(value)
+            yield from self._further_words(value)
 
 
-class Entry(Typed):
+class Entry(SafeInput):
     """The entry line, hidden until `ask` opens it."""
 
     class Left(Message):

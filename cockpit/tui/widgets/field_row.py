@@ -10,14 +10,14 @@ from textual.widgets import Label
 
 from cockpit.present.form.fields import title
 from cockpit.present.safe import safe
-from cockpit.tui.widgets.entry import Typed
+from cockpit.tui.widgets.entry import SafeInput
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.events import Paste
 
 
-class Field(Typed):
+class Field(SafeInput):
     """The input of a field. A whole job file that is pasted into it is passed on to the form instead."""
 
     class Pasted(Message):
@@ -28,9 +28,9 @@ class Field(Typed):
             self.text, self.what = text, what
 
     def _on_paste(self, event: Paste) -> None:
-        from cockpit.formats.foreign.bringing import what_is
+        from cockpit.formats.foreign.converting import form_name
 
-        if what := what_is(event.text):
+        if what := form_name(event.text):
             event.stop()
             event.prevent_default()
             self.post_message(self.Pasted(event.text, what))
@@ -55,8 +55,8 @@ class FieldRow(Vertical):
         yield Label("", classes="wrong", markup=False)
 
     @property
-    def typed(self) -> Typed:
-        return self.query_one(Typed)
+    def typed(self) -> SafeInput:
+        return self.query_one(SafeInput)
 
     def blame(self, error: str) -> None:
         """Show this error below the field; empty: none."""

@@ -90,7 +90,7 @@ class LineView(ScrollView, can_focus=True):
     def __init__(self, theme: Callable[[], RoleTheme], *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
         self._theme = theme
-        self._given: Sequence[Line] = ()
+        self._unwrapped: Sequence[Line] = ()
         self._lines: list[Line] = []
         """The drawn lines: the given ones, wrapped where the user wants that."""
         self._starts: list[int] = []
@@ -100,12 +100,12 @@ class LineView(ScrollView, can_focus=True):
         self.follow = False
         self.searched = ""
         """The searched text; empty: none."""
-        self._found: int | None = None
+        self._match: int | None = None
         """The index of the given line with the present match."""
 
     def show(self, lines: Sequence[Line]) -> None:
         """Show these lines, at the same place or (with `follow`) at the end."""
-        self._given = list(lines)
+        self._unwrapped = list(lines)
         self._lay_out()
 
     def hang(self) -> None:
@@ -120,7 +120,7 @@ class LineView(ScrollView, can_focus=True):
 
     def search(self, text: str) -> None:
         """Highlight the text everywhere, ignoring case, and go to the first line with it from the present one on."""
-        self.searched, self._found = text, None
+        self.searched, self._match = text, None
         self.refresh()
         if text:
             self.find(0)
@@ -129,15 +129,15 @@ class LineView(ScrollView, can_focus=True):
         """Go to the next (1) or previous (-1) line with the searched text, around the end; 0: this line counts, too."""
         matches = self.matches()
         if not matches:
-            self._found = None
+            self._match = None
             return
-        here = self._found if self._found is not None else self._given_at(round(self.scroll_offset.y))
+        here = self._match if self._match is not None else self._given_at(round(self.scroll_offset.y))
         if step < 0:
-            self._found = next((each for each in reversed(matches) if each < here), matches[-1])
+            self._match = next((each for each in reversed(matches) if each < here), matches[-1])
         else:
-            self._found = next((each for each in matches if each >= here + step), matches[0])
+            self._match = next((each for each in matches if each >= here + step), matches[0])
         self.follow = False
-        top = self._starts[self._found] if self._starts else self._found
+        top = self._starts[self._match] if self._starts else self._match
         self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, force=True)
         self.refresh()
 
@@ -152,12 +152,12 @@ class LineView(ScrollView, can_focus=True):
     def matches(self) -> list[int]:
         """Return the indexes of the given lines with the searched text."""
         wanted = self.searched.casefold()
-        return [n for n, each in enumerate(self._given) if wanted in plain(each).casefold()] if wanted else []
+        return [n for n, each in enumerate(self._unwrapped) if wanted in plain(each).casefold()] if wanted else []
 
     def place_of_match(self) -> tuple[int, int]:
         """Return the number of the present match from 1 (0: none), and the number of matches."""
         matches = self.matches()
-        return (matches.index(self._found) + 1 if self._found in matches else 0), len(matches)
+        return (matches.index(self._match) + 1 if self._match in matches else 0), len(matches)
 
     def _given_at(self, place: int) -> int:
         return bisect_right(self._starts, place) - 1 if self._starts else place
@@ -167,11 +167,11 @@ class LineView(ScrollView, can_focus=True):
         self._starts = []
         if self._wraps:
             self._lines = []
-            for each in self._given:
+            for each in self._unwrapped:
                 self._starts.append(len(self._lines))
                 self._lines += self._fold(each, width)
         else:
-            self._lines = [*self._given]
+            self._lines = [*self._unwrapped]
         self.virtual_size = Size(self.size.width, len(self._lines))
         if self.follow:
             self.action_bottom()
@@ -184,14 +184,14 @@ class LineView(ScrollView, can_focus=True):
         place = round(y + self.scroll_offset.y)
         shown = _line_at(self._lines, place)
         if self.searched:
-            shown = marked(shown, self.searched, FOUND if self._given_at(place) == self._found else MATCH)
+            shown = marked(shown, self.searched, FOUND if self._given_at(place) == self._match else MATCH)
         return strip_of(shown, width, theme, ground)
 
     def on_click(self, event: events.Click) -> None:
         """Copy the whole line under the right button, however much of it is visible."""
         number = self._given_at(round(event.y + self.scroll_offset.y))
-        if event.button == RIGHT and 0 <= number < len(self._given):
-            self.app.copy_to_clipboard(plain(self._given[number]).strip())
+        if event.button == RIGHT and 0 <= number < len(self._unwrapped):
+            self.app.copy_to_clipboard(plain(self._unwrapped[number]).strip())
             self.app.notify("copied the line")
 
     def action_by(self, lines: int) -> None:

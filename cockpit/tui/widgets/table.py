@@ -387,7 +387,7 @@ class Table(ScrollView, can_focus=True):
         self._remember_line()
 
 
-class Titles(Widget):
+class TitleLine(Widget):
     """The line of column titles of the present table."""
 
     class Clicked(Message):

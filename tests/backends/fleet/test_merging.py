@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.base import Connection, JobsDelta, Phase, Shown
+from cockpit.backends.base import CommandPreview, Connection, JobsDelta, Phase
 from cockpit.backends.demo.backend import open_demo
 from cockpit.backends.fleet import backend as fleet_module
 from cockpit.backends.fleet.backend import FleetBackend
@@ -251,7 +251,7 @@ async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_co
     fleet = fleet_of(Opened(backend, clock.now, backend.close))
     shown: list[str] = []
 
-    async def look(commands: Sequence[Shown]) -> bool:
+    async def look(commands: Sequence[CommandPreview]) -> bool:
         shown.extend(str(each) for each in commands)
         return False
 
@@ -268,7 +268,7 @@ async def test_an_engines_job_is_not_changed_where_commands_must_be_shown() -> N
     demo = await open_demo(going=False)
     fleet = fleet_of(Opened(demo.backend, demo.now, demo.close))
 
-    async def look(_: Sequence[Shown]) -> bool:
+    async def look(_: Sequence[CommandPreview]) -> bool:
         return False
 
     fleet.announce(look, required=True)

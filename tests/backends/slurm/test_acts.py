@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import accounting, acts
-from cockpit.backends.slurm.mapping.acts import CannotBe
+from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.script import submission
 from cockpit.backends.slurm.wire.calls import Failed, Printed, checked
@@ -119,7 +119,7 @@ ARGUABLE = {what: text for what, text in HOSTILE.items() if what != "nul" and "s
 
 
 def test_fields_without_a_slurm_option_are_refused_by_name() -> None:
-    with pytest.raises(CannotBe, match=r"volumes: .*\nspecs"):
+    with pytest.raises(NotPossible, match=r"volumes: .*\nspecs"):
         acts.submit(a_spec(volumes=(Volume(name="v", path="/v"),), specs=(NodeSpec(card_milli=500),)))
 
 
@@ -166,7 +166,7 @@ def test_every_text_of_a_job_arrives_unchanged(hostile: str, hold: bool, nodes: 
 def test_a_folder_name_is_not_expanded_as_a_pattern() -> None:
     spec = replace(a_spec("job"), output="/data/50%j")
     assert "--output=/data/50%%j/slurm-%j.out" in submission(spec).argv
-    with pytest.raises(CannotBe, match=r"output: .*backslash"):
+    with pytest.raises(NotPossible, match=r"output: .*backslash"):
         acts.submit(replace(spec, output="/data/a\\b"))
 
 
@@ -199,7 +199,7 @@ def test_whole_nodes_are_changed_until_26_05_fixes_them() -> None:
     job = Listed(a_record(), None).job
     (command,) = acts.edit(job, replace(job.spec, exclusive=True), (24, 11, 5))
     assert command.argv[-1] == "OverSubscribe=no"
-    with pytest.raises(CannotBe, match="Slurm changes no exclusive of a job that waits"):
+    with pytest.raises(NotPossible, match="Slurm changes no exclusive of a job that waits"):
         acts.edit(job, replace(job.spec, exclusive=True), (26, 5, 5))
 
 
@@ -214,12 +214,12 @@ def test_an_edit_of_what_slurm_never_changes_names_it() -> None:
         "array": replace(own, array=Array((0, 1))),
     }
     for name, wanted in edits.items():
-        with pytest.raises(CannotBe, match=f"Slurm changes no {name} of a job that waits"):
+        with pytest.raises(NotPossible, match=f"Slurm changes no {name} of a job that waits"):
             acts.edit(job, wanted, (22, 5, 8))
-    with pytest.raises(CannotBe, match="Nothing of it would be other"):
+    with pytest.raises(NotPossible, match="Nothing of it would be other"):
         acts.edit(job, own, (22, 5, 8))
     unsaid = replace(job, spec=replace(own, env={}))
-    with pytest.raises(CannotBe, match="Slurm changes no env of a job that waits"):
+    with pytest.raises(NotPossible, match="Slurm changes no env of a job that waits"):
         acts.edit(unsaid, own, (22, 5, 8))
     # squeue tells no environment, which a job file does
     (command,) = acts.edit(unsaid, replace(own, nice=7), (22, 5, 8))
@@ -228,7 +228,7 @@ def test_an_edit_of_what_slurm_never_changes_names_it() -> None:
 
 @pytest.mark.req("SL-20")
 def test_a_job_on_no_node_is_refused_because_sbatch_would_take_it() -> None:
-    with pytest.raises(CannotBe, match=r"^nodes: 0 "):
+    with pytest.raises(NotPossible, match=r"^nodes: 0 "):
         acts.submit(replace(a_spec(), nodes=0))
 
 

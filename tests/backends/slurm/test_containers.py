@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.entering import anew
-from cockpit.backends.slurm.mapping.containers import PROBE, Left, Runtime, left, runtime_of
+from cockpit.backends.slurm.mapping.containers import PROBE, HeldContainer, Runtime, held_container_of, runtime_of
 from cockpit.backends.slurm.mapping.refusing import refusals
 from cockpit.backends.slurm.mapping.script import submission
 from cockpit.model.asking import ShellRequest
@@ -94,7 +94,7 @@ def test_apptainer_keeps_the_changes_of_a_failed_job_and_prints_the_path(tmp_pat
     assert words[:7] == ["exec", "--nv", "--overlay", overlay, "--bind", str(out), "docker://library/python:3.11"]
     assert Path(overlay).is_dir()
     comment = (tmp_path / "said").read_text().strip().removeprefix("Comment=")
-    assert left(comment) == Left("n1", Runtime.APPTAINER, overlay, "docker://library/python:3.11")
+    assert held_container_of(comment) == HeldContainer("n1", Runtime.APPTAINER, overlay, "docker://library/python:3.11")
 
 
 @pytest.mark.req("SL-23")

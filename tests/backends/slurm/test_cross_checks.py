@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from cockpit.backends.slurm.list_checks import completed
 from cockpit.backends.slurm.mapping.cross_checks import (
     CrossCheck,
     of_associations,
@@ -15,7 +16,6 @@ from cockpit.backends.slurm.mapping.cross_checks import (
     of_shares,
 )
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.vouching import completed
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, Garbled, Printed
 from cockpit.model.ids import Millis

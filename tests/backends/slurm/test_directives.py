@@ -6,9 +6,9 @@ import shlex
 
 import pytest
 
-from cockpit.backends.slurm.mapping.acts import CannotBe
+from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.directives import command
-from cockpit.model.directives import Directive, MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
+from cockpit.model.directives import Directive, MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
 
 
 @pytest.mark.req("SL-20", "TR-06")
@@ -16,8 +16,8 @@ from cockpit.model.directives import Directive, MoveToTop, Reach, SendSignal, Su
     ("wanted", "line"),
     [
         (SendSignal(7, "USR1"), "scancel --full --signal=USR1 7"),
-        (SendSignal(7, "sigint", Reach.SCRIPT), "scancel --batch --signal=INT 7"),
-        (SendSignal(46, "10", Reach.STEPS, 3), "scancel --signal=10 46_3"),
+        (SendSignal(7, "sigint", SignalTarget.SCRIPT), "scancel --batch --signal=INT 7"),
+        (SendSignal(46, "10", SignalTarget.STEPS, 3), "scancel --signal=10 46_3"),
         (MoveToTop(("7", "46_3")), "scontrol top 7,46_3"),
         (
             UpdateJob(46, {"Features": "a|b", "Comment": "x; $(id) y"}, 3),
@@ -67,5 +67,5 @@ def test_a_script_is_submitted_unchanged() -> None:
     ],
 )
 def test_no_other_option_can_be_injected(wanted: Directive) -> None:
-    with pytest.raises(CannotBe):
+    with pytest.raises(NotPossible):
         command(wanted)

@@ -8,7 +8,7 @@ from cockpit.backends.slurm.mapping import licences
 from cockpit.backends.slurm.mapping.gres import cards_of
 from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.nodes import seen
+from cockpit.backends.slurm.mapping.nodes import parse_nodes
 from cockpit.backends.slurm.mapping.placements import details, placed
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.backends.slurm.mapping.unattributed_gpus import UnattributedGpus
@@ -45,7 +45,9 @@ def test_shards_are_parts_of_the_cards_that_they_are_on(printed: str, held: list
 
 @pytest.mark.req("SL-11")
 def test_allocated_cards_of_no_visible_job_belong_to_other_users() -> None:
-    (node,) = seen("NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED")
+    (node,) = parse_nodes(
+        "NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED"
+    )
     told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
     ((part,),) = UnattributedGpus([node], details(told, {node.node.name: node.gres})).others()[""]
     assert (part.node, part.slices) == ("n1", (CardSlice(3, None),))
@@ -75,7 +77,7 @@ INSTANCES = "gpu:a100_1g.5gb:7"
 def test_a_recently_started_job_has_cards_that_no_other_job_is_shown_with(
     has: str, used: str, asked: dict[str, str], held: list[CardSlice], others: int
 ) -> None:
-    (node,) = seen(f"NodeName=n4 CPUTot=8 RealMemory=1000 Gres={has} GresUsed={used} State=MIXED")
+    (node,) = parse_nodes(f"NodeName=n4 CPUTot=8 RealMemory=1000 Gres={has} GresUsed={used} State=MIXED")
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", "tres-alloc": "gres/gpu=1"}
     job = Listed(a_record(JobID="7", **runs | asked), shards_per_card=node.gres.shards_per_card).job
     untold = UnattributedGpus([node])
@@ -87,7 +89,7 @@ def test_a_recently_started_job_has_cards_that_no_other_job_is_shown_with(
 
 @pytest.mark.req("SL-11")
 def test_unreported_mig_instances_are_assumed_to_be_the_first_of_the_card() -> None:
-    (node,) = seen("NodeName=n4 CPUTot=8 RealMemory=1000 Gres=gpu:a100_1g.5gb:7 State=MIXED")
+    (node,) = parse_nodes("NodeName=n4 CPUTot=8 RealMemory=1000 Gres=gpu:a100_1g.5gb:7 State=MIXED")
     asked = {"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"}
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", **asked}
     jobs = [Listed(a_record(JobID=number, **runs)).job for number in ("7", "8")]

@@ -10,7 +10,7 @@ from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.rows import Rows
 from cockpit.model.ids import JobId, Millis, task_id
-from cockpit.model.reasons import Held, Told
+from cockpit.model.reasons import Held, SchedulerReason
 from cockpit.present.events.sentences import event_kind
 from cockpit.runtime.observed_history import ObservedHistory
 from tests.backends.slurm.test_values import a_record
@@ -64,7 +64,11 @@ def test_the_observed_states_of_a_job_are_recorded(tmp_path: Path) -> None:
     ]
     placed, *_, ended = lab.history.of(lab.listed[0].job)[2:]
     assert (ended.at - placed.at) // SECOND == 3599
-    assert [each.reason for each in waited] == [Told("Priority"), Held("ann", None), Told("Resources")]
+    assert [each.reason for each in waited] == [
+        SchedulerReason("Priority"),
+        Held("ann", None),
+        SchedulerReason("Resources"),
+    ]
     assert waited[0].since == BEGAN + 10 * SECOND
 
 
@@ -87,4 +91,4 @@ def test_a_task_has_waited_among_the_others_of_its_array(tmp_path: Path) -> None
     lab.lists(waiting | RUNS | {"JobID": "8", "ArrayTaskID": "0"}, waiting | {"ArrayTaskID": "1-9"})
     assert lab.listed[0].id == task_id(JobId(7), 0)
     assert lab.kinds() == ["job_placed"]
-    assert [each.reason for each in lab.history.waited(lab.listed[0].job, lab.now)] == [Told("Priority")]
+    assert [each.reason for each in lab.history.waited(lab.listed[0].job, lab.now)] == [SchedulerReason("Priority")]

@@ -11,12 +11,12 @@ from cockpit.model.priority import Breakdown, FactorName
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.backend import SlurmBackend
-    from cockpit.backends.slurm.mapping.cluster import Everything
+    from cockpit.backends.slurm.mapping.cluster import ClusterLists
 
 ALL = PriorityFlag.NO_NORMAL_ALL
 
 
-async def with_flags(recorded: SlurmBackend, *flags: PriorityFlag) -> Everything:
+async def with_flags(recorded: SlurmBackend, *flags: PriorityFlag) -> ClusterLists:
     """The recorded cluster, which normalises everything, as if it said that."""
     everything = await recorded._reading.everything(closely=False)
     return everything._replace(rules=with_priority_flags(everything.rules, flags))

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import accounting, outputs, running
-from cockpit.backends.slurm.mapping.jobs import Found, Listed
+from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob
 from cockpit.backends.slurm.mapping.rest import ended as rest_ended
 from cockpit.backends.slurm.rows import row
 from cockpit.formats.foreign.sbatch_options import line_options
@@ -56,7 +56,7 @@ def path_of(listed: Listed, path: str, version: tuple[int, ...] = (22, 5, 8), in
     """Of a job that wrote on n1.site.org; `index`: of that task of those that wait together."""
     job = listed.job if index is None else listed.task(index)
     host = "n1.site.org" if listed.nodes else ""
-    return outputs.resolved(path, outputs.batch_words(Found(job, listed), version, host))
+    return outputs.resolved(path, outputs.batch_words(LookedUpJob(job, listed), version, host))
 
 
 @pytest.mark.req("SL-10")
@@ -85,7 +85,7 @@ def test_an_unknown_part_of_a_pattern_is_not_expanded() -> None:
 def test_a_name_that_squeue_made_up_is_not_the_files(told: dict[str, str], record: Listed, path: str) -> None:
     """22.05 makes `slurm-44.out` of a task's own number, while sbatch writes `slurm-43_12.out`; of what srun runs at a
     terminal it makes one, too."""
-    known = Found(record.job, record)
+    known = LookedUpJob(record.job, record)
     named = outputs.named(told | {"folder": "/w"}, known)
     assert (path_of(record, named) if named else "") == path
 
@@ -109,7 +109,7 @@ def test_a_list_names_the_files_of_its_jobs(record: dict[str, str], path: str) -
 
 @pytest.mark.req("SL-10")
 def test_errors_have_a_file_of_their_own_where_one_was_asked_for() -> None:
-    known = Found(PLAIN.job, PLAIN)
+    known = LookedUpJob(PLAIN.job, PLAIN)
     told = {"stdout": "/w/slurm-41.out", "folder": "/w"}
     assert outputs.named(told | {"stderr": "/e/%j"}, known, errors=True) == "/e/%j"
     assert outputs.named(told | {"stderr": "/w/slurm-41.out"}, known, errors=True) == "/w/slurm-%j.out"
@@ -119,7 +119,7 @@ def test_errors_have_a_file_of_their_own_where_one_was_asked_for() -> None:
 def test_the_files_of_steps() -> None:
     assert outputs.of_step("srun --overlap -u -n2 --output=st-%J-%2s-%t.txt hostname -o no") == "st-%J-%2s-%t.txt"
     assert outputs.of_step("srun -N1 -l hostname -o no") == ""
-    batch = outputs.batch_words(Found(PLAIN.job, PLAIN), (22, 5, 8), "n1")
+    batch = outputs.batch_words(LookedUpJob(PLAIN.job, PLAIN), (22, 5, 8), "n1")
     step = StepRow(name="0", command="", state="", nodes=1, tasks=2, started_at=None, ended_at=None)
     assert outputs.resolved("/o/%J-%2s-%s-%t-%n-%N", outputs.step_words(batch, step, 1)) == "/o/41.0-00-0-1-0-n1"
     assert outputs.resolved("/o/%s-%t", outputs.step_words(batch, step, None)) == "/o/0-%t"
@@ -131,9 +131,9 @@ def test_the_files_of_steps() -> None:
 def test_the_script_of_a_heterogeneous_job_is_run_by_its_first_component() -> None:
     second = Listed(a_record(JobID="20", HetJobID="19", HetJobOffset="1", State="RUNNING"))
     first = Listed(a_record(JobID="19", HetJobID="19", HetJobOffset="0", State="RUNNING"))
-    assert (Found(first.job, first).leader, Found(second.job, second).leader) == (None, 19)
-    assert Found(second.job, None, {"JobID": "19+1"}).leader == 19
-    assert Found(second.job, None, {"JobID": "19+0"}).leader is Found(PLAIN.job, PLAIN).leader is None
+    assert (LookedUpJob(first.job, first).leader, LookedUpJob(second.job, second).leader) == (None, 19)
+    assert LookedUpJob(second.job, None, {"JobID": "19+1"}).leader == 19
+    assert LookedUpJob(second.job, None, {"JobID": "19+0"}).leader is LookedUpJob(PLAIN.job, PLAIN).leader is None
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from cockpit.model.reasons import (
     NotEnoughFree,
     PartitionRefuses,
     PartitionRule,
-    Told,
+    SchedulerReason,
     WaitsForJob,
     WouldDelay,
 )
@@ -67,8 +67,8 @@ async def test_every_kind_of_waiting_is_explained_by_the_known_data(recorded: Sl
     assert isinstance(reasons["neverdep"], DependencyNever)
     assert reasons["stage2"] == WaitsForJob("afterok", JobId(47))
     assert isinstance(reasons["inresv"], InReservation)
-    assert isinstance(reasons["multi-part"], Told)
-    assert reasons["directprio"] == Told("Priority")
+    assert isinstance(reasons["multi-part"], SchedulerReason)
+    assert reasons["directprio"] == SchedulerReason("Priority")
     assert isinstance(rows["arr"].reason, ArrayFull)
 
 
@@ -217,8 +217,8 @@ async def test_nodes_out_of_service_that_a_reason_means_are_named_with_why() -> 
     job, name = (await backend.job(JobId(42))).job, down.node.name
     said = [(name, "drained: bad disk [root@now]")]
     for code in (f"ReqNodeNotAvail, UnavailableNodes:{name}", "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved"):
-        assert list(unavailable_nodes(Told(code), job, everything)) == said
-    assert list(unavailable_nodes(Told("Priority"), job, everything)) == []
+        assert list(unavailable_nodes(SchedulerReason(code), job, everything)) == said
+    assert list(unavailable_nodes(SchedulerReason("Priority"), job, everything)) == []
 
 
 @pytest.mark.req("SL-13")
@@ -295,6 +295,6 @@ def test_the_cores_figures_are_shown_where_they_agree_with_slurm() -> None:
     too_long = PartitionRefuses("urgent", PartitionRule.MAX_TIME, "3600", "18000")
     waits = WouldDelay(JobId(9), Millis(1))
     tiers = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
-    assert with_figures(Told("PartitionTimeLimit"), too_long) == too_long
-    assert with_figures(Told(tiers), waits) == waits
-    assert with_figures(Told("Licenses"), waits) == Told("Licenses")
+    assert with_figures(SchedulerReason("PartitionTimeLimit"), too_long) == too_long
+    assert with_figures(SchedulerReason(tiers), waits) == waits
+    assert with_figures(SchedulerReason("Licenses"), waits) == SchedulerReason("Licenses")

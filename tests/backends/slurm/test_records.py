@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import holding, reasons, rules
-from cockpit.backends.slurm.mapping.acts import CannotBe
+from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
 from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
 from cockpit.model.ids import Millis
-from cockpit.model.reasons import Told
+from cockpit.model.reasons import SchedulerReason
 from tests.backends.slurm.test_values import a_record
 
 
@@ -26,7 +26,7 @@ from tests.backends.slurm.test_values import a_record
 )
 def test_a_reason_names_what_its_code_leaves_out(code: str, about: str) -> None:
     listed = Listed(a_record(Reason=code, Partition="gpu,cpu", QOS="high", Account="nlp"), None)
-    assert reasons.reason(listed) == Told(code, about)
+    assert reasons.reason(listed) == SchedulerReason(code, about)
 
 
 @pytest.mark.req("SL-10")
@@ -56,5 +56,5 @@ def test_an_extension_beyond_the_time_limit_names_the_longest_that_is_within_it(
     assert job.attempt is not None
     last = job.attempt.placed_at // 1000 + job.spec.time_limit_seconds - holding.SLACK_SECONDS
     kept = replace(job, held_until=Millis(1000 * (last - left)))
-    with pytest.raises(CannotBe, match=advice):
+    with pytest.raises(NotPossible, match=advice):
         holding.extension(kept, 300, admin=False)

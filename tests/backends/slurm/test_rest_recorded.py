@@ -77,7 +77,7 @@ async def test_jobs_are_the_same_jobs(version: str) -> None:
 @pytest.mark.req("SL-01", "SL-11")
 async def test_nodes_partitions_and_reservations_are_the_same(version: str) -> None:
     for argv, read in (
-        (nodes.COMMAND, lambda text: list(nodes.seen(text))),
+        (nodes.COMMAND, lambda text: list(nodes.parse_nodes(text))),
         (reservations.COMMAND, lambda text: list(reservations.reservations(text, UTC))),
         (rules.PARTITIONS, lambda text: [replace(each, preempt_mode="") for each in rules.read_partitions(text)]),
     ):

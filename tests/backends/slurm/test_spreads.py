@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping.cluster import Everything, spec_shared_out, state
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, spec_shared_out, state
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.spreads import Tasks, spreads
 from cockpit.model.cluster import Cluster
@@ -36,7 +36,7 @@ def spec_of(told: str, amounts: str, nodes: int = 3, **fields: str) -> JobSpec |
     record = a_record(
         **{"JobID": "5", "State": "PENDING", "NumNodes": str(nodes), "NumCPUs": "24", "tres-alloc": amounts, **fields}
     )
-    everything = Everything(Millis(0), Cluster(), (), (Listed(record),), spreads=spreads(told))
+    everything = ClusterLists(Millis(0), Cluster(), (), (Listed(record),), spreads=spreads(told))
     return spec_shared_out(everything, everything.jobs[0])
 
 
@@ -132,7 +132,7 @@ def test_cards_by_node_by_task_and_by_job() -> None:
 def test_the_core_plans_them_and_counts_priorities_by_slurms_own_plan() -> None:
     fields = {"JobID": "5", "State": "PENDING", "NumNodes": "3", "NumCPUs": "24", "PriorityLong": "9"}
     record = a_record(**fields, **{"tres-alloc": "cpu=24,mem=1G,node=1,billing=24"})
-    everything = Everything(Millis(0), Cluster(), (), (Listed(record),), spreads=spreads(printed(ANY)))
+    everything = ClusterLists(Millis(0), Cluster(), (), (Listed(record),), spreads=spreads(printed(ANY)))
     (planned,) = state(everything, as_ranked=True).jobs.values()
     (counted,) = state(everything, as_ranked=False).jobs.values()
     assert (planned.spec.nodes, planned.spec.spread is not None) == (1, True)

@@ -8,10 +8,10 @@ from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
 from cockpit.backends.slurm.mapping.holding import held
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.backends.slurm.mapping.jobparts import Conditions, conditions
-from cockpit.backends.slurm.mapping.jobs import Listed, found
+from cockpit.backends.slurm.mapping.jobs import Listed, find_job
 from cockpit.backends.slurm.mapping.listing import FIELDS as LISTED
 from cockpit.backends.slurm.mapping.listing import read, unknown_field
-from cockpit.backends.slurm.mapping.nodes import node_state, seen
+from cockpit.backends.slurm.mapping.nodes import node_state, parse_nodes
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.mapping.records import words
 from cockpit.backends.slurm.rows import row
@@ -20,7 +20,7 @@ from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.ids import JobId, index_ranges, job_words, rest_id, task_id, task_of
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import Told
+from cockpit.model.reasons import SchedulerReason
 from cockpit.model.spec import Access, Dependency, DependencyKind, HoldAllocation
 from tests.hostile import HOSTILE
 
@@ -108,11 +108,11 @@ def test_states_of_nodes(printed: str, state: NodeState) -> None:
 
 
 def test_a_drained_node_shows_the_user_and_the_reason() -> None:
-    (found,) = seen(
+    (find_job,) = parse_nodes(
         "NodeName=n9 CPUTot=4 RealMemory=1000 Gres=gpu:A100:2,shard:8 State=IDLE+DRAIN Reason=bad disk [root@now]"
     )
-    assert (found.node.state_reason, found.gres.shards_per_card) == ("bad disk [root@now]", 4)
-    assert [card.model for card in found.node.cards] == ["a100", "a100"]
+    assert (find_job.node.state_reason, find_job.gres.shards_per_card) == ("bad disk [root@now]", 4)
+    assert [card.model for card in find_job.node.cards] == ["a100", "a100"]
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_a_drained_node_shows_the_user_and_the_reason() -> None:
 )
 @pytest.mark.req("SL-11")
 def test_a_node_out_of_service_repeats_no_part_of_its_state(state: str, told: str) -> None:
-    (found,) = seen(f"NodeName=n9 CPUTot=4 RealMemory=1000 State={state}")
-    assert found.node.state_reason == told
+    (find_job,) = parse_nodes(f"NodeName=n9 CPUTot=4 RealMemory=1000 State={state}")
+    assert find_job.node.state_reason == told
 
 
 def test_a_node_that_is_up_shows_its_additional_flags() -> None:
-    (planned,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=MIXED+PLANNED")
-    (idle,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=IDLE")
+    (planned,) = parse_nodes("NodeName=n9 CPUTot=4 RealMemory=1000 State=MIXED+PLANNED")
+    (idle,) = parse_nodes("NodeName=n9 CPUTot=4 RealMemory=1000 State=IDLE")
     assert (planned.node.state_reason, idle.node.state_reason) == ("planned", "")
 
 
@@ -161,10 +161,10 @@ def test_truncated_parts_are_omitted() -> None:
 
 @pytest.mark.req("SL-02")
 def test_unknown_words_are_kept() -> None:
-    found = Listed(a_record(State="HIBERNATING"), None)
-    assert reason(found) == Told("HIBERNATING", "a state that cockpit does not know")
+    find_job = Listed(a_record(State="HIBERNATING"), None)
+    assert reason(find_job) == SchedulerReason("HIBERNATING", "a state that cockpit does not know")
     waiting = Listed(a_record(Reason="SomethingOfTomorrow"), None)
-    assert reason(waiting) == Told("SomethingOfTomorrow")
+    assert reason(waiting) == SchedulerReason("SomethingOfTomorrow")
     assert unknown_field("squeue: error: Invalid job format specification: STDOUT\n") == "STDOUT"
 
 
@@ -181,20 +181,20 @@ def test_unknown_words_are_kept() -> None:
     ],
 )
 def test_how_jobs_end(state: str, code: str, shown: JobState, cause: EndCause) -> None:
-    found = Listed(a_record(State=state, exit_code=code, EndTime="2026-11-21T09:00:00"), None)
-    assert (found.job.state, found.job.end_cause) == (shown, cause)
-    assert found.job.exit is not None
-    assert found.job.exit.oom is (state == "OUT_OF_MEMORY")
-    assert (found.job.exit.code == 3) is (state == "FAILED")
+    find_job = Listed(a_record(State=state, exit_code=code, EndTime="2026-11-21T09:00:00"), None)
+    assert (find_job.job.state, find_job.job.end_cause) == (shown, cause)
+    assert find_job.job.exit is not None
+    assert find_job.job.exit.oom is (state == "OUT_OF_MEMORY")
+    assert (find_job.job.exit.code == 3) is (state == "FAILED")
 
 
 @pytest.mark.req("SL-23")
 def test_a_comment_of_the_wrapper_makes_a_running_job_a_held_one() -> None:
     running = a_record(State="RUNNING", NodeList="n1", StartTime="2026-11-21T08:00:01")
-    found = Listed(running | {"Comment": "cockpit:held rc=3 until=1795248117"}, None)
-    assert (found.job.state, found.job.held_until) == (JobState.ERROR, 1_795_248_117_000)
-    assert found.job.exit is not None
-    assert found.job.exit.code == 3
+    find_job = Listed(running | {"Comment": "cockpit:held rc=3 until=1795248117"}, None)
+    assert (find_job.job.state, find_job.job.held_until) == (JobState.ERROR, 1_795_248_117_000)
+    assert find_job.job.exit is not None
+    assert find_job.job.exit.code == 3
     other = Listed(running | {"Comment": "cockpit:held rc=3 until=soon; rm -rf /"}, None)
     assert other.job.state is JobState.RUNNING
     assert held(other.job, "") is other.job
@@ -225,8 +225,8 @@ def test_a_hold_that_was_cancelled_keeps_the_commands_exit_code(said: str) -> No
     """Slurm's own exit code is that of the cancel."""
     times = {"StartTime": "2026-11-21T08:00:01", "EndTime": "2026-11-21T08:05:00"}
     record = a_record(State="CANCELLED", exit_code="15", NodeList="n1", Comment=f"cockpit:{said}", **times)
-    found = Listed(record, None).job
-    assert (found.state, found.exit) == (JobState.STOPPED, ExitStatus(code=3))
+    find_job = Listed(record, None).job
+    assert (find_job.state, find_job.exit) == (JobState.STOPPED, ExitStatus(code=3))
     assert row(Listed(record, None), None, None, Access.RW).exit_code == 3
 
 
@@ -251,21 +251,21 @@ def test_an_accounting_of_a_job_and_its_steps() -> None:
     }  # fmt: skip
     step = dict.fromkeys(FIELDS, "") | {"JobID": "9_2.batch", "State": "FAILED", "MaxRSS": "2048K"}
     printed = "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in (job, step))
-    ((found, used, _),) = ended(accounting.read(printed, "~"), None)
-    assert (found.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
-    assert found.spec.time_limit_seconds == 5400
+    ((find_job, used, _),) = ended(accounting.read(printed, "~"), None)
+    assert (find_job.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
+    assert find_job.spec.time_limit_seconds == 5400
 
 
 @pytest.mark.req("SL-10")
 def test_twenty_thousand_tasks_that_wait_are_one_record_until_one_is_looked_at() -> None:
     listed = Listed(a_record(JobID="7", ArrayJobID="7", ArrayTaskID="0-19999%5"), None)
     assert (listed.id, len(listed.tasks), listed.words) == (rest_id(7), 20_000, "7_[0-19999]")
-    looked_at = found([listed], task_id(7, 12_345))
+    looked_at = find_job([listed], task_id(7, 12_345))
     assert looked_at is not None
     assert (looked_at.job.id, looked_at.alike) == (task_id(7, 12_345), task_id(7, 0))
     assert looked_at.job.array is not None
     assert (looked_at.job.array.index, looked_at.job.array.at_once) == (12_345, 5)
-    assert found([listed], task_id(7, 20_000)) is None
+    assert find_job([listed], task_id(7, 20_000)) is None
     assert len(list(listed.each(1000))) == 1000
 
 

@@ -23,7 +23,7 @@ from cockpit.model.catalogue import (
 )
 from cockpit.model.cluster import Cluster, Project
 from cockpit.model.image import Mpi
-from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Found, Model, ModelSource, Volume
+from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Model, ModelSource, ResolvedEntry, Volume
 from cockpit.model.node import CardVendor
 from cockpit.model.refusal import Refusal
 from cockpit.model.spec import Access, JobKind, NodeSpec, Task
@@ -98,7 +98,7 @@ def test_each_task_of_a_batch_has_its_algorithm() -> None:
     batch = replace(a_spec(project="nlp"), kind=JobKind.BATCH, command="", tasks=tuple(tasks))
     assert engine.act(submit(engine.machine, [batch], ANNA)) is None
     first, second = engine.machine.state.jobs.values()
-    assert first.spec.algorithm == Algorithm(name="vit", found=Found("nlp", "/algo/vit"))
+    assert first.spec.algorithm == Algorithm(name="vit", found=ResolvedEntry("nlp", "/algo/vit"))
     assert second.spec.algorithm is None
     wrong = replace(batch, name="other", tasks=(Task(command="a", algorithm=Algorithm(name="x")),))
     decided = submit(engine.machine, [wrong], ANNA)
@@ -165,13 +165,13 @@ def test_a_name_is_resolved_in_the_jobs_project_then_the_users_own_entries_then_
     ]
     for project, path in places.items():
         spec = accepted(an_engine(*entries), volumes=(Volume(name="v"),))
-        assert spec.volumes[0].found == Found(project, path)
+        assert spec.volumes[0].found == ResolvedEntry(project, path)
         entries = entries[1:]
 
 
 @pytest.mark.req("JT-30", "TR-09")
 def test_resolved_entries_in_a_request_are_ignored() -> None:
-    lie = Found("nlp", "/root/.ssh")
+    lie = ResolvedEntry("nlp", "/root/.ssh")
     spec = accepted(
         an_engine(),
         volumes=(Volume(name="scratch", found=lie), Volume(name="own", path="/own", found=lie)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.effects import SignalKind, SignalReplica
 from cockpit.engine.nodes import patrol
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, Slow
@@ -41,7 +41,7 @@ def test_a_fault_makes_every_resuming_job_of_the_node_save_and_resume_on_other_n
     driver.effects.clear()
     driver.act(patrol.faulty(driver.machine, node, DOWN, driver.now))
     assert told(driver, events.FaultFound) == [events.FaultFound(hit, 1, node, DOWN)]
-    assert driver.effects == [SignalReplica(driver.replicas(hit)[0], Force.TERM)]
+    assert driver.effects == [SignalReplica(driver.replicas(hit)[0], SignalKind.TERM)]
     assert driver.job(hit).ending.kill_at == driver.now + 60 * SECOND
     assert driver.machine.state.nodes[node].state_reason == DOWN
     assert driver.job(plain).ending is driver.job(other).ending is None

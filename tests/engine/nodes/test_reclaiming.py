@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.access import Actor
-from cockpit.engine.effects import Force, SignalReplica, TellWorkers
+from cockpit.engine.effects import SignalKind, SignalReplica, WriteWorkersFile
 from cockpit.engine.nodes import reclaiming, service
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
@@ -47,7 +47,7 @@ def test_a_worker_on_a_reclaimed_node_is_notified_and_its_job_continues_without_
     taken_back(driver, "n2")
     kill_at = driver.now + FIVE_MINUTES * SECOND
     assert told(driver, events.WorkersRecalled) == [events.WorkersRecalled(job, (1,), kill_at, None, Grounds.RECLAIM)]
-    assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2}
+    assert {each.replica.rank for each in driver.effects if isinstance(each, WriteWorkersFile)} == {0, 1, 2}
     assert [each for each in driver.effects if isinstance(each, SignalReplica)] == []
     ends(driver, job, 1, code=255)
     assert (ranks(driver, job), driver.job(job).retries) == ([0, 2], 0)
@@ -83,7 +83,7 @@ def test_reclaiming_the_launchers_node_ends_its_whole_job_and_requeues_other_job
         (job, EndCause.RECLAIMED),
         (other, EndCause.RECLAIMED),
     ]
-    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {Force.TERM}
+    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {SignalKind.TERM}
     ends(driver, other, 0, code=1)
     found = driver.job(other)
     assert (found.state, found.shown_state, found.retries) == (JobState.QUEUED, JobState.QUEUED, 0)
@@ -187,7 +187,7 @@ def test_without_the_annotation_there_is_no_notice_and_the_whole_job_avoids_the_
     driver = engine(nodes=2)
     (job,) = begun(driver, effortless("train", 2, 2, 2))
     pressed(driver, "n2")
-    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {Force.KILL}
+    assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {SignalKind.KILL}
     for rank in (0, 1):
         ends(driver, job, rank, signal=9)
     assert driver.job(job).shown_state is JobState.SUSPENDED

@@ -14,10 +14,10 @@ from cockpit.formats.traces.swf_history import machine
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy, Ties
+from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy, TieOrder
 from tests.builders import ANN
 
-EASY = Ties()
+EASY = TieOrder()
 
 
 def arrival(number: int, comes: int, processors: int, runs: int, asks: int) -> Arrival:
@@ -26,12 +26,12 @@ def arrival(number: int, comes: int, processors: int, runs: int, asks: int) -> A
     return Arrival(Millis(comes * 1000), JobSubmitted(JobId(number), spec, ANN, "ann"), runs * 1000)
 
 
-def replay(processors: int, *jobs: tuple[int, int, int, int], ties: Ties = EASY) -> Replay:
+def replay(processors: int, *jobs: tuple[int, int, int, int], ties: TieOrder = EASY) -> Replay:
     arrivals = [arrival(number, *job) for number, job in enumerate(jobs, 1)]
     return Replay([machine(processors)], arrivals, Policy(ties=ties))
 
 
-def starts(processors: int, *jobs: tuple[int, int, int, int], ties: Ties = EASY) -> list[int]:
+def starts(processors: int, *jobs: tuple[int, int, int, int], ties: TieOrder = EASY) -> list[int]:
     history = replay(processors, *jobs, ties=ties)
     for _ in history.moments():
         assert violations(history.machine) == []
@@ -59,7 +59,7 @@ def test_a_submission_precedes_an_end_of_the_same_time() -> None:
     """Job 1 gives way early, at 3, as job 3 comes: still behind job 2's reservation at 5, job 3 passes."""
     history = ((1, 3, 2, 4), (1, 4, 3, 5), (3, 1, 1, 1))
     assert starts(4, *history) == [1, 4, 3]
-    assert starts(4, *history, ties=Ties(submissions_first=False)) == [1, 3, 6]
+    assert starts(4, *history, ties=TieOrder(submissions_first=False)) == [1, 3, 6]
 
 
 @pytest.mark.req("SC-20")
@@ -67,7 +67,7 @@ def test_ends_of_one_time_are_in_order_of_start_with_a_cycle_after_each() -> Non
     """At 2 both job 3, running since 0, and job 2, running since 1, end; job 3 being first, job 5 passes job 4."""
     history = ((0, 3, 1, 1), (0, 2, 1, 3), (0, 1, 2, 3), (0, 3, 3, 3), (1, 2, 1, 1))
     assert starts(4, *history) == [0, 1, 0, 3, 2]
-    assert starts(4, *history, ties=Ties(ends_in_order_of_start=False)) == [0, 1, 0, 2, 5]
+    assert starts(4, *history, ties=TieOrder(ends_in_order_of_start=False)) == [0, 1, 0, 2, 5]
 
 
 @pytest.mark.req("SC-20")
@@ -75,7 +75,7 @@ def test_a_job_at_its_limit_has_freed_its_processors_before_a_submission_of_that
     """At 3 job 2 is at its limit, job 1 ends early, and job 4 comes: on job 2's processors it passes job 3."""
     history = ((0, 1, 3, 7), (0, 2, 3, 3), (1, 3, 2, 3), (3, 1, 2, 4))
     assert starts(3, *history) == [0, 0, 5, 3]
-    assert starts(3, *history, ties=Ties(limits_free_at_once=False)) == [0, 0, 3, 5]
+    assert starts(3, *history, ties=TieOrder(limits_free_at_once=False)) == [0, 0, 3, 5]
 
 
 @pytest.mark.req("SC-20")
@@ -83,7 +83,7 @@ def test_a_submission_that_does_not_fit_triggers_no_cycle() -> None:
     """At 5 job 3 is at its limit, but job 6, which comes then, needs both; the cycle waits for job 1's end."""
     history = ((2, 1, 3, 7), (2, 2, 3, 7), (2, 1, 3, 3), (2, 1, 2, 3), (3, 1, 1, 2), (5, 2, 2, 2))
     assert starts(2, *history) == [2, 5, 2, 8, 8, 10]
-    assert starts(2, *history, ties=Ties(only_what_fits_sets_off_a_cycle=False)) == [2, 7, 2, 5, 5, 10]
+    assert starts(2, *history, ties=TieOrder(only_what_fits_sets_off_a_cycle=False)) == [2, 7, 2, 5, 5, 10]
 
 
 @pytest.mark.req("SC-22")

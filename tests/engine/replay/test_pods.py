@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.invariants import violations
-from cockpit.engine.replay.pods import Arrived, Curve, PodReplay
+from cockpit.engine.replay.pods import ArrivalSums, Curve, PodReplay
 from cockpit.sched.policy import FractionFit, Policy
 from tests.sched.world import node, spec_of, wants
 
@@ -18,7 +18,12 @@ def replay(*pods, policy: Policy | None = None):
 @pytest.mark.req("SC-23")
 def test_a_pod_that_does_not_fit_leaves_and_delays_no_other() -> None:
     world, came = replay(spec_of(wants(700)), spec_of(wants(2000)), spec_of(wants(600)), spec_of(wants(300)))
-    assert came == [Arrived(700, 700, 1), Arrived(2700, 700, 1), Arrived(3300, 1300, 2), Arrived(3600, 1600, 3)]
+    assert came == [
+        ArrivalSums(700, 700, 1),
+        ArrivalSums(2700, 700, 1),
+        ArrivalSums(3300, 1300, 2),
+        ArrivalSums(3600, 1600, 3),
+    ]
     assert list(world.machine.queue) == []
     assert sorted(world.machine.occupied) == [1, 3, 4]
 
@@ -38,5 +43,5 @@ def test_the_policy_decides_where_a_pod_is_placed() -> None:
 def test_a_point_of_the_curve_is_the_mean_over_the_arrivals_near_it() -> None:
     curve = Curve(1000)
     for asked, allocated in [(4, 4), (12, 10), (14, 12), (40, 20)]:
-        curve.add(Arrived(asked, allocated, 0))
+        curve.add(ArrivalSums(asked, allocated, 0))
     assert curve.points() == [0.4, 1.1, 1.1, 1.1, 2.0]

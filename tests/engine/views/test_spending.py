@@ -10,16 +10,16 @@ from msgspec.structs import replace
 from cockpit.engine.access import Actor
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.spending import divided, ended_job, ended_seen, spans, spending
-from cockpit.model.accounting import Span, Spent
+from cockpit.model.accounting import Span, UsageSum
 from cockpit.model.attempt import EndCause, Replica
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
-from cockpit.model.usage import Used
+from cockpit.model.usage import ReplicaTotals
 from tests.doubles.samples import HOUR, NOW, job
 from tests.store.samples import ANNA
 
 
-def ran(began: int, ended: int | None, used: Used | None = None) -> Replica:
+def ran(began: int, ended: int | None, used: ReplicaTotals | None = None) -> Replica:
     end = None if ended is None else Millis(NOW + ended)
     return Replica(rank=0, started_at=Millis(NOW + began), ended_at=end, used=used)
 
@@ -30,14 +30,14 @@ def twice() -> Job:
     first = replace(
         base.attempt,
         number=1,
-        replicas=(ran(0, HOUR, Used(cpu_ms=HOUR, peak_memory_mib=9, card_percent=30)),),
+        replicas=(ran(0, HOUR, ReplicaTotals(cpu_ms=HOUR, peak_memory_mib=9, card_percent=30)),),
         ended_at=Millis(NOW + HOUR),
         cause=EndCause.PREEMPTED,
     )
     second = replace(
         base.attempt,
         number=2,
-        replicas=(ran(2 * HOUR, 4 * HOUR, Used(cpu_ms=3 * HOUR, peak_memory_mib=7, card_percent=90)),),
+        replicas=(ran(2 * HOUR, 4 * HOUR, ReplicaTotals(cpu_ms=3 * HOUR, peak_memory_mib=7, card_percent=90)),),
         ended_at=None,
     )
     return replace(base, earlier=(first,), attempt=second, account="nlp", qos="high", ended_at=Millis(NOW + 4 * HOUR))
@@ -87,8 +87,8 @@ def test_a_job_over_midnight_counts_on_both_days() -> None:
         [span(5, 25), span(12, 14, milli=500), span(30, 40), span(0, 3)], [Millis(at) for at in (4, 10, 20)]
     )
     assert found == [
-        [Spent("ann", "nlp", "p", "normal", 5 * 1000, 5 * 2)],
-        [Spent("ann", "nlp", "p", "normal", 10 * 1000 + 2 * 500, 10 * 2 + 2 * 2)],
+        [UsageSum("ann", "nlp", "p", "normal", 5 * 1000, 5 * 2)],
+        [UsageSum("ann", "nlp", "p", "normal", 10 * 1000 + 2 * 500, 10 * 2 + 2 * 2)],
     ]
 
 
@@ -106,7 +106,7 @@ def test_no_time_is_counted_twice_or_lost(lives: list[tuple[int, int]], cuts: li
 
 @pytest.mark.req("UI-09")
 def test_names_of_others_are_only_for_administrators() -> None:
-    past = [[Spent("ann", "nlp", "p", "normal", 5, 1), Spent("bob", "nlp", "q", "normal", 7, 1)]]
+    past = [[UsageSum("ann", "nlp", "p", "normal", 5, 1), UsageSum("bob", "nlp", "q", "normal", 7, 1)]]
     state, edges = ClusterState(), [Millis(0), Millis(10)]
     ann = Actor(replace(ANNA, name="ann"), admin=False)
     (shown,) = spending(state, past, edges, ann, NOW).stretches

@@ -86,7 +86,7 @@ def test_the_waiting_time_and_the_launchers_node_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("elastic: {}", "elastic.workers: is missing; give how many workers"),
+        ("elastic: {}", "elastic.workers: is missing; give the number of workers"),
         ("elastic: {workers: 2, min_workers: 3}", "elastic.min_workers: 3 is more than the 2 workers"),
         ("elastic: {workers: 4, max_workers: 3}", "elastic.max_workers: 3 is less than the 4 workers"),
         ("elastic: {workers: 0}", "elastic.workers: 0 is not between 1 and 10000"),

@@ -25,10 +25,10 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         "gives way to job 9, whose queue is owed what its own has borrowed: is asked to end at once",
     ),
     (
-        events.RoomMade(TAKER, (JOB, OTHER), EvictionMode.REQUEUE, Grounds.QOS),
+        events.EvictionsDecided(TAKER, (JOB, OTHER), EvictionMode.REQUEUE, Grounds.QOS),
         "jobs 7 and 8 end, to wait again, for its sake",
     ),
-    (events.RoomMade(TAKER, (JOB,), EvictionMode.SUSPEND, Grounds.QOS), "job 7 is suspended for its sake"),
+    (events.EvictionsDecided(TAKER, (JOB,), EvictionMode.SUSPEND, Grounds.QOS), "job 7 is suspended for its sake"),
     (events.JobSuspended(JOB, Suspension(by="ann")), "was suspended by ann"),
     (
         events.JobSuspended(JOB, Suspension(for_jobs=(TAKER,), grounds=Grounds.PARTITION)),

@@ -10,7 +10,7 @@ from cockpit.model import events
 from cockpit.model.fleet import Member
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation
-from cockpit.model.reasons import ClusterShort, NoRoomThere, Reason, Resource
+from cockpit.model.reasons import ClusterShort, NoMemberPlacement, Reason, Resource
 from cockpit.present.events.sentences import event_job, event_sentence, member_lines
 from cockpit.present.reasons import reason_sentence
 from tests.doubles.samples import NOW
@@ -31,7 +31,7 @@ REASONS: list[tuple[Reason, str]] = [
         "waits for 2G of memory in one cluster; beijing has 1G free in all",
     ),
     (
-        NoRoomThere(("beijing", "hangzhou"), NOW),
+        NoMemberPlacement(("beijing", "hangzhou"), NOW),
         f"beijing and hangzhou could not fit it at 12:00, {TRIED_AGAIN}",
     ),
 ]
@@ -93,7 +93,7 @@ def test_names_of_clusters_are_escaped(hostile: str) -> None:
     ]
     reasons: list[Reason] = [
         ClusterShort(hostile, Resource.CARDS, 1, 0, (hostile,)),
-        NoRoomThere((hostile,), NOW),
+        NoMemberPlacement((hostile,), NOW),
     ]
     assert all(is_harmless(event_sentence(record(body), UTC)) for body in bodies)
     assert all(is_harmless(reason_sentence(reason, NOW, UTC)) for reason in reasons)

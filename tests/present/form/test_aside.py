@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.formats.foreign.bringing import JOB_FILE, Brought
+from cockpit.formats.foreign.converting import JOB_FILE, ConvertedJob
 from cockpit.model.spec import Mode, WorkerPool
 from cockpit.present.columns import Context
 from cockpit.present.form.aside import brought_lines, run_lines, start_line, why_lines
@@ -46,14 +46,14 @@ def test_the_figures_of_a_node_are_complete_and_separated(cpus: int, gib: int, f
 
 @pytest.mark.req("LA-70", "UI-08")
 def test_options_that_were_not_converted_are_listed_and_a_job_file_has_none() -> None:
-    lines = brought_lines(Brought("a PyTorchJob", {}, ("spec.x: has no\x1b[31m counterpart",)), 60)
+    lines = brought_lines(ConvertedJob("a PyTorchJob", {}, ("spec.x: has no\x1b[31m counterpart",)), 60)
     assert [plain(each) for each in lines] == [
         "Taken over from a PyTorchJob",
         "1 thing of it could not be carried over:",
         "  spec.x: has no\\x1b[31m counterpart",
         "",
     ]
-    assert list(brought_lines(Brought(JOB_FILE, {}), 60)) == []
+    assert list(brought_lines(ConvertedJob(JOB_FILE, {}), 60)) == []
 
 
 @pytest.mark.req("UI-08", "SC-12")

@@ -13,7 +13,7 @@ from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, NeverFits, Resource
 from cockpit.present.columns import Context
-from cockpit.present.job.answer import Around, answer
+from cockpit.present.job.answer import PanelContext, answer
 from cockpit.present.spans import line_width
 from tests.doubles.samples import (
     HOUR,
@@ -31,11 +31,13 @@ from tests.doubles.samples import (
 KEYS = {"shell": "s", "logs": "l", "extend_hold": "+", "end_hold": "-", "hold": "H", "edit": "e", "cancel": "D"}
 
 
-def around(columns: int = 120, lines: int = 7, keys: dict[str, str] = KEYS, forecast: Forecast | None = None) -> Around:
+def around(
+    columns: int = 120, lines: int = 7, keys: dict[str, str] = KEYS, forecast: Forecast | None = None
+) -> PanelContext:
     """`forecast`: what the list shows of job 4720."""
     known = {row.id: row for row in five_jobs()}
     forecasts = {JobId(4720): forecast} if forecast is not None else {}
-    return Around(Context(now=NOW, zone=UTC, forecasts=forecasts), columns, lines, keys, known.get)
+    return PanelContext(Context(now=NOW, zone=UTC, forecasts=forecasts), columns, lines, keys, known.get)
 
 
 def told(row: JobRow, with_detail: JobDetail | None = None, **how: object) -> list[str]:

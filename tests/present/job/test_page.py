@@ -15,7 +15,7 @@ from cockpit.model.jobdetail import JobDetail, ReplicaUse
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.reasons import Held, LimitReached, Waited
 from cockpit.present.columns import Context
-from cockpit.present.job.answer import Around
+from cockpit.present.job.answer import PanelContext
 from cockpit.present.job.reason_strip import strip_lines
 from cockpit.present.job.tabs import TABS, tab_lines
 from cockpit.present.spans import Line, plain
@@ -23,7 +23,7 @@ from cockpit.runtime.containers.shim.plain import LACKS
 from tests.doubles.samples import HOUR, MINUTE, NOW, WAITS, breakdown, detail, waiting_detail
 
 N03 = Node(name=NodeName("n03"), cpus=8, memory_mib=65_536, cards=(Card(index=0, model="A100", slices=4),))
-AROUND = Around(
+AROUND = PanelContext(
     Context(now=NOW, zone=UTC),
     100,
     30,
@@ -35,7 +35,7 @@ AROUND = Around(
 KEPT = detail()
 
 
-def shown(tab: str, of: JobDetail, around: Around = AROUND) -> list[str]:
+def shown(tab: str, of: JobDetail, around: PanelContext = AROUND) -> list[str]:
     return [plain(each) for each in tab_lines(tab, of, around)]
 
 
@@ -175,7 +175,7 @@ def test_a_job_without_a_container_shows_the_reason() -> None:
     assert two[0] == "  s  opens a shell in one of its containers; you choose which"
 
 
-def strip(of: JobDetail, around: Around = AROUND) -> list[Line]:
+def strip(of: JobDetail, around: PanelContext = AROUND) -> list[Line]:
     return list(strip_lines(of, around))
 
 

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from cockpit.model.spec import NodeSpec
 from cockpit.present.columns import Context
 from cockpit.present.first_sight import empty_lines
-from cockpit.present.job.answer import Around
+from cockpit.present.job.answer import PanelContext
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.spans import Line, Span
 from tests.doubles.samples import NOW, detail, waiting_detail
 
-AROUND = Around(Context(now=NOW, zone=UTC), 120, 30, {"shell": "s"}, lambda _: None)
+AROUND = PanelContext(Context(now=NOW, zone=UTC), 120, 30, {"shell": "s"}, lambda _: None)
 
 
 def texts(lines: list[Line]) -> list[str]:

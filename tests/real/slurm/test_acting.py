@@ -14,7 +14,7 @@ from cockpit.errors import NotRun, RequestRefused
 from cockpit.model.accountchange import AddUser, AssociationChange, LimitsChange
 from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
 from cockpit.model.cluster import Reservation
-from cockpit.model.directives import MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
+from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
@@ -27,7 +27,7 @@ from tests.real.slurm.real_cluster import ADA
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cockpit.backends.base import Shown
+    from cockpit.backends.base import CommandPreview
     from cockpit.backends.slurm.backend import SlurmBackend
     from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
@@ -52,9 +52,9 @@ async def test_a_job_file_becomes_a_script_that_runs(emptied: RealCluster, ada: 
     made = emptied.home(ADA) / "not there" / "yet"
     spec = a_job(emptied, "it's $HOME; a name", 'echo "$COCKPIT_REPLICA of $COCKPIT_REPLICAS: $WORD"; exit 4')
     spec = replace(spec, env={"WORD": "two words; $(id)"}, output=str(made))
-    shown: list[Shown] = []
+    shown: list[CommandPreview] = []
 
-    async def look(commands: Sequence[Shown]) -> bool:
+    async def look(commands: Sequence[CommandPreview]) -> bool:
         shown.extend(commands)
         return len(shown) > 2
 
@@ -161,7 +161,7 @@ async def test_a_script_runs_unchanged_and_is_sent_signals(emptied: RealCluster,
 
     async def told() -> Job:
         with suppress(RequestRefused):  # it is over by now
-            await ada.direct(SendSignal(job, "USR1", Reach.SCRIPT))
+            await ada.direct(SendSignal(job, "USR1", SignalTarget.SCRIPT))
         return await state_of(ada, job)
 
     await eventually(told, lambda found: found.state is not JobState.RUNNING)

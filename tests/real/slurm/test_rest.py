@@ -13,7 +13,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.base import Shown
+from cockpit.backends.base import CommandPreview
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import listing
 from cockpit.backends.slurm.mapping.nodes import COMMAND as NODES
@@ -135,9 +135,9 @@ async def test_a_job_is_submitted_changed_and_ended_through_slurmrestd(
 async def test_a_refusal_has_slurms_message_and_the_request_is_shown(
     emptied: RealCluster, socket: SlurmBackend
 ) -> None:
-    shown: list[Shown] = []
+    shown: list[CommandPreview] = []
 
-    async def look(commands: Sequence[Shown]) -> bool:
+    async def look(commands: Sequence[CommandPreview]) -> bool:
         shown.extend(commands)
         return True
 

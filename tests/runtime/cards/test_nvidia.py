@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.model.node import CardVendor
 from cockpit.runtime.cards import nvidia
-from cockpit.runtime.findings import Level
+from cockpit.runtime.findings import FindingLevel
 from cockpit.runtime.probe_command import Answer, Outcome, probe_command
 
 QUERY_A100 = """\
@@ -146,7 +146,7 @@ def test_a_hung_nvidia_smi_costs_one_timeout_and_the_driver_is_read(tools, machi
     assert [card.model for card in found.cards] == ["RTX 4090"]
     assert (found.driver_version, found.cards[0].devices) == ("535.104.05", ("/dev/nvidia0",))
     (finding,) = found.findings
-    assert finding.level is Level.MISSING
+    assert finding.level is FindingLevel.MISSING
     assert "did not answer in time" in finding.found
 
 

@@ -23,7 +23,7 @@ from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.spec import HoldCards, JobSpec
-from cockpit.model.usage import Used
+from cockpit.model.usage import ReplicaTotals
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
 from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -56,14 +56,14 @@ class Seen:
         self.silent: list[tuple[ReplicaId, int | None]] = []
         self.moved: list[ReplicaId] = []
         self.full: list[str] = []
-        self.used: dict[ReplicaId, Used | None] = {}
+        self.used: dict[ReplicaId, ReplicaTotals | None] = {}
         self._news = asyncio.Event()
 
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
         self.started.append((replica, limits))
         self._news.set()
 
-    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
+    def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: ReplicaTotals | None = None) -> None:
         self.ended.append((replica, exit_status))
         self.used[replica] = used
         self._news.set()

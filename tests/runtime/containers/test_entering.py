@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.effects import SignalKind, SignalReplica
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.spec import Algorithm
@@ -203,7 +203,7 @@ async def test_a_shell_opens_in_a_running_container_too(house):
     await house.started(job.replica)
     code, seen = await house.shell(job.replica, "until test -e /tmp/ready; do :; done; cat /tmp/x")
     assert (code, seen) == (0, "mine\n")
-    await house.executor.signal(SignalReplica(job.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(job.replica, SignalKind.TERM))
     assert (await house.ended(job.replica)).code == 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.engine.effects import Force, FreezeReplica, SignalReplica, ThawReplica
+from cockpit.engine.effects import FreezeReplica, SignalKind, SignalReplica, ThawReplica
 from cockpit.runtime.containers import freezing
 from cockpit.runtime.containers.shim import job_processes
 from tests.runtime.containers.house import until
@@ -57,7 +57,7 @@ async def test_a_container_is_frozen_and_thawed(house, monkeypatch, kernel):
     number = reached(job.spec.output)
     await house.executor.thaw(ThawReplica(job.replica))
     await until(lambda: reached(job.spec.output) > number)
-    await house.executor.signal(SignalReplica(job.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(job.replica, SignalKind.KILL))
     assert (await house.ended(job.replica)).signal == 9
 
 
@@ -65,7 +65,7 @@ async def test_a_container_is_frozen_and_thawed(house, monkeypatch, kernel):
 async def test_a_frozen_container_handles_a_request_to_end(house):
     job = await counting(house)
     await house.executor.freeze(FreezeReplica(job.replica))
-    await house.executor.signal(SignalReplica(job.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(job.replica, SignalKind.TERM))
     assert (await house.ended(job.replica)).code == 5
     assert "asked" in house.out(job)
 
@@ -81,5 +81,5 @@ async def test_a_restarted_engine_thaws_a_frozen_container(house):
     await house.executor.thaw(ThawReplica(job.replica))
     number = reached(job.spec.output)
     await until(lambda: reached(job.spec.output) > number)
-    await house.executor.signal(SignalReplica(job.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(job.replica, SignalKind.KILL))
     await house.ended(job.replica)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.effects import SignalKind, SignalReplica
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.spec import Hooks
 from tests.runtime.containers.house import House, until
@@ -44,7 +44,7 @@ async def test_the_last_hook_runs_also_when_the_job_is_terminated(house: House) 
     effect = house.job("echo runs; sleep 600", hooks=hooks(after="echo after $COCKPIT_EXIT_CODE"))
     await house.executor.start(effect)
     await until(lambda: house.out(effect) == "runs\n")
-    await house.executor.signal(SignalReplica(effect.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(effect.replica, SignalKind.TERM))
     assert (await house.ended(effect.replica)).signal == 15
     assert house.out(effect) == "runs\nafter 143\n"
 
@@ -53,8 +53,8 @@ async def test_no_hook_runs_after_the_job_was_killed(house: House) -> None:
     effect = house.job("trap '' TERM; echo runs; sleep 600 & wait", hooks=hooks(after="echo after"))
     await house.executor.start(effect)
     await until(lambda: house.out(effect) == "runs\n")
-    await house.executor.signal(SignalReplica(effect.replica, Force.TERM))
-    await house.executor.signal(SignalReplica(effect.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(effect.replica, SignalKind.TERM))
+    await house.executor.signal(SignalReplica(effect.replica, SignalKind.KILL))
     assert (await house.ended(effect.replica)).signal == 9
     assert house.out(effect) == "runs\n"
 
@@ -63,7 +63,7 @@ async def test_a_job_terminated_before_its_command_never_runs_it(house: House) -
     effect = house.job("echo command", hooks=hooks("trap 'exit 0' TERM; echo before; sleep 600 & wait"))
     await house.executor.start(effect)
     await until(lambda: house.out(effect) == "before\n")
-    await house.executor.signal(SignalReplica(effect.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(effect.replica, SignalKind.TERM))
     assert await house.ended(effect.replica) == ExitStatus(signal=15, hook="before_start")
     assert house.out(effect) == "before\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StageReplica
+from cockpit.engine.effects import RemoveContainer, SignalKind, SignalReplica, StageReplica
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import finish
 from tests.runtime.containers.store import containers, job, podman
@@ -52,7 +52,7 @@ async def test_a_named_image_container_is_suspended_and_ends_as_any_other(house,
     made = job(house, image, "sh -c 'echo begun; sleep 100'")
     await house.executor.start(made)
     await house.started(made.replica)
-    await house.executor.signal(SignalReplica(made.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(made.replica, SignalKind.TERM))
     assert (await house.ended(made.replica)).signal == 15
 
 

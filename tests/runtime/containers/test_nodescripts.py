@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica
+from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalKind, SignalReplica
 from cockpit.launch.nodescripts import ScriptFacts
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import ReplicaId
@@ -68,8 +68,8 @@ async def test_a_failed_epilog_is_reported_for_the_node_and_the_next_one_runs(ho
     assert lines(house) == ["one", "two"]
 
 
-@pytest.mark.parametrize("force", [Force.TERM, Force.KILL])
-async def test_the_epilog_runs_after_a_cancel_before_the_end_is_reported(house: House, force: Force) -> None:
+@pytest.mark.parametrize("force", [SignalKind.TERM, SignalKind.KILL])
+async def test_the_epilog_runs_after_a_cancel_before_the_end_is_reported(house: House, force: SignalKind) -> None:
     house.rules = Cluster(epilog_scripts=(says(house, "tidied"),))
     effect = house.job("exec sleep 600")
     await house.executor.start(effect)
@@ -149,7 +149,7 @@ async def test_the_epilog_of_a_gang_runs_after_its_last_replica_has_ended(house:
     await asyncio.gather(house.executor.start(first), house.executor.start(second))
     assert (await house.ended(first.replica)).ok
     assert lines(house) == []
-    await house.executor.signal(SignalReplica(second.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(second.replica, SignalKind.KILL))
     await house.ended(second.replica)
     assert lines(house) == ["n0", "n1"]
     for each in (first, second):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica, StartReplica
+from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalKind, SignalReplica, StartReplica
 from cockpit.model.ids import NodeName, ReplicaId
 from cockpit.model.mounts import Dataset, Volume
 from cockpit.model.node import Allocation, Card, CardVendor
@@ -93,9 +93,9 @@ async def test_a_running_podman_container_is_listed_opens_a_shell_and_is_termina
     assert (name[:8], status) == ("cockpit-", "Up")
     assert podman("exec", name, "cat", "/tmp/note") == "begun"
     assert (await said(house, made, "train; pwd")).split() == ["trained", "with", "own", "as", "0", "/workspace"]
-    await house.executor.signal(SignalReplica(made.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(made.replica, SignalKind.TERM))
     await until(lambda: house.out(made) == "begun\nheard\n")
-    await house.executor.signal(SignalReplica(made.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(made.replica, SignalKind.KILL))
     assert (await house.ended(made.replica)).signal == 9
 
 

@@ -13,7 +13,7 @@ import sys
 import msgspec
 import pytest
 
-from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica
+from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalKind, SignalReplica
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import Millis
 from cockpit.model.spec import Algorithm, HoldCards
@@ -214,7 +214,7 @@ async def test_removing_twice_or_a_missing_container_is_no_error(house):
     await house.run(job)
     for _ in range(2):
         await house.executor.remove(RemoveContainer(job.replica))
-        await house.executor.signal(SignalReplica(job.replica, Force.KILL))
+        await house.executor.signal(SignalReplica(job.replica, SignalKind.KILL))
         await house.executor.keep(KeepContainer(job.replica, HoldCards.FREE))
     assert not house.folder_of(job.replica).exists()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.engine.effects import Force, SignalReplica
-from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Found, Model, ModelSource, Volume
+from cockpit.engine.effects import SignalKind, SignalReplica
+from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Model, ModelSource, ResolvedEntry, Volume
 from cockpit.runtime.containers import spawning
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import until
@@ -79,8 +79,8 @@ async def test_every_kind_of_mount_is_in_its_path_and_read_only_or_writable(hous
         folder.mkdir(parents=True, mode=0o777)
         (folder / "here").write_text(place)
 
-    def found(place: str) -> Found:
-        return Found("", str(folders[place]))
+    def found(place: str) -> ResolvedEntry:
+        return ResolvedEntry("", str(folders[place]))
 
     job = house.job(
         "cd /workspace; find . | sort; for d in " + " ".join(PLACES) + "; do cat $d/here; echo kept >$d/written; done",
@@ -188,7 +188,7 @@ async def test_term_is_delivered_to_the_command_which_has_its_grace(house):
     job = house.job("trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 0.01; done")
     await house.executor.start(job)
     await until(lambda: house.out(job) == "ready\n")
-    await house.executor.signal(SignalReplica(job.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(job.replica, SignalKind.TERM))
     assert (await house.ended(job.replica)).code == 7
     assert house.out(job) == "ready\nasked\n"
 
@@ -197,7 +197,7 @@ async def test_kill_ends_what_ignores_term(house):
     job = house.job("trap '' TERM; echo ready; while :; do sleep 60; done")
     await house.executor.start(job)
     await until(lambda: house.out(job) == "ready\n")
-    for force in (Force.TERM, Force.KILL):
+    for force in (SignalKind.TERM, SignalKind.KILL):
         await house.executor.signal(SignalReplica(job.replica, force))
     assert (await house.ended(job.replica)).signal == 9
 

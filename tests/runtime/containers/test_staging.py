@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StageReplica, StartReplica
+from cockpit.engine.effects import RemoveContainer, SignalKind, SignalReplica, StageReplica, StartReplica
 from cockpit.model.ids import Millis
 from cockpit.model.mounts import Dataset, DatasetSource
 from cockpit.model.staging import Staging
@@ -133,7 +133,7 @@ async def test_two_gigabytes_cancelled_half_way_leave_no_file(house, large):
     assert (0 < progress.done < progress.total, progress.total > LARGE) == (True, True)
     (copy,) = await house.cache.copies()
     assert copy.progress is not None
-    await house.executor.signal(SignalReplica(start.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(start.replica, SignalKind.TERM))
     assert "while its files were copied" in (await house.ended(start.replica)).lost
     assert left_on_disk(house) == []
     assert await house.cache.copies() == []
@@ -144,10 +144,10 @@ async def test_a_job_that_waits_for_a_copy_keeps_it_when_the_job_that_started_it
     first, second = job(house, large), job(house, large)
     await half_way(house, first)
     await half_way(house, second)
-    await house.executor.signal(SignalReplica(first.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(first.replica, SignalKind.KILL))
     await house.ended(first.replica)
     assert len(left_on_disk(house)) == 1
-    await house.executor.signal(SignalReplica(second.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(second.replica, SignalKind.KILL))
     await house.ended(second.replica)
     assert left_on_disk(house) == []
 
@@ -155,7 +155,7 @@ async def test_a_job_that_waits_for_a_copy_keeps_it_when_the_job_that_started_it
 @pytest.mark.req("JT-50")
 async def test_a_job_with_its_copies_that_waits_for_other_nodes_ends_at_once(house, cats):
     await staged(house, start := job(house, cats))
-    await house.executor.signal(SignalReplica(start.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(start.replica, SignalKind.TERM))
     assert "while its files were copied" in (await house.ended(start.replica)).lost
 
 
@@ -164,7 +164,7 @@ async def test_a_job_terminated_as_it_starts_ends_as_any_other(house, cats):
     start = job(house, cats, "sleep 100")
     await house.executor.start(start)
     await house.started(start.replica)
-    await house.executor.signal(SignalReplica(start.replica, Force.TERM))
+    await house.executor.signal(SignalReplica(start.replica, SignalKind.TERM))
     assert (await house.ended(start.replica)).signal == 15
 
 
@@ -183,13 +183,13 @@ async def test_a_job_that_needs_a_copy_being_cancelled_has_it_copied_again(house
 
     monkeypatch.setattr(CacheStore, "give_up", slowly)
     async with asyncio.TaskGroup() as group:
-        group.create_task(house.executor.signal(SignalReplica(first.replica, Force.KILL)))
+        group.create_task(house.executor.signal(SignalReplica(first.replica, SignalKind.KILL)))
         await until(giving_up.is_set)
         await house.executor.stage(StageReplica(second := job(house, cats)))
         await until(lambda: any(each.waiting for each in house.cache._making.values()))
         goes_on.set()
     await house.seen.until(lambda: getattr(house.executor.staging(second.replica), "done", 0) > 0)
-    await house.executor.signal(SignalReplica(second.replica, Force.KILL))
+    await house.executor.signal(SignalReplica(second.replica, SignalKind.KILL))
     assert left_on_disk(house) == []
 
 
@@ -217,9 +217,9 @@ async def test_a_restarted_engine_continues_the_copy_of_a_killed_one(house, cats
 
 
 async def key_of(house: House, start: StartReplica) -> str:
-    from cockpit.runtime.containers.staging.fetching import FetchKind, Wanted
+    from cockpit.runtime.containers.staging.fetching import FetchKind, StagingSource
 
-    wanted = Wanted("datasets[0]", FetchKind.TREE, start.spec.datasets[0].folder)
+    wanted = StagingSource("datasets[0]", FetchKind.TREE, start.spec.datasets[0].folder)
     return (await house.cache.measured(wanted, start.submitter))[0].key
 
 

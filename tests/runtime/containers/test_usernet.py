@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.runtime.containers.shim import usernet
-from cockpit.runtime.containers.shim.usernet import Outpost, arguments
+from cockpit.runtime.containers.shim.usernet import HostSideProcess, arguments
 
 pytestmark = pytest.mark.req("LA-10")
 
@@ -21,7 +21,7 @@ def test_no_network_program_connects_to_the_machines_localhost(program, guarded)
 
 @pytest.fixture
 def outpost(tmp_path):
-    made = Outpost("up", str(tmp_path / "lock"), lambda: False)
+    made = HostSideProcess("up", str(tmp_path / "lock"), lambda: False)
     yield made
     made._here.close()
 

@@ -11,7 +11,7 @@ from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
-from cockpit.model.reasons import MakingRoom, NotEnoughFree
+from cockpit.model.reasons import EvictionPending, NotEnoughFree
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.forecast.history import History
@@ -62,7 +62,7 @@ def test_the_youngest_sufficient_victim_is_evicted_and_the_preemptor_starts_in_i
     plan = world.run()
     assert plan.starts == ()
     assert plan.evictions == (Eviction(young, urgent, EvictionMode.REQUEUE, Grounds.QOS),)
-    assert world.reason(urgent) == MakingRoom((young,), world.now)
+    assert world.reason(urgent) == EvictionPending((young,), world.now)
     assert world.run().evictions == ()
     world.gone(young)
     plan = world.run()
@@ -104,7 +104,7 @@ def test_the_lowest_rank_is_evicted_first_by_its_own_mode_and_grace() -> None:
     urgent = submit(world, wants(2000), qos="high")
     plan = world.run()
     assert plan.evictions == (Eviction(scavenger, urgent, EvictionMode.CANCEL, Grounds.QOS, 5),)
-    assert world.reason(urgent) == MakingRoom((scavenger,), Millis(world.now + 5000))
+    assert world.reason(urgent) == EvictionPending((scavenger,), Millis(world.now + 5000))
     assert normal in world.occupied
 
 

@@ -9,7 +9,7 @@ from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.quota import QuotaNode, QuotaTree
-from cockpit.model.reasons import MakingRoom, NotEnoughFree, QuotaFull
+from cockpit.model.reasons import EvictionPending, NotEnoughFree, QuotaFull
 from cockpit.sched.policy import Policy
 from cockpit.sched.scheduling_pass import MOST_RECLAIMS
 from tests.sched.world import World, node, wants
@@ -62,7 +62,7 @@ def test_a_lender_reclaims_its_quota_from_the_youngest_borrower(kind: BackfillKi
     assert [(each.job, each.for_job, each.mode, each.grounds) for each in plan.evictions] == [
         (youngest, own, EvictionMode.REQUEUE, Grounds.QUOTA)
     ]
-    assert world.reason(own) == MakingRoom((youngest,), Millis(world.now + 30_000))
+    assert world.reason(own) == EvictionPending((youngest,), Millis(world.now + 30_000))
     assert world.run().evictions == ()
     world.gone(youngest)
     assert [start.job for start in world.run().starts] == [own]
@@ -139,7 +139,7 @@ def test_no_queue_is_reclaimed_below_its_quota_by_more_than_its_last_job() -> No
     assert world.run().evictions == ()
     one = submit(world, "b", 1)
     assert len(world.run().evictions) == 1
-    assert isinstance(world.reason(one), MakingRoom)
+    assert isinstance(world.reason(one), EvictionPending)
 
 
 @pytest.mark.req("SC-07", "FL-02")
@@ -152,7 +152,7 @@ def test_the_quota_of_a_queue_protects_all_queues_below_it() -> None:
     running(world, "x", 2)
     more = submit(world, "x", 3)
     assert evicted(world.run()) == [greedy]
-    assert isinstance(world.reason(more), MakingRoom)
+    assert isinstance(world.reason(more), EvictionPending)
     assert world.jobs[borrower].ending is None
 
 

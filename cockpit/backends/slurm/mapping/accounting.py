@@ -17,7 +17,7 @@ from cockpit.model.job import ENDED, Job
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.node import CardSlice
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.model.usage import Used
+from cockpit.model.usage import ReplicaTotals
 
 FIELDS = (
     "JobID",
@@ -62,7 +62,7 @@ class Past(NamedTuple):
     """An ended job out of accounting."""
 
     job: Job
-    used: Used
+    used: ReplicaTotals
     fields: Mapping[str, str]
 
 
@@ -103,7 +103,7 @@ def ended(records: Iterable[Record], zone: tzinfo | None, shards_per_card: int =
         if current is not None:
             yield current
         job = _job(record, zone, shards_per_card)
-        current = Past(job, Used(cpu_ms=_cpu_ms(record["TotalCPU"])), record) if job is not None else None
+        current = Past(job, ReplicaTotals(cpu_ms=_cpu_ms(record["TotalCPU"])), record) if job is not None else None
     if current is not None:
         yield current
 
@@ -211,11 +211,11 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
     return Listed(known | own, zone, shards_per_card).job
 
 
-def _more(used: Used, fields: dict[str, str]) -> Used:
+def _more(used: ReplicaTotals, fields: dict[str, str]) -> ReplicaTotals:
     """The most memory of any step, and the CPU time of all where the job's own line says none."""
     peak = values.memory_mib(fields["MaxRSS"]) if fields["MaxRSS"] else None
     cards = values.tres(fields["TRESUsageInAve"]).get("gres/gpuutil")
-    return Used(
+    return ReplicaTotals(
         cpu_ms=used.cpu_ms or _cpu_ms(fields["TotalCPU"]),
         peak_memory_mib=max((each for each in (peak, used.peak_memory_mib) if each is not None), default=None),
         card_percent=int(cards) if cards is not None else used.card_percent,

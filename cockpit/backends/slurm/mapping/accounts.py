@@ -16,7 +16,7 @@ SHARES = ("sshare", "-a", "-l", "-P")
 Row = dict[str, str]
 
 
-class Shared(NamedTuple):
+class ShareLine(NamedTuple):
     """A line of sshare: what the cluster itself says of an association, and does not want recomputed."""
 
     key: AssocKey
@@ -57,11 +57,11 @@ def _user(key: AssocKey) -> str:
     return key.split("/")[1]
 
 
-def usage(rows: Iterable[Shared]) -> dict[AssocKey, Usage]:
+def usage(rows: Iterable[ShareLine]) -> dict[AssocKey, Usage]:
     return {row.key: Usage(row.raw_usage, fair_share=row.fair_share) for row in rows}
 
 
-def shared(printed: str) -> Iterator[Shared]:
+def shared(printed: str) -> Iterator[ShareLine]:
     """Return sshare's records in the order of the tree, parents first."""
     above: list[str] = []
     for row in with_header(printed):
@@ -70,7 +70,7 @@ def shared(printed: str) -> Iterator[Shared]:
         user = row.get("User", "")
         if not user:
             above[depth:] = [name]
-        yield Shared(
+        yield ShareLine(
             key=assoc_key(name, user, values.text(row.get("Partition", ""))),
             depth=depth,
             parent=above[depth - 1] if 0 < depth <= len(above) else "",

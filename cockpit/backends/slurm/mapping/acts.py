@@ -31,7 +31,7 @@ EXCLUSIVE_IS_FIXED = (26, 5)
 """The Slurm version from which OverSubscribe only concerns CPUs, so that scontrol cannot set whole nodes any more."""
 
 
-class CannotBe(Exception):
+class NotPossible(Exception):
     """Slurm has no such change, or would refuse it; the error text says why and what to do instead."""
 
 
@@ -47,7 +47,7 @@ def cancel(args: messages.CancelArgs) -> Command:
         return Command(("scancel", job))
     if args.grace_seconds == 0:
         return Command(("scancel", "--full", "--signal=KILL", job))
-    raise CannotBe("Slurm kills after its own KillWait, which is the cluster's: cancel without --grace, or --now.")
+    raise NotPossible("Slurm kills after its own KillWait, which is the cluster's: cancel without --grace, or --now.")
 
 
 def end_hold(job: int) -> Command:
@@ -56,10 +56,10 @@ def end_hold(job: int) -> Command:
 
 
 def submit(spec: JobSpec, runtime: Runtime | None = None) -> Command:
-    """Return the sbatch command. Raises `CannotBe` with one line for each field that Slurm does not support."""
+    """Return the sbatch command. Raises `NotPossible` with one line for each field that Slurm does not support."""
     wrong = list(refusals(spec, runtime))
     if wrong:
-        raise CannotBe("\n".join(wrong))
+        raise NotPossible("\n".join(wrong))
     return Command(*submission(spec, runtime))
 
 
@@ -85,7 +85,7 @@ _FIXED = ("command", "output", "env", "algorithm", "array")
 
 def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
     """Everything that differs, in one update; how many tasks of an array run at once is the whole array's. Raises
-    `CannotBe` for what Slurm of this version changes in no waiting job."""
+    `NotPossible` for what Slurm of this version changes in no waiting job."""
     changes = list(_changes(job.spec, spec))
     commands = [_update(job.id, None, *changes)] if changes else []
     if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
@@ -95,11 +95,11 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
     if version >= EXCLUSIVE_IS_FIXED and spec.exclusive != job.spec.exclusive:
         fixed.append("exclusive")
     if fixed:
-        raise CannotBe(
+        raise NotPossible(
             f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."
         )
     if not commands:
-        raise CannotBe("Nothing of it would be other than it is.")
+        raise NotPossible("Nothing of it would be other than it is.")
     return commands
 
 
@@ -147,7 +147,9 @@ def _cards(spec: JobSpec) -> str:
 
 def drain_node(args: messages.DrainArgs) -> Command:
     if args.within_seconds is not None:
-        raise CannotBe("within: Slurm lets go on what runs on a drained node; leave it out, and cancel or requeue jobs")
+        raise NotPossible(
+            "within: Slurm lets go on what runs on a drained node; leave it out, and cancel or requeue jobs"
+        )
     return Command(("scontrol", "update", f"NodeName={args.name}", "State=DRAIN", f"Reason={args.reason}"))
 
 

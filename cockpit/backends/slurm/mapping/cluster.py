@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.accounts import Shared, usage
+from cockpit.backends.slurm.mapping.accounts import ShareLine, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.nodes import Seen
+from cockpit.backends.slurm.mapping.nodes import SlurmNode
 from cockpit.backends.slurm.mapping.placements import placed
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
 from cockpit.backends.slurm.mapping.unattributed_gpus import NOTHING_KNOWN, Known, UnattributedGpus
@@ -27,15 +27,15 @@ PLANNED_TASKS = 1000
 NO_FACTORS: Mapping[int, int] = {}
 
 
-class Everything(NamedTuple):
+class ClusterLists(NamedTuple):
     """Lists of a cluster, each as old as the poll intervals allow."""
 
     at: Millis
     rules: Cluster
-    nodes: tuple[Seen, ...]
+    nodes: tuple[SlurmNode, ...]
     jobs: tuple[Listed, ...]
     accounts: Accounts = Accounts()
-    shares: tuple[Shared, ...] = ()
+    shares: tuple[ShareLine, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     details: Known = NOTHING_KNOWN
     spreads: Spreads = NO_SPREADS
@@ -46,7 +46,7 @@ class Everything(NamedTuple):
     """Site factors of priorities, by Slurm's id of the job or array; an absent one is 0."""
 
 
-def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
+def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     """Return the scheduler's state of the cluster.
 
     `as_ranked`: pending jobs keep the priorities that Slurm gave them; False: the scheduler computes them.
@@ -85,7 +85,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
     )
 
 
-def spec_shared_out(everything: Everything, listed: Listed) -> JobSpec | None:
+def spec_shared_out(everything: ClusterLists, listed: Listed) -> JobSpec | None:
     """Return the spec of a pending job whose tasks are spread over its nodes; None for others or if it is unknown."""
     tasks = everything.spreads.get(listed.fields["JobID"]) if listed.waits else None
     return spread_spec(listed.job.spec, listed.fields, tasks, listed.shards) if tasks is not None else None
@@ -119,6 +119,6 @@ def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
     return replace(job, direct_priority=rank)
 
 
-def shards_per_card(nodes: Iterable[Seen]) -> int:
+def shards_per_card(nodes: Iterable[SlurmNode]) -> int:
     """Return the largest number of shards per card of all nodes; 0: no card is divided."""
     return max((each.gres.shards_per_card for each in nodes), default=0)

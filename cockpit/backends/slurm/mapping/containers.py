@@ -30,7 +30,7 @@ _NONE = "this cluster's login node has neither pyxis nor apptainer; let the scri
 _LEFT = re.compile(r"cockpit:contained rc=\d{1,3} node=(\S+) with=(pyxis|apptainer) kept=(.+) image=(\S+)")
 
 
-class Left(NamedTuple):
+class HeldContainer(NamedTuple):
     """A container that a failed job has left behind."""
 
     node: str
@@ -95,10 +95,10 @@ def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
     yield 'exit "$rc"'
 
 
-def left(comment: str) -> Left | None:
+def held_container_of(comment: str) -> HeldContainer | None:
     """The container that the comment of a job tells of."""
     match = _LEFT.fullmatch(comment)
-    return Left(match[1], Runtime(match[2]), match[3], match[4]) if match else None
+    return HeldContainer(match[1], Runtime(match[2]), match[3], match[4]) if match else None
 
 
 _OVERLAY = "$COCKPIT_OUTPUTS/.cockpit-overlay-$SLURM_JOB_ID-$SLURMD_NODENAME"

@@ -5,21 +5,21 @@ from __future__ import annotations
 import posixpath
 import re
 
-from cockpit.backends.slurm.mapping.acts import CannotBe, Command
+from cockpit.backends.slurm.mapping.acts import Command, NotPossible
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.formats.foreign.sbatch_options import script_options
-from cockpit.model.directives import Directive, MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
+from cockpit.model.directives import Directive, MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
 
 STDIN = "/dev/stdin"
 """The script's name where it has arguments and no file: sbatch takes the first word for a file."""
 _FIELD = re.compile(r"[A-Za-z]{2,40}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9+-]{1,9}|[0-9]{1,2}")
 _TARGETS = frozenset({"jobid", "job", "userid"})
-_REACH = {Reach.ALL: ("--full",), Reach.SCRIPT: ("--batch",), Reach.STEPS: ()}
+_REACH = {SignalTarget.ALL: ("--full",), SignalTarget.SCRIPT: ("--batch",), SignalTarget.STEPS: ()}
 
 
 def command(wanted: Directive, *, on_this_disk: bool = False) -> Command:
-    """Raises `CannotBe` for what is no signal or no field. `on_this_disk`: the command sees the files that the user
+    """Raises `NotPossible` for what is no signal or no field. `on_this_disk`: the command sees the files that the user
     names."""
     match wanted:
         case SubmitScript():
@@ -50,13 +50,13 @@ def _submit(wanted: SubmitScript, *, by_name: bool) -> Command:
 def _signal(wanted: SendSignal) -> Command:
     name = wanted.signal.upper().removeprefix("SIG")
     if not _SIGNAL.fullmatch(name):
-        raise CannotBe(f"{wanted.signal!r} is no signal; write USR1, TERM, 10 …")
+        raise NotPossible(f"{wanted.signal!r} is no signal; write USR1, TERM, 10 …")
     return Command(("scancel", *_REACH[wanted.to], f"--signal={name}", slurm_id(wanted.job, wanted.task)))
 
 
 def _update(wanted: UpdateJob) -> Command:
     for name in wanted.fields:
         if not _FIELD.fullmatch(name) or name.lower() in _TARGETS:
-            raise CannotBe(f"{name!r} is no field of a job; `man scontrol` lists those of `scontrol update`.")
+            raise NotPossible(f"{name!r} is no field of a job; `man scontrol` lists those of `scontrol update`.")
     changes = (f"{name}={value}" for name, value in wanted.fields.items())
     return Command(("scontrol", "update", f"JobId={slurm_id(wanted.job, wanted.task)}", *changes))

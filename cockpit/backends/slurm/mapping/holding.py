@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.acts import CannotBe, Command
-from cockpit.backends.slurm.mapping.containers import left
+from cockpit.backends.slurm.mapping.acts import Command, NotPossible
+from cockpit.backends.slurm.mapping.containers import held_container_of
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS, WRAPPED
 from cockpit.model.attempt import EndCause, ExitStatus
@@ -32,7 +32,7 @@ def held(job: Job, comment: str) -> Job:
     if not comment.startswith(WRAPPED):
         return job
     job = replace(job, spec=replace(job.spec, terminal=True, debug_hold=_KEPT))
-    if left(comment) is not None:
+    if held_container_of(comment) is not None:
         return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
     code = _CODE.match(comment)
     if code is not None and job.state in ENDED:  # Slurm tells only how the hold ended: with the signal of a cancel
@@ -63,12 +63,12 @@ def kept_until(job: Job) -> Millis:
 
 def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
     """Return the commands that extend a hold: they change the end in the comment that the wrapper reads, and signal the
-    wrapper. For an administrator they also raise the time limit if it ends earlier. Raises `CannotBe` if an owner's
+    wrapper. For an administrator they also raise the time limit if it ends earlier. Raises `NotPossible` if an owner's
     time limit leaves no such time."""
     until = kept_until(job) // 1000 + seconds
     beyond = until - _last_moment(job)
     if beyond > 0 and not admin:
-        raise CannotBe(_no_time_left(job, seconds - beyond))
+        raise NotPossible(_no_time_left(job, seconds - beyond))
     name, code = slurm_id(job.id), job.exit.code if job.exit is not None else 1
     longer = [Command(("scontrol", "update", f"JobId={name}", f"TimeLimit=+{-(-beyond // 60)}"))] if beyond > 0 else []
     comment = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))

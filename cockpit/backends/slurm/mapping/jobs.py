@@ -112,7 +112,7 @@ def _array(number: str, printed: str) -> tuple[ArrayTask | None, tuple[int, ...]
     return task, every if len(every) > 1 else ()
 
 
-class Found(NamedTuple):
+class LookedUpJob(NamedTuple):
     """A job that was looked up, in squeue's list or in accounting."""
 
     job: Job
@@ -145,18 +145,18 @@ class Found(NamedTuple):
         return job_id(self.listed.array.array, self.listed.array.index)
 
 
-def found(listed: Iterable[Listed], wanted: JobId) -> Found | None:
+def find_job(listed: Iterable[Listed], wanted: JobId) -> LookedUpJob | None:
     """Return the job of this id, also one of an array's pending tasks; an array's own id stands for its first task."""
     number, index = task_of(wanted)
     first: Listed | None = None
     for each in listed:
         if each.id == wanted:
-            return Found(each.job, each)
+            return LookedUpJob(each.job, each)
         if each.array is not None and each.array.array == number:
             if index in each.tasks:
-                return Found(each.task(index), each)
+                return LookedUpJob(each.task(index), each)
             first = first or each
-    return Found(first.job, first) if first is not None and index is None else None
+    return LookedUpJob(first.job, first) if first is not None and index is None else None
 
 
 def _job(listed: Listed) -> Job:

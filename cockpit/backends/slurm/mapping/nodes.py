@@ -20,7 +20,7 @@ _SILENT = "not responding"
 _DRAINED = ("DRAIN", "MAINT", "REBOOT", "RESERVED_DOWN")
 
 
-class Seen(NamedTuple):
+class SlurmNode(NamedTuple):
     """A node, with facts that the model's node does not have."""
 
     node: Node
@@ -32,7 +32,7 @@ class Seen(NamedTuple):
     """Host name of its machine; empty: the node's name."""
 
 
-def seen(printed: str) -> Iterator[Seen]:
+def parse_nodes(printed: str) -> Iterator[SlurmNode]:
     """Yield the nodes of the output, which has one line for each unless a reason contains line breaks."""
     for block in blocks(printed, "NodeName"):
         record = words(block)
@@ -40,7 +40,7 @@ def seen(printed: str) -> Iterator[Seen]:
             yield _node_of(record)
 
 
-def _node_of(record: dict[str, str]) -> Seen:
+def _node_of(record: dict[str, str]) -> SlurmNode:
     state = record.get("State", "UNKNOWN")
     gres = cards_of(values.text(record.get("Gres", "")))
     node = Node(
@@ -53,7 +53,9 @@ def _node_of(record: dict[str, str]) -> Seen:
         state_reason=_reason(record, state),
         virtual=False,
     )
-    return Seen(node, gres, tuple(gres.held(record.get("GresUsed", ""))), values.text(record.get("NodeHostName", "")))
+    return SlurmNode(
+        node, gres, tuple(gres.held(record.get("GresUsed", ""))), values.text(record.get("NodeHostName", ""))
+    )
 
 
 def _memory(record: dict[str, str]) -> int:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from cockpit.backends.slurm.mapping import jobparts, values
-from cockpit.backends.slurm.mapping.jobs import Found, Listed
+from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob
 from cockpit.formats.foreign.sbatch_options import line_options, script_options
 from cockpit.model.job import ArrayTask
 from cockpit.model.jobdetail import StepRow
@@ -67,7 +67,7 @@ def of_step(submit_line: str) -> str:
     return line_options(submit_line, SRUN_FLAGS).get("output", "")
 
 
-def named(files: Mapping[str, str], known: Found, *, errors: bool = False) -> str:
+def named(files: Mapping[str, str], known: LookedUpJob, *, errors: bool = False) -> str:
     """The path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its srun.
 
     `files`: by stream, and its folder. For a job that gave no name squeue makes one up of the job's number: of an array
@@ -83,7 +83,7 @@ def named(files: Mapping[str, str], known: Found, *, errors: bool = False) -> st
     return path if path.startswith("/") else posixpath.join(folder, path)
 
 
-def _made_up(folder: str, known: Found) -> set[str]:
+def _made_up(folder: str, known: LookedUpJob) -> set[str]:
     return _made_up_in(folder, known.listed.fields) if known.listed is not None else set()
 
 
@@ -126,7 +126,7 @@ def resolved(path: str, words: Mapping[str, str]) -> str:
     return posixpath.normpath(_PATTERN.sub(word, path))
 
 
-def batch_words(known: Found, version: tuple[int, ...], host: str) -> dict[str, str]:
+def batch_words(known: LookedUpJob, version: tuple[int, ...], host: str) -> dict[str, str]:
     """Return the values of the patterns in the name of the batch script's file: %t and %n are 0 there, %s is `batch`,
     %J has no step. A task that is still part of a queued array has no number of its own yet. `host`: the first node;
     empty: there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cockpit.launch.lexer import Literal, Unlike, Word, lex, script_follows
+from cockpit.launch.lexer import Literal, NotSimple, Word, lex, script_follows
 from cockpit.launch.shellform import in_double_quotes
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.model.spec import JobSpec
@@ -27,7 +27,7 @@ def _with_quoted(command: str, place: re.Pattern[str], path: str) -> str:
     """Put a path into a command that has to be quoted there. The script of a `bash -c` stays as it is: which quotes a
     place stands in there, only that shell knows."""
     words = lex(command)
-    if isinstance(words, Unlike):
+    if isinstance(words, NotSimple):
         return command
     texts = [
         word.source if script_follows(words[:at]) else _word_with_quoted(word, place, path)

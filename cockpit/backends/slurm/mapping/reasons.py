@@ -22,8 +22,8 @@ from cockpit.model.reasons import (
     NotEnoughFree,
     PartitionRefuses,
     Reason,
-    StandsStill,
-    Told,
+    SchedulerReason,
+    SuspendedReason,
     WaitsForJob,
     WouldDelay,
 )
@@ -66,9 +66,9 @@ def never_starts(listed: Listed) -> bool:
 def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVATIONS) -> Reason | None:
     """Return the reason of a job; None if it neither waits nor is suspended."""
     if not states.known(listed.state):
-        return Told(listed.state, "a state that cockpit does not know")
+        return SchedulerReason(listed.state, "a state that cockpit does not know")
     if listed.kind is JobState.SUSPENDED:
-        return StandsStill()
+        return SuspendedReason()
     if listed.kind is not JobState.QUEUED:
         return None
     if by := listed.held_by:
@@ -78,7 +78,7 @@ def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVA
 
 def with_figures(told: Reason, core: Reason | None) -> Reason:
     """Return the core's reason if it has the meaning of Slurm's code, else Slurm's."""
-    if not isinstance(told, Told) or core is None:
+    if not isinstance(told, SchedulerReason) or core is None:
         return told
     code = told.code.replace("_", " ")
     kinds = next((kinds for lead, kinds in _OF_CORE if code.startswith(lead)), ())
@@ -86,9 +86,9 @@ def with_figures(told: Reason, core: Reason | None) -> Reason:
 
 
 @lru_cache(maxsize=4096)
-def _cached_reason(code: str, about: str) -> Told:
+def _cached_reason(code: str, about: str) -> SchedulerReason:
     """Ten thousand jobs wait for few reasons."""
-    return Told(code, about)
+    return SchedulerReason(code, about)
 
 
 def _by_code(listed: Listed, reservations: Mapping[str, Reservation]) -> Reason | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, settings, words
-from cockpit.formats.trestext import Meaning, parse_tres
+from cockpit.formats.trestext import NumberMeaning, parse_tres
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -78,11 +78,11 @@ def _weights(conf: dict[str, str]) -> Weights:
         job_size=weight("JobSize"),
         partition=weight("Partition"),
         qos=weight("QOS"),
-        tres=prices(conf.get("PriorityWeightTRES", ""), Meaning.WEIGHT),
+        tres=prices(conf.get("PriorityWeightTRES", ""), NumberMeaning.WEIGHT),
     )
 
 
-def prices(text: str, meaning: Meaning) -> Tres:
+def prices(text: str, meaning: NumberMeaning) -> Tres:
     """`CPU=1.0,Mem=0.25G,GRES/gpu=10`; nothing where it cannot be read."""
     tres = parse_tres(values.text(text), meaning)
     return tres if not isinstance(tres, str) else {}
@@ -140,7 +140,7 @@ def _partition(record: dict[str, str]) -> Partition:
         priority_tier=values.number(said("PriorityTier")) or 0,
         preempt_mode=values.text(said("PreemptMode")),
         grace_seconds=values.number(said("GraceTime")) or 0,
-        billing_weights=prices(said("TRESBillingWeights"), Meaning.PRICE),
+        billing_weights=prices(said("TRESBillingWeights"), NumberMeaning.PRICE),
     )
 
 

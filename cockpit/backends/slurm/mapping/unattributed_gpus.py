@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.nodes import Seen
+from cockpit.backends.slurm.mapping.nodes import SlurmNode
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
@@ -30,26 +30,26 @@ OTHERS = ""
 class UnattributedGpus:
     """Cards in use whose job is unknown. Jobs without a listed allocation take theirs from here one after the other."""
 
-    def __init__(self, nodes: Iterable[Seen] = (), known: Known = NOTHING_KNOWN) -> None:
+    def __init__(self, nodes: Iterable[SlurmNode] = (), known: Known = NOTHING_KNOWN) -> None:
         listed = [(part.node, each) for parts in known.values() for part in parts.values() for each in part.slices]
         pieces = {(name, each.card, each.slot) for name, each in listed}
         cards = {(name, each.card) for name, each in listed}
-        self._left: dict[NodeName, list[CardSlice]] = {}
-        self._taken: dict[tuple[NodeName, int], int] = {}
+        self._free_slices: dict[NodeName, list[CardSlice]] = {}
+        self._used_milli: dict[tuple[NodeName, int], int] = {}
         """Thousandths of a card in use, by node and card index."""
         for seen in nodes:
             name, shards = seen.node.name, seen.gres.shards_per_card
-            self._left[name] = [
+            self._free_slices[name] = [
                 each
                 for each in seen.in_use
                 if (name, each.card, each.slot) not in pieces and not (shards and (name, each.card) in cards)
             ]
-            self.hold(name, self._left[name])
+            self.hold(name, self._free_slices[name])
 
     def hold(self, node: NodeName, pieces: Iterable[CardSlice]) -> None:
         """Count these card slices of the node as in use."""
         for each in pieces:
-            self._taken[node, each.card] = self._taken.get((node, each.card), 0) + each.milli
+            self._used_milli[node, each.card] = self._used_milli.get((node, each.card), 0) + each.milli
 
     def take(self, name: NodeName, node: Node | None, wanted: NodeSpec) -> tuple[CardSlice, ...]:
         """Return the card slices that a job with this spec probably has on the node, and count them as its own."""
@@ -65,7 +65,7 @@ class UnattributedGpus:
 
     def others(self) -> dict[str, tuple[Placement, ...]]:
         """Return the remaining card slices in use as placements of jobs that the user may not see."""
-        placements = [(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in self._left.items() if rest]
+        placements = [(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in self._free_slices.items() if rest]
         return {OTHERS: tuple(placements)} if placements else {}
 
     def _claimed(self, name: NodeName, cards: Iterable[Card], wanted: NodeSpec) -> Iterator[CardSlice]:
@@ -74,7 +74,7 @@ class UnattributedGpus:
         For shards only the card is used, not their number: Slurm miscounts them in the list of nodes.
         """
         cut, missing = {card.index: bool(card.slices) for card in cards}, wanted.card_milli
-        left = self._left.get(name, [])
+        left = self._free_slices.get(name, [])
         for piece in [*left]:
             is_share = piece.slot is not None
             if missing <= 0 or piece.card not in cut or not (cut[piece.card] or is_share == wanted.shares_a_card):
@@ -88,7 +88,7 @@ class UnattributedGpus:
     def _guessed(self, name: NodeName, cards: Iterable[Card], missing: int) -> Iterator[CardSlice]:
         """Take `missing` thousandths of cards from the first cards that have that much free."""
         for card in cards:
-            before = self._taken.get((name, card.index), 0)
+            before = self._used_milli.get((name, card.index), 0)
             milli = min(missing, WHOLE_CARD)
             if missing > 0 and before + milli <= WHOLE_CARD:
                 missing -= milli

@@ -2,7 +2,7 @@
 
 Slurm's commands end with exit code 0 even if a wrapper script, a full disk or a broken pipe cuts their output, and a
 list without its end looks like a shorter list. Therefore every command is called so that its output has a header and an
-end that can be recognised. Only a cut exactly between two records passes these checks; `vouching` looks for those.
+end that can be recognised. Only a cut exactly between two records passes these checks; `list_checks` looks for those.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 45.0
 """Longest time to wait for another cockpit that runs the same command."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class CachedAnswer(msgspec.Struct, frozen=True):
     """Content of one cache file: an answer and its time in milliseconds."""
 
     at: int
@@ -93,7 +93,7 @@ class UserAnswerCache:
     async def _fetched(self, path: Path, fetch: Callable[[], Awaitable[Printed]]) -> tuple[Printed, Millis]:
         at = self._now()
         printed = await fetch()
-        _write(path, Kept(at, printed.stdout, printed.separator, printed.records), 0o600)
+        _write(path, CachedAnswer(at, printed.stdout, printed.separator, printed.records), 0o600)
         return printed, at
 
     async def _locked(self, path: Path) -> int | None:
@@ -147,7 +147,7 @@ class SharedAnswerCache:
         else:
             printed, at = await self._own.get(question, fresh_ms, fetch)
         if self._writes_for_all and _make_folder(self._folder, 0o755) and self._is_safe():
-            _write(path, Kept(at, printed.stdout, printed.separator, printed.records), 0o644)
+            _write(path, CachedAnswer(at, printed.stdout, printed.separator, printed.records), 0o644)
         return printed, at
 
     def _is_safe(self) -> bool:
@@ -168,7 +168,7 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o022:
                 return None
-            kept = msgspec.msgpack.decode(file.read(), type=Kept)
+            kept = msgspec.msgpack.decode(file.read(), type=CachedAnswer)
     except (OSError, msgspec.DecodeError):
         return None
     return (
@@ -178,7 +178,7 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
     )
 
 
-def _write(path: Path, kept: Kept, mode: int) -> None:
+def _write(path: Path, kept: CachedAnswer, mode: int) -> None:
     """Write the file atomically; errors are ignored, since the cache may do without it."""
     draft = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):

@@ -71,7 +71,7 @@ class Answers:
     ) -> None:
         self._commands, self._now, self._random = commands, now, random
         self.cache = cache
-        self._known: dict[tuple[str, ...], Answer] = {}
+        self._cached: dict[tuple[str, ...], Answer] = {}
         self._failed: dict[tuple[str, ...], tuple[CockpitError, float]] = {}
         """Errors of failed commands, and the time in milliseconds until which the command is not run again."""
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
@@ -99,12 +99,12 @@ class Answers:
         question = tuple(argv)
         # One lock for each command: callers that want the same answer at the same time share one run.
         async with self._asking.setdefault(question, asyncio.Lock()):
-            known = self._known.get(question)
+            known = self._cached.get(question)
             if known is not None and self._is_good(question, known, fresh_seconds):
                 return known.printed
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
-            known = self._known[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
+            known = self._cached[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
             return known.printed
 
     async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
@@ -116,23 +116,23 @@ class Answers:
         async with self._asking.setdefault(question, asyncio.Lock()):
             began = self._now()
             printed = await self._run(question, seconds or self.patience)
-            self._known[question] = Answer(printed, began, self._now() - began)
+            self._cached[question] = Answer(printed, began, self._now() - began)
             return printed
 
     def last(self, argv: Sequence[str]) -> Printed | None:
         """Return the last answer of the command, however old."""
-        known = self._known.get(tuple(argv))
+        known = self._cached.get(tuple(argv))
         return known.printed if known is not None else None
 
     def disbelieve(self, argv: Sequence[str], error: CockpitError) -> None:
         """Discard the last answer of the command, which proved wrong, and raise `error` instead for `FAILED_MS`."""
         question = tuple(argv)
-        self._known.pop(question, None)
+        self._cached.pop(question, None)
         self._failed[question] = error, self._now() + FAILED_MS
 
     def given_at(self, argv: Sequence[str]) -> Millis | None:
         """Return when the last answer of the command was given."""
-        known = self._known.get(tuple(argv))
+        known = self._cached.get(tuple(argv))
         return known.given_at if known is not None else None
 
     async def _tried(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:

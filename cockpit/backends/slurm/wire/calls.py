@@ -57,7 +57,7 @@ class Garbled(Unreachable):
         super().__init__(f"The answer of {program} is not whole: {flaw}. Nothing of it is shown; run it by hand.")
 
 
-class Unanswered(Unreachable):
+class AnswerLost(Unreachable):
     """The program started but its answer never came: whether it took effect is unknown."""
 
 
@@ -139,15 +139,15 @@ def command_of(argv: Sequence[str]) -> str:
 def checked(printed: Printed, argv: Sequence[str]) -> Printed:
     """Return the output of a command that succeeded.
 
-    Raises `Unreachable` when it got no answer, `Unanswered` when it may have taken effect all the same, and `Failed`
+    Raises `Unreachable` when it got no answer, `AnswerLost` when it may have taken effect all the same, and `Failed`
     when Slurm refused it.
     """
     if printed.code == 0:
         return printed
     # A code above 128 is also how a shell or ssh reports a signal; a program that explains itself was not killed.
     if any(words in printed.stderr for words in STALLED):
-        error = Unanswered if any(words in printed.stderr for words in _SENT) else Unreachable
+        error = AnswerLost if any(words in printed.stderr for words in _SENT) else Unreachable
         raise error(f"Slurm does not answer {argv[0]}: {complaint(printed)}")
     if printed.code < 0 or (printed.code > 128 and not complaint(printed)):
-        raise Unanswered(f"{argv[0]} was killed before it had answered (exit code {printed.code}).")
+        raise AnswerLost(f"{argv[0]} was killed before it had answered (exit code {printed.code}).")
     raise Failed(printed, argv)

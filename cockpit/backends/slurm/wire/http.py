@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from cockpit.backends.slurm.wire.calls import MOST_BYTES, Unanswered
+from cockpit.backends.slurm.wire.calls import MOST_BYTES, AnswerLost
 from cockpit.errors import SpecErrors, Unreachable
 
 SCHEMES = ("slurmrestd+unix", "slurmrestd+http", "slurmrestd+https")
@@ -61,7 +61,7 @@ def place_of(address: str) -> Place:
 async def ask(place: Place, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:
     """Send one request over a connection of its own, and read the answer.
 
-    Raises `OSError` when the connection fails, `Unanswered` when the answer is cut or is not HTTP, and `Unreachable`
+    Raises `OSError` when the connection fails, `AnswerLost` when the answer is cut or is not HTTP, and `Unreachable`
     when it exceeds `MOST_BYTES`.
     """
     reader, writer = await _connected(place)
@@ -73,7 +73,7 @@ async def ask(place: Place, method: str, target: str, headers: Mapping[str, str]
         await writer.drain()
         return await _reply(reader)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-        raise Unanswered("The answer broke off, or is not HTTP.") from None
+        raise AnswerLost("The answer broke off, or is not HTTP.") from None
     finally:
         writer.close()
 

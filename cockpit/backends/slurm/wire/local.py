@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, Printed, Unanswered, all_of
+from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, AnswerLost, Printed, all_of
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 
@@ -33,7 +33,7 @@ class LocalCommands:
             async with asyncio.timeout(seconds):
                 return await _talk(process, stdin, argv[0])
         except TimeoutError:
-            raise Unanswered(f"{argv[0]} has not answered within {seconds:g} s.") from None
+            raise AnswerLost(f"{argv[0]} has not answered within {seconds:g} s.") from None
         finally:
             await _end(process)
 

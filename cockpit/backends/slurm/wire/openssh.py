@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cockpit.backends.slurm.wire.calls import Printed, Unanswered, complaint
+from cockpit.backends.slurm.wire.calls import AnswerLost, Printed, complaint
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.errors import CockpitError, Unreachable
 
@@ -60,11 +60,11 @@ class Master:
         self._local = LocalCommands(os.environ)
 
     async def run(self, line: str, *, seconds: float, stdin: bytes) -> Printed:
-        """Run a shell line on the host. Raises `Unanswered` when the connection is lost before it or while it runs."""
+        """Run a shell line on the host. Raises `AnswerLost` when the connection is lost before it or while it runs."""
         printed = await self._local.run(self._argv(line), seconds=seconds, stdin=stdin, reading=False)
         if printed.code == LOST:
             reason = complaint(printed) or "ssh says nothing"
-            raise Unanswered(f"The connection to {self._host.name} was lost: {reason}.")
+            raise AnswerLost(f"The connection to {self._host.name} was lost: {reason}.")
         return printed
 
     async def open_shell(self, line: str, request: ShellRequest) -> ShellSession:

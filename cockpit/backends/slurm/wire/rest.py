@@ -28,7 +28,7 @@ from cockpit.backends.base import ShellSession, refuse_absent
 from cockpit.backends.slurm.mapping.rest.acts import NO_SHELL, NoSuchRequest, RestRequest, absent_in, request
 from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, NoAnswer, question
 from cockpit.backends.slurm.wire import http
-from cockpit.backends.slurm.wire.calls import Commands, Garbled, Printed, Unanswered
+from cockpit.backends.slurm.wire.calls import AnswerLost, Commands, Garbled, Printed
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import Millis
@@ -70,12 +70,12 @@ class RestCommands:
             async with asyncio.timeout(seconds):
                 return await (self._read(argv) if reading else self._act(argv, stdin.decode(errors="replace")))
         except TimeoutError:
-            raise Unanswered(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
+            raise AnswerLost(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
         except OSError as error:
             reason = error.strerror or str(error) or "the connection broke"
             # After any other error the request may have arrived, so a change may have taken effect.
             never_began = isinstance(error, ConnectionRefusedError | FileNotFoundError | PermissionError)
-            error_type = Unreachable if never_began else Unanswered
+            error_type = Unreachable if never_began else AnswerLost
             raise error_type(f"slurmrestd at {self.name} cannot be reached: {reason}.") from None
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, Garbled, Printed, Unanswered, all_of
+from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, AnswerLost, Garbled, Printed, all_of
 from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, standing
 from cockpit.errors import LoginLost, SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
@@ -125,7 +125,7 @@ class SshCommands:
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._way_in()
-                error_type = Unanswered  # from here on the command may have taken effect
+                error_type = AnswerLost  # from here on the command may have taken effect
                 if isinstance(connection, Master):
                     return _whole(await self._through(connection, line, stdin), end, argv[0])
                 process = await connection.create_process(line, encoding=None)

@@ -17,7 +17,7 @@ from cockpit.runtime.containers.shim import linux, netlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cockpit.runtime.containers.shim.usernet import Outpost
+    from cockpit.runtime.containers.shim.usernet import HostSideProcess
 
 CABLE = "ckp"
 """Prefix of the cables' names at the machine's end."""
@@ -63,7 +63,7 @@ def connect(machine: int, hub: int) -> str:
     return "NAT"
 
 
-def connect_as_user(outpost: Outpost) -> str:
+def connect_as_user(outpost: HostSideProcess) -> str:
     """Connect the hub, in which this process is, as an ordinary user; return the kind of connection. Raises OSError."""
     program = _nftables()
     by = outpost.connect()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.runtime.containers.shim.attempt import PlanDict
-    from cockpit.runtime.containers.shim.usernet import Outpost
+    from cockpit.runtime.containers.shim.usernet import HostSideProcess
 
 HUB_FD = 101
 """The descriptor at which a holder keeps the hub's network namespace open."""
@@ -46,7 +46,7 @@ class Membership:
     def __init__(self, attempt: Attempt, plan: PlanDict) -> None:
         self._attempt, self._plan = attempt, plan
         self._lock = -1
-        self._outpost: Outpost | None = None
+        self._host_side: HostSideProcess | None = None
 
     @property
     def needed(self) -> bool:
@@ -61,15 +61,15 @@ class Membership:
         self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         if self._plan["rootless"] and next(_siblings(self._attempt), None) is None:
-            self._leave_outpost(lock)
+            self._fork_host_side(lock)
 
-    def _leave_outpost(self, lock: str) -> None:
-        from cockpit.runtime.containers.shim.usernet import Outpost
+    def _fork_host_side(self, lock: str) -> None:
+        from cockpit.runtime.containers.shim.usernet import HostSideProcess
 
         def in_use() -> bool:
             return next(_siblings(self._attempt), None) is not None
 
-        self._outpost = Outpost(nat.HUB_END, lock, in_use)
+        self._host_side = HostSideProcess(nat.HUB_END, lock, in_use)
 
     def end(self) -> None:
         """Release the lock. Closing the descriptor would not release it, since the forked holder has a copy."""
@@ -127,7 +127,7 @@ class Membership:
 
     def _way_outward(self, machine: int, hub: int) -> dict[str, str]:
         try:
-            by = nat.connect_as_user(self._outpost) if self._outpost else nat.connect(machine, hub)
+            by = nat.connect_as_user(self._host_side) if self._host_side else nat.connect(machine, hub)
         except OSError as error:
             return {"by": "", "why_not": error.strerror or str(error)}
         return {"by": by, "why_not": ""}

@@ -25,9 +25,9 @@ class Programs:
     def __init__(self, plan: PlanDict, limits: ReplicaLimits, seen: str) -> None:
         self._plan = plan
         self._limits = limits
-        self._seen = seen
+        self._view = seen
         self._hooks = plan.get("hooks") or {}
-        self.mirrors = scriptfiles.Mirrors()
+        self.mirrors = scriptfiles.OutputMirrors()
         """Copies of a batch script's own files into the logs."""
 
     @property
@@ -49,7 +49,7 @@ class Programs:
             return self._arguments(which)
 
         env = {**self._plan["env"], **(variables or {})}
-        entry = program.Entry(plan=self._plan, limits=self._limits, view=self._seen, env=env)
+        entry = program.Entry(plan=self._plan, limits=self._limits, view=self._view, env=env)
         try:
             return program.Start(entry, choose)
         finally:

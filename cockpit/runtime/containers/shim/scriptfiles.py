@@ -50,7 +50,7 @@ class FileCopier:
         return self._at > begin
 
 
-class Mirrors:
+class OutputMirrors:
     """The output files of one script, and when to read them next."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Mirrors:
         self.seconds = _OFTEN if grew else min(_SELDOM, 2 * self.seconds)
 
 
-def opened(plan: PlanDict, open_log: Callable[[str], int], mirrors: Mirrors) -> list[int]:
+def opened(plan: PlanDict, open_log: Callable[[str], int], mirrors: OutputMirrors) -> list[int]:
     """Descriptors of standard input, output and error. `open_log`: of `stdout` or `stderr`. Raises `program.StartError`
     where the submitter may not open one of the files."""
     files = plan["script_files"]
@@ -113,7 +113,7 @@ def _open(plan: PlanDict, what: str, path: str, flags: int) -> int:
     return fd
 
 
-def _mirror(plan: PlanDict, fd: int, log: int, mirrors: Mirrors) -> None:
+def _mirror(plan: PlanDict, fd: int, log: int, mirrors: OutputMirrors) -> None:
     """Copy the new content of a plain file that its owner may read."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):

@@ -54,7 +54,7 @@ def arguments(program: str, pid: int, interface: str) -> list[str]:
     return [program, *options, "--ns-ifname", interface, "--userns", user, "--netns", network]
 
 
-class Outpost:
+class HostSideProcess:
     """A process on the machine's side of the network. `lock`: the path of the network's lock; `in_use`: whether a
     container of the job runs."""
 

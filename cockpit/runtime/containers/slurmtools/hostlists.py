@@ -9,14 +9,14 @@ _RANGES = re.compile(r"(?P<head>[^\[]*)\[(?P<ranges>[^\]]*)\](?P<tail>.*)", re.D
 _NUMBERED = re.compile(r"(?P<head>.*?)(?P<number>[0-9]+)", re.DOTALL)
 
 
-class WrongList(ValueError):
+class HostListError(ValueError):
     """A text that is no list of hosts."""
 
 
 def expanded(text: str) -> list[str]:
     """Return all names of a list, in its order."""
     if text.count("[") != text.count("]"):
-        raise WrongList(text_of(text))
+        raise HostListError(text_of(text))
     parts = [found for found in _PART.findall(text.strip()) if found.strip()]
     return [name for part in parts for name in _names(part.strip())]
 
@@ -25,7 +25,7 @@ def _names(part: str) -> list[str]:
     match = _RANGES.fullmatch(part)
     if match is None:
         if "[" in part or "]" in part:
-            raise WrongList(text_of(part))
+            raise HostListError(text_of(part))
         return [part]
     heads = [f"{match['head']}{number}" for each in match["ranges"].split(",") for number in _numbers(each, part)]
     return [head + tail for head in heads for tail in (_names(match["tail"]) if match["tail"] else [""])]
@@ -34,7 +34,7 @@ def _names(part: str) -> list[str]:
 def _numbers(span: str, part: str) -> list[str]:
     low, dash, high = span.partition("-")
     if not (low.isdigit() and (high.isdigit() or not dash)):
-        raise WrongList(text_of(part))
+        raise HostListError(text_of(part))
     return [f"{number:0{len(low)}d}" for number in range(int(low), int(high or low) + 1)]
 
 

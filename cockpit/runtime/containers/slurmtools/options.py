@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cockpit.runtime.containers.slurmtools.hostlists import WrongList, expanded
+from cockpit.runtime.containers.slurmtools.hostlists import HostListError, expanded
 
 _SHORT = {
     "A": "account", "C": "constraint", "D": "chdir", "E": "preserve-env", "G": "gpus", "H": "hold", "I": "immediate",
@@ -134,7 +134,7 @@ def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
         there = expanded(env.get("SLURM_JOB_NODELIST", ""))
         wanted = expanded(options.get("nodelist", ""))
         without = expanded(options.get("exclude", ""))
-    except WrongList as error:
+    except HostListError as error:
         raise Unusable(str(error)) from None
     if not there:
         raise Unusable("SLURM_JOB_NODELIST is not set: srun runs inside of a job")
@@ -197,5 +197,5 @@ def _ranks(text: str) -> set[int]:
         return set()
     try:
         return {int(name) for name in expanded(f"[{text}]")}
-    except WrongList:
+    except HostListError:
         raise Unusable(f"Invalid task rank in the program file: {text}") from None

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from cockpit.runtime.containers.slurmtools.hostlists import WrongList, compressed, expanded
+from cockpit.runtime.containers.slurmtools.hostlists import HostListError, compressed, expanded
 
 RECORD = Path(__file__).parents[5] / "job"
 """The job's record in the container, in the folder of the script: five folders above this module's copy."""
@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
         return 0
     try:
         return _run(words, one_line=bool({"-o", "--oneliner"} & set(flags)))
-    except WrongList as error:
+    except HostListError as error:
         return _failed(str(error))
 
 

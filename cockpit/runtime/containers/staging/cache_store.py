@@ -22,7 +22,7 @@ from cockpit.runtime.containers.shim.metering import percent_used
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from cockpit.runtime.containers.staging.fetching import Measured
+    from cockpit.runtime.containers.staging.fetching import MeasuredSource
 
 _RECORD, _CONTENT, _USES, _PART = "copy.json", "content", "uses", ".part"
 _MOST_USERS = 100
@@ -151,7 +151,7 @@ class CacheStore:
         return msgspec.json.decode((self.folder / key / _RECORD).read_bytes(), type=Record)
 
 
-def new_record(what: str, source: str, measured: Measured, now: Millis) -> Record:
+def new_record(what: str, source: str, measured: MeasuredSource, now: Millis) -> Record:
     """Return the record of a copy that was just made."""
     return Record(what=what, source=source, size=measured.size, users=(), made_at=now, used_at=now)
 

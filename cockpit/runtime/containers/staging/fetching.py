@@ -33,7 +33,7 @@ class FetchKind(StrEnum):
     """An image that podman or docker has under this name."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class StagingSource(msgspec.Struct, frozen=True):
     """A source of which a job needs a copy."""
 
     what: str
@@ -42,7 +42,7 @@ class Wanted(msgspec.Struct, frozen=True):
     source: str
 
 
-class Measured(msgspec.Struct, frozen=True):
+class MeasuredSource(msgspec.Struct, frozen=True):
     """The size and properties of a source, measured before or after copying it."""
 
     key: str
@@ -77,20 +77,26 @@ class Fetcher:
     """
 
     def __init__(self, *, rootless: bool, podman: bool = True, python: str = sys.executable) -> None:
-        self._known: dict[str, str] = {}
+        self._hashed: dict[str, str] = {}
         """Keys of files that were hashed before, by what identifies an unchanged file."""
         self._rootless = rootless
         self._podman = podman and not rootless
         self._python = python
 
-    async def measure(self, wanted: Wanted, who: Submitter) -> Measured:
+    async def measure(self, wanted: StagingSource, who: Submitter) -> MeasuredSource:
         """Read the whole source with the submitter's rights and return its key and size. Raises FetchFailed."""
-        order = {**self._order("measure", wanted, who), "known": self._known}
+        order = {**self._order("measure", wanted, who), "known": self._hashed}
         return await self._run(order, lambda _: None)
 
     async def copy(
-        self, wanted: Wanted, who: Submitter, measured: Measured, target: str, full: int, tell: Callable[[int], None]
-    ) -> Measured:
+        self,
+        wanted: StagingSource,
+        who: Submitter,
+        measured: MeasuredSource,
+        target: str,
+        full: int,
+        tell: Callable[[int], None],
+    ) -> MeasuredSource:
         """Copy the source into the folder `target`, which may contain part of it from an earlier try.
 
         `full`: percentage to which the disk may be filled. `tell` is called with the number of bytes copied so far.
@@ -99,12 +105,12 @@ class Fetcher:
         order = self._order("copy", wanted, who)
         return await self._run({**order, "target": target, "key": measured.key, "full_percent": full}, tell)
 
-    def _order(self, do: str, wanted: Wanted, who: Submitter) -> dict[str, Any]:
+    def _order(self, do: str, wanted: StagingSource, who: Submitter) -> dict[str, Any]:
         user = {"user": who.name, "uid": who.uid, "gid": who.gid, "groups": who.groups, "rootless": self._rootless}
         what = {"do": do, "kind": wanted.kind, "what": wanted.what, "source": wanted.source, "podman": self._podman}
         return {**what, **user, "target": "", "key": "", "full_percent": 100, "most_bytes": MOST_UNPACKED, "known": {}}
 
-    async def _run(self, order: dict[str, Any], tell: Callable[[int], None]) -> Measured:
+    async def _run(self, order: dict[str, Any], tell: Callable[[int], None]) -> MeasuredSource:
         process = await asyncio.create_subprocess_exec(
             *shim_command(self._python, "fetch"),
             stdin=asyncio.subprocess.PIPE,
@@ -122,7 +128,7 @@ class Fetcher:
 
     async def _result(
         self, process: asyncio.subprocess.Process, order: dict[str, Any], tell: Callable[[int], None]
-    ) -> Measured:
+    ) -> MeasuredSource:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(msgspec.json.encode(order) + b"\n")
@@ -132,7 +138,7 @@ class Fetcher:
                 tell(message["done"])
             elif "key" in message:
                 self._remember(message.get("seen", ""), message["key"])
-                return msgspec.convert(message, Measured)
+                return msgspec.convert(message, MeasuredSource)
             elif "full" in message:
                 raise DiskFull
             else:
@@ -143,9 +149,9 @@ class Fetcher:
 
     def _remember(self, seen: str, key: str) -> None:
         if seen:
-            self._known[seen] = key
-        if len(self._known) > _MOST_KNOWN:
-            del self._known[next(iter(self._known))]
+            self._hashed[seen] = key
+        if len(self._hashed) > _MOST_KNOWN:
+            del self._hashed[next(iter(self._hashed))]
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

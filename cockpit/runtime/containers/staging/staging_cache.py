@@ -22,7 +22,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.staging import FULL_PERCENT, WEEK_SECONDS, Progress, StagedCopy, Staging
 from cockpit.present import units
 from cockpit.runtime.containers.staging.cache_store import CacheStore, new_record
-from cockpit.runtime.containers.staging.fetching import DiskFull, FetchFailed, FetchKind, Measured, Wanted
+from cockpit.runtime.containers.staging.fetching import DiskFull, FetchFailed, FetchKind, MeasuredSource, StagingSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -43,27 +43,27 @@ _KINDS = {FetchKind.TREE: "dataset", FetchKind.TAR: "image", FetchKind.NAMED: "i
 class Copying:
     """One copy in progress, for all replicas that wait for it."""
 
-    def __init__(self, wanted: Wanted, measured: Measured, began_at: Millis) -> None:
+    def __init__(self, wanted: StagingSource, measured: MeasuredSource, began_at: Millis) -> None:
         self.wanted = wanted
         self.measured = measured
         self.began_at = began_at
         self.task: asyncio.Task[None] | None = None
         self.waiting: list[Callable[[Progress], None]] = []
         self.done = 0
-        self._seen: deque[tuple[Millis, int]] = deque([(began_at, 0)])
+        self._progress: deque[tuple[Millis, int]] = deque([(began_at, 0)])
 
     def came_to(self, done: int, now: Millis) -> None:
         """Note that `done` bytes are copied, and report the progress to all that wait."""
         self.done = min(done, self.measured.size)  # podman may understate an image's size
-        self._seen.append((now, self.done))
-        while len(self._seen) > 2 and self._seen[0][0] < now - _RATE_MS:
-            self._seen.popleft()
+        self._progress.append((now, self.done))
+        while len(self._progress) > 2 and self._progress[0][0] < now - _RATE_MS:
+            self._progress.popleft()
         for tell in list(self.waiting):
             tell(self.progress)
 
     @property
     def progress(self) -> Progress:
-        (first, before), (last, after) = self._seen[0], self._seen[-1]
+        (first, before), (last, after) = self._progress[0], self._progress[-1]
         return Progress(self.done, max(self.measured.size, 1), (after - before) * 1000 // max(1, last - first))
 
 
@@ -92,13 +92,18 @@ class StagingCache:
     def _store(self) -> CacheStore:
         return CacheStore(Path(self._staging.folder), self._state)
 
-    async def measured(self, wanted: Wanted, who: Submitter) -> tuple[Measured, bool]:
+    async def measured(self, wanted: StagingSource, who: Submitter) -> tuple[MeasuredSource, bool]:
         """Measure a source, and return whether it must still be copied. Raises FetchFailed."""
         measured = await self._fetcher.measure(wanted, who)
         return measured, not measured.podman and not await asyncio.to_thread(self._store.has, measured.key)
 
     async def have(
-        self, wanted: Wanted, measured: Measured, who: Submitter, replica: str, tell: Callable[[Progress], None]
+        self,
+        wanted: StagingSource,
+        measured: MeasuredSource,
+        who: Submitter,
+        replica: str,
+        tell: Callable[[Progress], None],
     ) -> str:
         """Return the path of a copy, after making it if necessary; it stays until `leave` is called for the replica.
 
@@ -164,7 +169,12 @@ class StagingCache:
             return await asyncio.to_thread(change, *given, **named)
 
     async def _copy_or_wait(
-        self, store: CacheStore, wanted: Wanted, who: Submitter, measured: Measured, tell: Callable[[Progress], None]
+        self,
+        store: CacheStore,
+        wanted: StagingSource,
+        who: Submitter,
+        measured: MeasuredSource,
+        tell: Callable[[Progress], None],
     ) -> None:
         """Copy the source, or wait until another replica's copying of it has ended, successfully or not.
 
@@ -192,7 +202,7 @@ class StagingCache:
                 task.cancel()
                 await asyncio.wait([task])
 
-    def _begin(self, store: CacheStore, wanted: Wanted, who: Submitter, measured: Measured) -> Copying:
+    def _begin(self, store: CacheStore, wanted: StagingSource, who: Submitter, measured: MeasuredSource) -> Copying:
         making = self._making[measured.key] = Copying(wanted, measured, self._clock.now())
         making.task = asyncio.get_running_loop().create_task(self._copy(store, making, who))
         return making
@@ -223,7 +233,7 @@ class StagingCache:
         if await asyncio.to_thread(store.percent_used, remaining) > full:
             raise DiskFull
 
-    async def _disk_full(self, store: CacheStore, wanted: Wanted, measured: Measured, full: int) -> str:
+    async def _disk_full(self, store: CacheStore, wanted: StagingSource, measured: MeasuredSource, full: int) -> str:
         used = await asyncio.to_thread(store.percent_used)
         place, size = os.fspath(store.folder.parent), units.memory(measured.size >> 20)
         return (

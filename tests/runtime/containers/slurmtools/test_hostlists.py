@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.runtime.containers.slurmtools.hostlists import WrongList, compressed, expanded
+from cockpit.runtime.containers.slurmtools.hostlists import HostListError, compressed, expanded
 
 pytestmark = pytest.mark.req("LA-71")
 
@@ -26,7 +26,7 @@ def test_a_hostlist_expands_to_its_names(text: str, names: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["n[1-", "n[a-b]", "n1]"])
 def test_an_invalid_hostlist_is_refused(text: str) -> None:
-    with pytest.raises(WrongList):
+    with pytest.raises(HostListError):
         expanded(text)
 
 

@@ -29,7 +29,7 @@ JOB_FILE: Final = "a job file"
 _FIELDS: Final = frozenset(field.name for field in JOB.fields)
 
 
-class Brought(NamedTuple):
+class ConvertedJob(NamedTuple):
     """A converted job: its form, its fields, and one sentence for each thing that could not be carried over."""
 
     what: str
@@ -37,7 +37,7 @@ class Brought(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def what_is(text: str) -> str:
+def form_name(text: str) -> str:
     """Return the name of the text's form; empty: it is no job. A job file has several lines."""
     form = form_of(text)
     if form is not None:
@@ -45,13 +45,15 @@ def what_is(text: str) -> str:
     return JOB_FILE if _file_values(text) else ""
 
 
-def brought(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> Brought | None:
+def convert_job(
+    source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN
+) -> ConvertedJob | None:
     """Return the converted job; None: the text is no job. Raises `SpecErrors` if it is a job with errors."""
     converted = taken_over(source, text, beside, submission)
     if converted is not None:
-        return Brought(NAMES[converted.form], msgspec.json.decode(converted.text), converted.notes)
+        return ConvertedJob(NAMES[converted.form], msgspec.json.decode(converted.text), converted.notes)
     values = _file_values(text)
-    return Brought(JOB_FILE, values) if values else None
+    return ConvertedJob(JOB_FILE, values) if values else None
 
 
 def _file_values(text: str) -> Mapping[str, object]:

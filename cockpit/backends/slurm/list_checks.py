@@ -45,7 +45,7 @@ Records = Mapping[str, "Listed"]
 """Records of squeue, by Slurm's number of the job."""
 
 
-class Look(NamedTuple):
+class ListComparison(NamedTuple):
     """A list of jobs and the one before it."""
 
     records: Records
@@ -54,7 +54,7 @@ class Look(NamedTuple):
     """Seconds between the two lists."""
 
 
-async def is_doubtful(answers: Answers, look: Look, config: str) -> bool:
+async def is_doubtful(answers: Answers, look: ListComparison, config: str) -> bool:
     """Return whether jobs may be missing from the list.
 
     They may when a live job has vanished that Slurm cannot have forgotten yet (MinJobAge), or when the controller

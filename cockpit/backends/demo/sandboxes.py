@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.backends.demo.sandbox import Shell, View, enter
 from cockpit.errors import RequestRefused
-from cockpit.launch.workspace import WORKSPACE, shown
+from cockpit.launch.workspace import WORKSPACE, mounted_folders
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime.containers.entering import EnteredShell, EntryFacts
@@ -36,7 +36,7 @@ for step in range(config["steps"]):
 CONFIG = '{"steps": 6000, "batch": 64, "lr": 2e-05, "seed": 17}\n'
 
 
-class Rooms:
+class Sandboxes:
     """The sandboxes' folders below `folder`, one for each replica, made when a user first opens a shell in it."""
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,7 @@ class Rooms:
         """Return the replica's folder; create it with example files if it does not exist."""
         folder_of_replica = self._folder / effect.replica.folder
         if not folder_of_replica.exists():
-            places = (each.target.removeprefix(f"{WORKSPACE}/") for each in shown(effect.spec))
+            places = (each.target.removeprefix(f"{WORKSPACE}/") for each in mounted_folders(effect.spec))
             for folder in dict.fromkeys(("algorithm", *places, "outputs/checkpoint-1000")):
                 (folder_of_replica / folder).mkdir(parents=True, exist_ok=True)
             programs = [word for word in effect.spec.command.split() if word.endswith(".py") and "/" not in word]

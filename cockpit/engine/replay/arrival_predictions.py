@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MINUTE, TEN_MINUTES = 60, 600
 
 
-class Said(msgspec.Struct, frozen=True):
+class ArrivalPrediction(msgspec.Struct, frozen=True):
     """The prediction for one job at its arrival; waiting times in seconds."""
 
     job: JobId
@@ -74,14 +74,14 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     """The share of these that started no later; None: there were none."""
 
 
-def foretell(
+def predict_arrivals(
     nodes: Sequence[Node],
     arrivals: Sequence[Arrival],
     policy: Policy,
     chosen: Collection[JobId],
     rules: Sequence[EventBody] = (),
     watch: Callable[[int], None] = lambda _: None,
-) -> list[Said]:
+) -> list[ArrivalPrediction]:
     """Replay the arrivals and predict the start of each chosen job when it arrives, in this order. `watch` is called
     now and then with the number of ended jobs."""
     replay = Replay(nodes, arrivals, policy, rules)
@@ -92,7 +92,7 @@ def foretell(
     return asking.said()
 
 
-def accuracy(predictions: Sequence[Said]) -> Accuracy:
+def accuracy(predictions: Sequence[ArrivalPrediction]) -> Accuracy:
     """Return the accuracy over the jobs that waited. Raises `ValueError` if there are none."""
     if not predictions:
         raise ValueError("no job waited: there is nothing to be right or wrong about")
@@ -121,7 +121,7 @@ class _Asking:
     def __init__(self, replay: Replay, policy: Policy, chosen: frozenset[JobId]) -> None:
         self._replay, self._policy, self._chosen = replay, policy, chosen
         self._history = History()
-        self._asked: dict[JobId, tuple[Millis, Forecast, Millis]] = {}
+        self._predictions: dict[JobId, tuple[Millis, Forecast, Millis]] = {}
 
     def take(self, body: EventBody, now: Millis) -> None:
         machine = self._replay.machine
@@ -129,12 +129,12 @@ class _Asking:
         if isinstance(body, JobSubmitted) and body.job in self._chosen:
             snapshot = machine.peek(now)
             forecast = StartPredictor(snapshot, None, self._policy, self._history).forecast(body.job)
-            self._asked[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
+            self._predictions[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
 
-    def said(self) -> list[Said]:
+    def said(self) -> list[ArrivalPrediction]:
         started = self._replay.started_at
         return [
-            Said(
+            ArrivalPrediction(
                 job,
                 (started[job] - at) / 1000,
                 ((forecast.likely_at or at) - at) / 1000,
@@ -142,7 +142,7 @@ class _Asking:
                 (forecast.latest_at - at) / 1000 if forecast.latest_at is not None else None,
                 (by_limits - at) / 1000,
             )
-            for job, (at, forecast, by_limits) in self._asked.items()
+            for job, (at, forecast, by_limits) in self._predictions.items()
             if started[job] > at
         ]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
 
-    from cockpit.formats.foreign.bringing import Brought
+    from cockpit.formats.foreign.converting import ConvertedJob
     from cockpit.formats.foreign.submission import Submission
     from cockpit.formats.job.file import ReadJobs
     from cockpit.model.ids import Millis
@@ -23,21 +23,21 @@ LONGEST: Final = 256 * 1024
 """Size in bytes up to which a file is read; a longer one was not written by hand."""
 
 
-def jobs_in(folder: Path) -> Iterator[tuple[str, str]]:
+def job_files_in(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the kind of each file of the folder that holds one job."""
-    from cockpit.formats.foreign.bringing import what_is
+    from cockpit.formats.foreign.converting import form_name
 
     for path in sorted(folder.iterdir())[:MOST_FILES]:
         if text := _text(path):
             try:
-                what = what_is(text)
+                what = form_name(text)
             except CockpitError:
                 continue
             if what:
                 yield path.name, what
 
 
-def here(now: Millis, zone: tzinfo | None) -> Submission:
+def submission_from_here(now: Millis, zone: tzinfo | None) -> Submission:
     """Return the time and place of a submission for a form, without the shell's variables, which would only fill it."""
     from cockpit.formats.foreign.submission import Submission
     from cockpit.headless.localzone import local_zone
@@ -45,12 +45,12 @@ def here(now: Millis, zone: tzinfo | None) -> Submission:
     return Submission(now=datetime.fromtimestamp(now / 1000, zone or local_zone()))
 
 
-def job_of(path: Path, read: ReadJobs, submission: Submission) -> Brought:
+def read_job_file(path: Path, read: ReadJobs, submission: Submission) -> ConvertedJob:
     """Return the job in a file. Raises `SpecErrors`, with what to do.
 
     Paths are relative to the file's folder; those of a batch script to the folder where the cockpit was started.
     """
-    from cockpit.formats.foreign.bringing import NAMES, brought
+    from cockpit.formats.foreign.converting import NAMES, convert_job
     from cockpit.formats.foreign.exchange import Form
 
     try:
@@ -59,7 +59,7 @@ def job_of(path: Path, read: ReadJobs, submission: Submission) -> Brought:
         raise SpecErrors([f"{path}: is not UTF-8; save it as UTF-8"]) from None
     except OSError as failed:
         raise SpecErrors([f"{path}: cannot be read: {failed.strerror}"]) from None
-    job = brought(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"), submission)
+    job = convert_job(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"), submission)
     if job is None:
         kinds = "one job file, sbatch script, arena or gcloud line, Kubernetes manifest or CustomJob"
         raise SpecErrors([f"{path}: is no job; a form takes {kinds}"])
@@ -77,7 +77,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _from_there(job: Brought, folder: Path, read: ReadJobs) -> Brought:
+def _from_there(job: ConvertedJob, folder: Path, read: ReadJobs) -> ConvertedJob:
     """Return the job with absolute paths; unchanged where it cannot be read without changes by the user."""
     import msgspec
 
