@@ -167,14 +167,14 @@ async def _session_on(name: str) -> Session:
     return Session(
         backend=backend,
         now=now,
-        user=getattr(backend, "asker", "") or user_name(),
+        user=backend.asker or user_name(),
         read_jobs=read_jobs,
         close=close,
         filters=saved_filters(name),
         clusters=openable(),
         cluster=settled(name),
         every=others,
-        login=getattr(backend, "login", None),
+        login=backend.login,
     )
 
 

@@ -8,6 +8,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest.register_assert_rewrite("tests.backends.contract")  # or its failures would show no values
 pytest_plugins = ["pytester", "tests.plugins.skips", "tests.plugins.requirements"]
 
 

@@ -7,7 +7,7 @@ Every method may raise `RequestRefused` when the cluster refuses the request, an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -114,6 +114,11 @@ class TypedLogin(Protocol):
 class Backend(Operations, ABC):
     """The operations of one cluster, and what belongs to it beside them."""
 
+    asker: str = ""
+    """Name of the user on the cluster; empty: the same as on this machine."""
+    login: TypedLogin | None = None
+    """Login by a typed password or code; None: none is ever needed."""
+
     @abstractmethod
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any: ...  # noqa: ANN401 - of the operation
 
@@ -122,13 +127,18 @@ class Backend(Operations, ABC):
         """What the cluster can do, and the reason for each operation and ability that it lacks."""
         return ENGINE
 
-    def announce(self, look: Announced) -> bool:
+    def capabilities_for(self, jobs: Iterable[JobId]) -> Capabilities:
+        """Return what can be done with each of these jobs; in a merged view it depends on their clusters."""
+        del jobs
+        return self.capabilities
+
+    def announce(self, look: Announced, *, required: bool = False) -> None:
         """Call `look` with every command before it runs on the cluster.
 
-        Returns False when the backend runs no commands, because the cluster is cockpit's own engine.
+        Without effect where `Ability.COMMANDS` is absent. `required`: a merged view refuses to change what belongs to
+        such a cluster.
         """
-        del look
-        return False
+        del look, required
 
     @property
     def silence(self) -> str:
@@ -142,11 +152,6 @@ class Backend(Operations, ABC):
     def silent_members(self) -> tuple[tuple[str, str], ...]:
         """Names of the clusters of a merged view that do not answer, each with the reason as a sentence."""
         return ()
-
-    async def runs_commands(self, job: JobId) -> bool:
-        """Whether changes of this job are commands, which `announce` shows before they run."""
-        del job
-        return False
 
     def identify(self, ids: RequestIds) -> None:
         """Use these ids for the following changing operations, so that a repeated request takes effect only once.
@@ -169,13 +174,23 @@ class Backend(Operations, ABC):
 
         Refused with the reason why the directive's ability is absent.
         """
-        from cockpit.model.directives import ability_for
+        refuse_absent(self.why_not_directed(wanted))
 
-        refuse_absent(self.capabilities.why_not(ability_for(wanted)))
+    def why_not_directed(self, wanted: Directive) -> str:
+        """Return why this directive cannot be carried out; empty: it can."""
+        from cockpit.model.directives import needs_of
+
+        return next(filter(None, map(self.capabilities.why_not, needs_of(wanted))), "")
 
     async def clusters(self) -> list[ClusterRow]:
         """Return the member clusters of a fleet or a merged view; empty for a single cluster."""
         return []
+
+    def begin(self) -> None:
+        """Watch the member clusters from now on, so that `clusters` need not ask each of them.
+
+        Without effect where `Ability.CLUSTERS` is absent. Needs a running event loop.
+        """
 
     @abstractmethod
     def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from cockpit.backends.base import Backend
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
     from typing import Any
 
     from cockpit.backends.base import Announced, CommandPreview, JobsDelta, ShellSession
@@ -40,8 +40,11 @@ class Blocking(Backend, Generic[Wrapped]):
     def capabilities(self) -> Capabilities:
         return self.backend.capabilities
 
-    def announce(self, look: Announced) -> bool:
-        return self.backend.announce(look)
+    def capabilities_for(self, jobs: Iterable[JobId]) -> Capabilities:
+        return self.backend.capabilities_for(jobs)
+
+    def announce(self, look: Announced, *, required: bool = False) -> None:
+        self.backend.announce(look, required=required)
 
     @property
     def silence(self) -> str:
@@ -50,9 +53,6 @@ class Blocking(Backend, Generic[Wrapped]):
     @property
     def silent_members(self) -> tuple[tuple[str, str], ...]:
         return self.backend.silent_members
-
-    async def runs_commands(self, job: JobId) -> bool:
-        return self._run(self.backend.runs_commands(job))
 
     def identify(self, ids: RequestIds) -> None:
         self.backend.identify(ids)

@@ -150,20 +150,23 @@ def beside(backend: LiveBackend, now: Callable[[], Millis], name: str) -> Watchi
     `backend`, `now` and `name` are the cluster that is open already. No engine is started: if config.toml has no
     clusters and no engine runs here, the view lists the open cluster alone.
     """
-    from cockpit.backends.fleet.backend import FleetBackend
     from cockpit.backends.fleet.member import Opened
     from cockpit.backends.fleet.watching import Watching
     from cockpit.clusters.several import every_cluster
+    from cockpit.model.capabilities import Ability
     from cockpit.runtime.clock import SystemClock
 
     real_now = SystemClock().now
-    fleet = backend if isinstance(backend, FleetBackend) else None
+    has_them = backend.capabilities.has(Ability.CLUSTERS)
     still = address_of(name).startswith((RECORDED, SNAPSHOT))
 
     async def as_it_is_open() -> Opened:
         return Opened(backend, now, _stays_open, still)
 
-    return Watching(lambda: fleet or every_cluster(_member, {name: as_it_is_open}), lambda: now() - real_now())
+    def all_clusters() -> Backend:
+        return backend if has_them else every_cluster(_member, {name: as_it_is_open})
+
+    return Watching(all_clusters, lambda: now() - real_now())
 
 
 async def _stays_open() -> None:

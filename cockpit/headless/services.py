@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, JobRef
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
-
-NO_COMMANDS: Final = (
-    "This cluster is no Slurm cluster: it runs no commands that --show-commands could show; leave it out. "
-    "Nothing was done."
-)
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -69,9 +64,10 @@ class Call:
         """The cluster. The first use connects to it, which may start the user's engine."""
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
-            runs_commands = self._backend.announce(self._tell)
-            if self.args.show_commands and not runs_commands and hasattr(self.args, "request_id"):
-                self._refuse(NO_COMMANDS)  # a verb that changes something, which would be done
+            acts = hasattr(self.args, "request_id")  # a verb that changes something, which would be done
+            if acts and self.args.show_commands and (none := self._backend.capabilities.why_not(Ability.COMMANDS)):
+                self._refuse(none)
+            self._backend.announce(self._tell, required=acts and self.args.show_commands)
             self._identify(self._backend)
         return self._backend
 
@@ -102,13 +98,10 @@ class Call:
     async def _tell(self, commands: Sequence[CommandPreview]) -> bool:
         """Print the commands that will run, each after a `+`, and return whether to run them.
 
-        With `--show-commands` nothing runs; then the standard input of the commands is printed, too. Raises
-        `RequestRefused` with it where the cluster carries the change out without commands.
+        With `--show-commands` nothing runs; then the standard input of the commands is printed, too.
         """
         from cockpit.present.command_text import command_lines
 
-        if not commands and self.args.show_commands:
-            self._refuse(NO_COMMANDS)
         for each in commands:
             for number, text in enumerate(command_lines(each.argv, each.stdin if self.args.show_commands else "")):
                 self.streams.say(text if number else f"+ {text}")

@@ -12,6 +12,10 @@ import msgspec
 class Ability(StrEnum):
     """What a cluster may be able to do beside the operations of `protocol.operations`."""
 
+    COMMANDS = "commands"
+    """Carries out each change by commands, which are shown before they run (`Backend.announce`)."""
+    CLUSTERS = "clusters"
+    """Is a merged view of several clusters (`Backend.clusters`)."""
     SCRIPTS = "scripts"
     """Takes batch scripts as they are, and is handed any job as a command with a script (`Backend.written`)."""
     SIGNALS = "signals"
@@ -24,6 +28,10 @@ class Ability(StrEnum):
     """A job has steps, each with an output of its own."""
     QUOTA_TREE = "quota_tree"
     """A quota tree may be in force."""
+    EVERY_EVENT = "every_event"
+    """Records every event of its jobs, also while no cockpit is connected."""
+    ENVIRONMENT = "environment"
+    """Shows a job's environment variables, and changes those of a queued job."""
     REQUEST_IDS = "request_ids"
     """Remembers request ids, so that a repeated change takes effect only once."""
     LOCAL_FILES = "local_files"
@@ -43,15 +51,26 @@ class Capabilities(msgspec.Struct, frozen=True):
     def has(self, wanted: str) -> bool:
         return wanted not in self.absent
 
+    def without(self, more: Mapping[str, str]) -> Capabilities:
+        """Return the capabilities that are left when these are absent, too."""
+        return Capabilities({**self.absent, **more}) if more else self
+
 
 NO_REQUEST_IDS: Final = (
     "This cluster remembers no request ids, so it cannot tell a repeat from a new request; leave --request-id out. "
     "Nothing was done."
 )
+NO_COMMANDS: Final = (
+    "This cluster is no Slurm cluster: it runs no commands that --show-commands could show; leave it out. "
+    "Nothing was done."
+)
+ONE_CLUSTER: Final = "This is one cluster; `-c all` shows all that you use in one table."
 _ONLY_SLURM = "Only a Slurm cluster does this: this one is cockpit's own."
 
 ENGINE: Final = Capabilities(
     {
+        Ability.COMMANDS: NO_COMMANDS,
+        Ability.CLUSTERS: ONE_CLUSTER,
         Ability.SCRIPTS: _ONLY_SLURM,
         Ability.SIGNALS: _ONLY_SLURM,
         Ability.UPDATE: _ONLY_SLURM,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -57,14 +58,14 @@ class MoveToTop(msgspec.Struct, frozen=True):
 
 
 Directive = SubmitScript | SendSignal | UpdateJob | MoveToTop
-_ABILITIES = {
-    SubmitScript: Ability.SCRIPTS,
-    SendSignal: Ability.SIGNALS,
-    UpdateJob: Ability.UPDATE,
-    MoveToTop: Ability.TOP,
+_NEEDS: Mapping[type[Directive], tuple[str, ...]] = {
+    SubmitScript: (Ability.SCRIPTS, "submit"),
+    SendSignal: (Ability.SIGNALS,),
+    UpdateJob: (Ability.UPDATE,),
+    MoveToTop: (Ability.TOP,),
 }
 
 
-def ability_for(wanted: Directive) -> Ability:
-    """Return the ability that a cluster needs to carry out the directive."""
-    return _ABILITIES[type(wanted)]
+def needs_of(wanted: Directive) -> tuple[str, ...]:
+    """Return the abilities and operations that a cluster needs to carry out the directive."""
+    return _NEEDS[type(wanted)]

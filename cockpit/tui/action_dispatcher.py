@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused
+from cockpit.model.capabilities import Ability
 from cockpit.present.requests import refusal_text
 from cockpit.tui import commands, offers
 from cockpit.tui.action import ActionContext
@@ -32,9 +32,10 @@ class ActionDispatcher:
     def situation(self) -> ActionContext:
         """Return the state by which actions decide whether they can be performed."""
         state, options, selection = self._app.state, self._app.options, self._app.selection
+        chosen = selection.chosen_rows()
         return ActionContext(
             selection.view_name,
-            selection.chosen_rows(),
+            chosen,
             options.read_only,
             demo=options.pace is not None,
             filter=self._app.main_screen.entry_line.filter_text,
@@ -43,8 +44,8 @@ class ActionDispatcher:
             accounts=state.accounts,
             admin=state.overview is None or state.overview.admin,
             trying=state.priority_rows.tried is not None,
-            several=options.cluster == EVERY_CLUSTER,
-            capabilities=self._app.backend.capabilities,
+            several=self._app.backend.capabilities.has(Ability.CLUSTERS),
+            capabilities=self._app.backend.capabilities_for(row.id for row in chosen),
         )
 
     def keys_of_view(self) -> Iterable[Key]:

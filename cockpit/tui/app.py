@@ -132,9 +132,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         return self.dispatcher.palette()
 
     async def _may_run(self, commands: Sequence[CommandPreview]) -> bool:
-        """Ask the user whether these commands may run on the cluster. Without commands the action asked before."""
-        if not commands:
-            return True
+        """Ask the user whether these commands may run on the cluster."""
         line = "; ".join(shell_text(command.argv) for command in commands)
         scripts = [command.stdin for command in commands if command.stdin]
         return await self.push_screen_wait(Confirm("Run this on the cluster?", line, "\n".join(scripts)))

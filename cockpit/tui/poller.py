@@ -16,8 +16,8 @@ import asyncio
 import gc
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import job_words
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.job.list import Changes
@@ -263,7 +263,7 @@ class Poller:
         if self._tables.view is not JOBS or not self._state.node_rows.rows():
             self._tables.take(NODES.id, await self._app.backend.nodes())
         views = [self._tables.view]
-        if self._state.options.cluster == EVERY_CLUSTER and CLUSTERS not in views:
+        if self._app.backend.capabilities.has(Ability.CLUSTERS) and CLUSTERS not in views:
             views.append(CLUSTERS)  # the list of all clusters' jobs says which clusters do not answer
         tables = self._tables
         context = FetchContext(self._app.backend, self._state, tables.take, tables.redraw, tables.redraw_all)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial, wraps
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from cockpit.errors import RequestRefused, Unreachable
+from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accountchange import AddAccount, AddUser, AssociationChange, RemoveAccount
-from cockpit.model.accounts import Association
 from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
+from cockpit.model.capabilities import Ability
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
@@ -39,17 +39,12 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 SOON = 60.0
+FAR = Millis(4_000_000_000_000)
+"""A moment in the year 2096, which every backend takes."""
 NOBODY = JobId(987_654)
-RECORDING = "This is the recording of a cluster: nothing can be changed in it."
-"""What the recording of a Slurm cluster says to a command that would change something."""
 
 
 _numbers = count()
-
-
-def held(name: str) -> JobSpec:
-    """Live jobs of one project must have different names."""
-    return a_spec(f"{name}-{next(_numbers)}", hold=True)
 
 
 async def refused(asked: Coroutine[Any, Any, Any]) -> tuple[RefusalKind, str]:
@@ -82,12 +77,7 @@ def needs(*operations: str) -> Callable[[Callable[[Any, Backend], Awaitable[None
         async def checked(self: BackendContract, backend: Backend) -> None:
             if printed(absent(backend, operations)):
                 return
-            try:
-                await test(self, backend)
-            except Unreachable as no:
-                if str(no) != RECORDING:
-                    raise
-                printed(dict.fromkeys(operations, RECORDING))
+            await test(self, backend)
 
         return checked
 
@@ -100,10 +90,18 @@ class BackendContract:
     nobody = NOBODY
     """Id of a job that does not exist."""
 
+    def held(self, name: str) -> JobSpec:
+        """Return a job that waits; live jobs of one project must have different names."""
+        return self.prepared(a_spec(f"{name}-{next(_numbers)}", hold=True))
+
+    def prepared(self, spec: JobSpec) -> JobSpec:
+        """Return the job with what this cluster needs of every job."""
+        return spec
+
     @needs("submit")
     async def test_submitted_jobs_are_listed_in_order(self, backend: Backend) -> None:
         before = {row.id for row in await backend.jobs()}
-        specs = [held("one"), held("two"), held("three")]
+        specs = [self.held("one"), self.held("two"), self.held("three")]
         ids = await backend.submit(specs)
         assert ids == sorted(ids)
         assert not before & set(ids)
@@ -116,25 +114,26 @@ class BackendContract:
     @needs("submit")
     async def test_all_of_a_submission_or_none(self, backend: Backend) -> None:
         before = await backend.jobs()
-        kind, message = await refused(backend.submit([held("fine"), replace(held("bad"), nodes=0)]))
+        kind, message = await refused(backend.submit([self.held("fine"), replace(self.held("bad"), nodes=0)]))
         assert kind is RefusalKind.INVALID
         assert message.startswith("jobs[1].nodes: ")
         assert [row.id for row in await backend.jobs()] == [row.id for row in before]
 
     @needs("submit")
     async def test_the_details_of_a_job_are_complete(self, backend: Backend) -> None:
-        spec = held("told")
+        spec = self.held("told")
         (job,) = await backend.submit([spec])
         detail = await backend.job(job)
         (row,) = [row for row in await backend.jobs() if row.id == job]
         assert (detail.row, detail.job.spec.name) == (row, spec.name)
         assert detail.explanation is not None
         assert isinstance(detail.explanation.reason, Held)
-        assert [event_kind(record.body) for record in detail.events][:2] == ["job_submitted", "job_held"]
+        if not printed(absent(backend, [Ability.EVERY_EVENT])):
+            assert [event_kind(record.body) for record in detail.events][:2] == ["job_submitted", "job_held"]
 
     @needs("submit", "cancel")
     async def test_a_stopped_job_has_ended_and_stays_findable(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("stopped")])
+        (job,) = await backend.submit([self.held("stopped")])
         assert await backend.wait(job, timeout_seconds=0.01) is None
         await backend.cancel(job)
         ended = await backend.wait(job, timeout_seconds=SOON)
@@ -146,7 +145,7 @@ class BackendContract:
 
     @needs("submit", "hold", "release", "end_hold", "extend_hold", "suspend", "resume", "requeue", "cancel")
     async def test_what_cannot_be_done_is_refused(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("refusing")])
+        (job,) = await backend.submit([self.held("refusing")])
         assert (await refused(backend.hold(job)))[0] is RefusalKind.CONFLICT
         assert (await refused(backend.end_hold(job)))[0] is RefusalKind.CONFLICT
         assert (await refused(backend.extend_hold(job, seconds=60)))[0] is RefusalKind.CONFLICT
@@ -174,22 +173,22 @@ class BackendContract:
 
     @needs("submit", "cancel", "logs")
     async def test_a_job_that_never_ran_has_no_log(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("silent")])
+        (job,) = await backend.submit([self.held("silent")])
         assert (await backend.logs(LogRequest(job=job))).data == b""
         await backend.cancel(job)
         assert (await backend.logs(LogRequest(job=job, wait=True))).ended
 
     @needs("submit", "priorities")
     async def test_the_queue_is_listed_in_its_order_whatever_weights_are_tried(self, backend: Backend) -> None:
-        first, second = await backend.submit([held("ranked"), held("ranked")])
+        first, second = await backend.submit([self.held("ranked"), self.held("ranked")])
         for weights in (None, WeightChanges(age=1000)):
             rows = [row for row in (await backend.priorities(weights)).rows if row.job in {first, second}]
             assert [(row.job, row.position) for row in rows] == [(first, None), (second, None)]
             assert all(row.breakdown is not None and row.breakdown.total == 0 for row in rows)
 
-    @needs("submit", "cancel", "events")
+    @needs("submit", "cancel", "events", Ability.EVERY_EVENT)
     async def test_events_are_listed_oldest_first_and_can_be_continued(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("told")])
+        (job,) = await backend.submit([self.held("told")])
         await backend.cancel(job)
         told = await backend.events(job=job)
         assert [event_kind(record.body) for record in told] == ["job_submitted", "job_held", "job_ended"]
@@ -201,8 +200,7 @@ class BackendContract:
 
     async def test_the_figures_agree_with_the_lists(self, backend: Backend) -> None:
         if not printed(absent(backend, ["submit"])):
-            with suppress(Unreachable):  # the recording of a Slurm cluster takes no job
-                await backend.submit([held("counted")])
+            await backend.submit([self.held("counted")])
         overview, nodes = await backend.overview(), await backend.nodes()
         queued = [row for row in await backend.jobs() if row.state is JobState.QUEUED]
         assert overview.jobs_by_state["queued"] == sum(len(row.tasks) or 1 for row in queued)
@@ -214,9 +212,13 @@ class BackendContract:
 
     @needs("submit", "snapshot")
     async def test_a_snapshot_has_the_whole_cluster(self, backend: Backend) -> None:
-        (job,) = await backend.submit([replace(held("written down"), env={"API_TOKEN": "do not tell", "SEED": "7"})])
+        (job,) = await backend.submit(
+            [replace(self.held("written down"), env={"API_TOKEN": "do not tell", "SEED": "7"})]
+        )
         snapshot = await backend.snapshot()
-        assert snapshot.state.jobs[job].spec.env == {"API_TOKEN": "***", "SEED": "7"}
+        if not printed(absent(backend, [Ability.ENVIRONMENT])):
+            assert snapshot.state.jobs[job].spec.env == {"API_TOKEN": "***", "SEED": "7"}
+        assert "do not tell" not in write_snapshot(snapshot)
         assert set(snapshot.state.nodes) == {row.node.name for row in await backend.nodes()}
         assert read_snapshot(write_snapshot(snapshot), "file") == snapshot
 
@@ -226,8 +228,8 @@ class BackendContract:
         await backend.change_accounts(AddAccount("Optics", AssociationChange(shares=60)))
         await backend.change_accounts(AddUser("zoe", "optics"))
         rows = [row.association for row in (await backend.accounts()).rows]
-        assert Association(account="optics", parent="root", shares=60) in rows
-        assert Association(account="optics", user="zoe", default=True) in rows
+        assert [(row.parent, row.shares) for row in rows if (row.account, row.user) == ("optics", "")] == [("root", 60)]
+        assert "zoe" in {row.user for row in rows if row.account == "optics"}
         kind, message = await refused(backend.change_accounts(AddAccount("optics")))
         assert (kind, "optics" in message) == (RefusalKind.CONFLICT, True)
         await backend.change_accounts(RemoveAccount("optics"))
@@ -235,7 +237,7 @@ class BackendContract:
 
     @needs("submit", "cancel", "accounting")
     async def test_what_has_ended_is_in_the_accounting(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("accounted")])
+        (job,) = await backend.submit([self.held("accounted")])
         assert job not in {each.row.id for each in await backend.accounting()}
         await backend.cancel(job)
         async with asyncio.timeout(SOON):
@@ -258,7 +260,7 @@ class BackendContract:
 
     @needs("submit", "cancel")
     async def test_a_watch_sends_all_rows_and_then_the_changes(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("watched")])
+        (job,) = await backend.submit([self.held("watched")])
         rows: dict[JobId, JobRow] = {}
         async with asyncio.timeout(SOON), aclosing(backend.watch_jobs()) as deltas:  # type: ignore[type-var] # they are generators
             async for delta in deltas:
@@ -275,23 +277,35 @@ class BackendContract:
 
     @needs("submit", "set_priority", "set_time_limit")
     async def test_priority_and_time_limit_of_a_queued_job_are_changed(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("changed")])
+        (job,) = await backend.submit([self.held("changed")])
         await backend.set_priority(job, PriorityWord.URGENT)
         await backend.set_time_limit(job, WantedLimit(1800))
         spec = (await backend.job(job)).job.spec
-        assert (spec.priority, spec.time_limit_seconds) == (PriorityWord.URGENT, 1800)
+        assert PriorityWord.URGENT in {spec.priority, spec.qos}  # Slurm's word for it is a QOS of this name
+        assert spec.time_limit_seconds == 1800
 
     @needs("submit", "edit")
     async def test_a_queued_job_is_edited_under_its_id(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("before")])
+        (job,) = await backend.submit([self.held("before")])
         spec = (await backend.job(job)).job.spec
-        await backend.edit(job, replace(spec, env={"EDITED": "1"}))
+        await backend.edit(job, replace(spec, time_limit_seconds=1800))
         detail = await backend.job(job)
-        assert (detail.row.id, detail.job.spec.env) == (job, {"EDITED": "1"})
+        assert (detail.row.id, detail.row.time_limit_seconds) == (job, 1800)
+
+    @needs("submit", "edit")
+    async def test_an_edited_environment_is_shown_or_the_edit_is_refused(self, backend: Backend) -> None:
+        (job,) = await backend.submit([self.held("before")])
+        edited = replace((await backend.job(job)).job.spec, env={"EDITED": "1"})
+        if printed(absent(backend, [Ability.ENVIRONMENT])):
+            kind, message = await refused(backend.edit(job, edited))
+            assert (kind, "env" in message) == (RefusalKind.INVALID, True)
+        else:
+            await backend.edit(job, edited)
+            assert (await backend.job(job)).job.spec.env == {"EDITED": "1"}
 
     @needs("submit", "cancel", "delete")
     async def test_a_deleted_job_leaves_the_lists(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("deleted")])
+        (job,) = await backend.submit([self.held("deleted")])
         assert (await refused(backend.delete(job)))[0] is RefusalKind.CONFLICT
         await backend.cancel(job)
         assert await backend.wait(job, timeout_seconds=SOON) is not None
@@ -300,8 +314,7 @@ class BackendContract:
 
     @needs("submit", "hold", "release")
     async def test_a_job_is_released_and_held_again(self, backend: Backend) -> None:
-        later = Millis((await backend.status()).started_at or 0) + 10**12
-        (job,) = await backend.submit([replace(held("released"), begin_at=later)])
+        (job,) = await backend.submit([replace(self.held("released"), begin_at=FAR)])
         await backend.release(job)
         assert not isinstance((await backend.job(job)).row.reason, Held)
         await backend.hold(job)
@@ -309,14 +322,17 @@ class BackendContract:
 
     @needs("submit", "explain", "starts")
     async def test_a_held_job_is_explained_and_has_no_expected_start(self, backend: Backend) -> None:
-        (job,) = await backend.submit([held("explained")])
+        (job,) = await backend.submit([self.held("explained")])
         assert (await backend.explain(job)).job == job
         assert await backend.starts([job]) == []
 
     @needs("predict")
     async def test_a_start_is_predicted_for_each_job(self, backend: Backend) -> None:
         before = len(await backend.jobs())
-        assert len(await backend.predict([a_spec("predicted-1"), a_spec("predicted-2")])) == 2
+        assert (
+            len(await backend.predict([self.prepared(a_spec("predicted-1")), self.prepared(a_spec("predicted-2"))]))
+            == 2
+        )
         assert len(await backend.jobs()) == before
 
     @needs("drain_node", "resume_node")
@@ -324,14 +340,15 @@ class BackendContract:
         node = (await backend.nodes())[-1].node.name
         await backend.drain_node(node, "fan")
         drained = {row.node.name: row.node for row in await backend.nodes()}[node]
-        assert (drained.state, drained.state_reason) == (NodeState.DRAINED, "fan")
+        # Slurm writes behind it who drained the node, and when.
+        assert (drained.state, drained.state_reason.partition(" [")[0]) == (NodeState.DRAINED, "fan")
         await backend.resume_node(node)
         assert {row.node.name: row.node.state for row in await backend.nodes()}[node] is not NodeState.DRAINED
 
     @needs("reservations", "make_reservation", "end_reservation")
     async def test_a_reservation_is_made_listed_and_ended(self, backend: Backend) -> None:
-        node, far = (await backend.nodes())[0].node.name, 10**14
-        wanted = Reservation(name="upkeep", nodes=(node,), start_at=far, end_at=far + 3_600_000, maintenance=True)
+        node = (await backend.nodes())[0].node.name
+        wanted = Reservation(name="upkeep", nodes=(node,), start_at=FAR, end_at=FAR + 3_600_000, maintenance=True)
         await backend.make_reservation(wanted)
         assert "upkeep" in {each.name for each in await backend.reservations()}
         await backend.end_reservation("upkeep")

@@ -18,7 +18,7 @@ from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.errors import RequestRefused
 from cockpit.model.capabilities import Ability
-from cockpit.model.directives import Directive, MoveToTop, SendSignal, SubmitScript, UpdateJob, ability_for
+from cockpit.model.directives import Directive, MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.operations import Style
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol.operations import TABLE
@@ -77,7 +77,7 @@ async def test_a_list_that_is_not_absent_is_answered(backend: LiveBackend) -> No
     ids=lambda wanted: type(wanted).__name__,
 )
 async def test_a_directive_is_refused_with_the_reason_of_its_ability(backend: LiveBackend, wanted: Directive) -> None:
-    if reason := backend.capabilities.why_not(ability_for(wanted)):
+    if reason := backend.why_not_directed(wanted):
         with pytest.raises(RequestRefused) as no:
             await backend.direct(wanted)
         assert (no.value.refusal.kind, no.value.refusal.message) == (RefusalKind.UNAVAILABLE, reason)

@@ -81,8 +81,8 @@ class MemoryBackend(Backend):
     async def request(self, request: str) -> RequestOutcome:
         return RequestOutcome(known=False)
 
-    def announce(self, look: object) -> bool:
-        return False
+    def announce(self, look: object, *, required: bool = False) -> None:
+        """It runs no commands."""
 
     async def written(self, spec: JobSpec) -> CommandPreview | None:
         if self.refusal is not None:

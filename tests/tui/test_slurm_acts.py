@@ -11,10 +11,10 @@ import pytest
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
-from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.runtime.clock import VirtualClock
 from cockpit.tui.opening import Session
+from tests.backends.slurm.paper_cluster import Changeable
 from tests.tui.driver import at_the_cockpit
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def cluster(user: str = "root") -> AsyncIterator[Cockpit]:
-    commands = RecordedCommands("22.05")
+    commands = Changeable("22.05")
     clock = VirtualClock(commands.recorded_at)
     reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
     backend = SlurmBackend("recorded", commands, reading, clock, user)

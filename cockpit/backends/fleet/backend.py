@@ -7,7 +7,7 @@ or the node's name (`lab:n1`) tells; ids, times and node names of its answer are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import Announced, Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
-from cockpit.errors import CockpitError, NotRun, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
@@ -48,7 +48,7 @@ ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, 
 CAPABILITIES = Capabilities(
     dict.fromkeys(
         (
-            *(Ability.SCRIPTS, Ability.TOP, Ability.QUOTA_TREE, Ability.LOCAL_FILES),
+            *(Ability.SCRIPTS, Ability.TOP, Ability.QUOTA_TREE, Ability.LOCAL_FILES, Ability.EVERY_EVENT),
             *("status", "rules", "accounts", "change_accounts", "spending", "catalogue", "change_catalogue", "queues"),
             *("apply_quota", "remove_quota", "priorities", "set_weights", "reservations", "make_reservation", "staged"),
             *("submit", "predict", "request", "snapshot"),
@@ -75,11 +75,19 @@ class FleetBackend(Asking, LiveBackend):
         self._tasks = Tasks()
         self._listeners: set[asyncio.Queue[JobsDelta]] = set()
         self._look: Announced | None = None
+        self._look_required = False
         self._ids: RequestIds | None = None
 
     @property
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
+
+    def capabilities_for(self, jobs: Iterable[JobId]) -> Capabilities:
+        numbers = {member_of(job)[0] for job in jobs}
+        shown = CAPABILITIES
+        for member in self.members:
+            shown = shown.without(member.capabilities.absent) if member.number in numbers else shown
+        return shown
 
     def begin(self) -> None:
         """Watch all members from now on, in the running event loop."""
@@ -178,19 +186,14 @@ class FleetBackend(Asking, LiveBackend):
         remembers none refuses it."""
         self._ids = ids
 
-    def announce(self, look: Announced) -> bool:
-        """Call `look` with the commands of every member that runs commands, and with none for a change of another."""
-        self._look = look
-        return True
+    def announce(self, look: Announced, *, required: bool = False) -> None:
+        """Call `look` with the commands of every member that runs commands."""
+        self._look, self._look_required = look, required
 
     @property
     def silent_members(self) -> tuple[tuple[str, str], ...]:
         silent = view.ClusterState.SILENT
         return tuple((row.name, row.reason) for row in self._standing() if row.state is silent)
-
-    async def runs_commands(self, job: JobId) -> bool:
-        member, own = self._whose(job)
-        return await (await member.backend()).runs_commands(own)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         del anything
@@ -240,10 +243,6 @@ class FleetBackend(Asking, LiveBackend):
         return await self._passed_on("await_answer", op, args, answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Pass a change on. A member without commands to show is announced before, too: the user may want none run."""
-        backend = await self._there(self._addressed(args)[0])
-        if self._look is not None and not backend.announce(self._look) and not await self._look(()):
-            raise NotRun
         return await self._passed_on("act", op, args, answer)
 
     async def _passed_on(self, how: str, op: str, args: msgspec.Struct, answer: type[T]) -> T:
@@ -276,6 +275,8 @@ class FleetBackend(Asking, LiveBackend):
         """Return the member's backend, with the `look` and the request ids of this backend."""
         backend = await member.backend()
         if self._look is not None:
+            if self._look_required and (none := backend.capabilities.why_not(Ability.COMMANDS)):
+                refuse(none)
             backend.announce(self._look)
         if self._ids is not None:
             if self._ids.required and not backend.capabilities.has(Ability.REQUEST_IDS):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import Connection, JobsDelta, Phase
 from cockpit.backends.fleet.id_translation import Words, in_fleet
 from cockpit.errors import CockpitError, RequestRefused
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import JobId, Millis, member_id
 from cockpit.model.jobrow import JobRow
 from cockpit.model.view import ClusterRow, ClusterState, Overview
@@ -62,6 +63,11 @@ class Member:
                     self._connection = Connection(Phase.STALE, str(error))
                     raise
             return self._open_cluster.backend
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the cluster can do; nothing is known to be absent before it is open."""
+        return self._open_cluster.backend.capabilities if self._open_cluster is not None else Capabilities()
 
     @property
     def words(self) -> Words:

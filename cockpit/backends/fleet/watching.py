@@ -10,17 +10,17 @@ from msgspec.structs import replace
 from cockpit.model.ids import Millis
 
 if TYPE_CHECKING:
-    from cockpit.backends.fleet.backend import FleetBackend
+    from cockpit.backends.base import Backend
     from cockpit.model.view import ClusterRow
 
 
 class Watching:
     """The clusters for the view of clusters; none is opened before the view is first shown."""
 
-    def __init__(self, make: Callable[[], FleetBackend], ahead: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, make: Callable[[], Backend], ahead: Callable[[], int] = lambda: 0) -> None:
         """`ahead`: milliseconds by which the open cluster's clock is ahead of the others', as a demo's may be."""
         self._make, self._ahead = make, ahead
-        self._fleet: FleetBackend | None = None
+        self._fleet: Backend | None = None
 
     async def clusters(self) -> list[ClusterRow]:
         """Return the present state of all clusters, without waiting for any of them."""

@@ -59,6 +59,7 @@ _KINDS = (
     ("already", RefusalKind.CONFLICT),
     ("Nothing modified", RefusalKind.CONFLICT),
     ("Nothing new added", RefusalKind.CONFLICT),
+    ("Nothing deleted", RefusalKind.NOT_FOUND),
 )
 """Kinds of refusals by a part of Slurm's message; any other message means that the request is invalid."""
 
@@ -206,7 +207,9 @@ class Acts:
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
         except Failed as failed:
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
-            raise refused(kind, f"Slurm refused: {failed}") from None
+            # sacctmgr does not name what it found or missed.
+            asked = f" The command was `{shlex.join(command.argv)}`." if command.argv[0] == "sacctmgr" else ""
+            raise refused(kind, f"Slurm refused: {failed}{asked}") from None
 
     async def _judge(self, op: str, args: msgspec.Struct) -> None:
         """Raise `RequestRefused` if Slurm would refuse the change; of an array, for every one of its records."""

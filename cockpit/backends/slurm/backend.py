@@ -26,6 +26,7 @@ from cockpit.backends.base import (
     Phase,
     ShellSession,
     TypedLogin,
+    refuse_absent,
 )
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
@@ -46,13 +47,14 @@ from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
-from cockpit.model.capabilities import NO_REQUEST_IDS, Ability, Capabilities
+from cockpit.model.capabilities import NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
+from cockpit.protocol.operations import SHELL
 from cockpit.runtime.latest import Latest
 from cockpit.runtime.observed_history import ObservedHistory
 from cockpit.runtime.offline_engine import refuse
@@ -86,7 +88,10 @@ CAPABILITIES = Capabilities(
         "staged": "A Slurm cluster has no staged copies.",
         "unstage": "A Slurm cluster has no staged copies.",
         "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
+        Ability.CLUSTERS: ONE_CLUSTER,
         Ability.QUOTA_TREE: "No quota tree: this cluster has a scheduler of its own, which knows none.",
+        Ability.EVERY_EVENT: "What a cockpit saw while it was connected; the cluster itself tells no history.",
+        Ability.ENVIRONMENT: "Slurm does not show a job's environment variables: they are part of its batch script.",
         Ability.REQUEST_IDS: NO_REQUEST_IDS,
         Ability.LOCAL_FILES: "A Slurm cluster's jobs run on its nodes, whose folders may differ from this machine's.",
     }
@@ -150,7 +155,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     @property
     def capabilities(self) -> Capabilities:
-        return CAPABILITIES
+        return CAPABILITIES.without(self._commands.absent)
 
     async def status(self) -> view.EngineStatus:
         config = await self._reading.config()
@@ -292,6 +297,8 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         """Open a shell in a running job; for a job held without its allocation, in a new job that replaces it."""
+        if reason := self.capabilities.why_not(SHELL):
+            refuse_absent(reason)
         known = await look_up(self._reading, JobId(request.job))
         job, fields = known.job, known.listed.fields if known.listed is not None else known.fields
         if job.spec.debug_hold.allocation is not HoldAllocation.FREE or job.state is JobState.RUNNING:
@@ -300,24 +307,22 @@ class SlurmBackend(Asking, LiveBackend):
         await self._acts.show([CommandPreview(argv)])  # the user confirms, because the new job is billed
         return await self._commands.open_shell(argv, request)
 
-    def announce(self, look: Announced) -> bool:
+    def announce(self, look: Announced, *, required: bool = False) -> None:
+        del required
         self._acts.look = look
-        return True
 
     @property
     def silence(self) -> str:
         connection = self._connection.value
         return connection.reason if connection.phase is Phase.STALE else ""
 
-    async def runs_commands(self, job: JobId) -> bool:
-        del job
-        return True
-
     async def written(self, spec: JobSpec) -> CommandPreview:
         (command,) = submissions([spec], await self._acts.runtime([spec]))
         return CommandPreview(*command)
 
     async def direct(self, wanted: Directive) -> JobId | None:
+        if reason := self.why_not_directed(wanted):
+            refuse_absent(reason)
         done = await self._acts.direct(wanted)
         self._has_changed()
         return done

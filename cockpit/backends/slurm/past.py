@@ -72,7 +72,7 @@ def _ended_job(past: Past) -> EndedJob:
 
 async def jobs_between(reading: Reading, since: Millis, until: Millis) -> list[Job]:
     """Return the jobs of that time, with the cards that they had."""
-    return [with_amounts(each.job) for each in await reading.ended(_slurm_time(since), _slurm_time(until))]
+    return [with_amounts(each.job) for each in await reading.ended(_slurm_time(since), _slurm_time(until), during=True)]
 
 
 def _with_use(job: Job, used: ReplicaTotals) -> Job:

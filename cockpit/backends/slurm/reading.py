@@ -292,15 +292,18 @@ class Reading:
         listed_at, given_at = self.listed_at, self._answers.given_at(argv)
         return listed_at is not None and given_at is not None and abs(listed_at - given_at) < SAME_MOMENT_MS
 
-    async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
-        """Return ended jobs out of accounting (sacct), in its order.
+    async def ended(
+        self, since: str, until: str = "now", *, user: str = "", during: bool = False
+    ) -> Sequence[accounting.Past]:
+        """Return the jobs that ended in this time out of accounting (sacct), in its order.
 
+        `during`: also those that were there in this time and ended later.
         When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
         """
         while True:
             fields = tuple(name for name in accounting.FIELDS if name in self._past_fields)
-            argv = accounting.command(since, until, user=user, fields=fields)
-            printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
+            argv = accounting.command(since, until, user=user, during=during, fields=fields)
+            printed = await self._of_accounting("sacct", argv, self.intervals.accounting, accounting.UNKNOWN_USER)
             if not printed.code:
                 break
             if not self._leave_out_past_field(printed.stderr):
@@ -308,7 +311,7 @@ class Reading:
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         source = (printed, shards)
         return self._once(
-            f"ended for {user}",
+            f"ended for {user}, {during}",
             source,
             lambda: tuple(accounting.ended(_past(printed, fields), UTC, shards)),
         )
@@ -471,18 +474,23 @@ class Reading:
         self.hidden.pop(what, None)
         return printed
 
-    async def _of_accounting(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
-        """Run a command that needs the accounting database; without one, return nothing and do not run it."""
+    async def _of_accounting(
+        self, what: str, argv: tuple[str, ...], fresh_seconds: float, means_none: str = ""
+    ) -> Printed:
+        """Run a command that needs the accounting database; without one, return nothing and do not run it.
+
+        `means_none`: part of an error that means that there is nothing to report.
+        """
         if lacking := await self.lacks_accounting():
             self.trouble[_ACCOUNTING] = lacking
             return Printed("", "", 1)
-        return await self._optional(what, argv, fresh_seconds)
+        return await self._optional(what, argv, fresh_seconds, means_none)
 
     def missing(self, *commands: str) -> str:
         """Return the sentences that say why what these commands report is unknown; empty where they answered."""
         return " ".join(sentence for what, sentence in self.trouble.items() if what in (*commands, _ACCOUNTING))
 
-    async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+    async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float, means_none: str = "") -> Printed:
         """Run a command that the cluster may do without, so that its failure does not stop everything else.
 
         When it fails, return its last answer, or an empty one with exit code 1 and what the command complained about,
@@ -492,6 +500,8 @@ class Reading:
         try:
             printed = await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)
         except CockpitError as error:
+            if means_none and isinstance(error, Failed) and means_none in str(error):
+                return error.printed
             last = self._answers.last(argv)
             if last is None and isinstance(error, Garbled):
                 raise

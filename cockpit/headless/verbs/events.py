@@ -8,7 +8,7 @@ from cockpit.headless.arguments import Verb, count, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
-from cockpit.model.events import RECORDED
+from cockpit.model.capabilities import Ability
 from cockpit.present.tables.events import EVENTS as TABLE
 
 
@@ -28,8 +28,8 @@ async def run(call: Call) -> int:
         return ExitCode.OK
     records = await call.backend.events(job=job, limit=call.args.number)
     write_rows(TABLE, records, call.args, call.context(), call.streams)
-    if records and records[0].origin == RECORDED:
-        call.streams.hint("What a cockpit saw while it was connected; the cluster itself tells no history.")
+    if incomplete := call.backend.capabilities.why_not(Ability.EVERY_EVENT):
+        call.streams.hint(incomplete)
     return ExitCode.OK
 
 

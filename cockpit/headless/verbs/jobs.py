@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 
-from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.headless.arguments import UsageError, Verb, known_request
 from cockpit.headless.exitcodes import OF_REFUSAL, ExitCode
 from cockpit.headless.lists import add_list_options
 from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
+from cockpit.model.capabilities import Ability
 from cockpit.present.folding import fold, own_ids, standing
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
@@ -35,7 +35,7 @@ async def run(call: Call) -> int:
         raise UsageError("--watch tells of each job; --fold is for the list")
     if call.args.request is not None:
         return await _list_submitted(call, user)
-    every = call.args.cluster == EVERY_CLUSTER
+    every = call.backend.capabilities.has(Ability.CLUSTERS)
     if call.args.watch:
         from cockpit.headless.watch import watch_jobs
 

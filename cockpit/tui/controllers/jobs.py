@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cockpit.config.boards import board_of
 from cockpit.formats.typed_values import limit_text, read_limit
 from cockpit.model.asking import ShellRequest, WantedLimit
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobRef
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
@@ -199,15 +200,18 @@ async def tensorboard(app: Cockpit) -> None:
     (row, *_) = app.selection.chosen_rows()
     detail = await app.backend.job(row.id, task=task_of(row))
     board = board_of(board_name(detail), os.environ)
+    # All tasks of a batch share one board, so it is the batch that the messages name.
+    batch = row.array.array if detail.batch is not None and row.array is not None else None
+    whose = f"job {batch} {row.name}" if batch is not None else named([row])
     if address := await asyncio.to_thread(lambda: board.address):
-        if await app.push_screen_wait(Confirm(f"Stop the TensorBoard of {named([row])}?", f"It is at {address}")):
+        if await app.push_screen_wait(Confirm(f"Stop the TensorBoard of {whose}?", f"It is at {address}")):
             await asyncio.to_thread(board.stop)
             app.notify("TensorBoard is stopped")
         return
-    app.notify(f"TensorBoard of {named([row])} starts …")
+    app.notify(f"TensorBoard of {whose} starts …")
     address = await asyncio.to_thread(board.start, runs_of(detail))
     app.boards.append(board)
-    app.notify(f"TensorBoard of {named([row])} is at {address}\nIt ends with this cockpit.", timeout=ADDRESS_SECONDS)
+    app.notify(f"TensorBoard of {whose} is at {address}\nIt ends with this cockpit.", timeout=ADDRESS_SECONDS)
 
 
 async def shell(app: Cockpit) -> None:
@@ -265,12 +269,12 @@ async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
 async def _confirmed(app: Cockpit, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
     """Ask, then call `act` for each chosen job, with its id and, by keyword, its task in an array.
 
-    The id alone would not do: the id of an array's first task is that of the array, too. Where the cluster of every job
-    shows its commands and asks (`runs_commands`), this does not ask a second time.
+    The id alone would not do: the id of an array's first task is that of the array, too. Where the cluster runs
+    commands, each is shown before it runs with a question of its own, so that this does not ask a second time.
     """
     rows = app.selection.chosen_rows()
-    shown = [await app.backend.runs_commands(row.id) for row in rows]
-    if all(shown) or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
+    shows_commands = app.backend.capabilities_for(row.id for row in rows).has(Ability.COMMANDS)
+    if shows_commands or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
             await act(row.id, task=task_of(row))
 

@@ -22,13 +22,14 @@ from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
-from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.errors import NotRun, RequestRefused, Unreachable
 from cockpit.model.accounting import EndedJob
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import Millis, member_id, member_of
 from cockpit.model.jobrow import JobRow
 from cockpit.model.view import ClusterState, Overview
 from cockpit.runtime.clock import VirtualClock
+from tests.backends.slurm.paper_cluster import Changeable
 from tests.doubles.samples import job
 
 NOW = Millis(1_795_300_000_000)
@@ -252,7 +253,7 @@ async def test_a_member_that_does_not_answer_is_omitted_after_a_short_time(monke
 
 @pytest.mark.req("UI-10")
 async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_confirmed() -> None:
-    commands = RecordedCommands("22.05")
+    commands = Changeable("22.05")
     clock = VirtualClock(commands.recorded_at)
     reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
     backend = SlurmBackend("old", commands, reading, clock, "alice")
@@ -263,7 +264,7 @@ async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_co
         shown.extend(str(each) for each in commands)
         return False
 
-    assert fleet.announce(look)
+    fleet.announce(look)
     with pytest.raises(NotRun):
         await fleet.cancel(member_id(1, 9))
     assert len(shown) == 1
@@ -272,24 +273,30 @@ async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_co
 
 
 @pytest.mark.req("UI-10", "SL-21")
-async def test_a_member_without_commands_changes_nothing_where_only_commands_are_wanted(tmp_path: Path) -> None:
-    demo = await open_demo("campus", 1, tmp_path / "demo", going=False)
-    fleet = fleet_of(await old(), Opened(demo.backend, demo.now, demo.close), now=demo.now())
-    job = next(row.id for row in await demo.backend.jobs() if row.placed_on)
-    shown: list[Sequence[CommandPreview]] = []
+async def test_an_engines_job_is_not_changed_where_commands_must_be_shown() -> None:
+    demo = await open_demo(going=False)
+    fleet = fleet_of(Opened(demo.backend, demo.now, demo.close))
 
-    async def look(commands: Sequence[CommandPreview]) -> bool:
-        shown.append(commands)
-        return len(shown) > 1
+    async def look(_: Sequence[CommandPreview]) -> bool:
+        return False
 
-    assert fleet.announce(look)
-    with pytest.raises(NotRun):
-        await fleet.cancel(member_id(2, job))
-    assert (await demo.backend.job(job)).row.ending is None
-    await fleet.cancel(member_id(2, job))
-    assert (await demo.backend.job(job)).row.ending is not None
-    assert shown == [(), ()]
-    assert [await fleet.runs_commands(member_id(number, job)) for number in (1, 2)] == [True, False]
+    fleet.announce(look, required=True)
+    before = [row.state for row in await fleet.jobs()]
+    (first, *_) = await fleet.jobs()
+    with pytest.raises(RequestRefused, match="it runs no commands"):
+        await fleet.cancel(first.id)
+    assert [row.state for row in await fleet.jobs()] == before
+    await fleet.close()
+
+
+@pytest.mark.req("UI-10")
+async def test_what_can_be_done_with_a_job_depends_on_its_cluster() -> None:
+    demo, (backend, clock) = await open_demo(going=False), await open_recorded("22.05")
+    fleet = fleet_of(Opened(demo.backend, demo.now, demo.close), Opened(backend, clock, backend.close, still=True))
+    await fleet.jobs()
+    own, recorded = (fleet.capabilities_for([member_id(number, 1)]) for number in (1, 2))
+    assert not own.has(Ability.COMMANDS), "so the cockpit asks before it changes the job"
+    assert (own.has("cancel"), recorded.has("cancel"), recorded.has(Ability.COMMANDS)) == (True, False, True)
     await fleet.close()
 
 

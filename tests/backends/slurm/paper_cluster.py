@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cockpit.backends.slurm.mapping.rest.questions import option
-from cockpit.backends.slurm.wire.calls import Printed
+from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, Printed
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 
 Fault = Callable[[Printed], Printed]
@@ -23,7 +23,13 @@ Remote Procedure Call statistics by user
 """
 
 
-class PaperCluster(RecordedCommands):
+class Changeable(RecordedCommands):
+    """A cluster that answers like a recording and takes changes, up to the command that has no cluster to run on."""
+
+    absent = NOTHING_ABSENT
+
+
+class PaperCluster(Changeable):
     """Its answers are not verified: they are examined as those of a living cluster are."""
 
     def __init__(self, version: str = "22.05") -> None:

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping import acts
+from cockpit.backends.slurm.mapping import accounting, acts
 from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.script import submission
+from cockpit.backends.slurm.wire.calls import Failed, Printed, checked
 from cockpit.backends.slurm.wire.ssh import remote_line
 from cockpit.model import accountchange as change
 from cockpit.model.asking import SiteFactor, WantedLimit
@@ -217,7 +218,10 @@ def test_an_edit_of_what_slurm_never_changes_names_it() -> None:
             acts.edit(job, wanted, (22, 5, 8))
     with pytest.raises(NotPossible, match="Nothing of it would be other"):
         acts.edit(job, own, (22, 5, 8))
-    unsaid = replace(job, spec=replace(own, env={}))  # squeue tells no environment, which a job file does
+    unsaid = replace(job, spec=replace(own, env={}))
+    with pytest.raises(NotPossible, match="Slurm changes no env of a job that waits"):
+        acts.edit(unsaid, own, (22, 5, 8))
+    # squeue tells no environment, which a job file does
     (command,) = acts.edit(unsaid, replace(own, nice=7), (22, 5, 8))
     assert command.argv[-1] == "Nice=7"
 
@@ -231,3 +235,23 @@ def test_an_edit_of_the_cards_says_how_many_each_node_gets() -> None:
     assert command.argv[-1] == "TresPerNode=gres/gpu:a100:2"
     (command,) = acts.edit(replace(job, spec=two), job.spec, (22, 5, 8))
     assert command.argv[-1] == "TresPerNode="
+
+
+def test_a_job_on_no_node_is_refused_because_sbatch_would_take_it() -> None:
+    with pytest.raises(NotPossible, match=r"^nodes: 0 "):
+        acts.submit(replace(a_spec(), nodes=0))
+
+
+@pytest.mark.req("SL-20")
+def test_a_refusal_on_standard_output_is_repeated() -> None:
+    """sacctmgr 22.05 says there that it did nothing."""
+    argv = ("sacctmgr", "add", "account", "optics")
+    with pytest.raises(Failed, match=r"^Nothing new added\.$"):
+        checked(Printed(" Nothing new added.\n", "", 1), argv)
+
+
+@pytest.mark.req("SL-22")
+def test_ended_jobs_are_asked_for_by_state_so_that_those_never_eligible_are_listed() -> None:
+    """Without states sacct leaves out jobs that ended while they were held."""
+    assert "--state" in accounting.command("now-1days")
+    assert "--state" not in accounting.command("now-1days", during=True)

@@ -51,6 +51,10 @@ FIELDS = (
     "StdOut",
 )
 """The fields of a list. Slurm 20.11 does not know SubmitLine, 22.05 not StdOut."""
+ENDED_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
+"""sacct's short names of the states in which a job has ended."""
+UNKNOWN_USER = "Invalid user id"
+"""sacct's error for a user whom its machine does not know."""
 FIELDS_OF_ONE = (*FIELDS, "NTasks", "StdErr")
 """The fields that are requested for a single job. Slurm 22.05 does not know the last one."""
 
@@ -63,10 +67,18 @@ class Past(NamedTuple):
     fields: Mapping[str, str]
 
 
-def command(since: str, until: str = "now", *, user: str = "", fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
-    """Return the command that lists jobs and steps. `since`, `until`: sacct's times, `now-1days` or an ISO time."""
+def command(
+    since: str, until: str = "now", *, user: str = "", during: bool = False, fields: Sequence[str] = FIELDS
+) -> tuple[str, ...]:
+    """Return the command that lists the jobs that ended between two times, each with its steps.
+
+    `during`: list all jobs that were there between them, whenever they ended. Without named states sacct does just
+    that, but leaves out jobs that never were eligible: held ones, and those with a dependency or a later begin.
+    `since`, `until`: sacct's times, `now-1days` or an ISO time.
+    """
     whose = ("--user", user) if user else ("--allusers",)
-    return _sacct(fields, *whose, "--starttime", since, "--endtime", until)
+    which = () if during else ("--state", ENDED_STATES)
+    return _sacct(fields, *whose, *which, "--starttime", since, "--endtime", until)
 
 
 def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:

@@ -79,6 +79,10 @@ def set_time_limit(job: JobId, task: int | None, limit: WantedLimit) -> Command:
     return _update(job, task, f"TimeLimit={slurm_time(limit.seconds)}")
 
 
+_FIXED = ("command", "output", "env", "algorithm", "array")
+"""Fields that Slurm changes in no waiting job."""
+
+
 def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
     """Everything that differs, in one update; how many tasks of an array run at once is the whole array's. Raises
     `NotPossible` for what Slurm of this version changes in no waiting job."""
@@ -86,7 +90,8 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
     commands = [_update(job.id, None, *changes)] if changes else []
     if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
         commands.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
-    fixed = [name for name in ("command", "output", "env", "algorithm", "array") if _differs(job.spec, spec, name)]
+    fixed = [name for name in _FIXED if _differs(job.spec, spec, name)]
+    fixed = fixed or [name for name in _FIXED if not commands and _is_added(job.spec, spec, name)]
     if version >= EXCLUSIVE_IS_FIXED and spec.exclusive != job.spec.exclusive:
         fixed.append("exclusive")
     if fixed:
@@ -104,6 +109,10 @@ def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
     if name == "array" and was is not None and now is not None:
         return set(was.indices) != set(now.indices)
     return bool(was or name in {"command", "array"}) and was != now and name != "output"
+
+
+def _is_added(before: JobSpec, after: JobSpec, name: str) -> bool:
+    return name != "array" and not getattr(before, name) and bool(getattr(after, name))
 
 
 def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:

@@ -9,6 +9,7 @@ from cockpit.backends.slurm.mapping.groups import groups
 from cockpit.backends.slurm.mapping.jobparts import NO_COMMAND
 from cockpit.backends.slurm.mapping.paths import is_in_workspace
 from cockpit.launch.command import ENTRYPOINT, words_of
+from cockpit.model.rules.bounds import NODES
 from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts
 from cockpit.model.spec import JobKind, JobSpec
 
@@ -74,6 +75,9 @@ def _container_refusals(spec: JobSpec) -> Iterator[str]:
 def _group_refusals(spec: JobSpec) -> Iterator[str]:
     """Yield refusals about the nodes of a job, equal ones and groups of different ones."""
     yield from (f"{path}: {error}" for path, error in (*pool_conflicts(spec), *sweep_conflicts(spec)))
+    if error := NODES.error(spec.nodes):
+        yield f"nodes: {error}"  # sbatch takes 0, and leaves the job on no node
+        return
     everybody = groups(spec)
     if any(is_in_workspace(each.command) for each in everybody):
         yield "command: a Slurm cluster has no /workspace; write the paths that files have there"

@@ -5,7 +5,8 @@ Transports: local processes (`local`), SSH (`ssh`, `openssh`), slurmrestd (`rest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from cockpit.backends.base import ShellSession
@@ -13,6 +14,8 @@ from cockpit.backends.slurm.mapping.records import Record
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.asking import ShellRequest
 
+NOTHING_ABSENT: Mapping[str, str] = MappingProxyType({})
+"""`Commands.absent` of transports that run Slurm's own commands."""
 PIECE, MOST_BYTES = 1 << 16, 512 << 20
 """Bytes that are read at a time, and the most that a program may print: more than any cluster needs."""
 STALLED = (
@@ -59,11 +62,13 @@ class AnswerLost(Unreachable):
 
 
 class Failed(CockpitError):
-    """A command refused the request; the error text is its message on stderr."""
+    """A command refused the request; the error text is its message on stderr, else on stdout."""
 
     def __init__(self, printed: Printed, argv: Sequence[str]) -> None:
         self.printed, self.argv = printed, tuple(argv)
-        super().__init__(complaint(printed) or f"{argv[0]} ended with {printed.code} and said nothing.")
+        # sacctmgr says on stdout that it did nothing.
+        said = complaint(printed) or complaint(printed._replace(stderr=printed.stdout))
+        super().__init__(said or f"{argv[0]} ended with {printed.code} and said nothing.")
 
 
 class Commands(Protocol):
@@ -73,6 +78,11 @@ class Commands(Protocol):
     """Name of the transport for the user: `this machine`, `ann@login`."""
     on_this_disk: bool
     """Its programs see the files of this machine, and start in the user's current folder."""
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Operations and abilities that this way to the cluster lacks, each with the reason and another way."""
+        ...
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         """Run a command and return its output, whatever its exit code.

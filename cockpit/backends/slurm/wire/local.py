@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.wire.calls import AnswerLost, Printed, all_of
+from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, AnswerLost, Printed, all_of
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 
@@ -22,6 +22,7 @@ class LocalCommands:
 
     name = "this machine"
     on_this_disk = True
+    absent = NOTHING_ABSENT
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = {name: value for name, value in env.items() if not name.startswith(_STEERING)}

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
+from types import MappingProxyType
 
-from cockpit.backends.base import ShellSession
+from cockpit.backends.base import ShellSession, refuse_absent
 from cockpit.backends.slurm.mapping.records import blocks, with_header, words
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellRequest
+from cockpit.model.capabilities import Ability
 from cockpit.model.ids import Millis
+from cockpit.model.operations import Style
+from cockpit.protocol.operations import SHELL, TABLE
 from cockpit.resources import fixture
 
 FOLDER = "clusters/slurm"
@@ -59,10 +63,21 @@ _KEYS = {
 """scontrol's names of squeue's fields, where they differ."""
 
 
+RECORDING = "This is the recording of a cluster: nothing can be changed in it."
+ABSENT = MappingProxyType(
+    {
+        **{name: RECORDING for name, row in TABLE.items() if row.style is Style.CHANGES},
+        **dict.fromkeys((Ability.SIGNALS, Ability.UPDATE, Ability.TOP), RECORDING),
+        SHELL: "This is the recording of a cluster: it has no containers to open a shell in.",
+    }
+)
+
+
 class RecordedCommands:
     """Answers from a recording; implements `wire.calls.Commands`. Commands that change something are refused."""
 
     on_this_disk = False
+    absent = ABSENT
 
     def __init__(self, version: str) -> None:
         self.name = f"recorded {version}"
@@ -78,7 +93,7 @@ class RecordedCommands:
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         del seconds, stdin
         if not reading:
-            raise Unreachable("This is the recording of a cluster: nothing can be changed in it.")
+            refuse_absent(RECORDING)
         if argv[0] in FILES:
             return Printed("", "No such file or directory", 1)
         return Printed(self._printed(argv), "", 0, verified=True)
@@ -89,7 +104,7 @@ class RecordedCommands:
 
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         del argv, request
-        raise Unreachable("This is the recording of a cluster: it has no containers to open a shell in.")
+        refuse_absent(ABSENT[SHELL])
 
     async def close(self) -> None:
         """Do nothing: nothing is open."""

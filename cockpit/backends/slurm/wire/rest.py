@@ -24,8 +24,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, RestRequest, request
+from cockpit.backends.base import ShellSession, refuse_absent
+from cockpit.backends.slurm.mapping.rest.acts import NO_SHELL, NoSuchRequest, RestRequest, absent_in, request
 from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, NoAnswer, question
 from cockpit.backends.slurm.wire import http
 from cockpit.backends.slurm.wire.calls import AnswerLost, Commands, Garbled, Printed
@@ -38,7 +38,6 @@ OLDEST, NEWEST = 36, 46
 """Oldest and newest version of the API that are tried, the newest first. Each daemon has several; one is among them."""
 FILES = ("stat", "sh", "id", "mkdir")
 """Programs that read and prepare jobs' files. They run here: a machine with the socket mostly has the files as well."""
-NO_SHELL = "slurmrestd opens no terminals: enter the job from a login node, or over ssh://."
 NOT_FOUND, REFUSED, TOO_MANY = 404, (401, 403), 429
 
 
@@ -46,6 +45,11 @@ class RestCommands:
     """Translates Slurm's commands to requests of slurmrestd; implements `wire.calls.Commands`."""
 
     on_this_disk = False
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """What slurmrestd lacks; for what depends on the version of its API, once this is known."""
+        return absent_in(self._version)
 
     def __init__(
         self, address: str, token: Callable[[], str], now: Callable[[], Millis], files: Commands | None = None
@@ -85,7 +89,7 @@ class RestCommands:
 
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         del argv, request
-        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, NO_SHELL))
+        refuse_absent(NO_SHELL)
 
     async def close(self) -> None:
         """Do nothing: no connection is open between two requests."""

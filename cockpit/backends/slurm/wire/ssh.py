@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.slurm.wire.calls import AnswerLost, Garbled, Printed, all_of
+from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, AnswerLost, Garbled, Printed, all_of
 from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, standing
 from cockpit.errors import LoginLost, SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
@@ -71,6 +71,7 @@ class SshCommands:
     """
 
     on_this_disk = False
+    absent = NOTHING_ABSENT
 
     def __init__(self, address: str) -> None:
         """`address`: `ssh://[user@]host[:port]`. Raises `SpecErrors` for any other."""

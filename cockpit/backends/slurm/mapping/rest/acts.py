@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.directives import STDIN
 from cockpit.backends.slurm.mapping.rest.questions import SLURM
+from cockpit.protocol.operations import SHELL
 
 LISTS_SINCE = 39
 """First version (v0.0.39) in which an environment is a list, numbers may be objects, and nodes can be changed."""
@@ -16,6 +19,44 @@ SIGNAL_FLAGS_SINCE = 40
 Body = Mapping[str, Any]
 Reader = Callable[[str], object]
 _ON_A_LOGIN_NODE = "do it on a login node, or over ssh://"
+
+
+NO_SHELL = "slurmrestd opens no terminals: enter the job from a login node, or over ssh://."
+
+
+def _lacks(command: str) -> str:
+    return f"slurmrestd does not support `{command}`: {_ON_A_LOGIN_NODE}."
+
+
+_LACKING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{name: _lacks(f"scontrol {name}") for name in ("suspend", "resume", "requeue", "top")},
+        "make_reservation": _lacks("scontrol create reservation"),
+        "end_reservation": _lacks("scontrol delete"),
+        "change_accounts": _lacks("sacctmgr"),
+        SHELL: NO_SHELL,
+    }
+)
+"""What slurmrestd of every version lacks."""
+
+
+@cache
+def absent_in(version: int | None) -> Mapping[str, str]:
+    """Return what slurmrestd of this version lacks, by operation or ability; None: the version is not known yet."""
+    lacking = dict(_LACKING)
+    if version is not None and version < LISTS_SINCE:
+        lacking |= dict.fromkeys(("drain_node", "resume_node"), _no_nodes(version))
+    if version is not None and version < SIGNAL_FLAGS_SINCE:
+        lacking |= dict.fromkeys(("end_hold", "extend_hold"), _no_script(version))
+    return MappingProxyType(lacking)
+
+
+def _no_nodes(version: int) -> str:
+    return f"slurmrestd v0.0.{version} changes no node: {_ON_A_LOGIN_NODE}."
+
+
+def _no_script(version: int) -> str:
+    return f"slurmrestd v0.0.{version} signals no script by itself: {_ON_A_LOGIN_NODE}."
 
 
 class RestRequest(NamedTuple):
@@ -45,7 +86,7 @@ def request(argv: Sequence[str], stdin: str, version: int) -> RestRequest:
             return _cancel(job, options, version)
         case ("sbatch", "--parsable", *options):
             return _submit(options, stdin, version)
-    raise NoSuchRequest(f"slurmrestd does not support `{' '.join(argv[:2])}`: {_ON_A_LOGIN_NODE}.")
+    raise NoSuchRequest(_lacks(" ".join(argv[:2])))
 
 
 def _of_job(job: str, changes: Body) -> RestRequest:
@@ -54,7 +95,7 @@ def _of_job(job: str, changes: Body) -> RestRequest:
 
 def _of_node(node: str, changes: Sequence[str], version: int) -> RestRequest:
     if version < LISTS_SINCE:
-        raise NoSuchRequest(f"slurmrestd v0.0.{version} changes no node: {_ON_A_LOGIN_NODE}.")
+        raise NoSuchRequest(_no_nodes(version))
     said = dict(each.partition("=")[::2] for each in changes)
     body = {"state": [said["State"]], **({"reason": said["Reason"]} if "Reason" in said else {})}
     return RestRequest("POST", SLURM, f"node/{node}", body)
@@ -64,7 +105,7 @@ def _cancel(job: str, options: Sequence[str], version: int) -> RestRequest:
     signal = next((each.partition("=")[2] for each in options if each.startswith("--signal=")), "")
     whom = next((name for name in ("--batch", "--full") if name in options), "")
     if whom == "--batch" and version < SIGNAL_FLAGS_SINCE:
-        raise NoSuchRequest(f"slurmrestd v0.0.{version} signals no script by itself: {_ON_A_LOGIN_NODE}.")
+        raise NoSuchRequest(_no_script(version))
     params = {"signal": signal} if signal else {}
     if whom and version >= SIGNAL_FLAGS_SINCE:
         params["flags"] = {"--batch": "BATCH_JOB", "--full": "FULL_JOB"}[whom]
