@@ -32,6 +32,7 @@ class Blocking(Backend, Generic[Wrapped]):
     def __init__(self, runner: asyncio.Runner, backend: Wrapped) -> None:
         gc.enable()  # commands switch it off because they end soon; this one may follow a log for hours
         self._runner, self.backend = runner, backend
+        self.asker, self.login = backend.asker, backend.login
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
         return self._run(getattr(self.backend, operation.name)(**given))
@@ -63,8 +64,14 @@ class Blocking(Backend, Generic[Wrapped]):
     async def direct(self, wanted: Directive) -> JobId | None:
         return self._run(self.backend.direct(wanted))
 
+    def why_not_directed(self, wanted: Directive) -> str:
+        return self.backend.why_not_directed(wanted)
+
     async def clusters(self) -> list[ClusterRow]:
         return self._run(self.backend.clusters())
+
+    def begin(self) -> None:
+        """Watch nothing: a command that blocks asks the member clusters when it needs them."""
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         deltas = self.backend.watch_jobs(anything=anything)

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.base import JobsDelta
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId, NodeName, member_id
 from cockpit.model.view import ClusterRow, ClusterState, HoldRow
@@ -67,6 +68,7 @@ def test_jobs_of_all_clusters_are_followed_by_their_own_ids(desk: Desk, monkeypa
         return [mute]
 
     monkeypatch.setattr(desk.backend, "clusters", clusters, raising=False)
+    desk.backend.capabilities = Capabilities()
     done = desk("jobs", "-c", "all", "--watch", "--columns", "id,clusters")
     assert [msgspec.json.decode(line) for line in done.lines] == [
         {"version": 1, "change": "row", "row": {"id": 7, "clusters": ["lab"]}},

@@ -13,6 +13,7 @@ from cockpit.backends.slurm.mapping.reasons import reason, with_figures
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views.rows import job_row
 from cockpit.errors import RequestRefused, SpecErrors
@@ -54,8 +55,12 @@ async def by_name(backend: SlurmBackend, *, ended: bool = False) -> dict[str, Jo
 
 @pytest.mark.req("SL-20")
 async def test_forbidden_actions_are_known_before_they_are_tried(recorded: SlurmBackend) -> None:
+    # What a recording lacks is refused first; here it counts as a cluster that takes changes.
+    vars(recorded._commands)["absent"] = NOTHING_ABSENT
     with pytest.raises(RequestRefused, match="enable_user_top is not among its SchedulerParameters"):
         await recorded.direct(MoveToTop(("9",)))
+    with pytest.raises(RequestRefused, match="frank's, not yours"):
+        await recorded.hold(JobId(42))
 
 
 @pytest.mark.req("SL-02", "SL-10", "SL-13")
@@ -277,7 +282,7 @@ async def test_watchers_see_ended_jobs_in_the_same_table(recorded: SlurmBackend)
 
 
 async def test_a_recording_refuses_actions_and_must_exist(recorded: SlurmBackend) -> None:
-    with pytest.raises(RequestRefused, match="frank's, not yours"):
+    with pytest.raises(RequestRefused, match="recording of a cluster: nothing can be changed"):
         await recorded.hold(JobId(42))
     with pytest.raises(SpecErrors, match=r"there is no recording of 9\.99; there are 22\.05, 24\.11"):
         await open_recorded("9.99")
