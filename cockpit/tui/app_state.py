@@ -136,7 +136,9 @@ class AppState:
         self._heard_at = options.now()
         """When the cluster last answered, by the cluster's clock."""
         self._trouble = ""
-        """The reason why the cluster cannot be reached; empty while it answers."""
+        """The reason why the cluster cannot be reached, in few words; empty while it answers."""
+        self.unreachable = ""
+        """The whole sentence about it."""
         self._began_at = self.now()
 
     def now(self) -> Millis:
@@ -157,11 +159,12 @@ class AppState:
 
     def is_fresh(self) -> None:
         """Note that the cluster has just answered."""
-        self._answered_at, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.options.now(), ""
+        self._answered_at, self._heard_at = asyncio.get_running_loop().time(), self.options.now()
+        self._trouble = self.unreachable = ""
 
-    def is_stale(self, reason: str) -> None:
-        """Note why the cluster cannot be reached; the last data stays."""
-        self._trouble = reason
+    def is_stale(self, reason: str, sentence: str) -> None:
+        """Note why the cluster cannot be reached, in few words and as a sentence; the last data stays."""
+        self._trouble, self.unreachable = reason, sentence
 
     def top_bar(self) -> TopBar:
         """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""

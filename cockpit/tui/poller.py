@@ -307,6 +307,6 @@ class Poller:
             # The error does not know which key the user bound to the action; without a key its command is named.
             key = self._state.keys.get("login")
             instruction = f"Press {key}" if key else "Type :login"
-            self._state.is_stale(f"{instruction} to log in to {error.host} again")
+            self._state.is_stale(f"{instruction} to log in to {error.host} again", str(error))
         elif isinstance(error, Unreachable):
-            self._state.is_stale(str(error).split(":")[0].split(";")[0])
+            self._state.is_stale(str(error).split(":")[0].split(";")[0], str(error))

@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.base import JobsDelta
+from cockpit.errors import Unreachable
 from cockpit.model.ids import JobId, Millis
 from cockpit.tui.opening import Session
 from cockpit.tui.rows.lists import JobRows
@@ -82,6 +83,14 @@ class Silent(Cluster):
         yield JobsDelta((), (), 0)
 
 
+class OutOfReach(Cluster):
+    """It cannot be reached."""
+
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        raise Unreachable("Slurm does not answer scontrol: connect\x1b[31m failure.\nIs slurmctld running?")
+        yield JobsDelta((), (), 0)
+
+
 @asynccontextmanager
 async def looking_at(cluster: Cluster, now: Callable[[], Millis] = lambda: NOW) -> AsyncIterator[Cockpit]:
     async def close() -> None:
@@ -137,9 +146,15 @@ async def test_loading_very_many_rows_shows_the_progress_and_does_not_block() ->
 async def test_the_time_waited_for_the_first_row_is_shown() -> None:
     clock = [NOW]
     async with looking_at(Silent(), lambda: Millis(clock[0])) as cockpit:
-        assert "goes on" not in await cockpit.sees("connecting …")
+        assert "tries again" not in await cockpit.sees("connecting …")
         clock[0] += 75_000
-        await cockpit.sees("connecting … 1 min 15 s, and goes on by itself")
+        await cockpit.sees("connecting … 1 min 15 s, tries again by itself")
+
+
+@pytest.mark.req("UI-27", "UI-29", "SL-01")
+async def test_a_view_without_rows_says_why_the_cluster_cannot_be_reached() -> None:
+    async with looking_at(OutOfReach(answers=False)) as cockpit:
+        await cockpit.sees("connecting …", "scontrol: connect\\x1b[31m failure.", "Is slurmctld running?")
 
 
 @pytest.mark.req("UI-60", "PF-12")

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.units import spoken
 from cockpit.tui.rows.lists import ListRows
 from cockpit.tui.widgets.table import Table, TableRows
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from cockpit.backends.base import Backend
     from cockpit.model.capabilities import Capabilities
@@ -157,8 +158,12 @@ def plain_rows(table: TableView) -> Callable[[AppState], ViewRows]:
     return lambda state: ListRows(table, state.context, state.options.filters.of)
 
 
-def connecting(state: AppState) -> Iterable[Line]:
-    """Yield the lines of a view whose rows have not arrived yet; after some seconds they say for how long."""
+def connecting(state: AppState) -> Iterator[Line]:
+    """Yield the lines of a view whose rows have not arrived: for how long, and why the cluster cannot be reached."""
     seconds = state.waiting_seconds()
-    waiting = f"{spoken(seconds)}, and goes on by itself" if seconds >= SHOW_WAIT_SECONDS else ""
-    return (line(), line(Span(f"   connecting … {waiting}", MUTED)))
+    waiting = f"{spoken(seconds)}, tries again by itself" if seconds >= SHOW_WAIT_SECONDS else ""
+    yield line()
+    yield line(Span(f"   connecting … {waiting}", MUTED))
+    if state.unreachable:
+        yield line()
+        yield from (line(Span(f"   {safe(text)}", "warning")) for text in state.unreachable.splitlines())
