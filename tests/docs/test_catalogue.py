@@ -40,7 +40,7 @@ def test_the_commands_are_commands() -> None:
 
 @pytest.mark.req("JT-30")
 def test_the_places_are_those_of_the_workspace() -> None:
-    (block,) = re.findall(r"nothing else:\n\n```\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = re.findall(r"and no others:\n\n```\n(.*?)```", PAGE, re.DOTALL)
     tops = {line.split("/")[0].split()[0] for line in block.splitlines()}
     places = (value for name, value in vars(workspace).items() if name.isupper() and isinstance(value, str))
     assert tops == {place.split("/")[2] for place in places if place != workspace.WORKSPACE}
