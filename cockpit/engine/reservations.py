@@ -61,9 +61,9 @@ def _errors(machine: Machine, wanted: Reservation, now: Millis) -> Iterator[tupl
         yield "end", "is not after its start and after now; make it later"
     yield from _node_errors(machine, wanted)
     if not (wanted.maintenance or wanted.users or wanted.accounts):
-        yield "users", "are none, and accounts neither; name whom it is for, or say that it is for maintenance"
+        yield "users", "are missing, and so are accounts; name some, or say that it is for maintenance"
     if wanted.maintenance and (wanted.users or wanted.accounts):
-        yield "maintenance", "runs nobody's jobs; leave users and accounts out"
+        yield "maintenance", "runs no jobs; leave users and accounts out"
     for account in wanted.accounts:
         if not any(each.account == account for each in machine.state.accounts.associations.values()):
             yield "accounts", f"there is no account {visible(account)}"

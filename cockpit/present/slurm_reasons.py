@@ -43,7 +43,7 @@ SENTENCES: Final[tuple[tuple[str, str], ...]] = (
     ("PartitionConfig", "its partition does not let it run"),
     ("JobHeldAdmin", "held by an administrator"),
     ("JobHeldUser", "held by its owner"),
-    ("JobHoldMaxRequeue", "began anew as often as is allowed, and is held"),
+    ("JobHoldMaxRequeue", "was requeued as often as allowed, and is held"),
     ("JobArrayTaskLimit", "as many tasks of its array run as may at once"),
     ("BeginTime", "is to begin later"),
     ("Licenses", "waits for licences"),

@@ -138,5 +138,5 @@ _CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {
     OtherEdited: lambda cause, _, named: f"{named(cause.job)} was changed",
     RulesChanged: lambda *_: "the cluster's rules were changed",
     EngineRestarted: lambda *_: "the engine was stopped meanwhile",
-    Replanned: lambda *_: "the queue was planned anew",
+    Replanned: lambda *_: "the queue was planned again",
 }

@@ -59,7 +59,7 @@ CAUSES: dict[MoveCause, str] = {
     RulesChanged(): "the cluster's rules were changed",
     EngineRestarted(): "the engine was stopped meanwhile",
     OtherEdited(JobId(12)): "job 12 was changed",
-    Replanned(): "the queue was planned anew",
+    Replanned(): "the queue was planned again",
 }
 
 

@@ -149,7 +149,7 @@ def _summary(file: ClusterFile, spec: SlurmSpec | None) -> Iterator[str]:
         yield "these settings are fixed (mutable = false); nodes, pools, storages and accounts are yours to change"
     yield "next: cockpit engine restart"
     if file.accounting.enforce and not file.users:
-        yield "then: cockpit accounts add NAME, and cockpit accounts add-user USER --account NAME, or nobody may submit"
+        yield "then: cockpit accounts add NAME, cockpit accounts add-user USER --account NAME; then users may submit"
 
 
 def _target(name: str) -> Path | None:

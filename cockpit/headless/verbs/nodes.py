@@ -60,7 +60,7 @@ def card_milli(text: str) -> int:
 
 
 def drain_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes; what runs there goes on")
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes; running jobs continue")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="what people read who wait for them")
     parser.add_argument(
         "--within",
@@ -68,7 +68,7 @@ def drain_arguments(parser: ArgumentParser) -> None:
         nargs="?",
         const=RECLAIM_SECONDS,
         metavar="TIME",
-        help="they are taken back, as spot nodes are: who runs there is told, and has so long to go (5m)",
+        help="reclaim the nodes, as spot nodes are: running jobs are notified and must end in this time (5m)",
     )
 
 

@@ -35,9 +35,9 @@ def create_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--end", type=moment, metavar="WHEN", help="when they serve everybody again")
     parser.add_argument("--duration", type=seconds, metavar="TIME", help="instead of --end: for how long, such as 4h")
-    parser.add_argument("--users", type=names, default=(), metavar="U1,U2", help="whose jobs may run in it")
-    parser.add_argument("--accounts", type=names, default=(), metavar="A1,A2", help="accounts whose jobs may")
-    parser.add_argument("--maintenance", action="store_true", help="nobody's jobs run in it")
+    parser.add_argument("--users", type=names, default=(), metavar="U1,U2", help="users whose jobs may run in it")
+    parser.add_argument("--accounts", type=names, default=(), metavar="A1,A2", help="accounts whose jobs may run in it")
+    parser.add_argument("--maintenance", action="store_true", help="no jobs run in it")
 
 
 async def run_create(call: Call) -> int:

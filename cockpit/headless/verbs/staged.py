@@ -17,7 +17,7 @@ async def run_list(call: Call) -> int:
 
 
 def remove_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("keys", nargs="+", metavar="KEY", help="as the list shows them; nobody may use them")
+    parser.add_argument("keys", nargs="+", metavar="KEY", help="as the list shows them; no job may use them")
 
 
 async def run_remove(call: Call) -> int:
