@@ -144,7 +144,7 @@ class Backend(Operations, ABC):
     def silence(self) -> str:
         """Why the cluster does not answer at present, as a sentence; empty while it does, or where that is an error.
 
-        Whoever watches it learns of a change by an empty delta.
+        A watch reports a change of it by an empty delta.
         """
         return ""
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SOON = 60.0
 FAR = Millis(4_000_000_000_000)
 """A moment in the year 2096, which every backend takes."""
-NOBODY = JobId(987_654)
+UNKNOWN_JOB = JobId(987_654)
 
 
 _numbers = count()
@@ -87,7 +87,7 @@ def needs(*operations: str) -> Callable[[Callable[[Any, Backend], Awaitable[None
 class BackendContract:
     """Needs a fixture `backend`. Each test runs where the backend has the operations that it needs."""
 
-    nobody = NOBODY
+    unknown = UNKNOWN_JOB
     """Id of a job that does not exist."""
 
     def held(self, name: str) -> JobSpec:
@@ -159,17 +159,17 @@ class BackendContract:
             assert str(job) in message
 
     async def test_a_job_that_does_not_exist_is_not_found(self, backend: Backend) -> None:
-        nobody = self.nobody
+        unknown = self.unknown
         plain = ("job", "cancel", "hold", "release", "suspend", "resume", "requeue", "end_hold")
-        questions = {name: partial(getattr(backend, name), nobody) for name in plain} | {
-            "wait": lambda: backend.wait(nobody, timeout_seconds=SOON),
-            "events": lambda: backend.events(job=nobody),
-            "logs": lambda: backend.logs(LogRequest(job=nobody)),
+        questions = {name: partial(getattr(backend, name), unknown) for name in plain} | {
+            "wait": lambda: backend.wait(unknown, timeout_seconds=SOON),
+            "events": lambda: backend.events(job=unknown),
+            "logs": lambda: backend.logs(LogRequest(job=unknown)),
         }
         for name, ask in questions.items():
             if not printed(absent(backend, [name])):
                 kind, message = await refused(ask())
-                assert (name, kind, str(NOBODY) in message) == (name, RefusalKind.NOT_FOUND, True)
+                assert (name, kind, str(UNKNOWN_JOB) in message) == (name, RefusalKind.NOT_FOUND, True)
 
     @needs("submit", "cancel", "logs")
     async def test_a_job_that_never_ran_has_no_log(self, backend: Backend) -> None:
@@ -249,7 +249,7 @@ class BackendContract:
         assert ended_at is not None
         assert job not in {each.row.id for each in await backend.accounting(until=ended_at)}
         assert job in {each.row.id for each in await backend.accounting(since=ended_at, user=mine.row.user)}
-        assert await backend.accounting(user="nobody-of-this-name") == []
+        assert await backend.accounting(user="unknown-of-this-name") == []
 
     @needs("spending")
     async def test_allocated_resources_are_reported_by_interval(self, backend: Backend) -> None:

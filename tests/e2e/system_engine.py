@@ -4,6 +4,9 @@ their own."""
 from __future__ import annotations
 
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.e2e.cockpit_user import CockpitUser
@@ -64,3 +67,15 @@ class SystemEngine:
     def close(self) -> None:
         self.root.leave()
         self.machine.close()
+
+
+@contextmanager
+def system_engine(python: str, cluster: str) -> Iterator[SystemEngine]:
+    """Give a machine-wide engine of this `cluster.toml`, in a folder that every user of the machine may enter."""
+    with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
+        Path(path).chmod(0o755)
+        engine = SystemEngine(Path(path), python, cluster)
+        try:
+            yield engine
+        finally:
+            engine.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pytest
 
 from tests.e2e.cockpit_user import CockpitUser
 from tests.e2e.people import ANN
-from tests.e2e.system_engine import SystemEngine
+from tests.e2e.system_engine import SystemEngine, system_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +29,8 @@ SECRET = "only root reads and writes this\n"
 
 @pytest.fixture(scope="module")
 def engine(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
-    with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
-        Path(path).chmod(0o755)
-        engine = SystemEngine(Path(path), everybodys_python, CLUSTER)
+    with system_engine(everybodys_python, CLUSTER) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.fixture

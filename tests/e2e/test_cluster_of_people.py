@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.cockpit_user import eventually
 from tests.e2e.people import ANN, BOB
-from tests.e2e.system_engine import SystemEngine
+from tests.e2e.system_engine import SystemEngine, system_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,11 +91,8 @@ QUARTER = [{"cpus": 2, "memory": "128M"}]
 
 @pytest.fixture(scope="module")
 def engine(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
-    with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
-        Path(path).chmod(0o755)
-        engine = SystemEngine(Path(path), everybodys_python, CLUSTER)
+    with system_engine(everybodys_python, CLUSTER) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.mark.req("SC-03", "SC-01", "SC-15")

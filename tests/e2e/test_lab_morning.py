@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.cockpit_user import eventually
 from tests.e2e.people import ANN, BOB, CAROL
-from tests.e2e.system_engine import SystemEngine
+from tests.e2e.system_engine import SystemEngine, system_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,15 +72,12 @@ WHOLE_CLUSTER: dict[str, Any] = {**WHOLE_NODE, "nodes": 2, "mode": "pytorch"}
 
 @pytest.fixture(scope="module")
 def lab(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
-    with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
-        Path(path).chmod(0o755)
-        engine = SystemEngine(Path(path), everybodys_python, CLUSTER)
+    with system_engine(everybodys_python, CLUSTER) as engine:
         refused = refusal(engine.ann, **SMALL)
         assert f"account: {ANN} has no association, and this cluster serves no one without" in refused
         for words in ACCOUNTS:
             engine.root.ok("accounts", *words.split())
         yield engine
-        engine.close()
 
 
 def refusal(person: CockpitUser, **fields: Any) -> str:

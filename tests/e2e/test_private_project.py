@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.cockpit_user import eventually
 from tests.e2e.people import ANN, BOB, CAROL
-from tests.e2e.system_engine import SystemEngine
+from tests.e2e.system_engine import SystemEngine, system_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,11 +38,8 @@ SMALL = [{"cpus": 1, "memory": "64M"}]
 
 @pytest.fixture(scope="module")
 def engine(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
-    with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
-        Path(path).chmod(0o755)
-        engine = SystemEngine(Path(path), everybodys_python, CLUSTER)
+    with system_engine(everybodys_python, CLUSTER) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.fixture(scope="module")

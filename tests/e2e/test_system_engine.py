@@ -6,7 +6,6 @@ import json
 import os
 import pwd
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from cockpit.protocol.operations import SHELL
 from cockpit.runtime.operations import OPERATIONS
 from tests.e2e.cockpit_user import eventually
 from tests.e2e.people import ANN, BOB, LAB
-from tests.e2e.system_engine import SystemEngine
+from tests.e2e.system_engine import SystemEngine, system_engine
 from tests.forged import ABOUT_A_JOB, arguments_for
 
 if TYPE_CHECKING:
@@ -57,11 +56,8 @@ for operation, args, request in json.loads(sys.argv[1]):
 
 @pytest.fixture(scope="module")
 def engine(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
-    with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as path:
-        Path(path).chmod(0o755)
-        engine = SystemEngine(Path(path), everybodys_python, CLUSTER)
+    with system_engine(everybodys_python, CLUSTER) as engine:
         yield engine
-        engine.close()
 
 
 @pytest.fixture

@@ -163,7 +163,7 @@ class Replay:
         snapshot = machine.peek(self._now)
         if room is None:
             room = self._free_index = next_index(plan, snapshot)
-            room.shared, self._has_ended_job = False, True  # nobody asks a plan of the past anything
+            room.shared, self._has_ended_job = False, True  # a replay never reads an earlier plan
             if came is not None and not _has_room(room, came):
                 return
         if came is None and not can_start_any(plan, snapshot, room):
