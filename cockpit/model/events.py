@@ -154,7 +154,7 @@ class CopyRemoved(msgspec.Struct, frozen=True, tag="copy_removed"):
 
 
 class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
-    """A node was drained: no job starts there until it is resumed, and running jobs go on."""
+    """A node was drained: no job starts there until it is resumed, and running jobs continue."""
 
     node: NodeName
     by: str

@@ -316,7 +316,7 @@ def test_the_engine_status_is_read_without_connecting(desk: Desk) -> None:
 
 def test_the_engine_is_started_stopped_and_restarted(desk: Desk) -> None:
     desk("engine", "start", "--system")
-    assert desk("engine", "stop").lines == ["the engine is stopped; running jobs go on"]
+    assert desk("engine", "stop").lines == ["the engine is stopped; running jobs continue"]
     assert desk("engine", "stop", "--jobs", terminal=True, stdin=b"\n").code == 71
     desk("engine", "stop", "--jobs", "--yes", terminal=True)
     assert desk("engine", "restart").lines == ["the engine runs as process 77"]

@@ -64,8 +64,7 @@ class LocalEngineControl:
             return drive(LocalBackend(lambda: channel).holds())
 
     def stop(self, *, jobs: bool, holds: bool = False) -> None:
-        """End it; running jobs go on, and held containers stay, unless they are to be ended first. Nothing to do where
-        none runs."""
+        """End the engine, if it runs. Jobs and held containers stay, unless they are to be ended first."""
         if (jobs or holds) and (channel := connect(self._places, system=self._system)) is not None:
             drive(LocalBackend(lambda: channel).stop(jobs=jobs, holds=holds))
         elif (pid := self._running()) is not None:

@@ -64,7 +64,7 @@ async def run_stop(call: Call) -> int:
     if jobs:
         call.streams.hint("ending the jobs; each has its grace period …")
     engine.stop(jobs=jobs, holds=holds)
-    call.streams.line("the engine is stopped" + ("" if jobs else "; running jobs go on"))
+    call.streams.line("the engine is stopped" + ("" if jobs else "; running jobs continue"))
     if held and not holds:
         call.streams.say(_staying(held, call))
     return ExitCode.OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.model.capabilities import Ability
 from cockpit.present.first_sight import empty_lines
 from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
@@ -27,7 +27,7 @@ def _panel(row: JobRow, context: ViewContext) -> Iterator[Line]:
 
 def _note(context: ViewContext) -> Iterator[Span]:
     state, jobs = context.state, context.state.job_rows.list
-    if (silent := state.cluster_rows.silent()) and state.options.cluster == EVERY_CLUSTER:
+    if (silent := state.cluster_rows.silent()) and context.capabilities.has(Ability.CLUSTERS):
         yield Span(f"   ⚠ {safe(', '.join(silent))}: no answer", "warning")
     if state.loaded and not state.all_came:
         yield Span(f"   {_progress(state)}", MUTED)
