@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.reasons import BeginsLater, BehindHead
+from cockpit.model.reasons import BeginsLater, BehindHead, NodesReserved
 from cockpit.sched.equivalence import OPEN, QueueEntry
 from cockpit.sched.eviction.reclaim import QuotaClaim
 from cockpit.sched.feasible import infeasible
@@ -163,7 +163,8 @@ class SchedulingPass(PassState):
     def place_or_refuse(self, entry: QueueEntry) -> None:
         """Start the job, evict others for it, or note why its shape failed.
 
-        1. Shapes that no node could ever hold fail at once.
+        1. Shapes that no nodes could hold fail at once. Where only an advance reservation keeps the job from nodes that
+           it needs, the backfiller may plan its start behind that, so that no later job delays it.
         2. Behind the first waiting job, at most `Backfill.depth` jobs are considered.
         3. A job that may preempt, and does not fit, evicts others.
         4. Else the backfiller places the job, if that delays no job ahead of it.
@@ -171,11 +172,15 @@ class SchedulingPass(PassState):
         shape = entry.equivalence_class.shape if entry.free and self._windows is NO_WINDOWS else self._shape(entry)
         layout = self.index.layout
         # 1.
-        if shape not in layout.possible and (never := infeasible(shape, layout)):
+        backfiller = self.backfiller
+        if (
+            shape not in layout.possible
+            and (never := infeasible(shape, layout))
+            and not (isinstance(never, NodesReserved) and backfiller.plans_beyond_reservations)
+        ):
             self._fail(entry, shape, never, 0)
             return
         # 2.
-        backfiller = self.backfiller
         if backfiller.head is not None and backfiller.head != entry.job.id:
             if not self._depth_left:
                 # a verdict on the same shape from before the depth ran out says more than "behind the first job"

@@ -304,6 +304,12 @@ class Future(AuditedCluster):
     def ends_in_time(self, job: Job) -> bool:
         return True
 
+    def next_moment(self) -> Millis | None:
+        """Jobs that are being ended are gone when their grace is over, not when something else happens."""
+        killed = [job.ending.kill_at for job in self.jobs(*OCCUPYING) if job.ending is not None]
+        known = [super().next_moment(), *killed]
+        return min((each for each in known if each is not None and each > self.now), default=None)
+
     def run(self, moments: int = 300) -> dict[JobId, Millis]:
         """Return when each waiting job starts."""
         waiting = {job.id for job in self.queue}

@@ -94,13 +94,16 @@ class NaiveEasy:
 
     def consider(self, job: Job, name: str, spec) -> str:
         nodes = self.rules.open_nodes(job, name, self.now)
-        if not place(spec, nodes, {}):
-            return "kept" if place(spec, self.rules.own_nodes(job, name), {}) else "never"
+        word = "no room" if place(spec, nodes, {}) else "kept"
+        if not place(spec, self.rules.own_nodes(job, name), {}):
+            return "never"
+        if word == "kept" and not self.backfill:
+            return word
         found = place(spec, nodes, self.occupied)
         if found is None:
             self.head = self.head or self.find_head(job, name, spec)
             self.first_waiting = self.first_waiting or job.id
-            return "no room"
+            return word
         if self.first_waiting not in (None, job.id) and not self.backfill:
             return "would delay"
         if self.head and self.head[0].id != job.id:
@@ -158,7 +161,7 @@ class NaiveEasy:
 
 def naive_holes(world, rules: NaiveRules) -> list[tuple]:
     """Yield (job, moment, spec index, placement, partition) under conservative backfilling: in order, each job in the
-    earliest slot that is left; of several partitions the first, unless a later one is sooner."""
+    earliest slot that is left over all its partitions; of equally early ones that of the first."""
     now = world.now
     taken = [(now, max(now + 1, world.ends.get(job, FOREVER)), job, each) for job, each in world.occupied.items()]
     found: dict[JobId, tuple] = {}
@@ -167,14 +170,15 @@ def naive_holes(world, rules: NaiveRules) -> list[tuple]:
             continue
         if job.id in found and found[job.id][1] == now:
             continue
-        hole = naive_hole(job, name, rules, taken, now)
-        if hole is None or (job.id in found and hole[1] > now):
+        others = [each for each in taken if each[2] != job.id]  # one slot is enough
+        hole = naive_hole(job, name, rules, others, now)
+        if hole is None or (job.id in found and hole[1] >= found[job.id][1]):
             continue
         if hole[1] == now:
             if rules.exceeds(job, name, amounts_held(hole[3])):
                 continue
             rules.running.append((job, name, hole[3], job.spec.time_limit_seconds))
-            taken = [each for each in taken if each[2] != job.id]  # its slot in another partition is no longer needed
+        taken = others
         taken.append((hole[1], hole[1] + 1000 * job.spec.time_limit_seconds, job.id, hole[3]))
         found[job.id] = hole
     return list(found.values())
@@ -183,7 +187,7 @@ def naive_holes(world, rules: NaiveRules) -> list[tuple]:
 def naive_hole(job: Job, name: str, rules: NaiveRules, taken: list[tuple], now: Millis) -> tuple | None:
     specs = tuple(s for s in job.spec.specs if not rules.exceeds(job, name, amounts_asked(s, job.spec.nodes)))
     spec = replace(job.spec, specs=specs)
-    if not specs or not place(spec, rules.open_nodes(job, name, now), {}):
+    if not specs or not place(spec, rules.own_nodes(job, name), {}):
         return None
     moments = {now, *(end for _, end, _, _ in taken), *(each.end_at for each in rules.reservations)} - {FOREVER}
     for moment in sorted(moments):

@@ -54,6 +54,34 @@ def test_a_job_after_that_start_waits_behind_no_job(kind: BackfillKind) -> None:
     assert [start.job for start in world.run().starts] == [late]
 
 
+@pytest.mark.parametrize("order", [("small", "both"), ("both", "small")])
+def test_under_conservative_backfill_the_sooner_of_its_slots_is_kept_for_a_job(order: tuple[str, ...]) -> None:
+    """It fits on n2 first. A job behind it fits beside it there, if that is where the plan has it."""
+    world = world_of(BackfillKind.CONSERVATIVE)
+    world.submit(wants(1000, cpus=16), limit=5, pins=("n2",), record={"partitions": ("both",)})
+    world.run()
+    job = world.submit(wants(4000), limit=100, record={"partitions": order})
+    behind = world.submit(wants(4000), limit=100, pins=("n1",), record={"partitions": ("both",)})
+    plan = world.run()
+    assert {each.job: each.reserved_at for each in plan.reservations} == {job: 5_000, behind: 10_000}
+
+
+def test_its_slot_in_another_partition_does_not_keep_a_job_from_a_sooner_one() -> None:
+    """`wide` has two nodes and `both` has three: the job's own slot must not count as taken on the node of both."""
+    wide = Partition(name="wide", nodes=(NodeName("n1"), NodeName("n3")))
+    both = Partition(name="both", nodes=(NodeName("n1"), NodeName("n2"), NodeName("n3")))
+    world = World(
+        *(node(name) for name in ("n1", "n2", "n3")),
+        policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)),
+        cluster=Cluster(partitions=(wide, both)),
+    )
+    for name, limit in (("n1", 10), ("n2", 20), ("n3", 30)):
+        world.submit(wants(cpus=16), limit=limit, pins=(name,), record={"partitions": ("both",)})
+    world.run()
+    job = world.submit(wants(cpus=9), nodes=2, limit=100, record={"partitions": ("wide", "both")})
+    assert [(each.job, each.reserved_at) for each in world.run().reservations] == [(job, 20_000)]
+
+
 def test_jobs_that_name_a_removed_partition_report_it() -> None:
     world = world_of(BackfillKind.EASY)
     job = world.submit(wants(4000), record={"partitions": ("small",)})

@@ -7,7 +7,8 @@ SP2 with Backfilling", 2001. The plan is made anew in each cycle, so that a job 
 2. For each job, each alternative is searched for the first moment at which enough nodes stay free for its whole time
    limit (`opening`): a heap merges the nodes' start windows in order of time.
 3. The earliest alternative wins, of equally early ones the first. If the slot begins now, the job starts.
-4. Else the slot is reserved in the timelines, so that no later job can delay this one.
+4. Else the slot is reserved in the timelines, so that no later job can delay this one. A job of several partitions
+   keeps the earliest of its slots, of equally early ones that of the partition that comes first.
 5. A job that certainly cannot start now is deferred: its slot is searched only when a later job might start, or when
    the reservations are read (`settle`).
 """
@@ -58,6 +59,8 @@ class Conservative:
 
     has_reservation = False
     """False: no job is privileged, so that every job is considered and gets its slot."""
+    plans_beyond_reservations = True
+    """True: a job that an advance reservation keeps off now gets a slot behind it."""
     refusals_may_change = False
     """False: a waiting job keeps its slot, so verdicts hold for the next pass."""
 
@@ -83,6 +86,8 @@ class Conservative:
         self._timelines: dict[int, NodeTimeline] = {}
         self._own: set[int] = set()
         """Nodes whose timelines belong to this pass alone; the timelines of others are copied before they change."""
+        self._is_outdated = False
+        """Whether jobs may have been evicted since the timelines were made."""
         self._not_before: dict[Shape, tuple[int, Millis]] = {}
         """The time limit and start of the last slot, by shape. A job of the shape that asks for as much time finds none
         sooner."""
@@ -144,7 +149,18 @@ class Conservative:
         grain = self._grain
         # with a resolution, ends are rounded up to whole steps, and a start between two steps needs one step more
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
+        if self._is_outdated:
+            self._plan_anew(index)
+        # its slot in another partition must not stand in the way of a sooner one
+        other, not_before = self._slots.get(job.id), self._not_before
+        if other is not None:
+            self._release(index, other)
+            self._not_before = {}
         slot = self._slot_of(index, shape, span, limit)
+        if other is not None and (slot is None or slot[0] >= other.reserved_at or slot[0] == self._now):
+            # it keeps that slot, until it has really started
+            self._reserve(index, job.id, other.placement, other.reserved_at, self._until[job.id])
+            self._not_before = not_before
         # 3.
         if slot is not None and slot[0] == self._now:
             return slot
@@ -154,7 +170,7 @@ class Conservative:
             return None
         moment, job_placement = slot
         self.head = self.head or job.id
-        if job.id not in self._slots:  # else it has one in another partition
+        if other is None or moment < other.reserved_at:
             self._until[job.id] = self._rounded(moment + limit)
             self._reserve(index, job.id, job_placement.placement, moment, self._until[job.id])
             self._slots[job.id] = Reserved(
@@ -214,7 +230,8 @@ class Conservative:
         if self.head not in (None, job.id):
             return None
         self.settle()
-        self._timelines.clear()  # they will be made again from the index, which has all starts of the pass by now
+        # the timelines will be made again from the pass's index, which has all its starts and evictions by then
+        self._is_outdated = True
         return find_placement(index_after, shape, self._fit)
 
     def started(self, index: Index, job: Job, placement: Placement) -> None:
@@ -230,6 +247,8 @@ class Conservative:
     def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Return whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
         self.settle()
+        if self._is_outdated:
+            self._plan_anew(index)
         # deferred slots are settled by now, so the timelines have all that the jobs ahead need
         located = index.located(placement)
         return all(
@@ -241,8 +260,9 @@ class Conservative:
         self._reserve(index, job, placement, self._now, self._rounded(end))
 
     def _plan_anew(self, index: Index) -> None:
-        """Make the timelines again with all remaining slots, since one is no longer needed."""
-        # timelines take reservations and never give one back, so all of them are made again
+        """Make the timelines again with all remaining slots, since one is no longer needed or jobs were evicted."""
+        self._is_outdated = False
+        # slots of other jobs were found beside it and stay, so the bounds by shape no longer hold
         self._timelines, self._own, self._not_before = {}, set(), {}
         for slot in self._slots.values():
             self.keep(index, slot, self._until[slot.job])
@@ -284,6 +304,14 @@ class Conservative:
                 self._own.add(order)
                 self._timelines[order] = self._timelines[order].copy()
             self._timelines[order].reserve(start, end, job, part)
+
+    def _release(self, index: Index, slot: Reserved) -> None:
+        """Give the slot back in the timelines, all of which have it."""
+        for order, part in index.located(slot.placement):
+            if order not in self._own:
+                self._own.add(order)
+                self._timelines[order] = self._timelines[order].copy()
+            self._timelines[order].release(slot.reserved_at, self._until[slot.job], slot.job, part)
 
     def _slot(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
         """Find the earliest slot over the shape's alternatives. `span`: the stay in whole steps of the plan, `stay`:
@@ -366,10 +394,12 @@ class Conservative:
         nodes_free = [self._timeline(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
         return find_among(nodes_free, shape, number, self._fit)
 
-    def next_change(self, moment: Millis) -> Millis | None:
-        """The next moment at which a job comes or leaves, on the nodes that have timelines."""
+    def next_change(self, index: Index, moment: Millis) -> Millis | None:
+        """The next moment at which a job comes or leaves, on the nodes that have timelines, or an advance reservation
+        ends."""
         steps = (timeline.next_step(moment) for timeline in self._timelines.values())
-        return min((step for step in steps if step is not None), default=None)
+        over = (Millis(each.end_at) for each in index.layout.reservations.values())
+        return min((at for at in (*steps, *over) if at is not None and at > moment), default=None)
 
     def _only_place(self, index: Index, shape: Shape) -> int | None:
         """The node, if only one may hold the shape, which asks for CPUs and memory alone."""
@@ -462,9 +492,11 @@ def _reserved_spans(index: Index, order: int, shape: Shape) -> list[tuple[int, i
     """The spans of time, soonest first, in which advance reservations keep a node from the shape."""
     layout = index.layout
     reservations = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]
-    kept = sorted((each.start_at, each.end_at) for each in reservations if each.name != shape.reservation)
-    named = [(each.end_at, NEVER + 1) for each in reservations if each.name == shape.reservation]
-    return kept + named
+    # a job that names one runs inside it, so nothing after its end is open to the job
+    return sorted(
+        (each.end_at, NEVER + 1) if each.name == shape.reservation else (each.start_at, each.end_at)
+        for each in reservations
+    )
 
 
 def _outside(kept: Sequence[tuple[int, int]], windows: Iterator[Window], span: int) -> Iterator[Window]:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -36,6 +36,10 @@ BackfillConflicts = Mapping[tuple[JobId, str], WouldDelay]
 
 class StrictOrder(msgspec.Struct):
     """The state of one pass without backfill: no job starts before the first waiting job."""
+
+    plans_beyond_reservations: ClassVar[bool] = False
+    """Whether a job that an advance reservation keeps off now is planned for a moment behind it. Without backfill it is
+    passed over instead: else nothing would start until the advance reservation is over."""
 
     _now: Millis
     _backfill: Backfill
@@ -173,6 +177,8 @@ class StrictOrder(msgspec.Struct):
 class Easy(StrictOrder):
     """The state of one pass under EASY backfill: later jobs may start before the head as long as they do not
     delay it."""
+
+    plans_beyond_reservations: ClassVar[bool] = True
 
     def place_behind_head(
         self, index: Index, job: Job, shape: Shape, job_placement: JobPlacement

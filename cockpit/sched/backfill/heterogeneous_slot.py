@@ -5,7 +5,7 @@ All replicas start at one moment, each on a node of its own. The steps:
 1. Find the first moment at which each kind of replica by itself fits; the latest of these is the candidate.
 2. Place all kinds at the candidate moment, the most demanding first, on different nodes; if that leaves too few nodes
    for some kind, find nodes for all kinds together.
-3. If they do not fit together, go on at the next moment at which any timeline changes.
+3. If they do not fit together, go on at the next moment at which any timeline changes or an advance reservation ends.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Timelines(Protocol):
         """Place an alternative on the best of these nodes, all of which hold a replica from the moment on."""
         ...
 
-    def next_change(self, moment: Millis) -> Millis | None:
-        """The next moment at which a job comes or leaves, on the nodes whose timelines were used."""
+    def next_change(self, index: Index, moment: Millis) -> Millis | None:
+        """The next moment at which a job comes or leaves, on the nodes whose timelines were used, or an advance
+        reservation ends."""
         ...
 
 
@@ -64,7 +65,7 @@ def earliest_heterogeneous_slot(
             return moment, together
         # 3.
         # between two changes nothing comes free, so the next moment worth a try is the next change
-        after = timelines.next_change(moment)
+        after = timelines.next_change(index, moment)
     return None
 
 

@@ -135,6 +135,18 @@ class NodeTimeline:
                 node_free.with_tenant(job, part) for node_free in self._nodes_free[first:last]
             ]
 
+    def release(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
+        """Give back a part that was reserved for the job from `start` to `end`."""
+        # steps that began or ended with the reservation stay: two equal steps after each other change no answer
+        first, last = self._begin(start), self._begin(end)
+        for step in range(first, last):
+            self._cpus[step] += part.cpus
+            self._tenants[step] -= 1
+        if self._memory_mib:
+            self._memory_mib[first:last] = [free + part.memory_mib for free in self._memory_mib[first:last]]
+        if self._nodes_free:
+            self._nodes_free[first:last] = [node_free.without_tenant(job) for node_free in self._nodes_free[first:last]]
+
     def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
         since: Millis | None = None
         first = self._step(after)

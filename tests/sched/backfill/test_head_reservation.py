@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.cluster import Backfill, BackfillKind, Reservation
-from cockpit.model.ids import NodeName
-from cockpit.model.reasons import BehindHead, NotEnoughFree, WouldDelay
+from cockpit.model.ids import Millis, NodeName
+from cockpit.model.reasons import BehindHead, NodesReserved, NotEnoughFree, WouldDelay
+from cockpit.model.spec import WorkerPool
 from cockpit.sched.backfill.conservative import Conservative
 from cockpit.sched.policy import Policy
 from tests.sched.world import World, node, spec_of, wants
@@ -242,6 +243,38 @@ def test_no_job_is_reserved_a_start_from_which_it_would_overlap_an_advance_reser
     waiting = world.submit(wants(4000), limit=limit)
     world.run()
     assert [(each.job, each.reserved_at) for each in world.plan.reservations] == [(waiting, moment)]
+
+
+@pytest.mark.req("SC-06", "SC-10")
+@pytest.mark.parametrize(
+    ("kind", "is_planned"),
+    [(BackfillKind.EASY, True), (BackfillKind.CONSERVATIVE, True), (BackfillKind.OFF, False)],
+)
+def test_a_job_that_an_advance_reservation_keeps_off_is_planned_behind_it_where_there_is_backfill(
+    kind: BackfillKind, is_planned: bool
+) -> None:
+    world = World(node("n1", 4), node("n2", 4), policy=Policy(backfill=Backfill(kind=kind)), reservations=KEPT)
+    wide = world.submit(wants(4000), nodes=2, limit=20)
+    longer, shorter = (world.submit(wants(4000), pins=("n2",), limit=limit) for limit in (100, 30))
+    plan = world.run()
+    assert world.reason(wide) == NodesReserved("kept", Millis(15_000), Millis(60_000))
+    if is_planned:
+        assert (plan.reservations[0].job, plan.reservations[0].reserved_at) == (wide, 60_000)
+        assert [start.job for start in plan.starts] == [shorter]
+        assert longer not in world.started_at
+    else:
+        assert plan.reservations[0].job == shorter
+        assert [start.job for start in plan.starts] == [longer]
+
+
+@pytest.mark.req("SC-06", "SC-10")
+def test_unlike_replicas_are_planned_where_an_advance_reservation_ends_and_no_job_leaves() -> None:
+    """Either replica would fit on n2 at once, but both together need n1 too."""
+    policy = Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE))
+    world = World(node("n1", 4), node("n2", 4), policy=policy, reservations=KEPT)
+    pools = tuple(WorkerPool(replicas=1, spec=each) for each in (wants(4000), wants(1000, cpus=2)))
+    job = world.submit(pools[0].spec, worker_pools=pools, limit=20)
+    assert [(each.job, each.reserved_at) for each in world.run().reservations] == [(job, 60_000)]
 
 
 @pytest.mark.req("SC-06", "SC-10")

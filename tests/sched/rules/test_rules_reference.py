@@ -134,6 +134,7 @@ def test_easy_and_in_order_passes_equal_the_reference(kind: BackfillKind, seed: 
 @many
 @given(st.integers(0, 2**32), st.integers(3, 30))
 @example(5137, 24)  # a job that waits in one partition starts in another
+@example(70672, 30)  # the reservation that a job names ends before another on the same node begins
 def test_conservative_passes_equal_the_reference(seed: int, steps: int) -> None:
     for world in lived(seed, steps, BackfillKind.CONSERVATIVE):
         if holds_more(rules_of(world)):
