@@ -1,14 +1,11 @@
-"""Parses lines that a user types in the cockpit, such as `:accounts add …` and `:nodes drain …`, as the commands of the
-same words."""
+"""Parses lines that a user types in the cockpit, such as `:accounts add …`, as the commands of the same words."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from cockpit.formats.slurm.sacctmgr import ASSOCIATION_SETTINGS, QOS_SETTINGS
 from cockpit.headless.arguments import TextAsked, UsageError, parse
@@ -17,11 +14,6 @@ from cockpit.model import accountchange as change
 from cockpit.model.view import AccountsShown
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
-from cockpit.present.units import spoken
-
-if TYPE_CHECKING:
-    from cockpit.backends.base import Backend
-    from cockpit.model.ids import Millis
 
 
 def typed(noun: str, text: str, verbs: Sequence[str]) -> tuple[str, Namespace]:
@@ -109,72 +101,3 @@ def _settings(verb: str) -> Sequence[str]:
         return ("--priority", *(f"{name}=" for name in QOS_SETTINGS))
     options = _USER_OPTIONS if verb.endswith("-user") else _ACCOUNT_OPTIONS
     return (*options, *(f"{name}=" for name in ASSOCIATION_SETTINGS))
-
-
-NODES, RESERVATIONS = "nodes", "reservations"
-_REASON = re.compile(
-    r"(?P<before>drain\s+[^-\s].*?\s--reason)[\s=]+(?P<reason>[^'\"\s].*?)(?P<after>(?:\s+-{1,2}[a-z].*)?)"
-)
-"""A reason without quotes behind the nodes that are drained: its words up to the next option."""
-Deed = Callable[["Backend"], Awaitable[None]]
-
-
-class NodeRequests(NamedTuple):
-    """The requests that a line of words makes."""
-
-    deeds: tuple[Deed, ...]
-    """The requests in order; a refusal skips the rest."""
-    done: str
-    """The sentence to show when they are done."""
-
-
-def asked_of_nodes(noun: str, text: str, now: Millis) -> NodeRequests:
-    """`create course --nodes n01 …` after `reservations`, `drain n07 --reason …` after `nodes`. Raises `UsageError`; a
-    wish for help is one too. A reason for which only the end of the line is left needs no quotes."""
-    if noun == NODES and (match := _REASON.fullmatch(text.strip())) is not None:
-        text = f"{match['before']} {quote(match['reason'])}{match['after']}"
-    verbs = [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
-    verb, args = typed(noun, text, verbs)
-    return _READ[noun, verb](args, now)
-
-
-def _create(args: Namespace, now: Millis) -> NodeRequests:
-    from cockpit.headless.verbs.reservations import wanted_reservation
-
-    wanted = wanted_reservation(args, now)
-    return NodeRequests((lambda backend: backend.make_reservation(wanted),), f"reserved {wanted.name}")
-
-
-def _end(args: Namespace, _now: Millis) -> NodeRequests:
-    return NodeRequests(
-        tuple(_call_of("end_reservation", name) for name in args.names), f"ended {', '.join(args.names)}"
-    )
-
-
-def _drain(args: Namespace, _now: Millis) -> NodeRequests:
-    done = f"drained {', '.join(args.nodes)}: nothing more starts there"
-    if args.within is not None:
-        done += f", and what runs there has {spoken(args.within)} to go"
-    return NodeRequests(tuple(_call_of("drain_node", name, args.reason, args.within) for name in args.nodes), done)
-
-
-def _resume(args: Namespace, _now: Millis) -> NodeRequests:
-    return NodeRequests(
-        tuple(_call_of("resume_node", name) for name in args.nodes), f"gave back {', '.join(args.nodes)}"
-    )
-
-
-def _call_of(operation: str, *arguments: str | int | None) -> Deed:
-    def deed(backend: Backend) -> Awaitable[None]:
-        doing: Awaitable[None] = getattr(backend, operation)(*arguments)
-        return doing
-
-    return deed
-
-
-_READ: dict[tuple[str, str], Callable[[Namespace, Millis], NodeRequests]] = {
-    (RESERVATIONS, "create"): _create,
-    (RESERVATIONS, "end"): _end,
-    (NODES, "drain"): _drain,
-    (NODES, "resume"): _resume,
-}

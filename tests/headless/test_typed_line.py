@@ -5,7 +5,8 @@ from typing import ClassVar
 import pytest
 
 from cockpit.headless.arguments import UsageError
-from cockpit.headless.typed_line import CHANGES, NODES, NOUN, asked_of_nodes, typed
+from cockpit.headless.node_words import NODES, asked_of_nodes
+from cockpit.headless.typed_line import CHANGES, NOUN, typed
 from cockpit.model.ids import Millis
 
 

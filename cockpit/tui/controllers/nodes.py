@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.typed_line import NODES, RESERVATIONS, NodeRequests, asked_of_nodes
+from cockpit.headless.node_words import NODES, RESERVATIONS, NodeRequests, asked_of_nodes
 from cockpit.model.node import NodeState
 from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
