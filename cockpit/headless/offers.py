@@ -71,7 +71,7 @@ class Offers:
         noun, _, verb = self._place.verb.partition(" ")
         line = " ".join((noun, verb, *self._place.words, last))
         if noun == "accounts" and verb and (backend := self._reached()) is not None:
-            from cockpit.headless.account_words import completions as of_accounts
+            from cockpit.headless.typed_line import completions as of_accounts
 
             return _last_words(of_accounts(line, await backend.accounts()))
         if noun == "catalogue" and verb and (backend := self._reached()) is not None:

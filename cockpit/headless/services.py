@@ -1,14 +1,17 @@
-"""Services that the composition root (`cli`) provides to the verbs, and the context of one call of a verb."""
+"""Services that the composition root (`cli`) provides to the verbs, the context of one call of a verb, and how a call
+applies one operation to several things."""
 
 from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import msgspec
 
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.model.capabilities import Ability
 from cockpit.present.saved import Saved, none_saved
 
@@ -127,3 +130,35 @@ class Call:
     async def close(self) -> None:
         if self._backend is not None:
             await self._backend.close()
+
+
+Thing = TypeVar("Thing")
+
+
+async def try_each(
+    call: Call,
+    things: Iterable[Thing],
+    act: Callable[[Thing], Awaitable[None]],
+    done: str,
+    text: Callable[[Thing], str],
+) -> int:
+    """Apply the operation to each thing. Each success is a line of output: `done` and the thing's `text`. Refusals are
+    printed, and the first one decides the exit code. After a missing answer the others are not tried, but named."""
+    code: int = ExitCode.OK
+    waiting = list(things)
+    while waiting:
+        thing = waiting.pop(0)
+        try:
+            await act(thing)
+        except RequestRefused as refused:
+            from cockpit.present.requests import refusal_text  # loads every reason
+
+            call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))
+            code = code or exit_code_of(refused)
+        except CockpitError:
+            if waiting:
+                call.streams.say(f"Not tried, since {text(thing)} was not answered: {', '.join(map(text, waiting))}")
+            raise
+        else:
+            call.streams.line(f"{done} {text(thing)}")
+    return code

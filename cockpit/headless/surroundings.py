@@ -1,12 +1,19 @@
-"""Interfaces of the machine that verbs use: the engine's process, the findings of doctor, the configuration files."""
+"""What verbs use of the machine: its user, time zone and files, and interfaces of the engine's process, of doctor's
+findings and of the configuration files."""
 
 from __future__ import annotations
 
+import os
+from datetime import datetime, tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from cockpit.launch.batchscript import output_folders
+from cockpit.model.image import ImageKind, image_of
+from cockpit.model.spec import JobSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from cockpit.model.node import Node
     from cockpit.model.view import EngineStatus, HoldRow
@@ -14,7 +21,6 @@ if TYPE_CHECKING:
 
 def own_name() -> str:
     """Return the name of this process's user; the user id if it has no name."""
-    import os
     import pwd
 
     try:
@@ -92,3 +98,46 @@ class Site(Protocol):
     def write_cluster(self, text: str) -> Path | None:
         """Write cluster.toml atomically; return the path of the copy of the previous file, if there was one."""
         ...
+
+
+_SYSTEM_ZONE = Path("/etc/localtime")
+
+
+def local_zone() -> tzinfo:
+    """Return the local time zone: that of `TZ`, else the machine's, else the present offset from UTC."""
+    from zoneinfo import ZoneInfo  # costs a command more than all of this module
+
+    try:
+        if name := os.environ.get("TZ", "").lstrip(":"):
+            return ZoneInfo(name)
+        with _SYSTEM_ZONE.open("rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError):
+        zone = datetime.now().astimezone().tzinfo  # noqa: TID251 - made aware here
+        assert zone is not None
+        return zone
+
+
+def missing_paths(spec: JobSpec) -> tuple[str, ...]:
+    """Return a sentence for each file or folder that the job names and that does not exist, led by its field's path.
+
+    It is a warning and no error: the path may appear before the job starts."""
+    named = [(field, each.path) for field, each in spec.references() if each.path]
+    image = image_of(spec.image)
+    if image.kind in {ImageKind.DIR, ImageKind.TAR}:
+        named.append(("image", image.where))
+    if spec.script is not None:
+        named += [("script.work_dir", spec.script.work_dir), *output_folders(spec.script)]
+    return tuple(
+        f"{field}: {path} is not there now; the job fails if it is not when it starts"
+        for field, path in named
+        if not _is_there(path)
+    )
+
+
+def _is_there(path: str) -> bool:
+    """Return whether the path exists. A path that the submitter may not read counts as missing."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False

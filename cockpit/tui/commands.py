@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cockpit.formats.typed_values import LIMIT_EXPECTED, read_limit, read_priority, read_weights
-from cockpit.headless import account_words, catalogue_words
+from cockpit.headless import catalogue_words, typed_line
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.spec import PriorityWord
 from cockpit.model.text import is_whole
@@ -47,7 +47,7 @@ def completions(app: Cockpit) -> Sequence[str]:
 def continuations(app: Cockpit, text: str) -> Sequence[str]:
     """Return the continuations of a partly typed command about accounts or the catalogue, word by word."""
     names = catalogue_words.completions(text, app.state.catalogue)
-    return [*account_words.completions(text, app.state.accounts), *names]
+    return [*typed_line.completions(text, app.state.accounts), *names]
 
 
 def run_command(app: Cockpit, text: str) -> None:

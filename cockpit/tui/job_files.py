@@ -40,7 +40,7 @@ def job_files_in(folder: Path) -> Iterator[tuple[str, str]]:
 def submission_from_here(now: Millis, zone: tzinfo | None) -> Submission:
     """Return the time and place of a submission for a form, without the shell's variables, which would only fill it."""
     from cockpit.formats.foreign.submission import Submission
-    from cockpit.headless.localzone import local_zone
+    from cockpit.headless.surroundings import local_zone
 
     return Submission(now=datetime.fromtimestamp(now / 1000, zone or local_zone()))
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.formats.traces.swf import MOST
-from cockpit.headless.progress import Progress
-from cockpit.headless.streams import Streams
+from cockpit.headless.streams import Progress, Streams
 from cockpit.model.ids import Millis
 
 LOG = """; MaxProcs: 999

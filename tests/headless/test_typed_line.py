@@ -4,10 +4,9 @@ from typing import ClassVar
 
 import pytest
 
-from cockpit.headless.account_words import CHANGES, NOUN
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.node_words import NODES, asked_of_nodes
-from cockpit.headless.typed_line import typed
+from cockpit.headless.typed_line import CHANGES, NOUN, typed
 from cockpit.model.ids import Millis
 
 

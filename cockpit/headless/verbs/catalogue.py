@@ -1,4 +1,4 @@
-"""`cockpit catalogue`: the names that job files may use; as a list, one by one, or as a file."""
+"""`cockpit catalogue`: the names that job files may use; `staged`: the copies of data and images on this machine."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from cockpit.headless.catalogue_words import SET as SET_WORD
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.output import add_output_options, is_page, write_rows
-from cockpit.headless.services import Call
+from cockpit.headless.services import Call, try_each
 from cockpit.model.catalogue import EntryChange
-from cockpit.present.tables.catalogue import CATALOGUE as TABLE
+from cockpit.present.safe import safe
+from cockpit.present.tables.catalogue import CATALOGUE
+from cockpit.present.tables.staged import STAGED as STAGED_TABLE
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
     from cockpit.model.catalogue import AnyEntry, EntryKey, EntryRow
 
+
 _KIND = f"one of {', '.join(KINDS)}"
 
 
 async def run_list(call: Call) -> int:
-    return await list_rows(call, TABLE, lambda: _rows(call))
+    return await list_rows(call, CATALOGUE, lambda: _rows(call))
 
 
 async def _rows(call: Call) -> Sequence[EntryRow]:
@@ -59,7 +62,7 @@ async def run_show(call: Call) -> int:
         for line in entry_page(row):
             call.streams.line(line)
     else:
-        write_rows(TABLE, [row], call.args, call.context(), call.streams)
+        write_rows(CATALOGUE, [row], call.args, call.context(), call.streams)
     return ExitCode.OK
 
 
@@ -166,3 +169,19 @@ SET = Verb(
 REMOVE = Verb(_entry_arguments, _changing(REMOVE_WORD), ("cockpit catalogue remove dataset nlp/corpus",))
 APPLY = Verb(apply_arguments, run_apply, ("cockpit catalogue apply catalogue.toml",))
 EXPORT = Verb(export_arguments, run_export, ("cockpit catalogue export > catalogue.toml",))
+
+
+async def run_staged(call: Call) -> int:
+    return await list_rows(call, STAGED_TABLE, call.backend.staged)
+
+
+def unstage_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("keys", nargs="+", metavar="KEY", help="as the list shows them; no job may use them")
+
+
+async def run_unstage(call: Call) -> int:
+    return await try_each(call, call.args.keys, call.backend.unstage, "removed", safe)
+
+
+STAGED = Verb(add_list_options, run_staged, ("cockpit staged", "cockpit staged --filter state:kept -o json"))
+UNSTAGE = Verb(unstage_arguments, run_unstage, ("cockpit staged remove 4f2a90c1d3e8",))

@@ -1,4 +1,4 @@
-"""`cockpit cancel`, `hold`, `suspend`, `requeue`, `delete` …: the acts that change what becomes of a job."""
+"""`cockpit cancel`, `hold`, `suspend`, `requeue`, `delete` … change jobs; `holds` lists and changes debug holds."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from cockpit.formats.typed_values import (
 )
 from cockpit.headless.arguments import Verb, field, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.services import Call
-from cockpit.headless.trying import try_each
+from cockpit.headless.lists import add_list_options, list_rows
+from cockpit.headless.services import Call, try_each
 from cockpit.model.asking import WantedLimit, WantedPriority
 from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, UpdateJob
 from cockpit.model.ids import JobRef
+from cockpit.present.moments import clock
 from cockpit.present.references import job_text
 from cockpit.present.safe import safe
+from cockpit.present.tables.holds import HOLDS as HOLDS_TABLE
 from cockpit.present.units import counted
 
 
-def arguments(parser: ArgumentParser) -> None:
+def change_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "jobs",
         type=reference,
@@ -36,7 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def cancel_arguments(parser: ArgumentParser) -> None:
-    arguments(parser)
+    change_arguments(parser)
     how_long = parser.add_mutually_exclusive_group()
     how_long.add_argument("--grace", type=seconds, metavar="TIME", help="kill after so long instead, such as 5m")
     how_long.add_argument("--now", action="store_const", dest="grace", const=0, help="kill at once")
@@ -67,7 +69,7 @@ async def run_cancel(call: Call) -> int:
 
 
 def delete_arguments(parser: ArgumentParser) -> None:
-    arguments(parser)
+    change_arguments(parser)
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
@@ -102,7 +104,7 @@ async def run_requeue(call: Call) -> int:
 
 
 def priority_arguments(parser: ArgumentParser) -> None:
-    arguments(parser)
+    change_arguments(parser)
     parser.add_argument(
         "priority",
         type=_priority,
@@ -126,7 +128,7 @@ async def run_set_priority(call: Call) -> int:
 
 
 def limit_arguments(parser: ArgumentParser) -> None:
-    arguments(parser)
+    change_arguments(parser)
     parser.add_argument("limit", type=_limit, metavar="TIME", help=LIMIT_EXPECTED)
 
 
@@ -183,10 +185,10 @@ CANCEL = Verb(
         "cockpit cancel 4711 --signal USR1 --to script",
     ),
 )
-HOLD = Verb(arguments, run_hold, ("cockpit hold 4720",))
-RELEASE = Verb(arguments, run_release, ("cockpit release 4720 4721",))
-SUSPEND = Verb(arguments, run_suspend, ("cockpit suspend 4711",))
-RESUME = Verb(arguments, run_resume, ("cockpit resume 4711",))
+HOLD = Verb(change_arguments, run_hold, ("cockpit hold 4720",))
+RELEASE = Verb(change_arguments, run_release, ("cockpit release 4720 4721",))
+SUSPEND = Verb(change_arguments, run_suspend, ("cockpit suspend 4711",))
+RESUME = Verb(change_arguments, run_resume, ("cockpit resume 4711",))
 REQUEUE = Verb(delete_arguments, run_requeue, ("cockpit requeue 4711", "cockpit requeue 4711_3 4712 --yes"))
 SET_PRIORITY = Verb(
     priority_arguments,
@@ -208,5 +210,45 @@ UPDATE = Verb(
     run_update,
     ("cockpit update 4720 Features=nvlink Nice=50", "cockpit update 4720_3 ExcNodeList=n[3-5] 'Comment=see 4711'"),
 )
-TOP = Verb(arguments, run_top, ("cockpit top 4720",))
+TOP = Verb(change_arguments, run_top, ("cockpit top 4720",))
 DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))
+
+
+async def run_holds(call: Call) -> int:
+    return await list_rows(call, HOLDS_TABLE, call.backend.holds)
+
+
+def extend_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the job")
+    parser.add_argument("--by", type=seconds, required=True, metavar="TIME", help="how much longer, such as 2h")
+
+
+async def run_extend(call: Call) -> int:
+    job = await call.job_id(call.args.job)
+    until = await call.backend.extend_hold(job, seconds=call.args.by)
+    call.streams.line(f"job {job} is held until {clock(until, call.streams.now(), call.streams.zone)}")
+    return ExitCode.OK
+
+
+def end_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="the jobs")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+async def run_end(call: Call) -> int:
+    ids = ", ".join(map(job_text, call.args.jobs))
+    must_ask = call.streams.answers and not call.args.yes
+    if must_ask and not call.streams.confirmed(f"End the debug hold of {ids} and remove the files in its containers?"):
+        return ExitCode.DECLINED
+
+    async def end(ref: JobRef) -> None:
+        await call.backend.end_hold(await call.job_id(ref))
+
+    return await try_each(call, call.args.jobs, end, "ended the debug hold of", job_text)
+
+
+HOLDS = Verb(
+    add_list_options, run_holds, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json", "cockpit holds --watch")
+)
+EXTEND_HOLD = Verb(extend_arguments, run_extend, ("cockpit holds extend 4715 --by 2h",))
+END_HOLD = Verb(end_arguments, run_end, ("cockpit holds end 4715",))

@@ -1,12 +1,13 @@
-"""`cockpit cluster`: the rules that are in force, a first cluster.toml, slurm.conf, and which cluster commands open."""
+"""`cockpit cluster`: show, write, export and choose the rules of a cluster; `snapshot`: write its state as a file."""
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.records import JSON_VERSION, encoded_lines
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from cockpit.formats.cluster.fields import ClusterFile
     from cockpit.formats.slurm.spec import SlurmSpec
     from cockpit.model.cluster import Cluster
+
 
 STDIN = "-"
 SCRIPT_MODE = 0o755
@@ -198,3 +200,34 @@ EXPORT = Verb(
     ("cockpit cluster export --slurm-conf", "cockpit cluster export --slurm-conf slurm.conf"),
 )
 USE = Verb(use_arguments, run_use, ("cockpit cluster use system",))
+
+
+def snapshot_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="where to write it; - for stdout")
+
+
+async def run_snapshot(call: Call) -> int:
+    """Write the snapshot, readable by its owner alone since it names all users' jobs."""
+    from cockpit.formats.snapshotfile import write_snapshot
+
+    text = write_snapshot(await call.backend.snapshot())
+    if call.args.file == "-":
+        call.streams.write(text.encode())
+        return ExitCode.OK
+    try:
+        _write_private(call.args.file, text.encode())
+    except OSError as error:
+        raise SpecErrors([f"{safe(call.args.file)}: cannot be written: {error.strerror}"]) from None
+    call.streams.line(f"wrote {safe(call.args.file)}; open it with `cockpit -c snapshot:{safe(call.args.file)}`")
+    return ExitCode.OK
+
+
+def _write_private(file: str, text: bytes) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as opened:
+        opened.write(text)
+
+
+SNAPSHOT = Verb(
+    snapshot_arguments, run_snapshot, ("cockpit snapshot cluster.json", "cockpit snapshot - | xz > cluster.json.xz")
+)

@@ -1,13 +1,17 @@
-"""`cockpit demo`: a living cluster to look around in and to try scripts on. Nothing of it is real."""
+"""`cockpit demo` opens a simulated cluster; `play` runs the terminal UI by a script."""
 
 from __future__ import annotations
 
+import gc
 from argparse import REMAINDER, ArgumentParser, ArgumentTypeError
+from pathlib import Path
 
 from msgspec.structs import replace
 
+from cockpit.errors import CockpitError
 from cockpit.headless.arguments import Verb, count, parse
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.play_script import Cluster, ExpectationFailed, read_script
 from cockpit.headless.services import Call
 from cockpit.present.safe import safe
 
@@ -25,7 +29,7 @@ def speed(text: str) -> float:
     return factor
 
 
-def arguments(parser: ArgumentParser) -> None:
+def demo_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "fixture",
         nargs="?",
@@ -40,7 +44,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-async def run(call: Call) -> int:
+async def run_demo(call: Call) -> int:
     """Run each command on the same demo. Returns the first exit code that is not 0."""
     from cockpit.backends.demo.blocking import BlockingDemo
 
@@ -67,12 +71,55 @@ def commands(words: list[str] | None, after_dashes: tuple[str, ...]) -> list[lis
 
 
 DEMO = Verb(
-    arguments,
-    run,
+    demo_arguments,
+    run_demo,
     (
         "cockpit demo",
         "cockpit demo --seed 7 --headless jobs --filter state:queued",
         "cockpit demo --speed 600 --headless wait 120",
         "cockpit -c demo job 120",
+    ),
+)
+
+
+def play_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("script", metavar="SCRIPT", help="the file with the steps; - is standard input")
+    parser.add_argument(
+        "--out", default=".", metavar="FOLDER", help="where screenshots go; made where it is missing (here)"
+    )
+
+
+async def run_play(call: Call) -> int:
+    """`-c` takes the place of the cluster that the script names."""
+    args = call.args
+    script = read_script(args.script, _script_text(call))
+    if args.cluster is not None:
+        script = script._replace(cluster=Cluster(args.cluster))
+    gc.enable()  # commands switch it off because they end soon; an open cockpit lives on
+    try:
+        call.services.play(script, Path(args.out))
+    except ExpectationFailed as unmet:
+        call.streams.say(str(unmet))
+        return ExitCode.UNMET
+    return ExitCode.OK
+
+
+def _script_text(call: Call) -> str:
+    name = call.args.script
+    try:
+        data = call.streams.stdin.read() if name == "-" else Path(name).read_bytes()
+        return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise CockpitError(f"{name} cannot be read: {reason}.") from error
+
+
+PLAY = Verb(
+    play_arguments,
+    run_play,
+    (
+        "cockpit play tour.play",
+        "cockpit play tour.play --out pictures",
+        "cockpit play -c demo smoke.play && echo as expected",
     ),
 )

@@ -1,4 +1,4 @@
-"""`cockpit engine`: the embedded engine as a process."""
+"""`cockpit engine` controls the process of the embedded engine; `doctor` checks this machine and the store."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from cockpit.headless.arguments import Verb, no_options
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_page_options, list_rows
-from cockpit.headless.output import is_page, write_rows
+from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
 from cockpit.headless.services import Call
 from cockpit.model.view import EngineStatus, HoldRow
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
 from cockpit.present.tables.engine import ENGINE, record_lines
+from cockpit.present.tables.findings import FINDINGS, findings_lines
 from cockpit.present.units import counted
 
 
@@ -122,3 +123,38 @@ START = Verb(start_arguments, run_start, ("cockpit engine start", "cockpit engin
 STOP = Verb(stop_arguments, run_stop, ("cockpit engine stop", "cockpit engine stop --jobs --holds --yes"))
 UNIT = Verb(unit_arguments, run_unit, ("cockpit engine unit", "cockpit engine unit --install"))
 RESTART = Verb(no_options, run_restart, ("cockpit engine restart",))
+
+
+MISSING = "missing"
+"""The level of a finding that keeps something from working."""
+
+
+def doctor_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--journal",
+        action="store_true",
+        help="verify the engine's whole store: every event, archive file, snapshot and record",
+    )
+    add_output_options(parser)
+
+
+async def run_doctor(call: Call) -> int:
+    """Exit code `MISSING` where something does not work, `STORE` where the journal is damaged."""
+    findings = call.services.journal(call.args.cluster) if call.args.journal else call.services.findings()
+    if is_page(call.args):
+        shown = chosen_rows(FINDINGS, findings, call.args, call.context())
+        room = call.streams.columns if call.streams.stdout.isatty() else None
+        for line in findings_lines(shown, room):
+            call.streams.line(line)
+    else:
+        write_rows(FINDINGS, findings, call.args, call.context(), call.streams)
+    if not any(finding.level == MISSING for finding in findings):
+        return ExitCode.OK
+    return ExitCode.STORE if call.args.journal else ExitCode.MISSING
+
+
+DOCTOR = Verb(
+    doctor_arguments,
+    run_doctor,
+    ("cockpit doctor", "cockpit doctor -o json --filter '!level:ok'", "cockpit doctor --journal"),
+)

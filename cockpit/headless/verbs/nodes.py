@@ -1,4 +1,4 @@
-"""`cockpit nodes`: the nodes, judged against a spec where one is given; `drain` and `resume` for administrators."""
+"""`cockpit nodes` and `cards`: list nodes and their cards; drain nodes and resume them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from argparse import ArgumentParser, Namespace
 
 from cockpit.headless.arguments import UsageError, Verb, count, mebibytes, seconds
 from cockpit.headless.lists import add_list_options, list_rows
-from cockpit.headless.services import Call
-from cockpit.headless.trying import try_each
+from cockpit.headless.services import Call, try_each
+from cockpit.headless.verbs.jobs import asker
 from cockpit.model.node import NodeState
 from cockpit.model.resilience import RECLAIM_SECONDS
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.model.view import NodeRow
 from cockpit.present.safe import safe
-from cockpit.present.tables.nodes import NODES as TABLE
+from cockpit.present.stranded import known_requests
+from cockpit.present.tables.cards import CARD_MODELS as MODELS
+from cockpit.present.tables.cards import CARDS as CARDS_TABLE
+from cockpit.present.tables.cards import CardRow, ModelRow, card_rows, model_rows
+from cockpit.present.tables.nodes import NODES as NODES_TABLE
 
 
-def arguments(parser: ArgumentParser) -> None:
+def nodes_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also judge nodes that are drained or down")
     parser.add_argument("--up", action="store_true", help="only nodes in service: none that are drained or down")
     parser.add_argument("--cpus", type=count, metavar="N", help="judge against a spec with so many CPUs")
@@ -26,10 +30,10 @@ def arguments(parser: ArgumentParser) -> None:
     add_list_options(parser)
 
 
-async def run(call: Call) -> int:
+async def run_nodes(call: Call) -> int:
     chosen = chosen_spec(call.args)
     in_service = call.args.up or (chosen is not None and not call.args.all)
-    return await list_rows(call, TABLE, lambda: _rows(call, in_service=in_service), chosen=chosen)
+    return await list_rows(call, NODES_TABLE, lambda: _rows(call, in_service=in_service), chosen=chosen)
 
 
 async def _rows(call: Call, *, in_service: bool) -> list[NodeRow]:
@@ -94,11 +98,47 @@ DRAIN = Verb(
 )
 RESUME = Verb(resume_arguments, run_resume, ("cockpit nodes resume n07",))
 NODES = Verb(
-    arguments,
-    run,
+    nodes_arguments,
+    run_nodes,
     (
         "cockpit nodes",
         "cockpit nodes --cards 4 --card-model A100 --filter status:idle",
         "cockpit nodes --filter status:drained,down -o wide",
+    ),
+)
+
+
+def cards_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("-a", "--all", action="store_true", help="also cards of nodes that are drained or down")
+    parser.add_argument("--models", action="store_true", help="the models instead: cards, free ones, and queued for")
+    add_list_options(parser)
+
+
+async def run_cards(call: Call) -> int:
+    if call.args.models:
+        return await list_rows(call, MODELS, lambda: _models(call))
+    return await list_rows(call, CARDS_TABLE, lambda: _card_rows_of(call), user=await asker(call))
+
+
+async def _card_rows_of(call: Call) -> list[CardRow]:
+    requests = known_requests(await call.backend.jobs(ended=False))
+    nodes = await call.backend.nodes()
+    shown = [row for row in nodes if call.args.all or row.node.state is NodeState.UP]
+    return [part for row in shown for part in card_rows(row, requests)]
+
+
+async def _models(call: Call) -> list[ModelRow]:
+    return model_rows(await call.backend.nodes(), await call.backend.overview())
+
+
+CARDS = Verb(
+    cards_arguments,
+    run_cards,
+    (
+        "cockpit cards",
+        "cockpit cards --models",
+        "cockpit cards --filter 'model:A100 state:free,stranded'",
+        "cockpit cards --filter user:me --sort node,card -o json",
+        "cockpit cards --watch --filter state:stranded",
     ),
 )

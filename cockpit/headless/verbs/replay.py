@@ -14,9 +14,9 @@ import msgspec
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, count
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.progress import Progress
 from cockpit.headless.records import tell_report
 from cockpit.headless.services import Call
+from cockpit.headless.streams import Progress
 from cockpit.headless.verbs.replay_pods import pod_arguments, tell_pods
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.refusal import Refusal, RefusalKind

@@ -10,9 +10,9 @@ import msgspec
 
 from cockpit.errors import SpecErrors
 from cockpit.headless.arguments import count
-from cockpit.headless.progress import Progress
 from cockpit.headless.records import tell_report
 from cockpit.headless.services import Call
+from cockpit.headless.streams import Progress
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
 from cockpit.sched.policy import FractionFit, Policy

@@ -7,8 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from cockpit.headless.arguments import UsageError, Verb, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
-from cockpit.headless.services import Call
-from cockpit.headless.trying import try_each
+from cockpit.headless.services import Call, try_each
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.quantity import parse_duration

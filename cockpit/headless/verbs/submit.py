@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
-from cockpit.headless.absent import absent
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
-from cockpit.headless.surroundings import own_name
+from cockpit.headless.surroundings import missing_paths, own_name
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.capabilities import Ability
@@ -75,7 +74,7 @@ async def run(call: Call) -> int:
         specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
     sees_files = call.backend.capabilities.has(Ability.LOCAL_FILES)
     for spec, place in zip(specs, places, strict=True):
-        for warning in (*warnings(spec), *(absent(spec) if sees_files else ())):
+        for warning in (*warnings(spec), *(missing_paths(spec) if sees_files else ())):
             call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     specs, ids = await _submitted(call, specs, places) if specs else (specs, [])
@@ -208,7 +207,7 @@ def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bo
 
 def _submission(call: Call, *, exports: bool) -> Submission:
     from cockpit.formats.foreign.submission import Submission
-    from cockpit.headless.localzone import local_zone
+    from cockpit.headless.surroundings import local_zone
 
     now = datetime.fromtimestamp(call.streams.now() / 1000, call.streams.zone or local_zone())
     return Submission(now=now, variables=dict(os.environ) if exports else None)

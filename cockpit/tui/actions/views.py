@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.headless.account_words import NOUN as ACCOUNT_NOUN
+from cockpit.headless.typed_line import NOUN as ACCOUNT_NOUN
 from cockpit.tui.action import (
     NAMES,
     ON_PLACES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.account_words import LISTS, NOUN, AccountRequest, asked_change
+from cockpit.headless.typed_line import LISTS, NOUN, AccountRequest, asked_change
 from cockpit.model import accountchange as change
 from cockpit.model.accounts import Qos
 from cockpit.present.account_changes import question

@@ -17,7 +17,7 @@ from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.converting import ConvertedJob, convert_job
-from cockpit.headless.absent import absent
+from cockpit.headless.surroundings import missing_paths
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
 from cockpit.present.form.aside import brought_lines, start_line, why_lines
@@ -220,7 +220,7 @@ class FormScreen(Dialog[None]):
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
             if self.app.backend.capabilities.has(Ability.LOCAL_FILES):
-                _in_thread(lambda: absent(spec), lambda sentences: self._show_missing_files(spec, sentences))
+                _in_thread(lambda: missing_paths(spec), lambda sentences: self._show_missing_files(spec, sentences))
 
     async def _ask_written(self, spec: JobSpec) -> None:
         script: CommandPreview | RequestRefused | None

@@ -10,7 +10,7 @@ import pytest
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
 from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.headless.verbs.convert import FORMS
+from cockpit.headless.verbs.job_files import FORMS
 from cockpit.launch.command import expand
 from cockpit.model.mounts import Dataset, Volume
 from cockpit.model.resilience import Restart, WorkerRestart

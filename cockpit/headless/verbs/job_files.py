@@ -1,18 +1,27 @@
-"""`cockpit launch --dry-run`: what each replica of a job would be started with; nothing is started."""
+"""`cockpit new`, `convert`, `launch --dry-run` and `schema`: write job files and show what becomes of them."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from cockpit.errors import RequestRefused
-from cockpit.headless.arguments import Verb
+from cockpit.formats.job.template import KINDS, REGULAR, template
+from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.lists import command_of
 from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
+from cockpit.headless.records import JSON_VERSION
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import placed, read_files
 from cockpit.model.capabilities import Ability
+from cockpit.present.columns import table_schema
+from cockpit.present.safe import safe
+from cockpit.present.tables.all import TABLES
 
 if TYPE_CHECKING:
     from cockpit.model.image import Mpi
@@ -22,7 +31,58 @@ if TYPE_CHECKING:
     from cockpit.present.tables.launch import Launch
 
 
-def arguments(parser: ArgumentParser) -> None:
+def new_arguments(parser: ArgumentParser) -> None:
+    kinds = "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
+    parser.add_argument("kind", choices=list(KINDS), nargs="?", default=REGULAR, metavar="KIND", help=kinds)
+
+
+async def run_new(call: Call) -> int:
+    """Print the job file, for a file or an editor."""
+    call.streams.write(template(call.args.kind, str(Path.cwd())).encode())
+    return ExitCode.OK
+
+
+NEW = Verb(
+    new_arguments, run_new, ("cockpit new > job.yaml", "cockpit new array > sweep.yaml", "cockpit new cards | less")
+)
+
+
+FORMS = (
+    *("yaml", "json", "sbatch", "arena", "gcloud", "pytorchjob", "tfjob", "mpijob", "trainjob", "job", "volcanojob"),
+    "customjob",
+)
+
+
+def convert_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("files", nargs=1, metavar="FILE", help="as for submit; - is stdin")
+    parser.add_argument("--to", choices=FORMS, default="yaml", metavar="FORM", help=", ".join(FORMS))
+
+
+async def run_convert(call: Call) -> int:
+    from cockpit.formats.foreign.exchange import Form, written
+
+    specs, _ = read_files(call, exports=False)
+    if len(specs) != 1:
+        raise UsageError(f"{call.args.files[0]} holds {len(specs)} jobs; convert takes one")
+
+    def read(source: str, text: str) -> list[JobSpec]:
+        return call.services.read_jobs(f"{source}.json", text, "/")
+
+    result = written(specs[0], Form(call.args.to), read)
+    if result.lost:
+        call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, result.lost))}")
+    call.streams.write(result.text.encode())
+    return ExitCode.OK
+
+
+CONVERT = Verb(
+    convert_arguments,
+    run_convert,
+    ("cockpit convert train.sbatch", "cockpit convert job.yaml --to pytorchjob | kubectl apply -f -"),
+)
+
+
+def launch_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="as for submit; - is stdin")
     parser.add_argument(
         "--dry-run", action="store_true", required=True, help="only show it; `cockpit submit` starts jobs"
@@ -30,8 +90,8 @@ def arguments(parser: ArgumentParser) -> None:
     add_output_options(parser)
 
 
-async def run(call: Call) -> int:
-    from cockpit.present.tables.launch import LAUNCH as TABLE
+async def run_launch(call: Call) -> int:
+    from cockpit.present.tables.launch import LAUNCH as LAUNCH_TABLE
 
     specs, places = read_files(call)
     if call.backend.capabilities.has(Ability.SCRIPTS):
@@ -41,11 +101,11 @@ async def run(call: Call) -> int:
     tasks = [each for spec in specs for each in _tasks(spec).items()]
     launches = [each for name, task in tasks for each in _launches(name, task, who, nodes)]
     if not is_page(call.args):
-        write_rows(TABLE, launches, call.args, call.context(), call.streams)
+        write_rows(LAUNCH_TABLE, launches, call.args, call.context(), call.streams)
         return ExitCode.OK
     from cockpit.present.tables.launch import launch_lines
 
-    for line in launch_lines(chosen_rows(TABLE, launches, call.args, call.context())):
+    for line in launch_lines(chosen_rows(LAUNCH_TABLE, launches, call.args, call.context())):
         call.streams.line(line)
     return ExitCode.OK
 
@@ -121,7 +181,53 @@ def _submitter() -> Submitter:
 
 
 LAUNCH = Verb(
-    arguments,
-    run,
+    launch_arguments,
+    run_launch,
     ("cockpit launch --dry-run job.yaml", "cockpit launch --dry-run job.yaml -o json | jq '.rows[].argv'"),
+)
+
+
+JOB, CLUSTER, CATALOGUE = "job", "cluster", "catalogue-file"
+FILES = {JOB: "a job file", CLUSTER: "cluster.toml", CATALOGUE: "catalogue.toml"}
+
+
+def schema_names() -> dict[str, str]:
+    """Return each schema's name and subject."""
+    return FILES | {name: f"cockpit {command_of(name)} -o json" for name in sorted(TABLES)}
+
+
+def schema_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "name", choices=list(schema_names()), nargs="?", metavar="NAME", help="which one; none: list them"
+    )
+
+
+async def run_schema(call: Call) -> int:
+    if call.args.name is None:
+        for name, what in schema_names().items():
+            call.streams.line(f"{name:<18}{what}")
+    else:
+        call.streams.write(msgspec.json.format(msgspec.json.encode(schema(call.args.name)), indent=2) + b"\n")
+    return ExitCode.OK
+
+
+def schema(name: str) -> dict[str, Any]:
+    """JSON Schema 2020-12."""
+    if name == JOB:
+        from cockpit.formats.job.schema import job_schema
+
+        return job_schema()
+    if name == CLUSTER:
+        from cockpit.formats.cluster.file import cluster_schema
+
+        return cluster_schema()
+    if name == CATALOGUE:
+        from cockpit.formats.catalogue.file import catalogue_schema
+
+        return catalogue_schema()
+    return table_schema(TABLES[name], JSON_VERSION)
+
+
+SCHEMA = Verb(
+    schema_arguments, run_schema, ("cockpit schema", "cockpit schema job > job.schema.json", "cockpit schema jobs")
 )

@@ -1,0 +1,111 @@
+"""`cockpit explain`, `starts` and `predict`: why jobs wait, and when they start."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cockpit.errors import RequestRefused
+from cockpit.headless.arguments import Verb, reference
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.output import Form, add_output_options, write_rows
+from cockpit.headless.services import Call
+from cockpit.headless.verbs.jobs import asker
+from cockpit.headless.verbs.submit import placed, read_files
+
+if TYPE_CHECKING:
+    from cockpit.model.forecast import ExpectedStart, Outlook
+    from cockpit.model.ids import JobId
+    from cockpit.present.columns import TableView
+
+
+def explain_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="a queued job")
+    add_output_options(parser, select=False)
+
+
+async def run_explain(call: Call) -> int:
+    from cockpit.present.tables.outlook import EXPLAIN as EXPLAIN_TABLE
+
+    outlooks = [await call.backend.explain(each.job, task=each.task) for each in call.args.jobs]
+    print_outlooks(call, EXPLAIN_TABLE, outlooks)
+    return ExitCode.OK
+
+
+def print_outlooks(call: Call, table: TableView, outlooks: Sequence[Outlook]) -> None:
+    """Print forecasts as a page or as data."""
+    if call.args.output != Form.TABLE or call.args.columns:
+        write_rows(table, outlooks, call.args, call.context(), call.streams)
+        return
+    from cockpit.present.outlook import outlook_lines
+    from cockpit.present.spans import plain
+
+    for each in outlooks:
+        for line in outlook_lines(each, call.context()):
+            call.streams.line(plain(line))
+
+
+EXPLAIN = Verb(
+    explain_arguments, run_explain, ("cockpit explain 4711", "cockpit explain 4711 -o json | jq '.rows[0].what_ifs'")
+)
+
+
+AT_ONCE = 1_000
+"""The number of starts in one answer."""
+
+
+def starts_arguments(parser: ArgumentParser) -> None:
+    add_output_options(parser)
+
+
+async def run_starts(call: Call) -> int:
+    from cockpit.present.tables.starts import STARTS as STARTS_TABLE
+
+    user = await asker(call)
+    queued = [row for row in await call.backend.jobs() if row.queued]
+    ids = [row.id for row in queued]
+    known: dict[JobId, ExpectedStart] = {}
+    for first in range(0, len(ids), AT_ONCE):
+        known |= {each.job: each for each in await call.backend.starts(ids[first : first + AT_ONCE])}
+    at = {job: each.at for job, each in known.items() if each.at is not None}
+    soonest = sorted(queued, key=lambda row: (row.id not in at, at.get(row.id, 0)))
+    forecasts = {job: each.forecast for job, each in known.items() if job in at}
+    failures = {job: each.failure for job, each in known.items() if each.failure}
+    context = call.context(user=user, forecasts=forecasts, failures=failures)
+    write_rows(STARTS_TABLE, soonest, call.args, context, call.streams)
+    call.tell_of_silent_clusters()
+    return ExitCode.OK
+
+
+STARTS = Verb(
+    starts_arguments,
+    run_starts,
+    ("cockpit starts", "cockpit starts --filter user:me", "cockpit starts -o json | jq '.rows[0].starts_at'"),
+)
+
+
+def predict_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="YAML, JSON, or JSON Lines with one job a line; - is stdin"
+    )
+    add_output_options(parser, select=False)
+
+
+async def run_predict(call: Call) -> int:
+    from cockpit.present.tables.outlook import PREDICT as PREDICT_TABLE
+
+    specs, places = read_files(call)
+    try:
+        outlooks = await call.backend.predict(specs)
+    except RequestRefused as no:
+        raise RequestRefused(placed(no.refusal, places)) from no
+    print_outlooks(call, PREDICT_TABLE, outlooks)
+    return ExitCode.OK
+
+
+PREDICT = Verb(
+    predict_arguments,
+    run_predict,
+    ("cockpit predict job.yaml", "cockpit predict job.yaml -o json | jq -r '.rows[0].likely_at'"),
+)
