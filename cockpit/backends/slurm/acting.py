@@ -202,8 +202,6 @@ class Acts:
             )
             return checked(printed, command.argv).stdout.strip()
         except AnswerLost as error:
-            if command.argv[0] != "sbatch":
-                raise
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
         except Failed as failed:
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
@@ -296,7 +294,9 @@ def submissions(specs: Sequence[JobSpec], runtime: Runtime | None) -> list[Comma
 
 
 def _where_to_look(command: Command) -> str:
-    """Return the advice after a submission without an answer: Slurm has no request ids, so the user must look."""
+    """Return the advice after a change without an answer: Slurm has no request ids, so the user must look."""
+    if command.argv[0] != "sbatch":
+        return "Look at what it changes before you run the command again."
     name = _JOB_NAME.search("\n".join((*command.argv, command.stdin)))
     named = f" --name={shlex.quote(name[1])}" if name is not None else ""
     return (
