@@ -299,7 +299,7 @@ def main(words: list[str]) -> int:
     try:
         options, command = parsed(words)
         if options.get("mpi", "none") not in {"", "none"}:
-            sys.stderr.write(f"srun: warning: --mpi={options['mpi']}: {_NO_MPI}\n")
+            raise Unusable(f"--mpi={options['mpi']}: {_NO_MPI}")
         cards_per_task(options, env)
         step = Step(options, command, env)
         step.number = steps.begin(step_resources(step.tasks, options, env), _say_busy)
