@@ -1,11 +1,12 @@
 """Keeps what the application shows up to date with the cluster.
 
-Three background tasks and a timer run as long as the application:
+Four background tasks and a timer run as long as the application:
 
 1. `_watch_jobs` follows the feed of job changes and opens it again after an error.
 2. `_fetch_regularly` fetches the overview every second, and the data of the present view.
 3. `_watch_priorities` fetches the priorities while their view is shown.
-4. `_tick` (a timer) redraws ages and countdowns every second.
+4. `_watch_clusters` fetches the state of all clusters where they are shown, also while the open one does not answer.
+5. `_tick` (a timer) redraws ages and countdowns every second.
 
 When the cluster does not answer, the last data stays and the top bar shows the reason.
 """
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
+WAKE_PAUSE_SECONDS = 0.05
+"""Pause before a fetch after `wake`: a cursor that moves fast calls it at every row, and one fetch serves several."""
 SECONDS_BETWEEN: Final = 0.05
 """Least time between two redraws: drawing after each page of 100 rows would take longer than reading the pages."""
 TROUBLE_SECONDS = 15.0
@@ -100,17 +103,20 @@ class Poller:
         self._awaited: JobId | None = None
         """The job to which the cursor moves once the list has it; None: no such job."""
         self._refresh_wanted = asyncio.Event()
+        self._clusters_wanted = asyncio.Event()
 
     def start(self) -> None:
         """Start the background tasks and the timer."""
         self._app.run_worker(self._watch_jobs(), name="jobs", group="feed")
         self._app.run_worker(self._fetch_regularly(), name="figures", group="feed")
         self._app.run_worker(self._watch_priorities(), name="priorities", group="feed")
+        self._app.run_worker(self._watch_clusters(), name="clusters", group="feed")
         self._app.set_interval(TICK_SECONDS, self._tick)
 
     def wake(self) -> None:
         """Fetch now instead of at the next tick, as another row or view is shown."""
         self._refresh_wanted.set()
+        self._clusters_wanted.set()
         if self._tables.view is PRIORITY and self._state.priority_rows.priorities is None:
             self._priority_feed.wake()
 
@@ -122,6 +128,7 @@ class Poller:
     async def catch_up(self) -> None:
         """Fetch all that the screen shows and draw it, without waiting for the next tick. Raises `CockpitError`."""
         await self._fetch()
+        await self._fetch_clusters()
         if self._tables.view is PRIORITY:
             await self._priority_feed.ask()
         self._state.is_fresh()
@@ -236,8 +243,7 @@ class Poller:
             try:
                 async with asyncio.timeout(TICK_SECONDS):
                     await self._refresh_wanted.wait()
-                # A cursor that moves fast wakes this at every row: fetch once for several of them.
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(WAKE_PAUSE_SECONDS)
             except TimeoutError:
                 pass
 
@@ -262,20 +268,40 @@ class Poller:
         # Texts of many views name nodes and count their cards; the Jobs view is content with old ones.
         if self._tables.view is not JOBS or not self._state.node_rows.rows():
             self._tables.take(NODES.id, await self._app.backend.nodes())
-        views = [self._tables.view]
-        if self._app.backend.capabilities.has(Ability.CLUSTERS) and CLUSTERS not in views:
-            views.append(CLUSTERS)  # the list of all clusters' jobs says which clusters do not answer
-        tables = self._tables
-        context = FetchContext(self._app.backend, self._state, tables.take, tables.redraw, tables.redraw_all)
-        for view in views:
-            if view.fetch is not None:
-                await view.fetch(context)
+        view = self._tables.view
+        if view.fetch is not None and view is not CLUSTERS:
+            await view.fetch(self._fetch_context())
         row = self._app.selection.job_under_cursor()
         known = self._state.details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._state.details = {row.id: await self._app.backend.job(row.id)}
         if self._tables.view is JOBS:
             self._forecasts.look(self._visible_queued_jobs(), row)
+
+    def _fetch_context(self) -> FetchContext:
+        tables = self._tables
+        return FetchContext(self._app.backend, self._state, tables.take, tables.redraw, tables.redraw_all)
+
+    async def _watch_clusters(self) -> None:
+        """Fetch the state of all clusters every second, or at once after `wake`."""
+        while True:
+            self._clusters_wanted.clear()
+            try:
+                await self._fetch_clusters()
+            except CockpitError as error:
+                self._is_stale(error)
+            try:
+                async with asyncio.timeout(TICK_SECONDS):
+                    await self._clusters_wanted.wait()
+                await asyncio.sleep(WAKE_PAUSE_SECONDS)
+            except TimeoutError:
+                pass
+
+    async def _fetch_clusters(self) -> None:
+        """Fetch the state of all clusters for their view, and for the jobs of all clusters: which do not answer."""
+        is_shown = self._tables.view is CLUSTERS or self._app.backend.capabilities.has(Ability.CLUSTERS)
+        if is_shown and self._state.paused is None and CLUSTERS.fetch is not None:
+            await CLUSTERS.fetch(self._fetch_context())
 
     def _run_forecasts(self, work: Coroutine[Any, Any, None]) -> None:
         self._app.run_worker(work, name="forecasts", group="forecasts", exclusive=True)

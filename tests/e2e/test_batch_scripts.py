@@ -285,12 +285,19 @@ sort cards
 
 
 def test_an_mpi_program_is_for_mpirun_and_srun_says_so(lab: CockpitUser) -> None:
-    ran(lab, "#!/bin/bash\n#SBATCH -n 2 --mem=300M -o out.txt\nsrun --mpi=list\nsrun --mpi=pmix true\n")
+    script = "#!/bin/bash\n#SBATCH -n 2 --mem=300M -o out.txt\nsrun --mpi=list\n"
+    ran(lab, f"{script}srun --mpi=pmix touch started\n[ $? = 1 ] && [ ! -e started ] && srun --mpi=none true\n")
     assert output(lab, "out.txt")[:2] == ["MPI plugin types are...", "\tnone"]
     assert (
-        "--mpi=pmix: tasks of srun are no ranks of one MPI program here; start it by mpirun"
+        "error: --mpi=pmix: tasks of srun are no ranks of one MPI program here; start it by mpirun"
         in output(lab, "out.txt")[2]
     )
+
+
+def test_verbs_of_scontrol_that_change_a_job_name_the_verb_of_cockpit(lab: CockpitUser) -> None:
+    ran(lab, "#!/bin/bash\n#SBATCH --mem=300M -o out.txt\nscontrol requeue $SLURM_JOB_ID\n[ $? = 1 ]\n")
+    (said,) = output(lab, "out.txt")
+    assert "requeue: does not work in a container; outside of it run `cockpit requeue ID`" in said
 
 
 def test_a_step_ends_at_its_own_time_limit_and_some_time_after_its_first_task(lab: CockpitUser) -> None:

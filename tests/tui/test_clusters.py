@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
 
 import pytest
 
 from cockpit.backends.fleet.backend import FleetBackend
 from cockpit.backends.fleet.member import Opened
 from cockpit.backends.fleet.watching import Watching
+from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.clusters.opening import beside
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import Unreachable
@@ -62,6 +69,28 @@ async def test_all_clusters_with_their_state_age_and_load(size: tuple[int, int])
         await lab.cockpit.press("G").stands_on("lab").sees("lab  does not answer: lab cannot be reached over SSH")
         await lab.cockpit.press("/").type("state:still").press("enter").misses("✗ no answer")
         await lab.cockpit.press("escape").press("g").stands_on("old").sees("jobs ", "54 queued", "16 of 16 cards")
+
+
+@pytest.mark.req("UI-10", "TR-04")
+async def test_the_clusters_are_shown_while_the_open_one_does_not_answer(tmp_path: Path) -> None:
+    for program in ("scontrol", "squeue", "sinfo"):
+        (tmp_path / program).write_text("#!/bin/sh\nexec sleep 600\n")
+        (tmp_path / program).chmod(0o755)
+    clock = SystemClock()
+    commands = LocalCommands({"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
+    backend = SlurmBackend("here", commands, reading, clock, "ann")
+    session = Session(
+        backend=backend,
+        now=clock.now,
+        user="ann",
+        read_jobs=lambda *_: [],
+        close=backend.close,
+        cluster="slurm",
+        every=Watching(a_fleet),
+    )
+    async with at_the_cockpit(session, (120, 40)) as cockpit:
+        await cockpit.sees("connecting").press("8").sees("■ snapshot", "✗ no answer")
 
 
 class Heard(FleetBackend):

@@ -12,6 +12,7 @@ Every change passes through these steps:
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.base import CommandPreview
 from cockpit.backends.slurm import preflight
+from cockpit.backends.slurm.logs import output_path
 from cockpit.backends.slurm.mapping import acts, directives
 from cockpit.backends.slurm.mapping.acts import Command, NotPossible
 from cockpit.backends.slurm.mapping.containers import PROBE, Runtime, runtime_of
@@ -30,6 +32,7 @@ from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import find_job
 from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.preflight import refused
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import JOBS_REPORTED_BY, PROGRAMS
@@ -110,7 +113,7 @@ class Acts:
         try:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
-                changes = acts.edit(await self._job(args.job, None), args.spec, await self._reading.version())
+                changes = await self._edits(args)
                 return [await self._naming(each, args.job) for each in changes]
             if isinstance(args, messages.ExtendArgs):
                 return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
@@ -118,6 +121,15 @@ class Acts:
             return [await self._naming(_BY_OP[op](each), getattr(each, "job", None)) for each in parts]
         except NotPossible as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
+
+    async def _edits(self, args: messages.EditArgs) -> list[Command]:
+        job, spec = await self._job(args.job, None), args.spec
+        if spec.output != job.spec.output:
+            # The job's page shows the file of its output; a job file of its own has the folder.
+            shown = await output_path(self._reading, await look_up(self._reading, job.id))
+            if spec.output in {shown, posixpath.dirname(shown)}:
+                spec = replace(spec, output=job.spec.output)
+        return acts.edit(job, spec, await self._reading.version())
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run a change and return the answer of its operation."""
@@ -202,14 +214,24 @@ class Acts:
             )
             return checked(printed, command.argv).stdout.strip()
         except AnswerLost as error:
-            if command.argv[0] != "sbatch":
-                raise
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
         except Failed as failed:
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
             # sacctmgr does not name what it found or missed.
             asked = f" The command was `{shlex.join(command.argv)}`." if command.argv[0] == "sacctmgr" else ""
-            raise refused(kind, f"Slurm refused: {failed}{asked}") from None
+            text = f"{failed}"
+            if "invalid qos" in text.lower() and (advice := await self._which_qos(command)):
+                asked = f"{'' if text.endswith('.') else '.'} {advice}"
+            raise refused(kind, f"Slurm refused: {text}{asked}") from None
+
+    async def _which_qos(self, command: Command) -> str:
+        """Return what is wrong with the QOS of a refused command, and which ones exist; empty: neither is known."""
+        self._reading.forget({"sacctmgr"})  # Slurm has just refused by what is there now
+        try:
+            accounts = await self._reading.accounts()
+        except CockpitError:
+            return ""
+        return preflight.qos_advice(acts.wanted_qos(command), accounts, self._asker)
 
     async def _judge(self, op: str, args: msgspec.Struct) -> None:
         """Raise `RequestRefused` if Slurm would refuse the change; of an array, for every one of its records."""
@@ -296,7 +318,9 @@ def submissions(specs: Sequence[JobSpec], runtime: Runtime | None) -> list[Comma
 
 
 def _where_to_look(command: Command) -> str:
-    """Return the advice after a submission without an answer: Slurm has no request ids, so the user must look."""
+    """Return the advice after a change without an answer: Slurm has no request ids, so the user must look."""
+    if command.argv[0] != "sbatch":
+        return "Look at what it changes before you run the command again."
     name = _JOB_NAME.search("\n".join((*command.argv, command.stdin)))
     named = f" --name={shlex.quote(name[1])}" if name is not None else ""
     return (

@@ -275,6 +275,7 @@ class SlurmBackend(Asking, LiveBackend):
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         """Return the changes that were seen while a cockpit was connected: Slurm itself records no events."""
         if job is None:
+            await self._introduce()  # the file of the changes is named after the cluster
             return self._history.events(after=after, limit=limit)
         return [each for each in self._history.of(await self._find(job)) if each.seq > after][-limit:]
 
@@ -323,6 +324,7 @@ class SlurmBackend(Asking, LiveBackend):
     async def direct(self, wanted: Directive) -> JobId | None:
         if reason := self.why_not_directed(wanted):
             refuse_absent(reason)
+        await self._introduce()
         done = await self._acts.direct(wanted)
         self._has_changed()
         return done
@@ -408,7 +410,11 @@ class SlurmBackend(Asking, LiveBackend):
         return await self.read(op, args, answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Change something on the cluster, then have the watchers read it again at once."""
+        """Change something on the cluster, then have the watchers read it again at once.
+
+        Raises `Unreachable`, and sends nothing, while the cluster has never answered.
+        """
+        await self._introduce()
         done = await self._acts.act(op, args)
         self._has_changed()
         return msgspec.convert(done, answer, from_attributes=True)

@@ -15,6 +15,7 @@ from cockpit.protocol import messages
 if TYPE_CHECKING:
     import msgspec
 
+    from cockpit.model.accounts import Accounts
     from cockpit.model.directives import Directive
 
 _ON_KEPT = frozenset({"end_hold", "extend_hold"})
@@ -72,6 +73,24 @@ def _beyond_owners(op: str, args: msgspec.Struct, job: Job) -> str:
     if op in {"suspend", "resume"}:
         return "Slurm lets only its administrators suspend and resume jobs."
     return ""
+
+
+def qos_advice(wanted: str, accounts: Accounts, asker: str) -> str:
+    """Return what is wrong with a QOS that Slurm refused, and which ones the user may use; empty: none are known.
+
+    `wanted`: the QOS of the command; empty: unknown.
+    """
+    if not accounts.qos:
+        return ""
+    own = {name for each in accounts.associations.values() if each.user == asker for name in each.qos}
+    usable = ", ".join(sorted(own & accounts.qos.keys() or accounts.qos))
+    which = f"You may use: {usable}." if own else f"This cluster has: {usable}."
+    if not wanted:
+        return which
+    as_word = f", which the priority {wanted} is on Slurm" if wanted in set(PriorityWord) else ""
+    if wanted not in accounts.qos:
+        return f"This cluster has no QOS {wanted}{as_word}. {which}"
+    return f"The QOS {wanted}{as_word} is not among those of the job's user and account. {which}"
 
 
 def wrong_state(op: str, job: Job) -> str:

@@ -5,24 +5,38 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from cockpit.backends.base import CommandPreview
+from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import accounting, acts
 from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.script import submission
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Printed, checked
 from cockpit.backends.slurm.wire.ssh import remote_line
+from cockpit.errors import NotRun
+from cockpit.formats.job.changing import read_changes
+from cockpit.formats.job.file import Defaults, read_jobs
+from cockpit.formats.job.specfile import spec_as_yaml
 from cockpit.model import accountchange as change
 from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.ids import JobId, Millis, task_id
 from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, NodeSpec, PriorityWord, Volume
 from cockpit.protocol import messages
+from cockpit.runtime.clock import VirtualClock
+from tests.backends.slurm.conftest import VERSIONS
+from tests.backends.slurm.paper_cluster import Changeable
 from tests.backends.slurm.test_values import a_record
 from tests.builders import a_spec
 from tests.hostile import HOSTILE
@@ -221,9 +235,60 @@ def test_an_edit_of_what_slurm_never_changes_names_it() -> None:
     unsaid = replace(job, spec=replace(own, env={}))
     with pytest.raises(NotPossible, match="Slurm changes no env of a job that waits"):
         acts.edit(unsaid, own, (22, 5, 8))
-    # squeue tells no environment, which a job file does
-    (command,) = acts.edit(unsaid, replace(own, nice=7), (22, 5, 8))
+    with pytest.raises(NotPossible, match="Slurm changes no env of a job that waits"):
+        acts.edit(unsaid, replace(own, nice=7), (22, 5, 8))
+    (command,) = acts.edit(unsaid, replace(unsaid.spec, nice=7), (22, 5, 8))
     assert command.argv[-1] == "Nice=7"
+
+
+@pytest.mark.req("SL-20")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"output": "/data/other"},
+        {"image": "library/python:3.11"},
+        {"terminal": True},
+        {"pool": "night"},
+        {"node_selector": {"disk": "ssd"}},
+        {"labels": {"team": "vision"}},
+        {"hold": True},
+    ],
+)
+def test_an_edit_drops_no_field_without_saying_so(fields: dict[str, Any]) -> None:
+    job = Listed(a_record(State="PENDING")).job
+    with pytest.raises(NotPossible, match=next(iter(fields))):
+        acts.edit(job, replace(job.spec, nice=7, **fields), (22, 5, 8))
+
+
+@pytest.mark.req("SL-20")
+def test_an_edit_of_the_priority_changes_the_qos() -> None:
+    job = Listed(a_record(State="PENDING", QOS="normal")).job
+    (command,) = acts.edit(job, replace(job.spec, priority=PriorityWord.URGENT), (22, 5, 8))
+    assert command.argv[-1] == "QOS=urgent"
+
+
+@pytest.mark.req("SL-20")
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_an_edit_by_a_jobs_own_file_changes_only_what_differs(version: str) -> None:
+    commands = Changeable(version)
+    clock = VirtualClock(commands.recorded_at)
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
+    root, seen = SlurmBackend("recorded", commands, reading, clock, "root"), []
+
+    async def look(previews: Sequence[CommandPreview]) -> bool:
+        seen.append([word for each in previews for word in each.argv[3:]])
+        return False
+
+    root.announce(look)
+    waiting = [row for row in await root.jobs() if row.queued]
+    for row in waiting:
+        spec = (await root.job(row.id)).job.spec
+        read = read_changes(spec, lambda *given: read_jobs(*given, defaults=Defaults()))
+        (changed,) = read("the job file", spec_as_yaml(replace(spec, nice=spec.nice + 1)), "/")
+        with pytest.raises(NotRun):
+            await root.edit(row.id, changed)
+        assert seen.pop() == [f"Nice={spec.nice + 1}"], row
+    assert len(waiting) > 10
 
 
 @pytest.mark.req("SL-20")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import acts
 from cockpit.errors import NotRun, RequestRefused
-from cockpit.model.accountchange import AddUser, AssociationChange, LimitsChange
+from cockpit.model.accountchange import AddQos, AddUser, AssociationChange, LimitsChange, QosChange, RemoveQos
 from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
 from cockpit.model.cluster import Reservation
 from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
@@ -19,7 +19,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.spec import Array, DebugHold, HoldAllocation, NodeSpec
+from cockpit.model.spec import Array, DebugHold, HoldAllocation, NodeSpec, PriorityWord
 from tests.builders import a_spec
 from tests.real.slurm.conftest import eventually
 from tests.real.slurm.real_cluster import ADA
@@ -175,6 +175,39 @@ async def test_a_refusal_is_reported_with_slurms_message(emptied: RealCluster, a
         await ada.submit([a_job(emptied, "lost", "true", partitions=("nowhere",))])
     with pytest.raises(RequestRefused, match="volumes: Slurm mounts nothing"):
         await ada.submit([replace(a_job(emptied, "x", "true"), pool="p", volumes=(object(),))])
+
+
+@pytest.mark.req("SL-20")
+async def test_a_refused_qos_is_explained_with_those_that_exist(
+    emptied: RealCluster, ada: SlurmBackend, root: SlurmBackend
+) -> None:
+    (job,) = await ada.submit([a_job(emptied, "soon", "true", hold=True)])
+    missing = "no QOS urgent, which the priority urgent is on Slurm. You may use: high, normal"
+    with pytest.raises(RequestRefused, match=missing):
+        await ada.set_priority(job, PriorityWord.URGENT)
+    with pytest.raises(RequestRefused, match=missing):
+        await ada.submit([a_job(emptied, "now", "true", priority=PriorityWord.URGENT)])
+    with pytest.raises(RequestRefused, match="You may use: high, normal"):
+        await ada.direct(SubmitScript("#!/bin/sh\n#SBATCH --account=vision --qos=night\ntrue\n"))
+    await root.change_accounts(AddQos("night", QosChange()))
+    try:
+        with pytest.raises(RequestRefused, match="The QOS night is not among those of the job's user and account"):
+            await ada.direct(UpdateJob(job, {"QOS": "night"}))
+    finally:
+        await root.change_accounts(RemoveQos("night"))
+
+
+@pytest.mark.req("SL-20")
+async def test_an_edit_of_the_environment_with_another_field_changes_nothing(
+    emptied: RealCluster, ada: SlurmBackend
+) -> None:
+    (job,) = await ada.submit([a_job(emptied, "soon", "true", hold=True, env={"A": "1"})])
+    spec = (await state_of(ada, job)).spec
+    for fixed in ({"env": {"A": "2"}}, {"output": "/elsewhere"}):
+        with pytest.raises(RequestRefused, match=f"Slurm changes no {next(iter(fixed))} of a job that waits"):
+            await ada.edit(job, replace(spec, nice=7, **fixed))
+    await ada.edit(job, replace(spec, nice=7))
+    assert (await state_of(ada, job)).spec.nice == 7
 
 
 @pytest.mark.req("SL-22")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.backends.slurm.mapping.containers import Runtime
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.refusing import refusals
@@ -16,7 +18,7 @@ from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job
-from cockpit.model.spec import JobSpec, PriorityWord
+from cockpit.model.spec import JobSpec, Mode, PriorityWord
 from cockpit.protocol import messages
 
 
@@ -79,19 +81,32 @@ def set_time_limit(job: JobId, task: int | None, limit: WantedLimit) -> Command:
     return _update(job, task, f"TimeLimit={slurm_time(limit.seconds)}")
 
 
-_FIXED = ("command", "output", "env", "algorithm", "array")
-"""Fields that Slurm changes in no waiting job."""
+_CHANGEABLE = frozenset(
+    {
+        *("name", "partitions", "account", "qos", "priority", "nodes", "specs", "time_limit_seconds", "dependencies"),
+        *("reservation", "node_names", "nice", "begin_at", "deadline_at", "exclusive"),
+    }
+)
+"""Fields that Slurm changes in a waiting job."""
+_DERIVED = frozenset({"limit_by_default", "image_found", "image_mpi", "access"})
+"""Fields that no user writes."""
+_FIXED = tuple(name for name in JobSpec.__struct_fields__ if name not in _CHANGEABLE | _DERIVED)
+"""Fields that are in the job's script or in sbatch's options alone."""
 
 
 def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
-    """Everything that differs, in one update; how many tasks of an array run at once is the whole array's. Raises
-    `NotPossible` for what Slurm of this version changes in no waiting job."""
+    """Return one update with everything that differs; how many tasks of an array run at once is the whole array's.
+
+    Raises `NotPossible` for what Slurm of this version changes in no waiting job. `spec.output` must be as `job` has it
+    where the user left it.
+    """
+    if spec.hold:
+        raise NotPossible("hold: an edit does not hold a job; `cockpit hold` does.")
     changes = list(_changes(job.spec, spec))
     commands = [_update(job.id, None, *changes)] if changes else []
     if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
         commands.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
     fixed = [name for name in _FIXED if _differs(job.spec, spec, name)]
-    fixed = fixed or [name for name in _FIXED if not commands and _is_added(job.spec, spec, name)]
     if version >= EXCLUSIVE_IS_FIXED and spec.exclusive != job.spec.exclusive:
         fixed.append("exclusive")
     if fixed:
@@ -104,15 +119,12 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
 
 
 def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
-    """A job that Slurm lists says less of itself than a job file does: what it does not say does not differ."""
     was, now = getattr(before, name), getattr(after, name)
     if name == "array" and was is not None and now is not None:
         return set(was.indices) != set(now.indices)
-    return bool(was or name in {"command", "array"}) and was != now and name != "output"
-
-
-def _is_added(before: JobSpec, after: JobSpec, name: str) -> bool:
-    return name != "array" and not getattr(before, name) and bool(getattr(after, name))
+    if name == "mode":  # the list does not have it, and several nodes need one in a job file
+        return now not in {was, None, Mode.SLURM}
+    return bool(was != now)
 
 
 def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
@@ -121,7 +133,7 @@ def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
         ("JobName", before.name, after.name),
         ("Partition", ",".join(before.partitions), ",".join(after.partitions)),
         ("Account", before.account or "", after.account or ""),
-        ("QOS", qos(before), qos(after)),
+        ("QOS", qos(before), qos(after if after.priority is before.priority else replace(after, qos=None))),
         ("NumNodes", str(before.nodes), str(after.nodes)),
         ("NumCPUs", str(was.cpus * before.nodes), str(now.cpus * after.nodes)),
         ("MinMemoryNode", str(was.memory_mib), str(now.memory_mib)),
@@ -174,6 +186,12 @@ def end_reservation(args: messages.NameArgs) -> Command:
 
 def _update(job: int, task: int | None, *changes: str) -> Command:
     return Command(("scontrol", "update", f"JobId={slurm_id(job, task)}", *changes))
+
+
+def wanted_qos(command: Command) -> str:
+    """Return the QOS that a command of scontrol or sbatch asks for; empty: the default, or one that a script names."""
+    named = (word.partition("=")[2] for word in command.argv if word.startswith(("QOS=", "--qos=")))
+    return next(named, "")
 
 
 _HEAD = ("sacctmgr", "--immediate", "--quiet")

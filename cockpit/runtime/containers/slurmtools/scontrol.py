@@ -19,6 +19,13 @@ _MOMENT = re.compile(r"@(?P<since>since )?(?P<seconds>[0-9]+)@")
 _NAMED = re.compile(r"(?P<head>.*?)(?P<number>[0-9]*)", re.DOTALL)
 USAGE = "show hostnames [LIST], show hostlist NAMES, show hostlistsorted NAMES and show job [ID] work in a container"
 
+ELSEWHERE = {
+    **{name: f"{name} ID" for name in ("hold", "release", "requeue", "suspend", "resume")},
+    "requeuehold": "requeue ID",
+    "update": "edit ID",
+}
+"""The verb of cockpit that does what scontrol's verb does."""
+
 
 def main(words: list[str]) -> int:
     flags = [word for word in words if word.startswith("-")]
@@ -34,6 +41,8 @@ def main(words: list[str]) -> int:
 
 def _run(words: list[str], *, one_line: bool) -> int:
     verb, what, rest = [*words, ""][0], [*words, "", ""][1], words[2:]
+    if verb in ELSEWHERE:
+        return _failed(f"{verb}: does not work in a container; outside of it run `cockpit {ELSEWHERE[verb]}`")
     if not (verb and "show".startswith(verb)):
         return _failed(f"{verb or 'nothing to do'}: {USAGE}; outside of it `cockpit --help` lists what there is")
     if what and "hostnames".startswith(what):

@@ -286,6 +286,12 @@ def _how(status: int, code: int) -> str:
     return signal.strsignal(os.WTERMSIG(status)) or f"Signal {os.WTERMSIG(status)}"
 
 
+def _refuse_mpi(options: dict[str, str]) -> None:
+    """Refuse an MPI plugin: without one each task would be an MPI program of its own. Raises `Unusable`."""
+    if options.get("mpi", "none") not in {"", "none"}:
+        raise Unusable(f"--mpi={options['mpi']}: {_NO_MPI}")
+
+
 def main(words: list[str]) -> int:
     """Run what the words say; the exit code."""
     if words and words[0] in {"-V", "--version"}:
@@ -298,8 +304,7 @@ def main(words: list[str]) -> int:
         return 0
     try:
         options, command = parsed(words)
-        if options.get("mpi", "none") not in {"", "none"}:
-            sys.stderr.write(f"srun: warning: --mpi={options['mpi']}: {_NO_MPI}\n")
+        _refuse_mpi(options)
         cards_per_task(options, env)
         step = Step(options, command, env)
         step.number = steps.begin(step_resources(step.tasks, options, env), _say_busy)
