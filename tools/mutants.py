@@ -196,8 +196,10 @@ def _changed_value(node: ast.AST) -> Iterator[Change]:
 
 
 def sample(root: Path, layer: str, size: int, seed: int) -> list[Mutation]:
-    """The same mutations for the same files, size and seed."""
-    files = sorted((root / "cockpit" / layer).rglob("*.py"))
+    """The same mutations for the same files, size and seed. The files of a layer inside of this one are left out."""
+    inner = [root / "cockpit" / each for each in LAYERS if each.startswith(f"{layer}/")]
+    within = sorted((root / "cockpit" / layer).rglob("*.py"))
+    files = [file for file in within if not any(file.is_relative_to(each) for each in inner)]
     every = [each for file in files for each in mutations(file.read_text(), str(file.relative_to(root)))]
     return random.Random(f"{layer} {seed}").sample(every, min(size, len(every)))  # noqa: S311 - no secret
 

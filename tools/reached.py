@@ -63,7 +63,8 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def _first_line(node: ast.stmt) -> int:
-    return min(each.lineno for each in (node, *getattr(node, "decorator_list", ())))
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min(node.lineno, *(each.lineno for each in decorators)) if decorators else node.lineno
 
 
 class Recorder:

@@ -82,6 +82,12 @@ def test_a_seed_takes_the_same_sample_and_another_seed_another():
     assert sample(CHECKOUT, "sched", 20, 1) != sample(CHECKOUT, "sched", 20, 2)
 
 
+def test_a_sample_leaves_out_the_layers_inside_of_its_layer():
+    files = {each.file for each in sample(CHECKOUT, "runtime", 2000, 1)}
+    assert [file for file in files if file.startswith("cockpit/runtime/containers/")] == []
+    assert [file for file in files if file.startswith("cockpit/runtime/cards/")] != []
+
+
 def test_every_layer_and_its_tests_exist():
     assert [layer for layer in LAYERS if not (CHECKOUT / "cockpit" / layer).is_dir()] == []
     assert [path for paths in LAYERS.values() for path in paths if not (CHECKOUT / path).exists()] == []
