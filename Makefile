@@ -57,7 +57,7 @@ bench: setup ## measure every figure and print it beside its bar; writes bench.j
 	@$(PYTHON_IN_VENV) -m pytest -q -p no:xdist -o python_files='bench_*.py' --figures=bench.json tests/bench
 
 mutants: setup ## small mutations of the product that its tests miss: make mutants ARGS="--layer sched --count 25 --seed 1"
-	@$(PYTHON_IN_VENV) tools/mutants.py $(ARGS)
+	@$(PYTHON_IN_VENV) -m tools.mutants $(ARGS)
 
 pictures: setup ## docs/pictures: the cockpit as the scripts in fixtures/plays see it
 	@set -e; for script in fixtures/plays/*.play; do .venv/bin/cockpit play "$$script" --out docs/pictures; done

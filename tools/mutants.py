@@ -1,11 +1,13 @@
 """Measures how many small mistakes the tests of each layer miss.
 
 1. Every possible mutation of a layer's files is listed, and a seeded sample of them is taken.
-2. The tests of the layer run once without a mutation. They must pass, bound the time of the next steps, and show which
-   tests call the functions to be mutated (tools/reached.py).
+2. The tests of the layer run once without a mutation. They bound the time of the next steps, and show which tests call
+   the functions to be mutated, in any process (tools/reached.py). Tests that fail here are left out of the next steps.
 3. Each mutation is written into a temporary copy of the project. The tests that call the mutated function run first,
    then the layer's own tests, then the related ones, until one run fails or takes too long: the mutation is killed.
-   The second and third step find what is seen only in another process, or through a value made once for many tests.
+   The second and third step find what is seen only in a process that cannot write to this machine's files, or through
+   a value made once for many tests. `--callers-only` leaves them out: this is
+   quicker and counts a few survivors too many.
 4. Those that survive are printed as diffs, with the share per layer, and written to mutants.json.
 
 The mutations are made here because neither well-kept tool fits a seeded sample of one layer. mutmut 3.8 measures a
@@ -31,6 +33,8 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Final
+
+from tools.reached import noting
 
 CHECKOUT: Final = Path(__file__).parents[1]
 REPORT: Final = "mutants.json"
@@ -192,8 +196,10 @@ def _changed_value(node: ast.AST) -> Iterator[Change]:
 
 
 def sample(root: Path, layer: str, size: int, seed: int) -> list[Mutation]:
-    """The same mutations for the same files, size and seed."""
-    files = sorted((root / "cockpit" / layer).rglob("*.py"))
+    """The same mutations for the same files, size and seed. The files of a layer inside of this one are left out."""
+    inner = [root / "cockpit" / each for each in LAYERS if each.startswith(f"{layer}/")]
+    within = sorted((root / "cockpit" / layer).rglob("*.py"))
+    files = [file for file in within if not any(file.is_relative_to(each) for each in inner)]
     every = [each for file in files for each in mutations(file.read_text(), str(file.relative_to(root)))]
     return random.Random(f"{layer} {seed}").sample(every, min(size, len(every)))  # noqa: S311 - no secret
 
@@ -208,32 +214,54 @@ class Laboratory:
             (root / ".venv").symlink_to(checkout / ".venv")
         self._times = count(1)
         self._callers: dict[tuple[str, int | None], dict[str, float]] = {}
+        self.failing: set[str] = set()
+        """The tests that fail without a mutation."""
 
     def passes(self, tests: list[str], seconds: float, **reached: Path) -> bool:
-        """Whether the tests pass within the time. INT lets them remove what they have made."""
+        """Whether the tests pass within the time."""
+        return self._run(["-x", *(f"--deselect={test}" for test in self.failing), *tests], seconds, reached) == 0
+
+    def _run(self, words: list[str], seconds: float, reached: dict[str, Path]) -> int:
+        """Run pytest and return its exit code. INT lets late tests remove what they have made."""
         limited = ["timeout", "--signal=INT", "--kill-after=20", str(round(seconds))]
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "tools.reached"]
-        words = [*limited, sys.executable, "-m", "pytest", *options, *tests]
+        options = ["-q", "-p", "no:cacheprovider", "-p", "tools.reached"]
         paths = os.pathsep.join([str(self.root), str(CHECKOUT)])
         environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""}
         environment |= {name: str(path) for name, path in reached.items()}
-        ran = subprocess.run(words, cwd=self.root, env=environment, stdout=subprocess.DEVNULL, check=False)
-        return ran.returncode == 0
+        command = [*limited, sys.executable, "-m", "pytest", *options, *words]
+        return subprocess.run(
+            command, cwd=self.root, env=environment, stdout=subprocess.DEVNULL, check=False
+        ).returncode
 
     def learn(self, tests: list[str], chosen: list[Mutation], seconds: float) -> bool:
-        """Whether the tests pass without a mutation; also learns which of them call the functions to be mutated."""
-        asked, answered = self.root / ".reached_of.json", self.root / ".reached.json"
-        functions = {(str(self.root / each.file), each.function) for each in chosen if each.function}
-        asked.write_text(json.dumps(sorted(functions)))
-        passed = self.passes(tests, seconds, REACHED_OF=asked, REACHED=answered)
-        if passed:
-            for file, line, called_by in json.loads(answered.read_text()):
-                self._callers.setdefault((file, line), {}).update(called_by)
-        return passed
+        """Run the tests without a mutation, learn which of them call the functions to be mutated, and which fail.
+
+        The result is false if the tests did not come to their end.
+        """
+        functions = sorted({(each.file, each.function) for each in chosen if each.function})
+        answered = self.root / ".reached.json"
+        with tempfile.TemporaryDirectory(prefix="reached-") as folder:
+            Path(folder).chmod(0o1777)  # other users' processes note calls too
+            before = {file: (self.root / file).read_bytes() for file, _ in functions}
+            for file, source in before.items():
+                lines = {line: f"{folder}/{at}" for at, (of, line) in enumerate(functions) if of == file}
+                self._write(file, noting(source.decode(), lines).encode())
+            try:
+                ended = self._run(tests, seconds, {"REACHED_FOLDER": Path(folder), "REACHED": answered}) in (0, 1)
+            finally:
+                for file, source in before.items():
+                    self._write(file, source)
+        if ended:
+            learned = json.loads(answered.read_text())
+            self.failing |= set(learned["failed"])
+            for at, called_by in learned["called_by"].items():
+                self._callers.setdefault(functions[int(at)], {}).update(called_by)
+        return ended
 
     def callers(self, mutation: Mutation) -> dict[str, float]:
-        """The tests that call the mutated function, with their seconds."""
-        return self._callers.get((str(self.root / mutation.file), mutation.function), {})
+        """The tests that call the mutated function and pass without a mutation, with their seconds."""
+        called_by = self._callers.get((mutation.file, mutation.function), {})
+        return {test: seconds for test, seconds in called_by.items() if test not in self.failing}
 
     def survives(self, mutation: Mutation, stages: list[list[str]], seconds: float) -> bool:
         source = (self.root / mutation.file).read_bytes()
@@ -271,39 +299,43 @@ def stages(layer: str, *, related: bool) -> list[list[str]]:
     return [each for each in ([own], others if related else []) if each]
 
 
-def measure(layer: str, wanted: argparse.Namespace) -> dict[str, object]:
-    """Tries a sample of a layer's mutations, and prints the survivors as they are found."""
+def measure(layer: str, wanted: argparse.Namespace) -> Iterator[dict[str, object]]:
+    """Tries samples of a layer's mutations, and prints the survivors as they are found."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         laboratory = Laboratory(Path(folder))
-        chosen = sample(laboratory.root, layer, wanted.count, wanted.seed)
+        samples = {seed: sample(laboratory.root, layer, wanted.count, seed) for seed in wanted.seed or [1]}
         began = time.monotonic()
         in_order = stages(layer, related=wanted.related)
         for tests in in_order:
-            if not laboratory.learn(tests, chosen, wanted.limit):
-                sys.exit(f"mutants: {' '.join(tests)} fails without a mutation; mend this first")
+            if not laboratory.learn(tests, [each for chosen in samples.values() for each in chosen], wanted.limit):
+                sys.exit(f"mutants: {' '.join(tests)} does not end without a mutation; mend this first")
+        for test in sorted(laboratory.failing):
+            print(f"mutants: {test} fails without a mutation and is left out", flush=True)
         seconds = min(wanted.limit, 2 * (time.monotonic() - began) + 20)
-        survivors = []
-        for mutation in chosen:
-            if laboratory.survives(mutation, in_order, seconds):
-                survivors.append(mutation)
-                print(mutation.diff((laboratory.root / mutation.file).read_bytes()), end="\n\n", flush=True)
-    share = 100 * len(survivors) / max(1, len(chosen))
-    print(f"{layer}: {len(survivors)} of {len(chosen)} survived ({share:.0f} %), seed {wanted.seed}", flush=True)
-    survived = [asdict(each) for each in survivors]
-    return {"layer": layer, "seed": wanted.seed, "count": len(chosen), "survivors": survived}
+        for seed, chosen in samples.items():
+            survivors = []
+            for mutation in chosen:
+                if laboratory.survives(mutation, [] if wanted.callers_only else in_order, seconds):
+                    survivors.append(mutation)
+                    print(mutation.diff((laboratory.root / mutation.file).read_bytes()), end="\n\n", flush=True)
+            share = 100 * len(survivors) / max(1, len(chosen))
+            print(f"{layer}: {len(survivors)} of {len(chosen)} survived ({share:.0f} %), seed {seed}", flush=True)
+            survived = [asdict(each) for each in survivors]
+            yield {"layer": layer, "seed": seed, "count": len(chosen), "survivors": survived}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make mutants", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--layer", action="append", choices=sorted(LAYERS), help="may be repeated; default: all")
     parser.add_argument("--count", type=int, default=25, help="mutations of each layer (25)")
-    parser.add_argument("--seed", type=int, default=1, help="another seed takes another sample (1)")
+    parser.add_argument("--seed", type=int, action="append", help="may be repeated: each seed takes another sample (1)")
     parser.add_argument(
         "--limit", type=float, default=600, help="the longest time of one run of tests, in seconds (600)"
     )
     parser.add_argument("--related", action=argparse.BooleanOptionalAction, default=True, help="run related tests too")
+    parser.add_argument("--callers-only", action="store_true", help="run only tests that call the mutated function")
     wanted = parser.parse_args()
-    measured = [measure(layer, wanted) for layer in wanted.layer or LAYERS]
+    measured = [each for layer in wanted.layer or LAYERS for each in measure(layer, wanted)]
     (CHECKOUT / REPORT).write_text(json.dumps(measured, indent=1) + "\n")
 
 

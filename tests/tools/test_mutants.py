@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tools.mutants import CHECKOUT, LAYERS, Laboratory, Mutation, mutations, sample
+from tools.reached import noting
 
 
 def results(source: str) -> set[tuple[str, str]]:
@@ -80,6 +82,12 @@ def test_a_seed_takes_the_same_sample_and_another_seed_another():
     assert sample(CHECKOUT, "sched", 20, 1) != sample(CHECKOUT, "sched", 20, 2)
 
 
+def test_a_sample_leaves_out_the_layers_inside_of_its_layer():
+    files = {each.file for each in sample(CHECKOUT, "runtime", 2000, 1)}
+    assert [file for file in files if file.startswith("cockpit/runtime/containers/")] == []
+    assert [file for file in files if file.startswith("cockpit/runtime/cards/")] != []
+
+
 def test_every_layer_and_its_tests_exist():
     assert [layer for layer in LAYERS if not (CHECKOUT / "cockpit" / layer).is_dir()] == []
     assert [path for paths in LAYERS.values() for path in paths if not (CHECKOUT / path).exists()] == []
@@ -116,3 +124,51 @@ def test_the_tests_that_call_the_mutated_function_are_known_and_suffice(tmp_path
     assert laboratory.learn(["test_b.py"], [inverted], 60)
     assert list(laboratory.callers(inverted)) == ["test_b.py::test_one"]
     assert not laboratory.survives(inverted, [], 60)
+
+
+def test_a_call_in_another_process_is_known_and_a_test_that_fails_without_a_mutation_is_left_out(tmp_path: Path):
+    project = tmp_path / "project"
+    (project / "cockpit").mkdir(parents=True)
+    (project / "cockpit/__init__.py").touch()
+    (project / "cockpit/a.py").write_text("def larger(a, b):\n    if a > b:\n        return True\n    return False\n")
+    (project / "test_b.py").write_text(
+        "import subprocess, sys\n"
+        "def test_one():\n"
+        "    words = [sys.executable, '-c', 'from cockpit.a import larger; assert larger(2, 1)']\n"
+        "    assert subprocess.run(words).returncode == 0\n"
+        "def test_other():\n"
+        "    from cockpit.a import larger\n"
+        "    assert larger(1, 2)\n"
+    )
+    laboratory = Laboratory(tmp_path / "copy", project)
+    source = (project / "cockpit/a.py").read_text()
+    inverted = next(each for each in mutations(source, "cockpit/a.py") if each.operator == "comparison inverted")
+    assert laboratory.learn(["test_b.py"], [inverted], 60)
+    assert (tmp_path / "copy/cockpit/a.py").read_text() == source
+    assert laboratory.failing == {"test_b.py::test_other"}
+    assert list(laboratory.callers(inverted)) == ["test_b.py::test_one"]
+    assert laboratory.passes(["test_b.py"], 60)
+    assert not laboratory.survives(inverted, [], 60)
+
+
+def test_calls_of_the_wanted_functions_are_noted_wherever_their_first_statement_stands(tmp_path: Path):
+    source = (
+        "def one(): return 1\n"
+        "def two():\n"
+        '    """Doc."""\n'
+        "    for _ in range(1):\n"
+        "        return 2\n"
+        "@staticmethod\n"
+        "def three():\n"
+        "    @staticmethod\n"
+        "    def four(): return 4\n"
+        "    return four()\n"
+        "def five():\n"
+        "    return '×'\n"
+    )
+    lines = {"one": 1, "two": 2, "three": 6, "four": 8, "five": 11}
+    names: dict[str, Callable[[], object]] = {}
+    exec(noting(source, {line: str(tmp_path / name) for name, line in lines.items()}), names)
+    assert list(tmp_path.iterdir()) == []
+    assert [names[name]() for name in ("one", "two", "three", "five")] == [1, 2, 4, "×"]
+    assert {each.name for each in tmp_path.iterdir()} == set(lines)

@@ -72,6 +72,7 @@ def test_users_have_their_groups_and_no_rights_by_themselves() -> None:
     fixture = read_fixture(LAB)
     ann, bob, eve = (actor_of(fixture, name) for name in ("ann", "bob", "eve"))
     assert isinstance(ann, Actor)
-    assert ann.who.gid == bob.who.gid != eve.who.gid
+    assert ann.who.gid == bob.who.gid == 3000
+    assert eve.who.gid == 3001
     assert not ann.admin
     assert actor_of(fixture, "ann", admin=True).admin
