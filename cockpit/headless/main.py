@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 
 from cockpit.backends.drive import drive
-from cockpit.errors import CockpitError, ProtocolMismatch, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, ProtocolMismatch, RequestRefused, SpecErrors, Unreachable
 from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call, Services
@@ -82,6 +82,15 @@ async def _run(verb: Verb, call: Call) -> int:
 
             await resolve_jobs(call)  # step 3
         return await verb.run(call)  # step 4
+    except (UsageError, RequestRefused, SpecErrors):
+        # A change may have made its own repetition impossible: what `delete` named is gone.
+        outcome = await call.earlier_outcome()
+        if outcome is None:
+            raise
+        from cockpit.present.requests import accepted_text
+
+        call.streams.say(accepted_text(call.args.request_id, outcome, call.streams.now(), call.streams.zone))
+        return ExitCode.OK
     except Unreachable as error:
         advice = call.services.advice(call.args.cluster) if not isinstance(error, ProtocolMismatch) else ""
         if not advice:
