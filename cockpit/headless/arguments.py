@@ -71,15 +71,9 @@ _LESS_TIME: Final = re.compile(r"-[0-9][0-9a-z:.-]*[a-z]")
 """A negative duration such as `-30m`; with a blank before it argparse does not take it for an option."""
 
 
-_LONGEST_WORD: Final = 200
-"""Most characters of an argument that a usage error repeats."""
-_LONG_WORD: Final = re.compile(rf"(\S{{{_LONGEST_WORD}}})\S+")
-
-
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        short = _LONG_WORD.sub(r"\1…", message)
-        raise UsageError(f"{short}\nSee: {self.prog} --help")
+        raise UsageError(f"{message}\nSee: {self.prog} --help")
 
 
 def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -15,6 +14,8 @@ from cockpit.model.capabilities import Ability
 from cockpit.present.saved import Saved, none_saved
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cockpit.backends.base import Backend, CommandPreview
     from cockpit.headless.play_script import Script
     from cockpit.headless.streams import Streams
@@ -97,6 +98,7 @@ class Call:
     def _words(self) -> bytes:
         """Return a hash of the command as the user wrote it: words, folder of relative paths, contents of files."""
         from hashlib import blake2b
+        from pathlib import Path
 
         digest = blake2b(digest_size=16)
         for part in (*map(os.fsencode, (Path.cwd(), *self.args.typed)), b"", *self._inputs):

@@ -9,14 +9,15 @@ from cockpit.model.refusal import Refusal
 from cockpit.model.requests import RequestOutcome
 from cockpit.present.moments import clock
 from cockpit.present.reasons import reason_sentence
-from cockpit.present.safe import safe
+from cockpit.present.safe import safe, shortened
 from cockpit.present.units import counted
 
 
 def refusal_text(refusal: Refusal, now: Millis, zone: tzinfo | None = None) -> str:
     """Return the refusal in plain sentences, one a line; each reason follows the path of the field that it concerns."""
     lines = [refusal.message] if refusal.message else []
-    return "\n".join([*lines, *(f"{path}: {reason_sentence(reason, now, zone)}" for path, reason in refusal.reasons)])
+    lines += [f"{path}: {reason_sentence(reason, now, zone)}" for path, reason in refusal.reasons]
+    return shortened("\n".join(lines))
 
 
 def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis, zone: tzinfo | None = None) -> str:
