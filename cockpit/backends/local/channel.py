@@ -158,7 +158,7 @@ class Channel:
     def _answer(self) -> Answer:
         try:
             answer = _decode_answer(self._frame())
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._as_unreachable(error) from error
         if answer.no is not None:
             raise RequestRefused(answer.no)
