@@ -9,7 +9,7 @@ import argparse
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -71,15 +71,9 @@ _LESS_TIME: Final = re.compile(r"-[0-9][0-9a-z:.-]*[a-z]")
 """A negative duration such as `-30m`; with a blank before it argparse does not take it for an option."""
 
 
-_LONGEST_WORD: Final = 200
-"""Most characters of an argument that a usage error repeats."""
-_LONG_WORD: Final = re.compile(rf"(\S{{{_LONGEST_WORD}}})\S+")
-
-
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        short = _LONG_WORD.sub(r"\1…", message)
-        raise UsageError(f"{short}\nSee: {self.prog} --help")
+        raise UsageError(f"{message}\nSee: {self.prog} --help")
 
 
 def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
@@ -98,8 +92,21 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
         raise TextAsked(parser.format_help().rstrip())
     args = parser.parse_intermixed_args(own) if verb.mixed else parser.parse_args(own)
     args.command_words = command
+    args.typed = tuple(_without_request_id(argv))
     args.cluster = args.cluster or cluster
     return verb, args
+
+
+def _without_request_id(argv: Sequence[str]) -> Iterator[str]:
+    """Yield the words of the command that say what it does; `--request-id` comes only with its repetition."""
+    words = iter(argv)
+    for word in words:
+        if word == "--":
+            yield from (word, *words)
+        elif word == _REQUEST_ID_OPTION:
+            next(words, None)
+        elif not word.startswith(f"{_REQUEST_ID_OPTION}="):
+            yield word
 
 
 def load(name: str) -> Verb:
@@ -110,6 +117,7 @@ def load(name: str) -> Verb:
     return verb
 
 
+_REQUEST_ID_OPTION: Final = "--request-id"
 REQUEST_ID = "your own id for this change: repeating the command with it gives the first answer, and changes nothing"
 SHOW_COMMANDS = "on a Slurm cluster: print the commands that would run, and run none"
 
@@ -128,7 +136,7 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
     parser.add_argument("-c", "--cluster", metavar="CLUSTER", help="the cluster to look at")
     parser.add_argument("--show-commands", action="store_true", help=SHOW_COMMANDS)
     if name in ACTING:
-        parser.add_argument("--request-id", type=request_id, metavar="ID", help=REQUEST_ID)
+        parser.add_argument(_REQUEST_ID_OPTION, type=request_id, metavar="ID", help=REQUEST_ID)
     parser.add_argument("-h", "--help", action="store_true", help="show this")
     return parser
 

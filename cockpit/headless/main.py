@@ -15,11 +15,12 @@ import os
 from collections.abc import Sequence
 
 from cockpit.backends.drive import drive
-from cockpit.errors import CockpitError, ProtocolMismatch, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, ProtocolMismatch, RequestRefused, SpecErrors, Unreachable
 from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call, Services
 from cockpit.headless.streams import Streams
+from cockpit.present.safe import shortened
 
 TRACEBACK_VARIABLE = "COCKPIT_TRACEBACK"
 """Environment variable; when it is set, a defect of cockpit shows its traceback."""
@@ -46,7 +47,7 @@ def _run_reporting_errors(argv: Sequence[str], services: Services, streams: Stre
         streams.line(str(text))
         return ExitCode.OK
     except UsageError as wrong:
-        streams.say(f"cockpit: {wrong}")
+        streams.say(shortened(f"cockpit: {wrong}"))
         return ExitCode.USAGE
     except RequestRefused as no:
         from cockpit.present.requests import refusal_text
@@ -54,7 +55,7 @@ def _run_reporting_errors(argv: Sequence[str], services: Services, streams: Stre
         streams.say(refusal_text(no.refusal, streams.now(), streams.zone))
         return exit_code_of(no)
     except CockpitError as error:
-        streams.say(str(error))
+        streams.say(shortened(str(error)))
         return exit_code_of(error)
     except BrokenPipeError:
         raise
@@ -62,7 +63,7 @@ def _run_reporting_errors(argv: Sequence[str], services: Services, streams: Stre
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         streams.say(
-            f"cockpit has a defect here: {type(defect).__name__}: {defect}\n"
+            f"cockpit has a defect here: {type(defect).__name__}: {shortened(str(defect))}\n"
             f"Please report it, with what {TRACEBACK_VARIABLE}=1 shows."
         )
         return ExitCode.INTERNAL
@@ -82,6 +83,15 @@ async def _run(verb: Verb, call: Call) -> int:
 
             await resolve_jobs(call)  # step 3
         return await verb.run(call)  # step 4
+    except (UsageError, RequestRefused, SpecErrors):
+        # A change may have made its own repetition impossible: what `delete` named is gone.
+        outcome = await call.earlier_outcome()
+        if outcome is None:
+            raise
+        from cockpit.present.requests import accepted_text
+
+        call.streams.say(accepted_text(call.args.request_id, outcome, call.streams.now(), call.streams.zone))
+        return ExitCode.OK
     except Unreachable as error:
         advice = call.services.advice(call.args.cluster) if not isinstance(error, ProtocolMismatch) else ""
         if not advice:

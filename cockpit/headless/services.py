@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cockpit.headless.streams import Streams
     from cockpit.headless.surroundings import EngineControl, Finding, Site
     from cockpit.model.ids import JobId, JobRef
+    from cockpit.model.requests import RequestIds, RequestOutcome
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
 
@@ -61,6 +62,8 @@ class Call:
     def __init__(self, args: Namespace, services: Services, streams: Streams) -> None:
         self.args, self.services, self.streams = args, services, streams
         self._backend: Backend | None = None
+        self._ids: RequestIds | None = None
+        self._inputs: list[bytes] = []
 
     @property
     def backend(self) -> Backend:
@@ -85,12 +88,42 @@ class Call:
         from cockpit.model.requests import RequestIds
 
         request = self.args.request_id
-        if request is None:
-            backend.identify(RequestIds(os.urandom(16).hex(), required=False))
-        elif none_remembered := backend.capabilities.why_not(Ability.REQUEST_IDS):
+        if request is not None and (none_remembered := backend.capabilities.why_not(Ability.REQUEST_IDS)):
             self._refuse(none_remembered)
-        else:
-            backend.identify(RequestIds(request))
+        self._ids = RequestIds(request or os.urandom(16).hex(), required=request is not None, words=self._words)
+        backend.identify(self._ids)
+
+    def note_input(self, content: bytes) -> None:
+        """Remember the content of a file that the command reads: another content makes another command."""
+        self._inputs.append(content)
+
+    def _words(self) -> bytes:
+        """Return a hash of the command as the user wrote it: words, folder of relative paths, contents of files."""
+        from hashlib import blake2b
+        from pathlib import Path
+
+        digest = blake2b(digest_size=16)
+        for part in (*map(os.fsencode, (Path.cwd(), *self.args.typed)), b"", *self._inputs):
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part)
+        return digest.digest()
+
+    async def earlier_outcome(self) -> RequestOutcome | None:
+        """Return the outcome of this very command under its `--request-id`, if it was accepted before.
+
+        None as soon as this run has sent a change, and where one command makes several changes: the first of them says
+        nothing about the others.
+        """
+        if self._backend is None or self._ids is None or not self._ids.required or self._ids.used:
+            return None
+        if len(vars(self.args).get("jobs") or ()) > 1:
+            return None
+        try:
+            outcome = await self._backend.request(self.args.request_id)
+        except CockpitError:
+            return None
+        accepted = outcome.known and outcome.refusal is None and outcome.words == self._words()
+        return outcome if accepted else None
 
     def _refuse(self, why: str) -> NoReturn:
         from cockpit.errors import RequestRefused

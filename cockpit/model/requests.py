@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LONGEST_REQUEST_ID = 100
 """Characters of an id that a person gives. The wire takes 128, which leaves room for the part after `PART`."""
@@ -27,7 +30,8 @@ class KeptAnswer(NamedTuple):
     op: str = ""
     """The operation; empty in what an older engine wrote."""
     digest: bytes = b""
-    """Identifies operation and arguments, so that another request under the same id is noticed. May be empty."""
+    """Hash of operation and arguments, so that another request under the same id is noticed; then the hash of the
+    command's words, if the client sent one. May be empty."""
     refused: bool = False
     at: Millis = Millis(0)
     """When it was answered."""
@@ -43,6 +47,8 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The jobs of a submission, including the tasks of its arrays."""
     refusal: Refusal | None = None
     """The answer, where it was refused."""
+    words: bytes = b""
+    """The hash of the command's words that the client sent with it."""
 
 
 class RequestIds:
@@ -51,11 +57,18 @@ class RequestIds:
     Repeating the same command gives the same ids to the same acts.
     """
 
-    def __init__(self, request: str, *, required: bool = True) -> None:
-        """`required`: refuse an act rather than send it to a cluster that remembers no ids."""
+    def __init__(self, request: str, *, required: bool = True, words: Callable[[], bytes] = bytes) -> None:
+        """`required`: refuse an act rather than send it to a cluster that remembers no ids. `words`: returns a hash of
+        what the user wrote, by which a repeat is recognised although its arguments were computed anew."""
         self.required = required
+        self.words = words
         self._request = request
         self._count = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether the command has tried an act."""
+        return self._count > 0
 
     def next(self) -> str:
         """The id of the command's next act."""

@@ -8,12 +8,17 @@ joiner stays only where it joins two emoji.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from cockpit.model.text import INVISIBLE, escaped
 
 ZERO_WIDTH_JOINER: Final = "\u200d"
 VARIATION_SELECTOR: Final = "\ufe0f"
+
+_LONGEST_WORD, _KEPT_HEAD, _KEPT_TAIL = 200, 140, 40
+"""Most characters of one word of an error, and those that remain of a longer one."""
+_LONG_WORD: Final = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -32,6 +37,16 @@ def safe_lines(text: str) -> str:
     newline is removed."""
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines)
+
+
+def shortened(text: str) -> str:
+    """Return a message without the middle of its very long words, such as numbers of thousands of digits."""
+    return _LONG_WORD.sub(_ends, text) if len(text) > _LONGEST_WORD else text
+
+
+def _ends(match: re.Match[str]) -> str:
+    word = match[0]
+    return f"{word[:_KEPT_HEAD]}…{word[-_KEPT_TAIL:]}"
 
 
 def is_harmful(char: str) -> bool:

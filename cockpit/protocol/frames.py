@@ -45,6 +45,9 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     """The operation's arguments as an encoded map; by default the empty one."""
     request: Annotated[str, msgspec.Meta(max_length=128)] = ""
     """An id made by the client for a request that changes something: a repeat gets the first answer again."""
+    words: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
+    """A hash of the command as the user wrote it. A repeat with the same hash is the same request, whatever its `args`:
+    a client may compute them from the time or from what it reads."""
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -232,7 +232,7 @@ class Connection:
         if not request.request:
             return RequestContext(actor)
         own = request_key(actor, request.request)
-        return RequestContext(actor, own, request.op, digest_of(request.op, request.args))
+        return RequestContext(actor, own, request.op, digest_of(request.op, request.args, request.words))
 
     def _current_actor(self) -> Actor:
         """Return the user that the kernel names for the socket, with their projects as of now."""

@@ -47,17 +47,33 @@ _UNREADABLE = (
 )
 
 
-def digest_of(op: str, args: bytes | msgspec.Raw) -> bytes:
-    """Return a hash of a request's operation and arguments."""
+def digest_of(op: str, args: bytes | msgspec.Raw, words: bytes = b"") -> bytes:
+    """Return a hash of a request's operation and arguments, followed by the client's hash of the command's words."""
     digest = hashlib.blake2b(op.encode(), digest_size=_DIGEST_BYTES)
     digest.update(b"\0")
     digest.update(memoryview(args))
-    return digest.digest()
+    return digest.digest() + words
+
+
+def _words_of(digest: bytes) -> bytes:
+    return digest[_DIGEST_BYTES:]
+
+
+def _is_same_content(one: bytes, other: bytes) -> bool:
+    return one[:_DIGEST_BYTES] == other[:_DIGEST_BYTES]
+
+
+def _is_same_request(one: bytes, other: bytes) -> bool:
+    """Whether two requests have the same operation and arguments, or come from the same command.
+
+    The arguments may differ between two runs of one command: `--start now+2h`, a change of what is there by now.
+    """
+    return _is_same_content(one, other) or (_words_of(one) == _words_of(other) != b"")
 
 
 def repeated(known: KeptAnswer, digest: bytes) -> bytes | Refusal:
     """Return the stored answer to a repeated request; a refusal if the id belongs to a different request."""
-    if known.digest and digest and known.digest != digest:
+    if known.digest and digest and not _is_same_request(known.digest, digest):
         return Refusal(
             RefusalKind.CONFLICT,
             f"Request id {visible(own_id(known.request))} was used before, for another request ({known.op}). "
@@ -87,7 +103,12 @@ class Requests:
             return await perform()
         async with self._turn(context.request):
             known = await self._recorded_answer(context.request)
-            if known is not None and known.refused and known.digest not in {b"", context.digest}:
+            if (
+                known is not None
+                and known.refused
+                and known.digest
+                and not _is_same_content(known.digest, context.digest)
+            ):
                 # The refused request did nothing, so its id may serve again, for the corrected request.
                 await self._journal.forget_refusal(context.request)
                 known = None
@@ -118,7 +139,7 @@ class Requests:
         if known is None:
             return RequestOutcome(known=bool(jobs), op="submit" if jobs else "", jobs=jobs)
         refusal = _decode_refusal(known.answer) if known.refused else None
-        return RequestOutcome(known=True, op=known.op, at=known.at, jobs=jobs, refusal=refusal)
+        return RequestOutcome(True, known.op, known.at, jobs, refusal, _words_of(known.digest))
 
     async def _recorded_answer(self, request: str) -> KeptAnswer | None:
         try:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -123,3 +124,66 @@ def test_a_temporarily_locked_journal_is_not_reported_as_damage(user: CockpitUse
         assert (done.returncode, b"locked by another process" in done.stderr) == (75, True)
         other.execute("ROLLBACK")
     user.ok("submit", file)
+
+
+LINES = [
+    *("overview", "jobs", "jobs --all", "jobs --request x", "job 1", "trials 1", "usage 1", "explain 1", "starts"),
+    *(
+        "predict {job}",
+        "priority",
+        "nodes",
+        "nodes drain n1 --reason fan",
+        "nodes resume n1",
+        "cards",
+        "queues",
+        "quota",
+    ),
+    *("quota remove", "holds", "holds extend 1 --by 1h", "holds end 1", "reservations", "reservations end x", "staged"),
+    *("reservations create x --nodes n1 --duration 1h", "staged remove x", "events", "submit {job}", "edit 1 {part}"),
+    *("clone 1", "cancel 1 --yes", "hold 1", "release 1", "suspend 1", "resume 1", "requeue 1 --yes", "wait 1"),
+    *(
+        "set-priority 1 urgent",
+        "set-time-limit 1 1h",
+        "delete 1 --yes",
+        "logs 1",
+        "shell 1 -- true",
+        "session --detach",
+    ),
+    *("train 1 -- true", "accounts", "accounts qos", "accounts add x", "accounts modify x MaxJobs=4", "accounting"),
+    *("accounts remove x", "accounts add-user x --account y", "accounts remove-user x --account y", "accounting hours"),
+    *("accounts add-qos x", "accounts modify-qos x MaxJobsPerUser=4", "accounts remove-qos x", "catalogue"),
+    *(
+        "accounts add-coordinator x y",
+        "accounts remove-coordinator x y",
+        "accounts modify-user x --account y --shares 4",
+    ),
+    *(
+        "catalogue show volume x",
+        "catalogue add volume x path=/tmp",
+        "catalogue set volume x path=/",
+        "catalogue export",
+    ),
+    *(
+        "catalogue remove volume x",
+        "cluster export --slurm-conf",
+        "engine start",
+        "engine restart",
+        "snapshot {folder}/x.json",
+    ),
+]
+"""A command of each verb that needs the engine."""
+
+
+def test_every_verb_exits_alike_for_a_damaged_store(user: CockpitUser) -> None:
+    job, part = user.job("true", hold=True), user.write("part.yaml", "nice: 5\n")
+    user.ok("submit", str(job))
+    user.ok("engine", "stop")
+    garbage(user)
+
+    def wrong(line: str) -> tuple[str, int, bytes] | None:
+        done = user.run(*(word.format(job=job, part=part, folder=user.folder) for word in line.split()))
+        is_right = done.returncode == STORE and b"journal.db" in done.stderr and b"Traceback" not in done.stderr
+        return None if is_right else (line, done.returncode, done.stderr[-200:])
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [each for each in threads.map(wrong, LINES) if each is not None] == []

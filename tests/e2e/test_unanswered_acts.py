@@ -23,8 +23,6 @@ pytestmark = [pytest.mark.real, pytest.mark.req("TR-01")]
 ONLY_ON_SLURM = {"update", "top"}
 MAY_BE_REFUSED = {("staged", "remove"), ("quota", "remove"), ("nodes", "resume"), ("resume", "3")}
 """There is no such copy; the tree or the drain may come after; the CPUs may be taken."""
-BEGIN_WITH_WHAT_IS_THERE = {("catalogue", "set"), ("catalogue", "remove"), ("catalogue", "apply"), ("edit",)}
-"""The request depends on what is there, which an accepted one has changed."""
 QUOTA = """\
 apiVersion: scheduling.sigs.k8s.io/v1beta1
 kind: ElasticQuotaTree
@@ -78,6 +76,7 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         user.ok("catalogue", "add", "volume", name, "path=/tmp")
         user.ok("accounts", "add-user", f"user-{name}", "--account", "kept")
     user.ok("accounts", "add-coordinator", "kept", "user-kept")
+    user.ok("catalogue", "add", "project", "speech", "users=ann")
     node = user.rows("nodes")[0]["name"]
     reserved = ("--nodes", node, "--duration", "1h", "--users", "root", "--start")
     user.ok("reservations", "create", "gone", *reserved, "2098-01-01T00:00")
@@ -103,6 +102,7 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         ("holds", "extend", kept, "--by", "1h"),
         ("holds", "end", let_go),
         ("reservations", "create", "new", *reserved, "2099-01-01T00:00"),
+        ("reservations", "create", "soon", *reserved[:-1], "--start", "now+20000h"),
         ("reservations", "end", "gone"),
         ("quota", "apply", str(user.write("quota.yaml", QUOTA))),
         ("quota", "remove"),
@@ -120,6 +120,7 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         ("accounts", "remove-coordinator", "kept", "user-kept"),
         ("catalogue", "add", "volume", "new", "path=/tmp"),
         ("catalogue", "set", "volume", "kept", "path=/var"),
+        ("catalogue", "set", "project", "speech", "users=+bob"),
         ("catalogue", "remove", "volume", "gone"),
         ("catalogue", "apply", str(catalogue)),
     ]
@@ -145,13 +146,29 @@ def test_no_verb_reports_an_unanswered_request_as_not_done(user: CockpitUser) ->
         assert b"No request" not in seen.stderr, (words, seen)
         separator = words.index("--") if "--" in words else len(words)
         again = user.run(*words[:separator], "--request-id", request, *words[separator:])
-        if words[:2] in BEGIN_WITH_WHAT_IS_THERE:
-            assert again.returncode in {0, 64, 67}, (words, again)
-            continue
         assert again.returncode == seen.returncode, (words, seen, again)
         if words[:2] not in MAY_BE_REFUSED:
             assert again.returncode == 0, (words, again)
     assert len(user.rows("jobs", "--all")) == jobs, "the repeats have submitted nothing"
+
+
+def test_another_content_of_a_file_under_the_same_id_is_another_request(user: CockpitUser) -> None:
+    line = ("submit", "--request-id", "by-file", str(user.job("true", name="content", hold=True)))
+    first = user.ok(*line)
+    assert user.ok(*line) == first
+    assert str(user.job("true", name="content", hold=True, nice=5)) == line[-1]
+    assert user.run(*line).returncode == 67
+
+
+def test_the_repeat_of_a_command_that_names_what_it_removed_says_that_it_was_accepted(user: CockpitUser) -> None:
+    job = user.submit("true", name="once-there", hold=True)
+    user.ok("cancel", "--yes", job)
+    user.ok("delete", "--yes", "--request-id", "tidy", "once-there")
+    again = user.run("delete", "--yes", "--request-id", "tidy", "once-there")
+    assert (again.returncode, again.stdout) == (0, b"")
+    assert again.stderr.decode().startswith("Request tidy (delete) was accepted")
+    other = user.run("delete", "--yes", "--request-id", "tidy", "never-there")
+    assert other.returncode == 66
 
 
 def test_a_verb_on_several_jobs_names_those_not_tried_and_is_safely_repeated(user: CockpitUser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,31 @@ def test_a_usage_error_repeats_only_the_beginning_of_a_long_argument(desk: Desk,
     done = desk(*words, "9" * 5_000)
     assert done.code == ExitCode.USAGE
     assert len(done.err) < 600
+
+
+@pytest.mark.req("TR-05")
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"jobs {option}" for option in OPTIONS),
+        *("jobs --filter=nofield{}:3", "{}", "submit {}", "convert --to job {}", "catalogue set volume v{} path=/x"),
+        *(
+            "accounts add a MaxJobs={}",
+            "reservations create a --nodes n --start {} --duration 1h",
+            "launch --dry-run {}",
+        ),
+    ],
+)
+def test_no_error_repeats_all_of_a_number_of_thousands_of_digits(desk: Desk, line: str) -> None:
+    done = desk(*line.format("9" * 5_000).split())
+    assert done.code != ExitCode.OK
+    assert len(done.err) < 1200
+
+
+@pytest.mark.req("TR-05")
+def test_no_error_in_a_batch_script_repeats_all_of_a_long_number(desk: Desk, tmp_path: Path) -> None:
+    script = tmp_path / "x.sbatch"
+    script.write_text(f"#!/bin/bash\n#SBATCH --begin=now+{'7' * 5_000}hours\ntrue\n")
+    done = desk("submit", str(script))
+    assert done.code == ExitCode.INVALID
+    assert len(done.err) < 1200

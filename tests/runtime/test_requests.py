@@ -155,6 +155,24 @@ def test_a_corrected_request_may_have_the_id_of_a_refused_one(client: RawClient)
     assert jobs(client) == 1
 
 
+def test_a_request_with_the_same_words_is_the_same_although_its_arguments_differ(client: RawClient) -> None:
+    def submit(name: str, words: bytes, request: str = "relative") -> Answer:
+        args = {"specs": [{**SPEC, "name": name, "hold": True}]}
+        client.say(msgspec.msgpack.encode({"id": 1, "op": "submit", "args": args, "request": request, "words": words}))
+        return client.answer()
+
+    accepted = ids(submit("at-noon", b"words"))
+    assert ids(submit("at-one", b"words")) == accepted
+    assert ids(submit("at-noon", b"other words")) == accepted, "the same contents are the same request, too"
+    assert outcome(client, "relative").words == b"words"
+    for words in (b"other words", b""):
+        other = submit("at-one", words).no
+        assert other is not None
+        assert other.kind == "conflict"
+    assert submit("bad\nname", b"words", "wrong").no is not None
+    assert len(ids(submit("corrected", b"words", "wrong"))) == 1, "what was refused is decided again"
+
+
 def test_a_request_received_many_times_together_is_executed_once(engine: ServedEngine) -> None:
     clients = [engine.client() for _ in range(12)]
     body = msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "at once"})

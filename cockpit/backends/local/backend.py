@@ -100,8 +100,9 @@ class LocalBackend(Asking):
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         from cockpit.backends.local.insisting import PATIENCE_SECONDS, RepeatedRequest
 
-        request = self._ids.next() if self._ids is not None else request_id()
-        return RepeatedRequest(self, request, self._patience or (lambda: PATIENCE_SECONDS)).ask(op, args, answer)
+        request, words = (self._ids.next(), self._ids.words()) if self._ids is not None else (request_id(), b"")
+        patience = self._patience or (lambda: PATIENCE_SECONDS)
+        return RepeatedRequest(self, request, patience, words).ask(op, args, answer)
 
     def identify(self, ids: RequestIds) -> None:
         self._ids = ids

@@ -98,10 +98,10 @@ class Channel:
         self._send(op, args, request)
         return msgspec.msgpack.decode(self._answer().ok, type=answer)
 
-    def send(self, op: str, args: msgspec.Struct, request: str) -> None:
+    def send(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> None:
         """Send a request, whose answer `take` returns. Raises `RequestNotSent` when the engine cannot have it whole."""
         self._socket.settimeout(ANSWER_SECONDS)
-        self._send(op, args, request)
+        self._send(op, args, request, words)
 
     def is_answered(self, seconds: float) -> bool:
         """Wait at most `seconds` for the beginning of an answer; return whether it came."""
@@ -147,9 +147,9 @@ class Channel:
         _, sent, _, _ = self._socket.recvmsg(1, _socket.CMSG_LEN(size))
         return [fd for *_, data in sent for fd in struct.unpack(f"{len(data) // 4}i", data)]
 
-    def _send(self, op: str, args: msgspec.Struct, request: str) -> None:
+    def _send(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> None:
         self._last_id += 1
-        encoded = request_frame(Request(self._last_id, op, raw(args), request))
+        encoded = request_frame(Request(self._last_id, op, raw(args), request, words))
         try:
             self._socket.sendall(encoded)
         except OSError as error:
@@ -158,7 +158,7 @@ class Channel:
     def _answer(self) -> Answer:
         try:
             answer = _decode_answer(self._frame())
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._as_unreachable(error) from error
         if answer.no is not None:
             raise RequestRefused(answer.no)

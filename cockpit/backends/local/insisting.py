@@ -48,9 +48,10 @@ class Lines(Protocol):
 class RepeatedRequest:
     """A change that is sent repeatedly until it is answered."""
 
-    def __init__(self, lines: Lines, request: str, patience: Callable[[], float]) -> None:
-        """`patience`: returns the time limit of all attempts in seconds; called only if no answer comes at once."""
-        self._lines, self._request, self._patience = lines, request, patience
+    def __init__(self, lines: Lines, request: str, patience: Callable[[], float], words: bytes = b"") -> None:
+        """`patience`: returns the time limit of all attempts in seconds; called only if no answer comes at once.
+        `words`: hash of the command, for `Request`."""
+        self._lines, self._request, self._patience, self._words = lines, request, patience, words
         self._began_at = time.monotonic()
         self._folder = ""
         """State folder of the engine to which the whole request was sent; empty: to none."""
@@ -93,7 +94,7 @@ class RepeatedRequest:
         # Only the engine that has the request can tell a repetition; another one would execute it a second time.
         if self._folder not in {"", channel.hello.state_folder}:
             raise Unreachable(ANOTHER_ENGINE)
-        channel.send(op, args, self._request)
+        channel.send(op, args, self._request, self._words)
         self._folder = channel.hello.state_folder
         if not channel.is_answered(FIRST_SECONDS):
             channel.wait_for_answer(self._left_of_try())

@@ -116,7 +116,8 @@ class LiveBackend(Asking, base.LiveBackend):
         """
         act = op, msgspec.msgpack.encode(args)
         request = self._ids.next() if self._ids is not None else self._unanswered.get(act) or request_id()
-        sending = _Sending(self._keeper, op, args, request)
+        words = self._ids.words() if self._ids is not None else b""
+        sending = _Sending(self._keeper, op, args, request, words)
         try:
             async with asyncio.timeout(self._keeper.patience.act):
                 encoded = await sending.answer()
@@ -171,9 +172,9 @@ class LiveBackend(Asking, base.LiveBackend):
 class _Sending:
     """A change that is sent repeatedly until the engine answers."""
 
-    def __init__(self, keeper: Reconnector, op: str, args: msgspec.Struct, request: str) -> None:
+    def __init__(self, keeper: Reconnector, op: str, args: msgspec.Struct, request: str, words: bytes) -> None:
         self._keeper = keeper
-        self._op, self._args, self._request = op, args, request
+        self._op, self._args, self._request, self._words = op, args, request, words
         self.sent = False
         """Whether the engine may have the request."""
         self.answered = False
@@ -197,7 +198,7 @@ class _Sending:
             with suppress(Unreachable, TimeoutError):
                 try:
                     async with asyncio.timeout(self._keeper.patience.attempt):
-                        encoded = await wire.ask(self._op, self._args, self._request)
+                        encoded = await wire.ask(self._op, self._args, self._request, self._words)
                 except RequestRefused as no:
                     # An engine that is stopping refuses, but an earlier attempt may have been accepted before that.
                     self.answered = not earlier or no.refusal.kind is not RefusalKind.UNAVAILABLE

@@ -59,10 +59,10 @@ class Wire:
         """Return whether the connection is lost."""
         return self._lost is not None
 
-    async def ask(self, op: str, args: msgspec.Struct, request: str = "") -> msgspec.Raw:
+    async def ask(self, op: str, args: msgspec.Struct, request: str = "", words: bytes = b"") -> msgspec.Raw:
         """Send one request, and return its answer. Raises `RequestRefused`, or `Unreachable` when the connection is
         lost."""
-        with self._send_question(op, args, request) as question:
+        with self._send_question(op, args, request, words) as question:
             return (await question.answer()).ok
 
     async def stream(self, op: str, args: msgspec.Struct) -> AsyncIterator[msgspec.Raw]:
@@ -72,12 +72,12 @@ class Wire:
                 yield answer.ok
 
     @contextmanager
-    def _send_question(self, op: str, args: msgspec.Struct, request: str) -> Iterator[Question]:
+    def _send_question(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> Iterator[Question]:
         if self._lost is not None:
             raise self._lost
         self._last_id += 1
         number = self._last_id
-        encoded = request_frame(Request(number, op, raw(args), request))
+        encoded = request_frame(Request(number, op, raw(args), request, words))
         question = self._open[number] = Question()
         try:
             self._writer.write(encoded)

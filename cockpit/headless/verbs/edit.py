@@ -104,6 +104,7 @@ async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[
         if edited is None:
             call.streams.say(UNCHANGED)
             return ExitCode.DECLINED
+        call.note_input(edited.encode())
         try:
             await act(_the_one(read, without_errors(edited)))
         except (SpecErrors, RequestRefused) as wrong:

@@ -194,9 +194,12 @@ def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bo
         return source, text, folder
     from cockpit.formats.foreign.exchange import Form, taken_over
 
-    converted = taken_over(
-        source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports)
-    )
+    def read_script(name: str) -> str:
+        script = Path(folder, name).read_text()
+        call.note_input(script.encode())
+        return script
+
+    converted = taken_over(source, text, read_script, _submission(call, exports=exports))
     if converted is None:
         return source, text, folder
     for note in converted.notes:
@@ -251,6 +254,7 @@ def read_text(file: str, call: Call) -> tuple[str, str, str]:
     folder = Path.cwd() if file == STDIN else Path(file).absolute().parent
     try:
         data = call.streams.stdin.read() if file == STDIN else Path(file).read_bytes()
+        call.note_input(data)
         return source, data.decode(), str(folder)
     except OSError as failed:
         raise SpecErrors([f"{source}: cannot be read: {failed.strerror}"]) from failed

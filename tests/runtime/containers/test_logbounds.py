@@ -122,6 +122,20 @@ def test_a_short_log_is_not_changed(tmp_path: Path) -> None:
     assert (path.read_bytes(), left_out(path)) == (WHOLE[:LIMIT], 0)
 
 
+@pytest.mark.req("TR-03")
+@pytest.mark.parametrize("keeps_size", [False, True])
+def test_space_that_a_job_allocates_ahead_is_freed(tmp_path: Path, keeps_size: bool) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"begun\n")
+    option = ("--keep-size",) if keeps_size else ()
+    subprocess.run(["fallocate", *option, "--length", str(32 * MIB), path], check=True, timeout=60)
+    assert taken(path) >= 32 * MIB
+    LogBounds([str(path)], LIMIT).look()
+    assert taken(path) <= LIMIT + 2 * GRAIN
+    assert path.read_bytes().startswith(b"begun\n")
+    assert path.stat().st_size == (len(b"begun\n") if keeps_size else 32 * MIB)
+
+
 def test_a_log_that_is_a_link_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(WHOLE)
     (tmp_path / "log").symlink_to(tmp_path / "other")

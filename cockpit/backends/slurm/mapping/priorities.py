@@ -32,7 +32,7 @@ def breakdowns(printed: str, weights: Weights) -> Iterator[Breakdown]:
         FactorName.PARTITION: weights.partition,
         FactorName.QOS: weights.qos,
     }
-    for line in printed.splitlines():
+    for line in printed.split("\n"):
         fields = [each.strip() for each in line.split("|")]
         if len(fields) == 13 and fields[0][:1].isdigit():
             yield _breakdown(fields, of, weights)

@@ -11,16 +11,25 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.mapping.records import blocks, settings, words
 
 EMPTY = "it printed nothing"
 BROKEN_OFF = "it breaks off in the middle"
 FOREIGN = "it is not what the command prints"
+GARBAGE = "it has garbage inside"
 
 _SENTENCE = re.compile(r"(?:No|Job steps?) [^\n]*\n\Z")
 """Sentence that scontrol prints in place of an empty list."""
 _CONFIG_KEYS: Final = ("ClusterName", "SLURM_VERSION", "X11Parameters")
 """Keys that every Slurm version prints; the list is alphabetical and ends with the last of these."""
+_TEXTS: Final = frozenset(
+    {"Name", "JobName", "WorkDir", "Command", "STDOUT", "STDERR", "Comment", "AdminComment", "SubmitLine", "UserName"}
+)
+"""Fields whose text users choose, so that it may be any bytes."""
+_SPRIO_ID: Final = re.compile(r"\s*[0-9]+\s*\|")
+_NO_TEXT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffd]")
+"""Characters that nothing has but text of users: control characters, and what stands for bytes that are no text."""
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVELS: Final = frozenset({"", "None", "Operator", "Administrator"})
 _SPRIO_FIELDS = 13
 _NO_SUCH_JOB = "Unable to find jobs matching user/id(s) specified\n"
@@ -35,6 +44,8 @@ def flaw(argv: Sequence[str], printed: str, separator: str) -> str:
     check = _check(argv)
     if check is None:
         return ""
+    if "\0" in printed:  # C strings end before it, so no command prints one
+        return GARBAGE
     return EMPTY if not printed and check is not _level else check(argv, printed, separator)
 
 
@@ -55,8 +66,13 @@ def _fields(argv: Sequence[str], printed: str, separator: str) -> str:
     names = wanted.split(",")
     if not _same_word(printed.partition(separator)[0], names[0].partition(":")[0]):
         return FOREIGN
-    whole = printed.endswith(f"{separator}\n") and printed.count(separator) % len(names) == 0
-    return "" if whole else BROKEN_OFF
+    if not printed.endswith(f"{separator}\n") or printed.count(separator) % len(names) != 0:
+        return BROKEN_OFF
+    if not _NO_TEXT.search(printed):
+        return ""
+    fields = printed.split(separator)
+    own = [at for at, each in enumerate(names) if each.partition(":")[0] not in _TEXTS]
+    return GARBAGE if any(_NO_TEXT.search(each) for at in own for each in fields[at :: len(names)]) else ""
 
 
 def _same_word(shown: str, name: str) -> bool:
@@ -79,8 +95,9 @@ def _priorities(argv: Sequence[str], printed: str, _separator: str) -> str:
     lines = printed.split("\n")
     if not lines[0].lstrip().startswith("JOBID|"):
         return FOREIGN
-    whole = lines.pop() == "" and all(line.count("|") == _SPRIO_FIELDS - 1 for line in lines)
-    return "" if whole else BROKEN_OFF
+    if lines.pop() != "" or any(line.count("|") != _SPRIO_FIELDS - 1 for line in lines):
+        return BROKEN_OFF
+    return "" if all(_SPRIO_ID.match(line) for line in lines[1:]) else GARBAGE
 
 
 def _level(_argv: Sequence[str], printed: str, _separator: str) -> str:
@@ -92,7 +109,9 @@ def _config(_argv: Sequence[str], printed: str, _separator: str) -> str:
     keys = settings(printed)
     if _CONFIG_KEYS[0] not in keys and _CONFIG_KEYS[1] not in keys:
         return FOREIGN
-    return "" if all(key in keys for key in _CONFIG_KEYS) and printed.endswith("\n") else BROKEN_OFF
+    if not all(key in keys for key in _CONFIG_KEYS) or not printed.endswith("\n"):
+        return BROKEN_OFF
+    return GARBAGE if _NO_TEXT.search(printed) else ""
 
 
 def _lines(key: str) -> Callable[[Sequence[str], str, str], str]:
@@ -106,6 +125,19 @@ def _lines(key: str) -> Callable[[Sequence[str], str, str], str]:
         return "" if printed.endswith("\n") else BROKEN_OFF
 
     return check
+
+
+def _reservations(argv: Sequence[str], printed: str, separator: str) -> str:
+    """Check that each record has its times, and only once: two records are one where the line between them is lost."""
+    if wrong := _lines("ReservationName")(argv, printed, separator):
+        return wrong
+    for block in blocks(printed, "ReservationName"):
+        own = block.partition(" Comment=")[0]
+        record = words(own)
+        times = [record.get("StartTime", ""), record.get("EndTime", "")]
+        if own.count("Time=") != 2 or not all(map(_TIME.fullmatch, times)):
+            return GARBAGE
+    return ""
 
 
 def _blocks(key: str) -> Callable[[Sequence[str], str, str], str]:
@@ -131,7 +163,7 @@ _SHOWN: Final = {
     "config": _config,
     "node": _lines("NodeName"),
     "partition": _lines("PartitionName"),
-    "reservation": _lines("ReservationName"),
+    "reservation": _reservations,
     "licenses": _lines("LicenseName"),
     "job": _blocks("JobId"),
     "step": _blocks("StepId"),

@@ -169,7 +169,7 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
             if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o022:
                 return None
             kept = msgspec.msgpack.decode(file.read(), type=CachedAnswer)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
     return (
         (Printed(kept.stdout, "", 0, kept.separator, records=kept.records), Millis(kept.at))

@@ -232,7 +232,7 @@ def _parsed(reply: http.Reply) -> Mapping[str, Any]:
     """Decode a JSON object. Raises `Unreachable` for anything else."""
     try:
         answer = msgspec.json.decode(reply.body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
         raise Unreachable(f"slurmrestd does not answer with JSON (HTTP status {reply.status}): {_text(reply)}")

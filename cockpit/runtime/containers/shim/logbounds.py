@@ -73,9 +73,20 @@ class _Log:
             self._stopped_at = max(taken, _LEAST)
         limit = min(self._limit, self._stopped_at or self._limit)
         if taken > limit:
+            self._free_beyond_end(taken)
             self._cut(status.st_size, limit)
         left = max(0, limit - taken)
         return min(max(room, 0) / _FASTEST, left / (2 * rate) if rate > 0 else _LONGEST)
+
+    def _free_beyond_end(self, taken: int) -> None:
+        """Free blocks that the job reserved behind the end of the log (`fallocate --keep-size`), which hold no text."""
+        fd = os.open(self._path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            size = os.fstat(fd).st_size
+            if taken > size + GRAIN:
+                os.ftruncate(fd, size)
+        finally:
+            os.close(fd)
 
     def _cut(self, size: int, limit: int) -> None:
         """Free the middle of the log; its beginning and its end keep half of the limit each."""
