@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Backend, LiveBackend
     from cockpit.backends.fleet.member import Opened
-    from cockpit.backends.fleet.watching import Watching
     from cockpit.backends.local.channel import Channel
     from cockpit.backends.slurm.reading import PollIntervals
+    from cockpit.clusters.several import Watching
     from cockpit.config.members import Member
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.ids import Millis
@@ -63,9 +63,9 @@ def live(cluster: str | None) -> LiveBackend:
     """Return a backend of an embedded engine that reconnects by itself; it connects with the first operation."""
     from random import Random
 
-    from cockpit.backends.local.engine_dialer import EngineDialer
     from cockpit.backends.local.live import LiveBackend as LiveEngine
     from cockpit.backends.local.reconnector import Patience
+    from cockpit.backends.local.start import EngineDialer
     from cockpit.config.places import system_paths
     from cockpit.runtime.clock import SystemClock
 
@@ -151,8 +151,7 @@ def beside(backend: LiveBackend, now: Callable[[], Millis], name: str) -> Watchi
     clusters and no engine runs here, the view lists the open cluster alone.
     """
     from cockpit.backends.fleet.member import Opened
-    from cockpit.backends.fleet.watching import Watching
-    from cockpit.clusters.several import every_cluster
+    from cockpit.clusters.several import Watching, every_cluster
     from cockpit.model.capabilities import Ability
     from cockpit.runtime.clock import SystemClock
 
@@ -217,7 +216,7 @@ def _snapshot_in(file: str) -> Snapshot:
 
 def _again(name: str) -> Channel:
     """Reconnect to the engine after its connection was lost."""
-    from cockpit.backends.local.engine_dialer import EngineDialer, reach_back
+    from cockpit.backends.local.start import EngineDialer, reach_back
     from cockpit.config.places import system_paths
 
     ways = [EngineDialer(system_paths(), system=True)] if name != OWN else []

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cockpit.clusters.choosing import (
-    CLUSTERS,
-    members,
-    own_places,
-    slurm_if_configured,
-    system_runs,
-)
+from msgspec.structs import replace
+
+from cockpit.clusters.choosing import CLUSTERS, members, own_places, slurm_if_configured, system_runs
 from cockpit.config.clusternames import EVERY_CLUSTER, OWN, SLURM, SYSTEM
+from cockpit.model.ids import Millis
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
+    from cockpit.backends.base import Backend
     from cockpit.backends.fleet.backend import FleetBackend
     from cockpit.backends.fleet.member import Opened
+    from cockpit.model.view import ClusterRow
 
 
 def every_cluster(
@@ -64,3 +64,28 @@ def _own_runs() -> bool:
     if channel is not None:
         channel.close()
     return channel is not None
+
+
+class Watching:
+    """The clusters for the view of clusters; none is opened before the view is first shown."""
+
+    def __init__(self, make: Callable[[], Backend], ahead: Callable[[], int] = lambda: 0) -> None:
+        """`ahead`: milliseconds by which the open cluster's clock is ahead of the others', as a demo's may be."""
+        self._make, self._ahead = make, ahead
+        self._fleet: Backend | None = None
+
+    async def clusters(self) -> list[ClusterRow]:
+        """Return the present state of all clusters, without waiting for any of them."""
+        if self._fleet is None:
+            self._fleet = self._make()
+            self._fleet.begin()
+        rows, ahead = await self._fleet.clusters(), self._ahead()
+        return [replace(row, heard_at=_later(row.heard_at, ahead)) for row in rows] if ahead else rows
+
+    async def close(self) -> None:
+        if self._fleet is not None:
+            await self._fleet.close()
+
+
+def _later(moment: Millis | None, milliseconds: int) -> Millis | None:
+    return None if moment is None else Millis(moment + milliseconds)

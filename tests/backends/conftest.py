@@ -13,9 +13,9 @@ from random import Random
 import pytest
 
 from cockpit.backends.local.control import LocalEngineControl
-from cockpit.backends.local.engine_dialer import EngineDialer
 from cockpit.backends.local.live import LiveBackend
 from cockpit.backends.local.reconnector import Patience
+from cockpit.backends.local.start import EngineDialer
 from cockpit.config.places import paths
 from cockpit.runtime.clock import SystemClock
 

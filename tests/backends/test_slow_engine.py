@@ -15,8 +15,7 @@ import pytest
 from cockpit.backends.base import Phase
 from cockpit.backends.local.channel import Channel
 from cockpit.backends.local.live import LiveBackend
-from cockpit.backends.local.reconnector import Patience, Reconnector
-from cockpit.backends.local.threads import beside
+from cockpit.backends.local.reconnector import Patience, Reconnector, beside
 from cockpit.errors import MayBeAccepted, Unreachable
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind

@@ -23,7 +23,7 @@ import msgspec
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend
 from cockpit.backends.local.control import LocalEngineControl
-from cockpit.backends.local.engine_dialer import EngineDialer
+from cockpit.backends.local.start import EngineDialer
 from cockpit.config.places import paths
 from cockpit.model.ids import JobId
 from cockpit.model.spec import Array, PriorityWord

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.backends.local.engine_dialer import STOPPED
+from cockpit.backends.local.start import STOPPED
 from tests.e2e.cockpit_user import COMMAND_SECONDS, eventually
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import pytest
 
 from cockpit.backends.fleet.backend import FleetBackend
 from cockpit.backends.fleet.member import Opened
-from cockpit.backends.fleet.watching import Watching
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.clusters.opening import beside
+from cockpit.clusters.several import Watching
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import Unreachable
 from cockpit.model.ids import Millis

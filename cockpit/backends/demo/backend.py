@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import catalogue_of, grouped, nodes_of, quota_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
-from cockpit.backends.demo.log_files import LogFiles
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.past import past
-from cockpit.backends.demo.sandboxes import Sandboxes
+from cockpit.backends.demo.printing import LogFiles
+from cockpit.backends.demo.sandbox import Sandboxes
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
 from cockpit.backends.demo.simulated_users import SimulatedUsers, actor_of
 from cockpit.backends.inprocess import InProcessBackend

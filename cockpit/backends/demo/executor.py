@@ -16,7 +16,7 @@ from cockpit.runtime.tasks import Tasks
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
-    from cockpit.backends.demo.sandboxes import Sandboxes
+    from cockpit.backends.demo.sandbox import Sandboxes
     from cockpit.backends.demo.scripts import Script, Scripts
     from cockpit.engine.effects import (
         CheckNodes,

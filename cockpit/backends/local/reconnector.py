@@ -11,14 +11,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
 from cockpit.backends.base import Connection, Phase
 from cockpit.backends.local.channel import Channel
-from cockpit.backends.local.threads import beside
 from cockpit.backends.local.wire import Wire
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.view import Overview
@@ -31,6 +31,45 @@ if TYPE_CHECKING:
     from random import Random
 
     from cockpit.model.ids import Millis
+
+
+T = TypeVar("T")
+
+
+async def beside(call: Callable[[], T], discard: Callable[[T], object]) -> T:
+    """Return what `call` returns or raises. If this is cancelled, the call ends by itself, and `discard` gets its
+    result.
+
+    Unlike an executor's thread it does not keep the process from ending: a connection to an engine that is stopped
+    takes its whole time limit to fail.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if error is not None:
+            if not outcome.cancelled():
+                outcome.set_exception(error)
+        elif outcome.cancelled():
+            discard(result)  # type: ignore[arg-type] # without an error there is a result
+        else:
+            outcome.set_result(result)  # type: ignore[arg-type] # likewise
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = call()
+        except BaseException as raised:  # noqa: BLE001 - it is raised where it is awaited
+            error = raised
+        try:
+            loop.call_soon_threadsafe(settle, result, error)
+        except RuntimeError:  # the loop has ended meanwhile
+            if error is None:
+                discard(result)  # type: ignore[arg-type] # likewise
+
+    threading.Thread(target=work, daemon=True, name="cockpit-beside").start()
+    return await outcome
+
 
 SILENT = "The engine does not answer: it is stopped or very busy. `cockpit engine restart` restarts it; no job ends."
 

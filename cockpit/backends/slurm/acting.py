@@ -29,9 +29,9 @@ from cockpit.backends.slurm.mapping import acts, directives
 from cockpit.backends.slurm.mapping.acts import Command, NotPossible
 from cockpit.backends.slurm.mapping.containers import PROBE, Runtime, runtime_of
 from cockpit.backends.slurm.mapping.holding import extension, kept_until
-from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import find_job
 from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.mapping.values import job_id, slurm_id
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.preflight import refused
 from cockpit.backends.slurm.reading import Reading

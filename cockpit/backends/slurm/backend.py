@@ -31,10 +31,10 @@ from cockpit.backends.base import (
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
-from cockpit.backends.slurm.mapping import licences, rules, running, values
+from cockpit.backends.slurm.mapping import accounting, licences, rules, values
 from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.holding import holds
-from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up, look_up_waiting
 from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
@@ -198,7 +198,7 @@ class SlurmBackend(Asking, LiveBackend):
             with suppress(CockpitError):  # the details are useful without accounting, too
                 steps = (await self._reading.accounted(slurm_id(record.id)))[1]
         if has_started and record.state not in ENDED:
-            steps = running.beside(steps, await self._reading.running_steps(known.number))
+            steps = accounting.beside(steps, await self._reading.running_steps(known.number))
         path = await logs.output_path(self._reading, known)
         ranked = await self._reading.priorities() if reason is not None else {}
         return jobdetail.JobDetail(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cockpit.backends.slurm.mapping.containers import HeldContainer, Runtime, held_container_of
 from cockpit.backends.slurm.mapping.holding import folder_copied
-from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.script import gres
+from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import ShellRequest
 from cockpit.model.job import Job, JobState

@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.mapping import placements, states, values
-from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, settings, words
+from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, command_of
 from cockpit.errors import CockpitError
 from cockpit.model.job import ENDED

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import outputs, values
-from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob
+from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Commands

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.accounting import Past, with_amounts
-from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob, find_job
 from cockpit.backends.slurm.mapping.outputs import ended_path
+from cockpit.backends.slurm.mapping.values import job_id, slurm_id
 from cockpit.engine.views.spending import ended_job
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, task_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.errors import RequestRefused
 from cockpit.model.directives import UpdateJob
 from cockpit.model.job import ENDED, Job, JobState

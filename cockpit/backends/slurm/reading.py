@@ -37,16 +37,15 @@ from cockpit.backends.slurm.mapping import (
     priorities,
     reservations,
     rules,
-    running,
     spreads,
 )
 from cockpit.backends.slurm.mapping.cluster import ClusterLists, shards_per_card
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
-from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known
 from cockpit.backends.slurm.mapping.records import Record, settings
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
-from cockpit.backends.slurm.mapping.unattributed_gpus import NOTHING_KNOWN, Known
+from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
@@ -401,7 +400,7 @@ class Reading:
             printed = await self._answers.ask(("scontrol", "show", "step", str(number)), self.intervals.details)
         except CockpitError:
             return ()
-        return tuple(running.steps(printed.stdout, UTC))
+        return tuple(accounting.steps(printed.stdout, UTC))
 
     async def comment(self, job: str) -> str:
         """Return a job's comment (by Slurm's id) from the controller, or from accounting once that forgot it."""

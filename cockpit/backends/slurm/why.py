@@ -6,10 +6,14 @@
    the limit or the licence that it names.
 4. Leave out the scheduler's forecast where it cannot be right: for jobs that never start by Slurm's reason, for jobs
    that it would start now although Slurm does not, and for jobs whose tasks Slurm may spread freely.
+
+Slurm names a limit by a code alone (`QOSMaxGRESPerUser`, `AssocGrpCpuLimit`). `limit_of_code` looks for its holder,
+bound and use among the limits of sacctmgr that bind the job; where the code may mean several, the fullest counts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,31 +21,105 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
 from cockpit.backends.slurm.mapping.cluster import ClusterLists, components, spec_shared_out
-from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob
 from cockpit.backends.slurm.mapping.reasons import never_starts, with_figures
+from cockpit.backends.slurm.mapping.values import hosts, slurm_id
 from cockpit.backends.slurm.past import look_up
-from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.engine.prediction import MOST_HOLDERS, condition_of
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.forecast import Condition, Forecast, HoldingJob, Outlook
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.jobrow import JobRow
+from cockpit.model.node import NodeState
 from cockpit.model.reasons import DependencyNever, LimitReached, Reason, SchedulerReason, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.sched.index import refresh_index
 from cockpit.sched.placement import find_placement
-from cockpit.sched.rules.holders import holders
+from cockpit.sched.rules.amounts import ONE, asked
+from cockpit.sched.rules.holders import amounts_held, holders
+from cockpit.sched.rules.limits import JOBS, LimitScope
+from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import shape_of
 from cockpit.sched.shortage import Shortages
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.planning_mirror import PlanningMirror
     from cockpit.backends.slurm.reading import Reading
+    from cockpit.model.job import Job
     from cockpit.model.reasons import Explanation
     from cockpit.sched.snapshot import Snapshot
+
+
+UNAVAILABLE = ("ReqNodeNotAvail", "Nodes required for job", "NodeDown")
+"""Beginnings of the codes of jobs whose nodes are not available."""
+_CODE = re.compile(
+    r"(?P<whose>Assoc|QOS|)(?P<scope>Grp|Max|Min)(?P<what>Jobs?|Cpu|CPU|Memory|Mem|Node|GRES|License|Billing)"
+    r"(?:Per(?P<per>Job|User|Node|Account))?(?:Limit|NotSatisfied)?"
+)
+_RESOURCE = {"cpu": "cpu", "mem": "mem", "memory": "mem", "node": "node", "gres": "gres/", "license": "license/"}
+_RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
+
+
+def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
+    """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
+    match = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
+    if match is None:
+        return None
+    rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
+    spec = job.spec
+    wants = asked(spec.specs[0], spec.nodes) | {JOBS: ONE}
+    limits = [
+        each
+        for partition in job.partitions or ("",)
+        for each in _limits_named(match, snapshot, rules, rules.scope(job, partition), wants)
+    ]
+    return max(limits, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
+
+
+def _limits_named(
+    code: re.Match[str], snapshot: Snapshot, rules: Rulebook, scope: LimitScope, wants: dict[str, int]
+) -> Iterator[LimitReached]:
+    for limit in scope.standing:
+        if _is(code, limit.holder, limit.limit, limit.resource):
+            yield LimitReached(
+                limit.holder, limit.limit, limit.resource, limit.allowed / ONE, 0, wants.get(limit.resource, 0) / ONE
+            )
+    for bound in scope.running:
+        if _is(code, bound.holder, bound.limit, bound.resource):
+            used = sum(held for _, held in amounts_held(snapshot, rules, {bound.counter}))
+            resource = "" if bound.resource == JOBS else bound.resource
+            sizes = (bound.allowed / ONE, used / ONE, wants.get(bound.resource, 0) / ONE)
+            yield LimitReached(bound.holder, bound.limit, resource, *sizes)
+
+
+def _is(code: re.Match[str], holder: str, limit: str, resource: str) -> bool:
+    """Return whether the code may mean this limit. Codes that name neither QOS nor association mean a QOS."""
+    of_qos = holder.startswith("qos ")
+    one = f"Per{code['per']}" if code["per"] else ""
+    each = limit.removeprefix(code["scope"])
+    return (
+        of_qos == (code["whose"] != "Assoc")
+        and limit.startswith(code["scope"])
+        and (each.endswith(one) if one else True)
+        and resource.startswith(_RESOURCES[code["what"].lower()])
+    )
+
+
+def unavailable_nodes(reason: Reason, job: Job, everything: ClusterLists) -> Iterator[tuple[NodeName, str]]:
+    """Return the nodes that the code lists, else those that the job requests by name, else those of its partitions."""
+    if not isinstance(reason, SchedulerReason) or not reason.code.replace("_", " ").startswith(UNAVAILABLE):
+        return
+    _, listed, names = reason.code.partition("UnavailableNodes:")
+    of_partitions = {name for each in everything.rules.partitions if each.name in job.partitions for name in each.nodes}
+    nodes: set[NodeName] = (
+        set(hosts(names) if listed else ()) or set(map(NodeName, job.spec.node_names)) or of_partitions
+    )
+    for seen in everything.nodes:
+        if seen.node.name in nodes and seen.node.state is not NodeState.UP:
+            yield seen.node.name, seen.node.why_out
+
 
 SLURM = "Slurm"
 UNJUDGED = frozenset({"None", ""})

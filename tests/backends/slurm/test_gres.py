@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.gres import cards_of
 from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.nodes import parse_nodes
-from cockpit.backends.slurm.mapping.placements import details, placed
+from cockpit.backends.slurm.mapping.nodes import cards_of, parse_nodes
+from cockpit.backends.slurm.mapping.placements import UnattributedGpus, details, placed
 from cockpit.backends.slurm.mapping.rest.questions import question
-from cockpit.backends.slurm.mapping.unattributed_gpus import UnattributedGpus
 from cockpit.model.ids import JobId
 from cockpit.model.node import CardSlice
 from cockpit.model.view import QueueKind

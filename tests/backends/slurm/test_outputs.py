@@ -7,7 +7,7 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping import accounting, outputs, running
+from cockpit.backends.slurm.mapping import accounting, outputs
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob
 from cockpit.backends.slurm.mapping.rest import ended as rest_ended
 from cockpit.backends.slurm.rows import past_row, row
@@ -259,7 +259,7 @@ def test_steps_of_accounting_and_of_the_controller() -> None:
     _, (batch, first) = accounting.of_one(as_sacct(*records), "7", UTC)
     assert (batch.name, batch.state, batch.exit_code) == ("batch", "failed", 3)
     assert (first.name, first.command, first.tasks, first.nodes, first.peak_memory_mib) == ("0", "python", 8, 2, 2)
-    (step,) = running.steps(
+    (step,) = accounting.steps(
         "StepId=6.0 UserId=1 StartTime=2026-11-22T00:57:07 TimeLimit=UNLIMITED\n   State=RUNNING Partition=batch "
         "NodeList=n[2-3]\n   Nodes=2 CPUs=2 Tasks=2 Name=sleep Network=(null)\n",
         UTC,

@@ -11,8 +11,8 @@ from cockpit.backends.slurm import ranking
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.reasons import reason, with_figures
 from cockpit.backends.slurm.opening import open_recorded
-from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.slurm.why import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views.rows import job_row

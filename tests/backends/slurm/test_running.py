@@ -4,7 +4,7 @@ from datetime import UTC
 
 import pytest
 
-from cockpit.backends.slurm.mapping import running
+from cockpit.backends.slurm.mapping import accounting
 from cockpit.model.jobdetail import StepRow
 
 SHOWN = """StepId=7.0 UserId=1000 StartTime=2026-11-21T10:00:00 TimeLimit=UNLIMITED
@@ -22,8 +22,8 @@ BATCH = StepRow(
 
 @pytest.mark.req("SL-10")
 def test_a_step_missing_from_the_database_is_listed_beside_the_others() -> None:
-    told = tuple(running.steps(SHOWN, UTC))
+    told = tuple(accounting.steps(SHOWN, UTC))
     assert [(step.name, step.command, step.nodes) for step in told] == [("0", "sleep", 2), ("batch", "batch", 1)]
-    assert running.beside((BATCH,), told) == (BATCH, told[0])
-    assert running.beside((), told) == told
-    assert running.beside((BATCH,), ()) == (BATCH,)
+    assert accounting.beside((BATCH,), told) == (BATCH, told[0])
+    assert accounting.beside((), told) == told
+    assert accounting.beside((BATCH,), ()) == (BATCH,)

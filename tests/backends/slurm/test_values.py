@@ -6,7 +6,6 @@ from cockpit.backends.slurm.entering import command
 from cockpit.backends.slurm.mapping import accounting, values
 from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
 from cockpit.backends.slurm.mapping.holding import held
-from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.backends.slurm.mapping.jobparts import Conditions, conditions
 from cockpit.backends.slurm.mapping.jobs import Listed, find_job
 from cockpit.backends.slurm.mapping.listing import FIELDS as LISTED
@@ -14,6 +13,7 @@ from cockpit.backends.slurm.mapping.listing import read, unknown_field
 from cockpit.backends.slurm.mapping.nodes import node_state, parse_nodes
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.mapping.records import words
+from cockpit.backends.slurm.mapping.values import hosts, numbers
 from cockpit.backends.slurm.rows import row
 from cockpit.model.asking import ShellRequest
 from cockpit.model.attempt import EndCause, ExitStatus

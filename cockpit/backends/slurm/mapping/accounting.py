@@ -1,4 +1,4 @@
-"""Reads ended jobs out of sacct, with the resources that they held and used."""
+"""Reads ended jobs out of sacct, with the resources that they held and used, and the steps that still run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.outputs import of_step
-from cockpit.backends.slurm.mapping.records import Record, separated
+from cockpit.backends.slurm.mapping.records import Record, blocks, separated, words
+from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.model.job import ENDED, Job
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.node import CardSlice
@@ -232,3 +233,24 @@ def _cpu_ms(printed: str) -> int | None:
     if not whole_seconds and not part.strip("0"):
         return None
     return 1000 * (whole_seconds or 0) + int((part + "000")[:3] or 0)
+
+
+def beside(accounted: Sequence[StepRow], running: Sequence[StepRow]) -> tuple[StepRow, ...]:
+    """Return the records of accounting, with running jobs that its database does not have."""
+    known = {step.name for step in accounted}
+    return (*accounted, *(step for step in running if step.name not in known))
+
+
+def steps(printed: str, zone: tzinfo | None) -> Iterator[StepRow]:
+    """Return the running steps; nothing where none runs and scontrol prints a sentence."""
+    for block in blocks(printed, "StepId"):
+        record = words(block)
+        yield StepRow(
+            name=record["StepId"].rpartition(".")[2].lower(),
+            command=record.get("Name", ""),
+            state=states.word(record.get("State", "")).lower(),
+            nodes=max(1, len(hosts(values.text(record.get("NodeList", ""))))),
+            tasks=values.number(record.get("Tasks", "")),
+            started_at=values.moment(record.get("StartTime", ""), zone),
+            ended_at=None,
+        )

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping.accounts import ShareLine, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import SlurmNode
-from cockpit.backends.slurm.mapping.placements import placed
+from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known, UnattributedGpus, placed
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
-from cockpit.backends.slurm.mapping.unattributed_gpus import NOTHING_KNOWN, Known, UnattributedGpus
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
 from cockpit.model.cluster import Cluster, Reservation

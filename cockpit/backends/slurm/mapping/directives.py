@@ -6,7 +6,7 @@ import posixpath
 import re
 
 from cockpit.backends.slurm.mapping.acts import Command, NotPossible
-from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.formats.foreign.sbatch_options import script_options
 from cockpit.model.directives import Directive, MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.acts import Command, NotPossible
 from cockpit.backends.slurm.mapping.containers import held_container_of
-from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS, WRAPPED
 from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.ids import Millis

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
+from cockpit.backends.slurm.mapping.values import hosts, numbers
 from cockpit.model.attempt import Attempt, Replica
 from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.ids import JobId, Millis, NodeName, UserName

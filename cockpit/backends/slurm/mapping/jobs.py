@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import jobparts, states, values
 from cockpit.backends.slurm.mapping.holding import held
-from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
-from cockpit.backends.slurm.mapping.ids import job_id
 from cockpit.backends.slurm.mapping.jobparts import Fields, conditions
+from cockpit.backends.slurm.mapping.values import hosts, job_id, numbers
 from cockpit.model.attempt import Suspension
 from cockpit.model.ids import JobId, Millis, index_ranges, rest_id, task_of
 from cockpit.model.job import ENDED, ArrayTask, Job, JobState

@@ -1,15 +1,97 @@
-"""Reads nodes and their cards out of `scontrol -o -d show node`."""
+"""Reads nodes and their cards out of `scontrol -o -d show node`.
+
+A card is a whole GPU, an instance that MIG cuts a card into, or a shard. Slurm numbers whatever it allocates: of a node
+with an A100 in seven instances `gpu:a100_1g.5gb:2(IDX:0-1)` is two of the seven parts of its one card.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.gres import Cards, cards_of
 from cockpit.backends.slurm.mapping.records import blocks, words
+from cockpit.backends.slurm.mapping.values import number, numbers
+from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.ids import NodeName
-from cockpit.model.node import CardSlice, Node, NodeState
+from cockpit.model.node import Card, CardSlice, CardVendor, Node, NodeState
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.sched.nodes.cards import slot_milli
+
+_HAS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)")
+_HOLDS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)\(([^)]*)\)")
+_VENDORS = {"mi": CardVendor.ROCM, "mlu": CardVendor.MLU, "ascend": CardVendor.ASCEND}
+
+
+class Cards(NamedTuple):
+    """A node's cards, and what Slurm calls them."""
+
+    cards: tuple[Card, ...]
+    numbered: tuple[CardSlice, ...]
+    """The card, or the part of it, by Slurm's number of the GPU or instance."""
+    shards_per_card: int
+    """Into how many a card is cut (gres/shard); 0: into none."""
+
+    def held(self, printed: str) -> Iterator[CardSlice]:
+        """Return the cards and slices in a text such as `gpu:a100:2(IDX:0,3)`, `shard:3(IDX:2)` or
+        `shard:4(4/8,0/8)`."""
+        for kind, _, count, where in _HOLDS.findall(printed):
+            if kind != "shard":
+                yield from (self._numbered(each) for each in numbers(where.removeprefix("IDX:")))
+            elif where.startswith("IDX:"):
+                yield from self._shards(int(count), numbers(where.removeprefix("IDX:")))
+            else:
+                yield from _fractions(where, self.shards_per_card)
+
+    def _numbered(self, index: int) -> CardSlice:
+        return self.numbered[index] if index < len(self.numbered) else CardSlice(index, None)
+
+    def _shards(self, count: int, cards: tuple[int, ...]) -> Iterator[CardSlice]:
+        """Return the shards of each of these cards."""
+        if self.shards_per_card and cards:
+            milli = WHOLE_CARD * count // len(cards) // self.shards_per_card
+            yield from (CardSlice(card, 0, min(milli, WHOLE_CARD)) for card in cards if milli)
+
+
+NO_CARDS = Cards((), (), 0)
+
+
+def cards_of(printed: str) -> Cards:
+    """`gpu:a100:4(S:0-1),shard:16`: in Slurm's order."""
+    cards: list[Card] = []
+    numbered: list[CardSlice] = []
+    shards = 0
+    for kind, model, count in _HAS.findall(printed):
+        if kind == "shard":
+            shards += int(count)
+            continue
+        per_card = instances_per_card(model)
+        for place in range(int(count)):
+            if not per_card or place % per_card == 0:
+                named = model.lower() or "gpu"
+                cards.append(Card(index=len(cards), model=named, vendor=_vendor(model), slices=per_card))
+            card = cards[-1]
+            part = (
+                CardSlice(card.index, place % per_card, slot_milli(card)) if per_card else CardSlice(card.index, None)
+            )
+            numbered.append(part)
+    return Cards(tuple(cards), tuple(numbered), shards // len(cards) if cards else 0)
+
+
+def _fractions(where: str, shards_per_card: int) -> Iterator[CardSlice]:
+    """`4/8,0/8`: of each card so many of so many."""
+    for card, part in enumerate(where.split(",")):
+        used, _, all_of_it = part.partition("/")
+        whole = number(all_of_it) or shards_per_card
+        if number(used) and whole:
+            yield CardSlice(card, 0, WHOLE_CARD * (number(used) or 0) // whole)
+
+
+def _vendor(model: str) -> CardVendor:
+    vendors = (vendor for lead, vendor in _VENDORS.items() if model.lower().startswith(lead))
+    return next(vendors, CardVendor.NVIDIA)
+
 
 COMMAND = ("scontrol", "-o", "-d", "show", "node")
 

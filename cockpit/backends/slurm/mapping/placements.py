@@ -1,4 +1,12 @@
-"""Places running jobs on nodes and cards, by `scontrol -d show job` where it lists the job, else by a likely guess."""
+"""Places running jobs on nodes and cards, by `scontrol -d show job` where it lists the job, else by a likely guess.
+
+Each node lists its cards in use. Which job has which of them only `scontrol -d show job` says, and that is read less
+often, and may be hidden. `UnattributedGpus` assigns cards to a running job that it does not list yet:
+
+1. Take cards in use on its node that no listed job has, of the model and size that the job asked for (`_claimed`).
+2. If they are not enough, take the first free cards of that model (`_guessed`): the node's list may be older.
+3. Cards in use that remain belong to jobs that the user may not see (`others`).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +16,100 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.gres import NO_CARDS, Cards
-from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
-from cockpit.backends.slurm.mapping.ids import job_id
+from cockpit.backends.slurm.mapping.nodes import NO_CARDS, Cards, SlurmNode
 from cockpit.backends.slurm.mapping.records import blocks
-from cockpit.backends.slurm.mapping.unattributed_gpus import Known, UnattributedGpus
-from cockpit.backends.slurm.mapping.values import memory_mib
+from cockpit.backends.slurm.mapping.values import hosts, job_id, memory_mib, numbers
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
-from cockpit.model.node import Allocation, Node, Placement
+from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.sched.nodes.cards import slot_milli
+
+Known = Mapping[JobId, Mapping[NodeName, Allocation]]
+"""Allocations that `scontrol -d show job` lists, by job and node."""
+NOTHING_KNOWN: Known = {}
+OTHERS = ""
+"""Owner of cards in use that belong to no visible job."""
+
+
+class UnattributedGpus:
+    """Cards in use whose job is unknown. Jobs without a listed allocation take theirs from here one after the other."""
+
+    def __init__(self, nodes: Iterable[SlurmNode] = (), known: Known = NOTHING_KNOWN) -> None:
+        listed = [(part.node, each) for parts in known.values() for part in parts.values() for each in part.slices]
+        pieces = {(name, each.card, each.slot) for name, each in listed}
+        cards = {(name, each.card) for name, each in listed}
+        self._free_slices: dict[NodeName, list[CardSlice]] = {}
+        self._used_milli: dict[tuple[NodeName, int], int] = {}
+        """Thousandths of a card in use, by node and card index."""
+        for seen in nodes:
+            name, shards = seen.node.name, seen.gres.shards_per_card
+            self._free_slices[name] = [
+                each
+                for each in seen.in_use
+                if (name, each.card, each.slot) not in pieces and not (shards and (name, each.card) in cards)
+            ]
+            self.hold(name, self._free_slices[name])
+
+    def hold(self, node: NodeName, pieces: Iterable[CardSlice]) -> None:
+        """Count these card slices of the node as in use."""
+        for each in pieces:
+            self._used_milli[node, each.card] = self._used_milli.get((node, each.card), 0) + each.milli
+
+    def take(self, name: NodeName, node: Node | None, wanted: NodeSpec) -> tuple[CardSlice, ...]:
+        """Return the card slices that a job with this spec probably has on the node, and count them as its own."""
+        cards = [
+            card
+            for card in (node.cards if node is not None else ())
+            if not wanted.card_models or card.model in wanted.card_models
+        ]
+        claimed = list(self._claimed(name, cards, wanted))
+        guessed = list(self._guessed(name, cards, wanted.card_milli - sum(each.milli for each in claimed)))
+        self.hold(name, guessed)
+        return (*claimed, *guessed)
+
+    def others(self) -> dict[str, tuple[Placement, ...]]:
+        """Return the remaining card slices in use as placements of jobs that the user may not see."""
+        placements = [(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in self._free_slices.items() if rest]
+        return {OTHERS: tuple(placements)} if placements else {}
+
+    def _claimed(self, name: NodeName, cards: Iterable[Card], wanted: NodeSpec) -> Iterator[CardSlice]:
+        """Take slices that the node lists as in use.
+
+        For shards only the card is used, not their number: Slurm miscounts them in the list of nodes.
+        """
+        cut, missing = {card.index: bool(card.slices) for card in cards}, wanted.card_milli
+        left = self._free_slices.get(name, [])
+        for piece in [*left]:
+            is_share = piece.slot is not None
+            if missing <= 0 or piece.card not in cut or not (cut[piece.card] or is_share == wanted.shares_a_card):
+                continue
+            left.remove(piece)
+            claimed = piece if cut[piece.card] else replace(piece, milli=min(missing, WHOLE_CARD))
+            self.hold(name, [replace(piece, milli=claimed.milli - piece.milli)])
+            missing -= claimed.milli
+            yield claimed
+
+    def _guessed(self, name: NodeName, cards: Iterable[Card], missing: int) -> Iterator[CardSlice]:
+        """Take `missing` thousandths of cards from the first cards that have that much free."""
+        for card in cards:
+            before = self._used_milli.get((name, card.index), 0)
+            milli = min(missing, WHOLE_CARD)
+            if missing > 0 and before + milli <= WHOLE_CARD:
+                missing -= milli
+                yield from _pieces(card, before, milli)
+
+
+def _pieces(card: Card, before: int, milli: int) -> Iterator[CardSlice]:
+    """Return `milli` thousandths of a card after the first `before` thousandths; whole MIG instances if it has them."""
+    if milli == WHOLE_CARD:
+        yield CardSlice(card.index, None)
+    elif card.slices:
+        size = slot_milli(card)
+        yield from (CardSlice(card.index, before // size + slot, size) for slot in range(milli // size))
+    else:
+        yield CardSlice(card.index, 0, milli)
+
 
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
 _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")

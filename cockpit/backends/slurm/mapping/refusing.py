@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.containers import Runtime, image_refusals
-from cockpit.backends.slurm.mapping.groups import groups
+from cockpit.backends.slurm.mapping.groups import groups, is_in_workspace
 from cockpit.backends.slurm.mapping.jobparts import NO_COMMAND
-from cockpit.backends.slurm.mapping.paths import is_in_workspace
 from cockpit.launch.command import ENTRYPOINT, words_of
 from cockpit.model.rules.bounds import NODES
 from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts

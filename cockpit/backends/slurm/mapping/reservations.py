@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, words
+from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.model.cluster import Reservation
 
 COMMAND = ("scontrol", "-o", "show", "reservation")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, settings, words
+from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.formats.trestext import NumberMeaning, parse_tres
 from cockpit.model.cluster import (
     Backfill,

@@ -1,14 +1,19 @@
-"""Parses single values of Slurm's output. A value that is not set (`N/A`, `(null)`, `Unknown` …) becomes None."""
+"""Parses single values of Slurm's output: times, amounts, lists of hosts (`n[1-3,07],login`) and of numbers, job ids.
+
+A value that is not set (`N/A`, `(null)`, `Unknown` …) becomes None. Each task of an array has one id in cockpit, which
+stays the same from its wait to its end.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from functools import lru_cache
 
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.cluster import Tres
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis, NodeName, job_words, task_id, task_of
 
 NOTHING = frozenset({"", "N/A", "n/a", "(null)", "NONE", "None", "Unknown", "UNLIMITED", "INFINITE", "NOT_SET", "ALL"})
 """Words for values that are not set. Readers of fields in which one of them is a real value treat it themselves."""
@@ -109,3 +114,63 @@ def names(value: str) -> tuple[str, ...]:
 
 def truth(value: str) -> bool:
     return value.upper() in {"YES", "1", "TRUE"}
+
+
+MOST = 1 << 16
+"""The largest number of names that Slurm itself expands from one list."""
+_PIECE = re.compile(r"([^,\[]*(?:\[[^\]]*\][^,\[]*)*)(?:,|$)")
+_RANGE = re.compile(r"\[([^\]]*)\]")
+
+
+@lru_cache(maxsize=4096)
+def hosts(value: str) -> tuple[NodeName, ...]:
+    """Return all names in order, at most `MOST`."""
+    names: list[NodeName] = []
+    for piece in filter(None, _PIECE.findall(value)):
+        for name in _expanded(piece):
+            if len(names) == MOST:
+                return tuple(names)
+            names.append(NodeName(name))
+    return tuple(names)
+
+
+def _expanded(piece: str) -> Iterator[str]:
+    match = _RANGE.search(piece)
+    if match is None:
+        yield piece
+        return
+    for each in _padded(match[1]):
+        for rest in _expanded(piece[match.end() :]):
+            yield piece[: match.start()] + each + rest
+
+
+def _padded(ranges: str) -> Iterator[str]:
+    for part in ranges.split(","):
+        low, dash, high = part.partition("-")
+        if not dash or not (low.isdigit() and high.isdigit()):
+            yield part
+            continue
+        for each in range(int(low), min(int(high), int(low) + MOST) + 1):
+            yield str(each).zfill(len(low))
+
+
+def numbers(value: str) -> tuple[int, ...]:
+    """`0-3,8`, and steps as in `0-8:4`; at most `MOST`."""
+    values: list[int] = []
+    for part in value.split(","):
+        span, _, step = part.partition(":")
+        low, dash, high = span.partition("-")
+        if low.isdigit() and (not dash or high.isdigit()):
+            last = min(int(high or low), int(low) + MOST)
+            values += range(int(low), last + 1, int(step) if step.isdigit() and int(step) else 1)
+    return tuple(values[:MOST])
+
+
+def job_id(number: int, task: int | None = None) -> JobId:
+    """The id here of Slurm's job, or of that task of its array `number`."""
+    return JobId(number) if task is None else task_id(number, task)
+
+
+def slurm_id(job: JobId | int, task: int | None = None) -> str:
+    """Return the id for Slurm's commands: `123` or `123_4`."""
+    return job_words(job) if task is None else f"{task_of(job)[0]}_{task}"
