@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import traceback
 from pathlib import PurePath
@@ -99,6 +100,14 @@ class CockpitApp(Cockpit, inherit_bindings=False):
 
     def get_default_screen(self) -> Screen[Any]:
         return self.main_screen
+
+    def on_load(self) -> None:
+        """Start each task after the step that makes it, with every version of Python.
+
+        From Python 3.12 on Textual starts tasks at once. A page was then made before it was on the stack of screens,
+        and `Closable` took it for one that is closed already: it stayed without its widgets.
+        """
+        asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
         for role_theme in self.options.themes.values():

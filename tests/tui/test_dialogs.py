@@ -78,6 +78,15 @@ async def test_a_screen_may_be_closed_before_its_widgets_are_there(action: str) 
         assert not app.failed
 
 
+@pytest.mark.req("UI-20", "UI-26")
+async def test_tasks_start_after_the_step_that_makes_them() -> None:
+    """From Python 3.12 on Textual makes the event loop start tasks at once, and a page had no widgets."""
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(lambda loop, coroutine, **options: asyncio.Task(coroutine, loop=loop, **options))
+    async with the_lab():
+        assert loop.get_task_factory() is None
+
+
 @pytest.mark.req("TR-05", "TR-10")
 def test_a_defect_is_reported_without_values_and_escaped() -> None:
     token = "t0ken-of-somebody"
