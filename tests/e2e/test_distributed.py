@@ -4,14 +4,13 @@ their job."""
 from __future__ import annotations
 
 import shutil
-import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.e2e.cockpit_user import CockpitUser, eventually
 from tests.e2e.training import HYDRA, PAIRS, TORCH
+from tests.torch_launcher import needs_torch, require_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,24 +20,16 @@ pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 FOUR_NODES = "overcommit = true\n" + "".join(
     f'[[nodes]]\nname = "n{number}"\ncpus = 4\nmemory = "4G"\n' for number in range(1, 5)
 )
-SYSTEM_PYTHON = "/usr/bin/python3"
 PATH = "/usr/bin:/bin"
 """Debian's own python3 comes first, which Debian's torch is for."""
-TEES = {"PATH": PATH, "PET_REDIRECTS": "1", "PET_TEE": "1", "USE_LIBUV": "0"}
-"""Debian's torch 1.13 knows no other redirection under Python 3.11, not even its own default; its 2.6 lacks the
-libuv that it asks for."""
+TEES = {"PATH": PATH, "PET_REDIRECTS": "1", "PET_TEE": "1"}
+"""Debian's torch 1.13 knows no other redirection under Python 3.11, not even its own default."""
 SECONDS = 400
 """Patience: each process imports PyTorch, which takes minutes where many others run."""
 
 
-def has_torch() -> bool:
-    asked = [SYSTEM_PYTHON, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
-    return Path(SYSTEM_PYTHON).exists() and subprocess.run(asked, check=False).returncode == 0
-
-
 needs_mpi = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Debian's openmpi-bin is not installed")
 needs_mpich = pytest.mark.skipif(shutil.which("mpiexec.hydra") is None, reason="Debian's mpich is not installed")
-needs_torch = pytest.mark.skipif(not has_torch(), reason="Debian's python3-torch is not installed")
 
 
 @pytest.fixture
@@ -82,6 +73,7 @@ def test_mpichs_launcher_starts_ranks_in_the_containers_of_its_own_host_file(lab
 @needs_torch
 @pytest.mark.req("LA-30", "LA-31")
 def test_both_launchers_of_pytorch_reduce_over_two_containers(lab: CockpitUser) -> None:
+    require_launcher()
     torchrun = (
         "torchrun --nnodes ${WORLD_SIZE} --nproc_per_node ${SLOTS} --node_rank ${RANK} "
         "--master_addr ${MASTER_ADDR} --master_port ${MASTER_PORT} /workspace/algorithm/train.py"

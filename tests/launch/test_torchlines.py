@@ -11,6 +11,7 @@ import pytest
 
 from cockpit.launch.command import expand
 from cockpit.launch.torchlines import torch_command
+from tests.torch_launcher import needs_torch, require_launcher
 
 PYTHON = "/usr/bin/python3"
 PLACE = "--nproc_per_node=2 --nnodes=1 --node_rank=0 --master_addr=localhost --master_port=2222"
@@ -88,16 +89,12 @@ def test_a_command_with_own_processes_or_without_a_program_is_not_changed(comman
     assert launched(command) == command
 
 
-def has_torch() -> bool:
-    asked = [PYTHON, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"]
-    return Path(PYTHON).exists() and subprocess.run(asked, check=False).returncode == 0
-
-
 @pytest.mark.req("LA-31")
-@pytest.mark.skipif(not has_torch(), reason="Debian's python3-torch is not installed")
+@needs_torch
 @pytest.mark.parametrize("command", ["python3 -u train.py a", "python3 -W ignore -um pkg.train a", "python3 -c"])
 def test_the_lines_run_under_the_real_launcher(command: str, tmp_path: Path) -> None:
     """PyTorch 1.13 knows under Python 3.11 only of redirected output, hence the two variables."""
+    require_launcher()
     (tmp_path / "pkg").mkdir()
     for name in ("train.py", "pkg/train.py", "pkg/__init__.py"):
         (tmp_path / name).write_text("" if "__init__" in name else SCRIPT)
@@ -111,7 +108,6 @@ def test_the_lines_run_under_the_real_launcher(command: str, tmp_path: Path) -> 
         "HOME": str(tmp_path),
         "PET_REDIRECTS": "1",
         "PET_TEE": "1",
-        "USE_LIBUV": "0",  # Debian's PyTorch 2.6 lacks it, and asks for it
         "GLOO_SOCKET_IFNAME": "lo",
     }
     argv = expand(launched(command, port), {})

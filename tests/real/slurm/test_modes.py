@@ -11,9 +11,10 @@ from cockpit.model.asking import LogRequest
 from cockpit.model.job import JobState
 from cockpit.model.spec import Mode, NodeSpec, Sweep, WorkerPool
 from tests.builders import a_spec
-from tests.e2e.test_distributed import PATH, TEES, needs_mpi, needs_torch
+from tests.e2e.test_distributed import PATH, TEES, needs_mpi
 from tests.e2e.training import PAIRS, TORCH
 from tests.real.slurm.real_cluster import ADA
+from tests.torch_launcher import needs_torch, require_launcher
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.backend import SlurmBackend
@@ -69,6 +70,7 @@ async def test_mpirun_starts_its_processes_on_the_nodes_of_the_job(emptied: Real
     ids=["plain", "torchrun"],
 )
 async def test_pytorch_reduces_over_two_nodes(emptied: RealCluster, ada: SlurmBackend, command: str) -> None:
+    require_launcher()
     given = command.format(home=emptied.home(ADA))
     job, wrote = await ran(emptied, ada, TORCH, mode=Mode.PYTORCH, command=given, env=TEES)
     assert job.state is JobState.SUCCEEDED, wrote
