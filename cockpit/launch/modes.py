@@ -169,13 +169,20 @@ def _slurm(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
     if len(peers) == 1:
         return ModeSetup(command, env)
     # By Slurm's variables MPI launchers would take `srun` for their remote shell, with options of its own plug-ins.
-    launchers = {"OMPI_MCA_plm": "rsh", "HYDRA_LAUNCHER": "ssh", **_mpi_environment(Mode.SLURM, peers)}
+    # Open MPI 5 has another launcher, PRRTE, with variables and a name of its own for the remote shell.
+    launchers = {
+        "OMPI_MCA_plm": "rsh",
+        "PRTE_MCA_plm": "ssh",
+        "HYDRA_LAUNCHER": "ssh",
+        **_mpi_environment(Mode.SLURM, peers),
+    }
     return ModeSetup(STAYS_OPEN if rank else command, {**launchers, **env}, _mpi_files(peers))
 
 
 def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
     return {
         "OMPI_MCA_orte_default_hostfile": HOSTFILE,
+        "PRTE_MCA_prte_default_hostfile": HOSTFILE,
         "HYDRA_HOST_FILE": MPICH_HOSTFILE,
         "HYDRA_IFACE": INTERFACE,
         **_remote_shell(mode, peers),
@@ -232,4 +239,5 @@ def _remote_shell(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
     """Return the variables by which launchers use the agent as remote shell, since no container runs an SSH server."""
     if not has_agent(mode, peers):
         return {}
-    return {"OMPI_MCA_plm_rsh_agent": AGENT, "HYDRA_LAUNCHER_EXEC": AGENT, "PDSH_RCMD_TYPE": "ssh"}
+    open_mpi = {"OMPI_MCA_plm_rsh_agent": AGENT, "PRTE_MCA_plm_ssh_agent": AGENT}
+    return {**open_mpi, "HYDRA_LAUNCHER_EXEC": AGENT, "PDSH_RCMD_TYPE": "ssh"}

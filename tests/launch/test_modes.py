@@ -53,6 +53,7 @@ def test_horovod_finds_the_host_file_of_open_mpi() -> None:
     found = of(Mode.HOROVOD, PLAIN)
     assert found.files[HOSTFILE] == "server1 slots=4\nserver2 slots=4\n"
     assert found.env["OMPI_MCA_orte_default_hostfile"] == "/etc/mpi/hostfile" == HOSTFILE
+    assert found.env["PRTE_MCA_prte_default_hostfile"] == HOSTFILE  # Open MPI 5
     assert hostfile(peers(1, 1)) == "server1 slots=1\n"
 
 
@@ -104,6 +105,7 @@ def test_only_rank_0_launches_and_connects_to_the_others(mode: Mode) -> None:
     assert "train.py" in first.command
     assert second.command == "sleep infinity"
     assert first.env["OMPI_MCA_plm_rsh_agent"] == "/run/cockpit-launch/agent"
+    assert first.env["PRTE_MCA_plm_ssh_agent"] == "/run/cockpit-launch/agent"  # Open MPI 5
     assert first.files == second.files
     assert "OMPI_MCA_plm_rsh_agent" not in of(mode, PLAIN, nodes=1).env
 

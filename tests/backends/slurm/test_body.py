@@ -121,7 +121,7 @@ def test_a_pool_job_reads_both_of_its_variables(tmp_path: Path) -> None:
 
 @pytest.mark.req("LA-10", "LA-11", "LA-12")
 def test_mpirun_gets_as_many_processes_as_there_are_cards(tmp_path: Path) -> None:
-    command = 'bash -c \'cat "$OMPI_MCA_orte_default_hostfile" "$HYDRA_HOST_FILE"\''
+    command = 'bash -c \'cat "$OMPI_MCA_orte_default_hostfile" "$PRTE_MCA_prte_default_hostfile" "$HYDRA_HOST_FILE"\''
     spec = replace(a_spec("train"), mode=Mode.HOROVOD, nodes=2, specs=(NodeSpec(card_milli=4000),), command=command)
     seen(tmp_path, spec, 2)
     assert (tmp_path / "rankmpirun").read_text().startswith("--allow-run-as-root -np 8 -bind-to none -map-by slot")

@@ -53,6 +53,8 @@ chmod +x "$COCKPIT_FILES/ssh"
 """
 _HOROVOD = """\
 export OMPI_MCA_orte_default_hostfile="$COCKPIT_FILES/hostfile" HYDRA_HOST_FILE="$COCKPIT_FILES/mpich_hostfile"
+export PRTE_MCA_prte_default_hostfile="$COCKPIT_FILES/hostfile" PRTE_MCA_plm_ssh_agent="$COCKPIT_FILES/ssh"
+export PRTE_MCA_plm=ssh PRTE_MCA_ras=^slurm
 export OMPI_MCA_ras=^slurm OMPI_MCA_plm_rsh_agent="$COCKPIT_FILES/ssh" HYDRA_LAUNCHER_EXEC="$COCKPIT_FILES/ssh\""""
 _DEEPSPEED = """\
 export PATH="$COCKPIT_FILES:$PATH" PDSH_RCMD_TYPE=ssh"""
