@@ -15,10 +15,10 @@ from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.model.ids import NodeName
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import LimitReached, Reason, SchedulerReason
-from cockpit.sched.rules.amounts import ONE, asked
 from cockpit.sched.rules.holders import amounts_held
 from cockpit.sched.rules.limits import JOBS, LimitScope
 from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.rules.tres import ONE, asked
 
 if TYPE_CHECKING:
     from cockpit.model.job import Job

@@ -74,7 +74,7 @@ async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) 
 
 def _tasks(spec: JobSpec) -> dict[str, JobSpec]:
     """Return a batch's tasks by their folder names, and any other job under its own name."""
-    from cockpit.launch.batch import task_spec
+    from cockpit.launch.sweeps import task_spec
 
     return {f"{spec.name}-{index}": task_spec(spec, index) for index in range(len(spec.tasks))} or {spec.name: spec}
 

@@ -40,7 +40,7 @@ async def run(call: Call) -> int:
 def schema(name: str) -> dict[str, Any]:
     """JSON Schema 2020-12."""
     if name == JOB:
-        from cockpit.formats.job.schema import job_schema
+        from cockpit.formats.job.file import job_schema
 
         return job_schema()
     if name == CLUSTER:
