@@ -9,8 +9,8 @@ import msgspec
 
 from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 from cockpit.config.filters import NAME
-from cockpit.formats.checked import Checked, duration
 from cockpit.formats.kinds import Path, Reading, Schema, Text, described
+from cockpit.formats.measures import Checked, duration
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules.bounds import Bounds
 from cockpit.model.rules.spec import label_error

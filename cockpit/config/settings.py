@@ -9,8 +9,8 @@ from types import MappingProxyType
 import msgspec
 
 from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Members
-from cockpit.formats.checked import Checked, duration, memory, whole
 from cockpit.formats.kinds import Choice, Flag, Path, Reading, Schema, Text, described
+from cockpit.formats.measures import Checked, duration, memory, whole
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules.bounds import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds
 from cockpit.model.rules.spec import label_error

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.launch.batch import task_spec
-from cockpit.launch.sweeps import swept, trial_count
+from cockpit.launch.sweeps import swept, task_spec, trial_count
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.refusal import Refusal

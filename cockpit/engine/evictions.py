@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine import workers
 from cockpit.engine.dependencies import DependencyOutcomes, settled, waiter
 from cockpit.model import events
-from cockpit.model.attempt import EndCause, Suspension
-from cockpit.model.eviction import EvictionMode
+from cockpit.model.attempt import EndCause, EvictionMode, Suspension
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind

@@ -10,8 +10,8 @@ from cockpit.model import events
 from cockpit.model.job import OCCUPYING, JobState
 from cockpit.model.quota import JOBS
 from cockpit.sched.invariants import resource_violations
-from cockpit.sched.rules.amounts import ONE, held
 from cockpit.sched.rules.quotas import NO_LEAF, Quotas
+from cockpit.sched.rules.tres import ONE, held
 
 if TYPE_CHECKING:
     from cockpit.model.attempt import Attempt

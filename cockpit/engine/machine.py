@@ -32,7 +32,7 @@ from cockpit.model import events
 from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING, QUEUED, SUSPENDED, Job
 from cockpit.model.spec import HoldCards
-from cockpit.sched.queue_order import by_seniority
+from cockpit.sched.equivalence import by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 if TYPE_CHECKING:

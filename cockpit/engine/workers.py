@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model import events
-from cockpit.model.attempt import EndCause
-from cockpit.model.eviction import Grounds
+from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.resilience import WorkerRestart
 from cockpit.sched.eviction.shrinking import staying
 from cockpit.sched.growth import grows, next_rank
-from cockpit.sched.rules.amounts import ONE, held
-from cockpit.sched.rules.tres import billed
+from cockpit.sched.rules.tres import ONE, billed, held
 
 _REPLACING = frozenset({JobState.STARTING, JobState.RESUMING, JobState.RUNNING})
 """States of a job in which a failed worker may be replaced."""

@@ -1,8 +1,14 @@
-"""Parsed documents: the plain values of a file with their places in it, and its syntax errors."""
+"""Parsed documents: the plain values of a file with their places in it, its syntax errors, and the readers of JSON.
+
+JSON that gives a field twice is refused, as in YAML.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from typing import NamedTuple, NoReturn
+
+from cockpit.model.text import visible
 
 
 class Document(NamedTuple):
@@ -36,3 +42,68 @@ def listed(value: object) -> list[Document]:
     if isinstance(value, list):
         return [Document(f"[{index}]", item) for index, item in enumerate(value)]
     return [Document("", value)]
+
+
+def json_documents(text: str) -> Documents:
+    """Read one job, or a list of jobs."""
+    try:
+        return Documents(listed(json_value(text)), [])
+    except UnreadableError as error:
+        return Documents([], [f": {error}"])
+
+
+def json_line_documents(text: str) -> Documents:
+    """Read one job per line; empty lines are skipped."""
+    documents, errors = [], []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line or line.isspace():
+            continue
+        try:
+            documents.append(Document(f":{number}", json_value(line)))
+        except UnreadableError as error:
+            errors.append(f":{number}: {error}")
+    return Documents(documents, errors)
+
+
+def is_json(text: str) -> bool:
+    """Return whether the text is valid JSON."""
+    try:
+        json_value(text)
+    except UnreadableError:
+        return False
+    return True
+
+
+def json_value(text: str) -> object:
+    """The value that the text is. Raises `UnreadableError`."""
+    try:
+        return _DECODER.decode(text)
+    except UnreadableError:
+        raise
+    except json.JSONDecodeError as error:
+        advice = "; one job a line needs a file named .jsonl" if error.msg == "Extra data" else ""
+        sentence = f"is not JSON: {visible(error.msg)}, line {error.lineno}, column {error.colno}{advice}"
+    except RecursionError:
+        sentence = "nests deeper than a job does"
+    except ValueError:
+        sentence = "holds a number with thousands of digits"
+    raise UnreadableError(sentence)
+
+
+def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table = dict(pairs)
+    if len(table) == len(pairs):
+        return table
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise UnreadableError(f'"{visible(name)}" is there twice in one table; keep one')
+        seen.add(name)
+    return table
+
+
+def _no_number(name: str) -> NoReturn:
+    raise UnreadableError(f"{name} is no JSON; write a number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_table, parse_constant=_no_number)

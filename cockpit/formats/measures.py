@@ -1,10 +1,15 @@
-"""Kinds of fields that measure: memory, time, cards."""
+"""Kinds of fields that measure: memory, time, cards.
+
+The checked kinds at the end test their rule while they are read: for files that the engine does not check again.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from cockpit.formats.kinds import Reading, Schema, WholeNumber, described
+from cockpit.formats.kinds import FieldType, Reading, Schema, Text, WholeNumber, described
 from cockpit.model.quantity import (
     DURATION_CLOCK_PATTERN,
     DURATION_UNITS_PATTERN,
@@ -15,6 +20,7 @@ from cockpit.model.quantity import (
     parse_memory,
 )
 from cockpit.model.rules.bounds import CARDS, MEMORY_MIB, PRICE_MILLI, Bounds
+from cockpit.model.rules.spec import label_error
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.text import visible
 
@@ -104,3 +110,49 @@ class Cards:
     def schema(self) -> Schema:
         share = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
         return {"anyOf": [WholeNumber(CARDS).schema(), share], "examples": [1, 0.5]}
+
+
+Value = TypeVar("Value")
+
+
+class Checked(Generic[Value]):
+    """A kind of value with a rule: `trouble` returns what is wrong with a value, or None."""
+
+    def __init__(self, kind: FieldType[Value], trouble: Callable[[Value], str | None]) -> None:
+        self.kind = kind
+        self._trouble = trouble
+        self.stand_in = kind.stand_in
+
+    def read(self, value: object, at: str, reading: Reading) -> Value:
+        read = self.kind.read(value, at, reading)
+        if read == self.stand_in or (trouble := self._trouble(read)) is None:
+            return read
+        reading.wrong(at, trouble)
+        return self.stand_in
+
+    def write(self, value: Value) -> object:
+        return self.kind.write(value)
+
+    def schema(self) -> Schema:
+        return self.kind.schema()
+
+
+def whole(bounds: Bounds) -> Checked[int]:
+    return Checked(WholeNumber(bounds), bounds.error)
+
+
+def duration(bounds: Bounds) -> Checked[int]:
+    return Checked(Duration(bounds), bounds.error)
+
+
+def memory() -> Checked[int]:
+    return Checked(Memory(), MEMORY_MIB.error)
+
+
+def label(longest: int) -> Checked[str]:
+    """Return the kind of a short text, such as the name of a card model or pool, of at most `longest` characters."""
+
+    def trouble(text: str) -> str | None:
+        return f"has more than {longest} characters" if len(text) > longest else label_error(text)
+
+    return Checked(Text(minLength=1, maxLength=longest), trouble)

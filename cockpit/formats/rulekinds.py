@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from cockpit.formats.checked import Checked
 from cockpit.formats.kinds import FieldType, ListOf, Reading, Schema, Text, described
+from cockpit.formats.measures import Checked
 from cockpit.formats.trestext import NumberMeaning, parse_tres, plain_number, tres_name, tres_number
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds

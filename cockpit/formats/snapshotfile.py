@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.state import ClusterState
 from cockpit.errors import SpecErrors
-from cockpit.model.accounts import ROOT, assoc_key
-from cockpit.model.accounttree import account_troubles
+from cockpit.model.accounts import ROOT, account_troubles, assoc_key
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.priority import Breakdown

@@ -35,14 +35,13 @@ def wanted_change(verb: str, args: Namespace, shown: CatalogueShown, place: Plac
         return EntryChange(before, None)
     if not args.settings:
         raise UsageError("say what is to change, such as access=ro")
-    from cockpit.formats.catalogue.fields import entry_values
-    from cockpit.formats.catalogue.settings import with_settings
+    from cockpit.formats.catalogue.file import entry_values, with_settings
 
     return EntryChange(before, with_settings(before.kind, entry_values(before), args.settings, *place))
 
 
 def _added(args: Namespace, shown: CatalogueShown, place: Place) -> AnyEntry:
-    from cockpit.formats.catalogue.settings import with_settings
+    from cockpit.formats.catalogue.file import with_settings
 
     kind, (project, name) = EntryKind(args.kind), split_name(args.name)
     given = {"name": name, "owner": shown.asker}
@@ -111,6 +110,6 @@ def _next(words: Sequence[str], shown: CatalogueShown | None) -> Iterable[str]:
 
 def settings_of(kind: str) -> list[str]:
     """Return the settings of this kind of entry, as `SETTING=`."""
-    from cockpit.formats.catalogue.fields import TABLES
+    from cockpit.formats.catalogue.file import TABLES
 
     return [f"{field.name}=" for field in TABLES[EntryKind(kind)].fields if field.name != "name" and not field.alias]

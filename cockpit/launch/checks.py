@@ -11,7 +11,7 @@ from cockpit.launch.command import ENTRYPOINT, command_errors, words_of
 from cockpit.launch.workspace import can_be_shown
 from cockpit.model.image import HOST, ImageKind, image_of
 from cockpit.model.rules.bounds import NODES
-from cockpit.model.rules.kinds import MOST_BATCH_TASKS
+from cockpit.model.rules.conflicts import MOST_BATCH_TASKS
 from cockpit.model.rules.spec import spec_errors
 from cockpit.model.rules.text import COMMAND_BYTES
 from cockpit.model.spec import JobSpec, Mode

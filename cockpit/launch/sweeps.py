@@ -1,21 +1,24 @@
-"""The trials of a sweep: which values each gets, and the command that it runs with them."""
+"""Converts the tasks and trials of a job: a batch's tasks into jobs of their own and back, a sweep's trials into values
+and commands.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from itertools import count, islice
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cockpit.errors import CockpitError
-from cockpit.model.spec import Search, Sweep
+from cockpit.model.spec import Dependency, DependencyKind, JobKind, JobSpec, Search, Sweep, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cockpit.model.spec import JobSpec
 
 _MASK = (1 << 64) - 1
 
@@ -82,3 +85,41 @@ def _mixed(number: int) -> int:
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
     return number ^ (number >> 31)
+
+
+def task_spec(spec: JobSpec, index: int) -> JobSpec:
+    """Return one task of a batch as a regular job, whose output folder is its own."""
+    task = spec.tasks[index]
+    return replace(
+        spec,
+        kind=JobKind.REGULAR,
+        tasks=(),
+        command=task.command,
+        algorithm=task.algorithm,
+        output=f"{spec.output.rstrip('/')}/{spec.name}-{index}",
+    )
+
+
+def batch_spec(tasks: Mapping[int, JobSpec]) -> JobSpec | None:
+    """Return the batch that would submit these tasks again; None if there are none.
+
+    `tasks`: specs that `task_spec` made, by index.
+    """
+    if not tasks:
+        return None
+    number, first = min(tasks.items(), key=itemgetter(0))
+    return replace(
+        first,
+        kind=JobKind.BATCH,
+        tasks=tuple(Task(command=each.command, algorithm=each.algorithm) for _, each in sorted(tasks.items())),
+        command="",
+        algorithm=None,
+        output=first.output.removesuffix(f"/{first.name}-{number}") or "/",
+        dependencies=tuple(_of_all_tasks(each, number) for each in first.dependencies),
+    )
+
+
+def _of_all_tasks(condition: Dependency, number: int) -> Dependency:
+    """Return an `aftercorr` condition of one task in the form that the whole batch had."""
+    own = condition.kind is DependencyKind.AFTER_CORR and condition.task == number
+    return replace(condition, task=None) if own else condition

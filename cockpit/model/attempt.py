@@ -6,10 +6,35 @@ from enum import StrEnum
 
 import msgspec
 
-from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.usage import ReplicaTotals
+
+
+class EvictionMode(StrEnum):
+    """What happens to an evicted job: Slurm's PreemptMode, and `SHRINK`."""
+
+    CANCEL = "cancel"
+    REQUEUE = "requeue"
+    SUSPEND = "suspend"
+    SHRINK = "shrink"
+    """The job continues with fewer workers. Slurm has no such mode. Elastic jobs are shrunk before any job is evicted.
+    """
+
+
+class Grounds(StrEnum):
+    """The rule by which a job is evicted."""
+
+    QOS = "qos"
+    """The waiting job's QOS may preempt the evicted job's (preempt/qos)."""
+    PARTITION = "partition"
+    """The waiting job's partition has a higher tier (preempt/partition_prio)."""
+    QUOTA = "quota"
+    """The waiting job's queue has less than its guarantee, and the evicted job's queue has borrowed."""
+    RECLAIM = "reclaim"
+    """The node's provider takes the node back; no job waits for it."""
+    PRESSURE = "pressure"
+    """The node runs short of memory, and best-effort jobs are evicted first; no job waits for it."""
 
 
 class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -11,10 +11,9 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.accounts import Association, AssocKey, Qos
-from cockpit.model.attempt import EndCause, ExitStatus, Slow, Suspension
+from cockpit.model.attempt import EndCause, EvictionMode, ExitStatus, Grounds, Slow, Suspension
 from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, JobState, Submitter

@@ -15,7 +15,7 @@ from cockpit.engine.access import may_see
 from cockpit.engine.configure import reweighed
 from cockpit.engine.views.ranking import present_order, ranked, tried_order
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.formats.cluster.weights import with_weights
+from cockpit.formats.cluster.text import with_weights
 from cockpit.model.refusal import Refusal
 from cockpit.model.view import Priorities, WeightsSet
 

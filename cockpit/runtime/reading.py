@@ -20,7 +20,7 @@ from cockpit.engine.views.spending import ended_seen, is_open
 from cockpit.engine.views.spending import spending as spending_shown
 from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import Snapshot, without_secrets
-from cockpit.launch.batch import batch_spec
+from cockpit.launch.sweeps import batch_spec
 from cockpit.model import asking
 from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from cockpit.model.growth import NoGrowth
     from cockpit.model.jobrow import JobRow
     from cockpit.runtime.engine import Engine
-    from cockpit.runtime.request_context import RequestContext
 
 
 LOG_TAIL_LINES = 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.attempt import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 

@@ -14,13 +14,27 @@ import msgspec
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.reasons import Reason, never_starts
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import JobSpec, PriorityWord
 from cockpit.sched.conditions import is_conditional, is_unhindered
-from cockpit.sched.queue_order import PartitionEntry, partitions_of
 from cockpit.sched.rules.counters import LimitCache
 from cockpit.sched.rules.limits import NO_SCOPE, LimitScope
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
+
+PartitionEntry = tuple[Job, str]
+"""A queued job, and one of the partitions that it may run in (empty: the cluster has none)."""
+URGENCY = {PriorityWord.VERY_URGENT: 0, PriorityWord.URGENT: 1, PriorityWord.NORMAL: 2}
+
+
+def partitions_of(job: Job) -> Sequence[str]:
+    """The partitions in which the job may run; one empty name where the cluster has none."""
+    return job.partitions or ("",)
+
+
+def by_seniority(job: Job) -> tuple[int, int]:
+    """The sort key of the last tie-break: the time of submission, or of the return to the queue, then the job id."""
+    return job.submitted_at if job.revoked_at is None else job.revoked_at, job.id
+
 
 Bounds = MutableSequence[int]
 """Time limits in seconds, by shape number or class number, from which on no job of it is tried any more."""

@@ -16,9 +16,9 @@ from cockpit.model.reasons import (
     Reason,
     never_starts,
 )
+from cockpit.sched.equivalence import partitions_of
 from cockpit.sched.faults import described
 from cockpit.sched.plan import Plan
-from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.snapshot import Snapshot
 
 _MOST_AHEAD = 10

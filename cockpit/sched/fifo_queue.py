@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import QUEUED
-from cockpit.sched.equivalence import OPEN, Bounds, EquivalenceCache, QueueEntry
-from cockpit.sched.queue_order import partitions_of
+from cockpit.sched.equivalence import OPEN, Bounds, EquivalenceCache, QueueEntry, partitions_of
 
 if TYPE_CHECKING:
     from cockpit.model.job import Job

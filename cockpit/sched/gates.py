@@ -20,11 +20,10 @@ from cockpit.sched.equivalence import EquivalenceCache, EquivalenceClass
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import JobPlacement
-from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.rules.counters import Counters, JobAmounts, Stop, counts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
-from cockpit.sched.rules.tres import BILLING
+from cockpit.sched.rules.tres import BILLING, ONE, Amounts, held, thousandths
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 

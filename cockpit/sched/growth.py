@@ -32,10 +32,9 @@ from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree, allocate
 from cockpit.sched.placement import Fit, fitting
-from cockpit.sched.rules.amounts import ONE, Amounts, held
 from cockpit.sched.rules.limits import JOBS
 from cockpit.sched.rules.rulebook import Rulebook
-from cockpit.sched.rules.tres import BILLING
+from cockpit.sched.rules.tres import BILLING, ONE, Amounts, held
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.snapshot import Snapshot
 

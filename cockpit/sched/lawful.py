@@ -24,9 +24,8 @@ from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import allocate, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits
 from cockpit.sched.placement import fitting
-from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import JOBS
-from cockpit.sched.rules.tres import NODE
+from cockpit.sched.rules.tres import NODE, ONE, Amounts
 from cockpit.sched.shape import Shape
 
 _MOST_CHOICES = 5_000

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cockpit.model.ids import JobId
-from cockpit.sched.equivalence import OPEN, Bounds, EquivalenceCache, QueueEntry
-from cockpit.sched.queue_order import partitions_of
+from cockpit.sched.equivalence import OPEN, Bounds, EquivalenceCache, QueueEntry, partitions_of
 
 if TYPE_CHECKING:
     from cockpit.model.job import Job

@@ -21,7 +21,7 @@ from cockpit.model.reasons import Limit, LimitReached, QuotaFull, Reason
 from cockpit.sched.backfill.conservative import Conservative
 from cockpit.sched.backfill.easy import Easy, StrictOrder
 from cockpit.sched.decisions import Growth, SliceSwitch, Start
-from cockpit.sched.equivalence import NO_SHAPE, OPEN, EquivalenceClass, QueueEntry
+from cockpit.sched.equivalence import NO_SHAPE, OPEN, EquivalenceClass, QueueEntry, partitions_of
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.eviction.reclaim import Reclaim
 from cockpit.sched.faults import Faults
@@ -35,11 +35,9 @@ from cockpit.sched.nodes.reservation_windows import NO_WINDOWS, ReservationWindo
 from cockpit.sched.pass_queue import PassQueue
 from cockpit.sched.placement import Fit, JobPlacement
 from cockpit.sched.policy import Policy
-from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.refusals import PassNotes, Refusals
-from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import NO_SCOPE
-from cockpit.sched.rules.tres import BILLING
+from cockpit.sched.rules.tres import BILLING, ONE, Amounts
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.snapshot import Snapshot
 

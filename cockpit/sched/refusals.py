@@ -31,7 +31,7 @@ from cockpit.sched.alternatives import none_of, with_shortage_changed
 from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import reserve
 from cockpit.sched.decisions import Reserved
-from cockpit.sched.equivalence import EquivalenceClass
+from cockpit.sched.equivalence import EquivalenceClass, partitions_of
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
@@ -39,7 +39,6 @@ from cockpit.sched.index import Index
 from cockpit.sched.lawful import limit_now, limit_of_all
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import fits_now
-from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 

@@ -16,7 +16,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.sched.decisions import SliceSwitch
 from cockpit.sched.index import Index
-from cockpit.sched.rules.precedence import GANG
+from cockpit.sched.rules.rulebook import GANG
 from cockpit.sched.snapshot import Snapshot
 
 

@@ -97,8 +97,7 @@ def _names(app: Cockpit) -> set[str]:
 
 async def write_again(app: Cockpit, detail: JobDetail) -> None:
     """Open the form with a queued job's spec and save the changes; the job keeps its id and its place."""
-    from cockpit.formats.job.changing import read_changes
-    from cockpit.formats.job.specfile import spec_as_table
+    from cockpit.formats.job.specfile import read_changes, spec_as_table
 
     job = detail.job
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from cockpit.formats.foreign.converting import ConvertedJob
-    from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.foreign.draft import Submission
     from cockpit.formats.job.file import ReadJobs
     from cockpit.model.ids import Millis
 
@@ -39,7 +39,7 @@ def job_files_in(folder: Path) -> Iterator[tuple[str, str]]:
 
 def submission_from_here(now: Millis, zone: tzinfo | None) -> Submission:
     """Return the time and place of a submission for a form, without the shell's variables, which would only fill it."""
-    from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.foreign.draft import Submission
     from cockpit.headless.surroundings import local_zone
 
     return Submission(now=datetime.fromtimestamp(now / 1000, zone or local_zone()))

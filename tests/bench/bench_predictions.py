@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.backends.demo.backend import open_demo
-from cockpit.formats.traces.swf import read_swf
-from cockpit.formats.traces.swf_history import history
+from cockpit.formats.traces.swf import history, read_swf
 from cockpit.headless.verbs.replay import drawn, predicted, replayed
 from cockpit.sched.forecast.history import history_of
 from cockpit.sched.forecast.predict import StartPredictor

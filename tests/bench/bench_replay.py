@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.formats.traces.swf import read_swf
-from cockpit.formats.traces.swf_history import history
+from cockpit.formats.traces.swf import history, read_swf
 from cockpit.headless.verbs.replay import replayed
 from tests.bench.figures import Peer
 from tests.bench.peer_accasim import PYTHON as ACCASIM

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from cockpit.formats.traces.swf import swf_lines
 
 if TYPE_CHECKING:
-    from cockpit.formats.traces.swf_history import History
+    from cockpit.formats.traces.swf import History
 
 PYTHON = os.environ.get("COCKPIT_ACCASIM")
 """None: it is not here, and figures stand beside what it reached elsewhere."""

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.formats.catalogue.fields import TABLES
-from cockpit.formats.catalogue.file import read_catalogue
+from cockpit.formats.catalogue.file import TABLES, read_catalogue
 from cockpit.headless.arguments import parse
 from cockpit.launch import workspace
 from cockpit.model.catalogue import EntryKind

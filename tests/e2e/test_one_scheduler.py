@@ -9,7 +9,7 @@ import pytest
 from cockpit.backends.demo.backend import DemoCluster
 from cockpit.backends.demo.fixture import read_fixture
 from cockpit.engine.replay.jobs import Arrival, Replay
-from cockpit.formats.traces.swf_history import machine
+from cockpit.formats.traces.swf import machine
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState

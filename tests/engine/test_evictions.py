@@ -9,9 +9,8 @@ from cockpit.engine import decide, evictions
 from cockpit.engine.effects import FreezeReplica, RemoveContainer, SignalKind, SignalReplica, ThawReplica
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Qos
-from cockpit.model.attempt import EndCause
+from cockpit.model.attempt import EndCause, EvictionMode, Grounds
 from cockpit.model.cluster import Cluster, Preemption
-from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal

@@ -7,8 +7,7 @@ import pytest
 from cockpit.engine.configure import apply_quota
 from cockpit.engine.views.queues import queues_shown
 from cockpit.model import events
-from cockpit.model.attempt import EndCause
-from cockpit.model.eviction import Grounds
+from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.job import JobState
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import EvictionPending, QuotaFull

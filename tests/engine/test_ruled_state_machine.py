@@ -27,10 +27,9 @@ from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import OCCUPYING, Job, JobState, Submitter
 from cockpit.model.spec import Array, Dependency, DependencyKind
 from cockpit.sched.cycle import cycle
+from cockpit.sched.equivalence import partitions_of
 from cockpit.sched.policy import Policy
-from cockpit.sched.priority.fair_tree import fair_tree
-from cockpit.sched.priority.share_tree import ShareTree
-from cockpit.sched.queue_order import partitions_of
+from cockpit.sched.priority.share_tree import ShareTree, fair_tree
 from tests.builders import SECOND
 from tests.engine.driver import EngineDriver
 from tests.sched.naive_plan import NaiveEasy

@@ -10,9 +10,8 @@ from cockpit.engine.effects import RemoveContainer, SignalReplica, StageReplica,
 from cockpit.engine.nodes import service
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
-from cockpit.model.attempt import EndCause
+from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.cluster import Cluster
-from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.mounts import Dataset

@@ -21,9 +21,8 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.views.spending import spans
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, AssocKey, Qos
-from cockpit.model.attempt import EndCause, ExitStatus
+from cockpit.model.attempt import EndCause, EvictionMode, ExitStatus, Grounds
 from cockpit.model.cluster import Cluster, Preemption
-from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.refusal import Refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.launch.batch import batch_spec, task_spec
+from cockpit.launch.sweeps import batch_spec, task_spec
 from cockpit.model.spec import Dependency, DependencyKind
 from tests.builders import a_batch
 

@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from cockpit.launch import plan as launching
-from cockpit.launch.batch import task_spec
 from cockpit.launch.command import expand
 from cockpit.launch.modes import ModeSetup
 from cockpit.launch.plan import LaunchPlan, launch_plan
-from cockpit.launch.sweeps import swept
+from cockpit.launch.sweeps import swept, task_spec
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
 from cockpit.model.image import Mpi
 from cockpit.model.job import ArrayTask, Submitter

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from cockpit.launch.customjob import custom_job_spec
 from cockpit.launch.modes import Peer
-from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
+from cockpit.launch.pools import custom_job_spec, pool_environment, pool_hints, pool_roles, replica_spec
 from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerPool
 from tests.builders import a_spec
 

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from cockpit import elastic
 from cockpit.launch.world import FILE, world_files
-from cockpit.model.attempt import Attempt, EndCause, Ending, Leaving, Replica
-from cockpit.model.eviction import Grounds
+from cockpit.model.attempt import Attempt, EndCause, Ending, Grounds, Leaving, Replica
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job, JobState
 from cockpit.model.node import Allocation, CardSlice

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.replay.jobs import figures
-from cockpit.formats.traces.swf import read_swf
-from cockpit.formats.traces.swf_history import history
+from cockpit.formats.traces.swf import history, read_swf
 from cockpit.headless.verbs.replay import PERFECT, replayed
 from tests.oracles.traces import trace
 

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from cockpit.model.accounts import Accounts, Qos
+from cockpit.model.attempt import EvictionMode
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Preemption
-from cockpit.model.eviction import EvictionMode
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import EvictionPending

@@ -11,13 +11,12 @@ from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Part
 from cockpit.model.cluster import Reservation as Reserve
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask, Job, JobState
-from cockpit.sched.equivalence import OPEN
+from cockpit.sched.equivalence import OPEN, by_seniority, partitions_of
 from cockpit.sched.explain import reason_of
 from cockpit.sched.fifo_queue import FifoQueue
 from cockpit.sched.pass_queue import ListQueue
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority import priorities
-from cockpit.sched.queue_order import by_seniority, partitions_of
 from tests.sched.lab import tree
 from tests.sched.test_properties import quick
 from tests.sched.world import World, node, spec_of, wants

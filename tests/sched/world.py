@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from cockpit.model.attempt import Attempt, EndCause, Ending, Leaving, Suspension
-from cockpit.model.eviction import EvictionMode
+from cockpit.model.attempt import Attempt, EndCause, Ending, EvictionMode, Leaving, Suspension
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement

@@ -24,8 +24,7 @@ from cockpit.engine.accounts.limits import (
 )
 from cockpit.model import accountchange as change
 from cockpit.model import events
-from cockpit.model.accounts import NORMAL, ROOT, Accounts, Association, Qos, assoc_key
-from cockpit.model.accounttree import account_troubles
+from cockpit.model.accounts import NORMAL, ROOT, Accounts, Association, Qos, account_troubles, assoc_key
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules.text import rule_name_error, user_name_error
 from cockpit.model.text import visible

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.apply.rules import Rules, change, change_waiting, free, ledger, since, usage_rules, write_down
 from cockpit.model import events
-from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Replica
-from cockpit.model.eviction import Grounds
+from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Grounds, Replica
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import QUEUED, RUNNING, STARTING, SUCCEEDED, SUSPENDED, Job, JobState
 from cockpit.model.node import Allocation

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.workers import live_workers
 from cockpit.model import events
-from cockpit.model.attempt import EndCause
-from cockpit.model.eviction import Grounds
+from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.resilience import RECLAIM_SECONDS
 from cockpit.sched.eviction.shrinking import staying

@@ -22,9 +22,9 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import Job
 from cockpit.sched.cycle import cycle, next_plan
+from cockpit.sched.equivalence import partitions_of
 from cockpit.sched.incremental import can_start_any, next_index
 from cockpit.sched.placement import fits_now
-from cockpit.sched.queue_order import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

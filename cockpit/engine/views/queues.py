@@ -10,10 +10,9 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.quota import JOBS, places, queue_name
 from cockpit.model.view import QueueKind, QueueRow, QueuesShown
-from cockpit.sched.rules.amounts import ONE, thousandths
 from cockpit.sched.rules.partitions import WHOLE_CLUSTER, nodes_of
 from cockpit.sched.rules.quotas import NO_LEAF, Quotas
-from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, capacity
+from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, ONE, capacity, thousandths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

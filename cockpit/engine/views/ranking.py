@@ -10,16 +10,16 @@ from cockpit.engine.views.rows import HIDDEN
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId
 from cockpit.model.view import PriorityRow
+from cockpit.sched.equivalence import partitions_of
 from cockpit.sched.priority.priorities import prioritised
-from cockpit.sched.queue_order import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cockpit.model.job import Job
     from cockpit.model.priority import Breakdown, WeightChanges
+    from cockpit.sched.equivalence import PartitionEntry
     from cockpit.sched.priority.priorities import PriorityTable
-    from cockpit.sched.queue_order import PartitionEntry
     from cockpit.sched.snapshot import Snapshot
 
 Place = tuple[JobId, str]

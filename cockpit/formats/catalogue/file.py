@@ -1,16 +1,236 @@
-"""catalogue.toml: a catalogue as a file. The engine reads one when it starts; commands apply and export others."""
+"""Reads and writes catalogue.toml, whose fields are declared here once for each kind of entry.
+
+The engine reads the file when it starts; commands apply and export others, change entries by `SETTING=VALUE` words,
+and publish the JSON Schema. All of these use the same tables of fields.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.catalogue.fields import TABLES, entry_values
-from cockpit.formats.kinds import Reading, Schema, described
+from cockpit.formats.job.fields import NODE_SPEC
+from cockpit.formats.kinds import Choice, ImageText, ListOf, Path, Reading, Schema, Text, described
+from cockpit.formats.rulekinds import MapOf
+from cockpit.formats.tables import Field, Table
 from cockpit.formats.tomltext import parse_toml, toml_table
-from cockpit.model.catalogue import ENTRIES, AnyEntry, EntryKind
-from cockpit.model.rules.catalogue import entry_errors
+from cockpit.model.catalogue import (
+    CLUSTERWIDE,
+    ENTRIES,
+    AlgorithmEntry,
+    AnyEntry,
+    DatasetEntry,
+    EntryKind,
+    ImageEntry,
+    ModelEntry,
+    PoolEntry,
+    ProjectEntry,
+    Scope,
+    SpecEntry,
+    UserEntry,
+    VolumeEntry,
+)
+from cockpit.model.image import Mpi
+from cockpit.model.mounts import AlgorithmSource, DatasetSource, ModelSource
+from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
+from cockpit.model.rules.catalogue import MOST_WORDS, entry_errors
+from cockpit.model.spec import Access
 from cockpit.model.text import visible
+
+_NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
+_WORDS = ListOf(Text(minLength=1), MOST_WORDS)
+_VERSIONS = Field(
+    name="versions",
+    attribute="versions",
+    kind=MapOf(_NAME, Path()),
+    about="Of a source that has versions: the folder of each, by its name.",
+)
+_PATH = Field(name="path", attribute="path", kind=Path(), about="Its folder on the machines that run jobs.")
+_CARD_TYPES = "Vendors or models of cards that it is made for, cpu for none; without it, any."
+
+
+def _common(kind: EntryKind) -> list[Field]:
+    """Return the fields that all entries have; some kinds belong to no project."""
+    project = Field(
+        name="project",
+        attribute="project",
+        kind=_NAME,
+        about="The project whose it is; without it, the whole cluster's.",
+    )
+    return [
+        Field(name="name", attribute="name", kind=_NAME, required=True, about="Give the name that job files say."),
+        *([] if kind in CLUSTERWIDE else [project]),
+        Field(name="owner", attribute="owner", kind=Text(minLength=1), about="The user whose it is."),
+        Field(
+            name="access",
+            attribute="access",
+            kind=Choice(Access),
+            about="What the other members of the project may do: change it (rw), use it (ro), or nothing (none).",
+        ),
+        Field(name="about", attribute="about", kind=Text(), about="What it is, in a sentence."),
+    ]
+
+
+def _source(words: Any) -> Field:  # noqa: ANN401 - an enumeration
+    return Field(name="source", attribute="source", kind=Choice(words), about=f"One of {', '.join(words)}.")
+
+
+class _SpecTable(Table[SpecEntry]):
+    """Reads an entry whose file form has a spec's own fields beside its name."""
+
+    def __init__(self) -> None:
+        super().__init__(SpecEntry, _common(EntryKind.SPEC))
+        self._node_fields = [each for each in NODE_SPEC.fields if each.name != "name"]
+        self._own_fields, self.fields = self.fields, (*self.fields, *self._node_fields)
+
+    def read(self, value: object, at: str, reading: Reading) -> SpecEntry:
+        if not isinstance(value, dict):
+            return super().read(value, at, reading)
+        node = {each.name for each in self._node_fields} & value.keys()
+        own = super().read({name: item for name, item in value.items() if name not in node}, at, reading)
+        spec = NODE_SPEC.read({name: item for name, item in value.items() if name in node}, at, reading)
+        return SpecEntry(
+            name=own.name, project=own.project, owner=own.owner, access=own.access, about=own.about, spec=spec
+        )
+
+    def write(self, value: SpecEntry) -> dict[str, object]:
+        written = {
+            each.name: each.kind.write(getattr(value, each.attribute))
+            for each in self._own_fields
+            if each.required or self._differs(each, value)
+        }
+        return {**written, **NODE_SPEC.write(value.spec)}
+
+    def schema(self) -> Schema:
+        node = NODE_SPEC.schema()["anyOf"][1]["properties"]
+        fields = {each.name: each for each in self._own_fields}
+        properties = {name: {"description": each.about, **each.kind.schema()} for name, each in fields.items()}
+        properties |= {each.name: node[each.name] for each in self._node_fields}
+        return {"type": "object", "properties": properties, "additionalProperties": False, "required": ["name"]}
+
+
+TABLES: Final[dict[EntryKind, Table[Any]]] = {
+    EntryKind.DATASET: Table(DatasetEntry, [*_common(EntryKind.DATASET), _source(DatasetSource), _PATH, _VERSIONS]),
+    EntryKind.ALGORITHM: Table(AlgorithmEntry, [*_common(EntryKind.ALGORITHM), _source(AlgorithmSource), _PATH]),
+    EntryKind.MODEL: Table(ModelEntry, [*_common(EntryKind.MODEL), _source(ModelSource), _PATH, _VERSIONS]),
+    EntryKind.VOLUME: Table(VolumeEntry, [*_common(EntryKind.VOLUME), _PATH]),
+    EntryKind.IMAGE: Table(
+        ImageEntry,
+        [
+            *_common(EntryKind.IMAGE),
+            Field(
+                name="image",
+                attribute="image",
+                kind=ImageText(),
+                about="What it is: host, dir:PATH, tar:PATH, or a name for podman or docker.",
+            ),
+            Field(
+                name="scopes",
+                attribute="scopes",
+                kind=ListOf(Choice(Scope), MOST_WORDS),
+                about="What it is meant for; jobs run only in one for training.",
+            ),
+            Field(name="card_types", attribute="card_types", kind=_WORDS, about=_CARD_TYPES),
+            Field(name="mpi", attribute="mpi", kind=Choice(Mpi), about="The MPI that it has: openmpi or mpich."),
+        ],
+    ),
+    EntryKind.SPEC: _SpecTable(),
+    EntryKind.POOL: Table(
+        PoolEntry,
+        [
+            *_common(EntryKind.POOL),
+            Field(
+                name="nodes",
+                attribute="nodes",
+                kind=_WORDS,
+                about="Its nodes; without any, those that cluster.toml puts into the pool of this name.",
+            ),
+        ],
+    ),
+    EntryKind.PROJECT: Table(
+        ProjectEntry,
+        [
+            *_common(EntryKind.PROJECT),
+            Field(name="users", attribute="users", kind=_WORDS, about="Users who are in it."),
+            Field(
+                name="groups",
+                attribute="groups",
+                kind=_WORDS,
+                about="Groups of the system, all of whose members are in it.",
+            ),
+        ],
+    ),
+    EntryKind.USER: Table(
+        UserEntry,
+        [
+            *_common(EntryKind.USER),
+            Field(name="email", attribute="email", kind=Text(), about="The user's mail address."),
+        ],
+    ),
+}
+
+
+def entry_values(entry: AnyEntry) -> dict[str, object]:
+    """Return the fields of an entry that differ from the defaults, as a file writes them."""
+    return TABLES[entry.kind].write(entry)
+
+
+def with_settings(kind: EntryKind, values: dict[str, object], words: Iterable[str], folder: str, home: str) -> AnyEntry:
+    """Return the entry's fields after the changes in `words`. An empty value removes a field; for lists `+a,b` adds and
+    `-a` removes; `versions.v2=PATH` sets one of several. Raises `SpecErrors` with all errors."""
+    table, changed, errors = TABLES[kind], dict(values), list[str]()
+    schemas = {field.name: field.kind.schema() for field in table.fields}
+    for word in words:
+        name, equals, text = word.partition("=")
+        field, dot, part = name.partition(".")
+        if not equals or not field:
+            errors.append(f"{visible(word)}: write SETTING=VALUE, such as access=ro")
+        elif dot:
+            _set_part(changed, field, part, text)
+        elif text:
+            changed[field] = _value(text, schemas.get(field, {}), changed.get(field))
+        else:
+            changed.pop(field, None)
+    reading = Reading(folder, home)
+    entry: AnyEntry = table.read(changed, "", reading)
+    if errors or reading.errors:
+        raise SpecErrors([*errors, *reading.errors])
+    return entry
+
+
+def _set_part(values: dict[str, object], field: str, part: str, text: str) -> None:
+    before = values.get(field)
+    parts = dict(before) if isinstance(before, dict) else {}
+    if text:
+        parts[part] = text
+    else:
+        parts.pop(part, None)
+    values[field] = parts
+
+
+def _value(text: str, schema: Schema, before: object) -> object:
+    """Return the value as a file would contain it."""
+    if schema.get("type") == "array":
+        return _list(text, before if isinstance(before, list) else [])
+    if schema.get("type") == "string" or "enum" in schema:
+        return text
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _list(text: str, before: list[object]) -> list[object]:
+    words = [word for each in text.split(",") if (word := each.strip())]
+    if not all(word[0] in "+-" for word in words):
+        return list(words)
+    added = [word[1:] for word in words if word[0] == "+"]
+    gone = {word[1:] for word in words if word[0] == "-"}
+    return [each for each in dict.fromkeys([*before, *added]) if each not in gone]
+
 
 HEADINGS = {f"{kind}s": kind for kind in ENTRIES}
 """`[[datasets]]` holds datasets."""

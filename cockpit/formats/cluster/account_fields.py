@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cockpit.formats.checked import duration, whole
 from cockpit.formats.cluster.rule_fields import ONE_PREEMPT_MODE, SECONDS
 from cockpit.formats.kinds import Flag, ListOf
+from cockpit.formats.measures import duration, whole
 from cockpit.formats.rulekinds import Factor, Shares, TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import NumberMeaning

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from cockpit.formats.checked import Checked, duration, whole
 from cockpit.formats.cluster.account_fields import ACCOUNT, QOS, USER
 from cockpit.formats.cluster.node_fields import MACHINE, MOST_ROWS, NODE, DeclaredMachine, DeclaredNode, node_name_error
 from cockpit.formats.cluster.rule_fields import (
@@ -20,6 +19,7 @@ from cockpit.formats.cluster.rule_fields import (
 )
 from cockpit.formats.cluster.rule_fields import COUNT as MANY
 from cockpit.formats.kinds import Flag, ListOf, Path, Text
+from cockpit.formats.measures import Checked, duration, whole
 from cockpit.formats.rulekinds import MOST_NAMES, MapOf, name, storage_error
 from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
 from cockpit.formats.tables import Field, Table

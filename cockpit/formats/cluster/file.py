@@ -16,8 +16,7 @@ from cockpit.formats.cluster.pools import in_pools, meant_pools, pool_errors
 from cockpit.formats.cluster.rule_checks import partition_errors, preemption_errors, project_errors
 from cockpit.formats.kinds import Reading, Schema
 from cockpit.formats.tomltext import parse_toml
-from cockpit.model.accounts import ROOT, Accounts, Association
-from cockpit.model.accounttree import account_troubles
+from cockpit.model.accounts import ROOT, Accounts, Association, account_troubles
 from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import NodeName

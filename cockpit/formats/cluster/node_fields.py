@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from cockpit.formats.checked import Checked, label, memory, whole
 from cockpit.formats.kinds import Choice, ListOf, Text
 from cockpit.formats.labels import OwnLabels, TaintText
+from cockpit.formats.measures import Checked, label, memory, whole
 from cockpit.formats.tables import Field, Table
 from cockpit.model.labels import Taint
 from cockpit.model.node import CardVendor

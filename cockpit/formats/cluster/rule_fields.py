@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from cockpit.formats.checked import Checked, duration, whole
 from cockpit.formats.kinds import Choice, Flag, ListOf, Text
+from cockpit.formats.measures import Checked, duration, whole
 from cockpit.formats.rulekinds import TresOf, Word, lowered, name, names, user
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import NumberMeaning

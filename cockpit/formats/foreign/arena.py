@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from cockpit.formats.foreign.draft import Draft, command_line, cpu_count, memory_mib, runnable
+from cockpit.formats.foreign.draft import Draft, command_line, cpu_count, memory_mib, runnable, take_longest_wait
 from cockpit.formats.foreign.options import Line, read_line
-from cockpit.formats.foreign.podresources import read_resources
+from cockpit.formats.foreign.podresources import read_resources, take_folder
 from cockpit.formats.foreign.pods import BEST_EFFORT, take_labels, take_namespace, take_priority_class
-from cockpit.formats.foreign.podvolumes import take_folder
 from cockpit.formats.foreign.pytorchjob import take_torchrun
 from cockpit.formats.foreign.torchrun import without_nodes
-from cockpit.formats.foreign.waiting import take_longest_wait
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.model.quantity import parse_duration
 from cockpit.model.spec import PARAMETER_SERVER

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from cockpit.errors import SpecErrors
+from cockpit.formats.foreign.draft import UNKNOWN, Submission
 from cockpit.formats.foreign.exchange import Beside, Form, alone, form_of, taken_over
-from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.job.fields import JOB
 from cockpit.formats.job.file import job_values
 

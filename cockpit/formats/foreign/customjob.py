@@ -9,10 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.draft import Draft
+from cockpit.formats.foreign.draft import Draft, take_longest_wait
 from cockpit.formats.foreign.kubeargs import expanded
 from cockpit.formats.foreign.pods import take_labels
-from cockpit.formats.foreign.waiting import take_longest_wait
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.machinetypes import machine_type
 
@@ -214,7 +213,7 @@ def _variables(given: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def write_custom_job(spec: JobSpec) -> dict[str, Any]:
     """The API's JSON."""
-    from cockpit.launch.customjob import custom_job_spec
+    from cockpit.launch.pools import custom_job_spec
 
     job = custom_job_spec(spec)
     for pool in job["workerPoolSpecs"]:

@@ -5,13 +5,41 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import takewhile
 from typing import Any, Final
 
+import msgspec
+
 from cockpit.launch.command import ENTRYPOINT, wrapped
 from cockpit.launch.lexer import Literal, NotSimple, Part, Variable, Word, lex
+from cockpit.model.spec import DAY_SECONDS
 from cockpit.model.text import visible
+
+
+def take_longest_wait(seconds: int, at: str, draft: Draft, limit_seconds: int | None = None) -> None:
+    """`limit_seconds`: the time limit; None: nothing gives one, and the usual one is written down."""
+    if not seconds:
+        return
+    if limit_seconds is None:
+        limit_seconds = DAY_SECONDS
+        draft.values.setdefault("time_limit", limit_seconds)
+    draft.values["deadline"] = f"now+{seconds + limit_seconds}"
+    draft.lacks(at, f"is the deadline, with the time limit of {limit_seconds} s behind it, counted from now")
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """Handed to the readers, which look at no clock and no environment themselves."""
+
+    now: datetime | None = None
+    """The moment, in the zone in which the person tells the time; None: unknown, and local moments are refused."""
+    variables: Mapping[str, str] | None = None
+    """The environment of the submitting shell; None: it is not taken over."""
+
+
+UNKNOWN = Submission()
+
 
 _QUANTITY: Final = re.compile(r"\+?(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)(?P<unit>[A-Za-z]*)")
 _DECIMAL: Final = {"m": 1e-3, "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}

@@ -16,7 +16,7 @@ import msgspec
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
 from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
-from cockpit.formats.foreign.draft import Draft
+from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
 from cockpit.formats.foreign.kubernetes_jobs import (
     read_job,
@@ -31,9 +31,8 @@ from cockpit.formats.foreign.kubernetes_jobs import (
 from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
-from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
-from cockpit.formats.job.elastic import ELASTIC
+from cockpit.formats.job.life import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.lexer import Literal, NotSimple, Part, Variable, lex
 from cockpit.model.names import name_error

@@ -155,7 +155,7 @@ def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None
 
 
 def write_gcloud(spec: JobSpec) -> str:
-    from cockpit.launch.customjob import custom_job_spec
+    from cockpit.launch.pools import custom_job_spec
 
     lines = ["gcloud ai custom-jobs create", f"--display-name={shlex.quote(spec.name)}"]
     pools = custom_job_spec(spec)["workerPoolSpecs"]

@@ -1,20 +1,26 @@
-"""The resources of a Kubernetes container as what each node of a job must offer, and back.
+"""The resources and volumes of a Kubernetes container as resources and mounts of a job, and back.
 
-Source: core/v1 ResourceRequirements. A job is given what it asks for and no more, which is what a limit says.
+Source: core/v1 ResourceRequirements, Volume and VolumeMount. The job requests a container's limits: it is allocated
+what it requests and no more. A writable folder of the machine becomes a volume, a read-only one a dataset, a claim
+the volume of its name in the catalogue. Each is mounted below /workspace, so another mount path is noted.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib
+from cockpit.launch.workspace import mounted_folders
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
-    from cockpit.model.spec import NodeSpec
+    from cockpit.model.spec import JobSpec, NodeSpec
+
 
 GPU: Final = "nvidia.com/gpu"
 _CARDS: Final = re.compile(
@@ -59,3 +65,80 @@ def limits_of(spec: NodeSpec) -> dict[str, Any]:
     if spec.card_milli >= WHOLE_CARD:
         limits[GPU] = spec.whole_cards
     return limits
+
+
+_VOLUMES: Final = "/workspace/volume"
+_DATASETS: Final = "/workspace/dataset/private"
+
+
+def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, draft: Draft) -> None:
+    known = {str(each.get("name", "")): each for each in volumes}
+    used = set()
+    for mount in mounts:
+        name = str(mount.get("name", ""))
+        used.add(name)
+        volume = known.get(name, {})
+        if not _take_volume(name, volume, mount, at, draft):
+            kinds = [kind for kind in volume if kind != "name"] or ["volume"]
+            part = " with a subPath" if mount.get("subPath") else ""
+            draft.lacks(f"{at}…volumeMounts[{name}]", f"its {kinds[0]}{part} has no counterpart here; left out")
+        for left in mount:
+            if left not in {"name", "mountPath", "readOnly", "subPath"}:
+                draft.lacks(f"{at}…volumeMounts[{name}].{left}")
+    for name in known:
+        if name not in used:
+            draft.lacks(f"{at}.template.spec.volumes[{name}]", "no container mounts it; left out")
+
+
+def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, read_only: bool = False) -> None:
+    """`path`: on the machine; empty: the catalogue's of that name. `wanted`: where the container would have it."""
+    field, place = ("datasets", _DATASETS) if read_only else ("volumes", _VOLUMES)
+    taken = {each["name"] for each in draft.values.get(field, [])}
+    if name in taken and path:
+        name = next(f"{name}-{number}" for number in count(2) if f"{name}-{number}" not in taken)
+    folder = {"name": name, **({"path": path} if path else {}), **({"read_only": True} if read_only else {})}
+    draft.values.setdefault(field, []).append(folder)
+    if wanted.rstrip("/") != f"{place}/{name}":
+        draft.lacks(at, f"is shown as {place}/{name} instead of {wanted}")
+
+
+def _take_volume(name: str, volume: Mapping[str, Any], mount: Mapping[str, Any], at: str, draft: Draft) -> bool:
+    wanted, at = str(mount.get("mountPath", "")), f"{at}…volumeMounts[{name}]"
+    sub = str(mount.get("subPath", "") or "")
+    if folder := volume.get("hostPath"):
+        path = posixpath.join(*filter(None, (str(folder.get("path", "")), sub)))
+        take_folder(name, path, wanted, at, draft, read_only=bool(mount.get("readOnly")))
+        return True
+    if (claim := volume.get("persistentVolumeClaim")) and not sub:
+        read_only = bool(mount.get("readOnly") or claim.get("readOnly"))
+        take_folder(str(claim.get("claimName", name)), "", wanted, at, draft, read_only=read_only)
+        draft.lacks(f"{at}.persistentVolumeClaim", "is the volume of that name in the catalogue")
+        return True
+    if "emptyDir" in volume and wanted == "/dev/shm":  # noqa: S108 - the container's own
+        draft.lacks(at, "every container has a /dev/shm as large as its memory; left out")
+        return True
+    return False
+
+
+def written_volumes(spec: JobSpec) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Volumes and mounts of the folders that a job names by their paths."""
+    writable = {f"volumes[{index}]" for index in range(len(spec.volumes))}
+    named = writable | {f"datasets[{index}]" for index in range(len(spec.datasets))}
+    paths = {f"volumes[{index}]": each.path for index, each in enumerate(spec.volumes)}
+    paths |= {f"datasets[{index}]": each.path for index, each in enumerate(spec.datasets)}
+    found = [each for each in mounted_folders(spec) if each.what in named]
+    volumes = [_volume(posixpath.basename(each.target), paths[each.what]) for each in found]
+    mounts = [
+        {
+            "name": posixpath.basename(each.target),
+            "mountPath": each.target,
+            **({} if each.what in writable else {"readOnly": True}),
+        }
+        for each in found
+    ]
+    return volumes, mounts
+
+
+def _volume(name: str, path: str) -> dict[str, Any]:
+    """A folder of the machine, or a claim where the catalogue knows it."""
+    return {"name": name, **({"hostPath": {"path": path}} if path else {"persistentVolumeClaim": {"claimName": name}})}

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from cockpit.formats.foreign.draft import Draft, joined
 from cockpit.formats.foreign.kubeargs import command_of, expanded
-from cockpit.formats.foreign.podresources import read_resources
-from cockpit.formats.foreign.podvolumes import read_volumes
+from cockpit.formats.foreign.podresources import read_resources, read_volumes
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.labels import key_error, value_error

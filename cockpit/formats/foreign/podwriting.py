@@ -6,9 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from cockpit.formats.foreign.kubeargs import arguments_of, escaped
-from cockpit.formats.foreign.podresources import limits_of
+from cockpit.formats.foreign.podresources import limits_of, written_volumes
 from cockpit.formats.foreign.pods import BEST_EFFORT, HOSTNAME
-from cockpit.formats.foreign.podvolumes import written_volumes
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.image import HOST

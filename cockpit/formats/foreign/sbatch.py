@@ -14,9 +14,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.draft import Draft, runnable, upwards
+from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission, runnable, upwards
 from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
-from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.slurm.begin import begin_moment
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN

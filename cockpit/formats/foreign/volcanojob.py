@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft
+from cockpit.formats.foreign.podresources import take_folder
 from cockpit.formats.foreign.pods import read_name, take_priority_class, take_queue
-from cockpit.formats.foreign.podvolumes import take_folder
 from cockpit.formats.foreign.podwriting import metadata_of, template_of
 from cockpit.formats.foreign.pytorchjob import GIVEN, take_torchrun
 from cockpit.formats.foreign.roles import Role, merge, read_roles

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from cockpit.formats.job.batchscript import BATCH_SCRIPT
 from cockpit.formats.job.conditions import Dependencies, Indices, Moment
-from cockpit.formats.job.elastic import ELASTIC
-from cockpit.formats.job.life import HOOKS, RESTART, RESUME
-from cockpit.formats.job.mounts import ALGORITHM, DATASET, MODEL, VOLUME
+from cockpit.formats.job.life import ELASTIC, HOOKS, RESTART, RESUME
+from cockpit.formats.job.mounts import ALGORITHM, DATASET, MODEL, TASK, VOLUME
 from cockpit.formats.job.pools import SWEEP, pool_table
-from cockpit.formats.job.tasks import TASK
 from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, WholeNumber
 from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.measures import Cards, Duration, Memory
@@ -30,7 +28,7 @@ from cockpit.model.rules.bounds import (
     TOLERATION_SECONDS,
     WINDOW_SECONDS,
 )
-from cockpit.model.rules.kinds import MOST_BATCH_TASKS
+from cockpit.model.rules.conflicts import MOST_BATCH_TASKS
 from cockpit.model.rules.mounts import MOST_MOUNTS
 from cockpit.model.rules.pools import MOST_POOLS
 from cockpit.model.rules.text import COMMAND_BYTES

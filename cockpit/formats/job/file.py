@@ -14,16 +14,15 @@ from collections.abc import Callable
 import msgspec
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.documents import Document, Documents
+from cockpit.formats.documents import Document, Documents, is_json, json_documents, json_line_documents
 from cockpit.formats.job.fields import JOB
-from cockpit.formats.jsontext import is_json, json_documents, json_line_documents
-from cockpit.formats.kinds import Reading
+from cockpit.formats.kinds import Reading, Schema
 from cockpit.launch.batchscript import SCRIPT_NAME
 from cockpit.launch.checks import grammar_errors, meeting_errors
 from cockpit.model.ids import Millis
 from cockpit.model.rules.conflicts import conflict_errors
 from cockpit.model.rules.spec import field_errors
-from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, HomeAccess, JobSpec, Mode
+from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, HomeAccess, JobKind, JobSpec, Mode
 from cockpit.model.text import visible
 
 ReadJobs = Callable[[str, str, str], list[JobSpec]]
@@ -152,3 +151,20 @@ def _repeated_names(documents: list[Document], specs: list[JobSpec]) -> list[str
                 f'{document.where}: name: "{visible(spec.name)}" is taken by the job at {place}; give another'
             )
     return errors
+
+
+SPEC_VERSION = 1
+"""The version of the job file's format."""
+
+
+def job_schema() -> Schema:
+    """JSON Schema 2020-12 of one job. It accepts whatever `read_jobs` accepts; what a schema cannot say (the command's
+    grammar, fields that exclude each other, characters that cannot be seen), `read_jobs` refuses beyond it."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:cockpit-cluster:job:{SPEC_VERSION}",
+        "title": "A cockpit job",
+        **JOB.schema(),
+        "if": {"properties": {"kind": {"enum": [str(JobKind.BATCH), str(JobKind.INTERACTIVE)]}}, "required": ["kind"]},
+        "else": {"required": ["command"]},
+    }

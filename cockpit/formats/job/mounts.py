@@ -1,4 +1,7 @@
-"""The fields of what a job mounts: algorithm, datasets, models, volumes; each a path, or a name of the catalogue."""
+"""The fields of what a job mounts, and of a batch's task, which has mounts of its own.
+
+A job mounts an algorithm, datasets, models and volumes: each a path, or a name of the catalogue.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,10 @@ from typing import Any
 
 from cockpit.formats.kinds import Choice, Flag, Path, Text
 from cockpit.formats.tables import Field, Table
-from cockpit.model.mounts import (
-    Algorithm,
-    AlgorithmSource,
-    Dataset,
-    DatasetSource,
-    Model,
-    ModelSource,
-    Volume,
-)
+from cockpit.model.mounts import Algorithm, AlgorithmSource, Dataset, DatasetSource, Model, ModelSource, Volume
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
+from cockpit.model.rules.text import COMMAND_BYTES
+from cockpit.model.spec import Task
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 
@@ -110,4 +107,24 @@ VOLUME = Table(
     ],
     short="path",
     either=_EITHER,
+)
+
+
+TASK = Table(
+    Task,
+    [
+        Field(
+            name="command",
+            attribute="command",
+            kind=Text(minLength=1, maxLength=COMMAND_BYTES),
+            required=True,
+            about="Give the executable and its arguments.",
+        ),
+        Field(
+            name="algorithm",
+            attribute="algorithm",
+            kind=ALGORITHM,
+            about="The folder that the task sees as /workspace/algorithm.",
+        ),
+    ],
 )

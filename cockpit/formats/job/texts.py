@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cockpit.formats.job.fields import JOB, NODE_SPEC
-from cockpit.formats.job.tasks import TASK
+from cockpit.formats.job.mounts import TASK
 from cockpit.formats.tables import Field
 from cockpit.model.text import is_visible
 

@@ -12,8 +12,7 @@ import msgspec
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.rule_checks import preemption_errors
-from cockpit.formats.documents import UnreadableError
-from cockpit.formats.jsontext import json_value
+from cockpit.formats.documents import UnreadableError, json_value
 from cockpit.formats.kinds import Reading, described
 from cockpit.formats.slurm.spec_fields import SPEC, SchedulingSpec, SpecFields
 from cockpit.model.cluster import Cluster, Preemption, Priority, PriorityKind, Weights

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cockpit.formats.checked import Checked, whole
 from cockpit.formats.cluster.fields import FILE
 from cockpit.formats.cluster.rule_fields import PREEMPT_MODES, PREEMPT_TYPES, SECONDS, WEIGHT
 from cockpit.formats.kinds import FieldType, Reading, Schema, Text, described
+from cockpit.formats.measures import Checked, whole
 from cockpit.formats.rulekinds import MOST_NAMES, MOST_ROWS, AtLeastOne, TresOf, Word, name, storage_error
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import NumberMeaning

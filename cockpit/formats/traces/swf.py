@@ -2,18 +2,35 @@
 
 Chapin et al., "Benchmarks and Standards for the Evaluation of Parallel Job Schedulers", 1999, as the Parallel Workloads
 Archive keeps it (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+
+What a replay makes of a log:
+- Lines of status 2 to 4 are parts of a job that has a line of its own, and a job of status 5 that never ran was
+  cancelled while it waited. Neither is replayed; nor is a job that no scheduler could start: unknown run time or
+  processors, or more processors than there are.
+- A job requests the processors of field 8, else of field 5, and the time of field 9, else its run time.
+- A job ends at its time limit, as batch systems enforce it. A job that ran for 0 s ends at the moment it starts.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
+from enum import IntEnum, StrEnum
+from functools import cache
 
 import msgspec
 
+from cockpit.engine.replay.jobs import Arrival
 from cockpit.errors import SpecErrors
 from cockpit.formats.packed import unpacked
+from cockpit.model.accounts import ROOT, Association
+from cockpit.model.cluster import Cluster, Priority, PriorityKind, Weights
+from cockpit.model.events import AccountsChanged, ClusterConfigured, JobSubmitted
+from cockpit.model.ids import JobId, Millis, NodeName, UserName
+from cockpit.model.job import Submitter
+from cockpit.model.node import Node
+from cockpit.model.spec import DAY_SECONDS, JobSpec, NodeSpec
 from cockpit.model.text import whole
 
 FIELDS = 18
@@ -133,3 +150,92 @@ def _number(text: str, index: int) -> int:
     except (ValueError, OverflowError):
         msg = f"field {index + 1} is {text[:40]!r} where SWF has a number; -1 stands for unknown."
         raise ValueError(msg) from None
+
+
+MACHINE = NodeName("machine")
+ACCOUNT = "users"
+"""The account that every job is charged to."""
+SAMPLE_PRIORITY = Priority(
+    kind=PriorityKind.MULTIFACTOR,
+    weights=Weights(age=1000, fairshare=10_000, job_size=1000),
+    max_age_seconds=14 * DAY_SECONDS,
+    decay_half_life_seconds=14 * DAY_SECONDS,
+)
+"""The sample configuration of Slurm's page on the multifactor plugin, as far as a log can fill it."""
+
+
+class Skipped(StrEnum):
+    """Why a line is not replayed, as a person reads it."""
+
+    PART = "part of a job that has a line of its own"
+    CANCELLED = "cancelled before its start"
+    UNKNOWN = "unknown run time or processors"
+    TOO_LARGE = "more processors than there are"
+
+
+class History(msgspec.Struct, frozen=True):
+    """A log as a replay takes it."""
+
+    jobs: list[SwfJob]
+    """The replayed jobs; the engine's ids count them from 1."""
+    arrivals: list[Arrival]
+    skipped: Counter[Skipped]
+
+
+def history(jobs: Sequence[SwfJob], processors: int, *, perfect: bool = False) -> History:
+    """The jobs, sorted by submission, as they come to a machine of so many processors. `perfect`: each asks for exactly
+    the time it runs."""
+    verdicts = [(job, _skipped(job, processors)) for job in jobs]
+    replayed = [job for job, verdict in verdicts if verdict is None]
+    return History(
+        replayed,
+        [_arrival(JobId(number), job, perfect=perfect) for number, job in enumerate(replayed, 1)],
+        Counter(verdict for _, verdict in verdicts if verdict is not None),
+    )
+
+
+def machine(processors: int) -> Node:
+    """The cluster of a log: one node that has all processors; of memory the logs say too little."""
+    return Node(name=MACHINE, cpus=processors, memory_mib=0)
+
+
+def multifactor(past: History) -> tuple[ClusterConfigured, AccountsChanged]:
+    """The rules by which users (field 12) have equal shares of one account and jobs go by Slurm's priority."""
+    users = dict.fromkeys(arrival.submitted.submitter.name for arrival in past.arrivals)
+    members = (Association(account=ACCOUNT, user=user, default=True) for user in users)
+    account = Association(account=ACCOUNT, parent=ROOT)
+    return ClusterConfigured(Cluster(priority=SAMPLE_PRIORITY)), AccountsChanged((account, *members))
+
+
+def _skipped(job: SwfJob, processors: int) -> Skipped | None:
+    if job.status in (Status.PART, Status.LAST_PART, Status.LAST_PART_FAILED):
+        return Skipped.PART
+    if job.status == Status.CANCELLED and job.ran <= 0:
+        return Skipped.CANCELLED
+    if job.ran < 0 or job.asks <= 0:
+        return Skipped.UNKNOWN
+    return Skipped.TOO_LARGE if job.asks > processors else None
+
+
+def _arrival(number: JobId, job: SwfJob, *, perfect: bool) -> Arrival:
+    limit = job.ran if perfect or job.asked_seconds <= 0 else job.asked_seconds
+    who = _submitter(job.user)
+    submitted = JobSubmitted(number, _spec(job.asks, limit), who, who.name, ACCOUNT)
+    return Arrival(Millis(job.submitted * 1000), submitted, min(job.ran, limit) * 1000)
+
+
+@cache
+def _spec(processors: int, limit: int) -> JobSpec:
+    """Return one shared spec for equal requests, so that each is checked once."""
+    return JobSpec(name="job", command="", output="", specs=_specs(processors), time_limit_seconds=limit)
+
+
+@cache
+def _specs(processors: int) -> tuple[NodeSpec, ...]:
+    """Return one shared object, so that jobs which differ only in their limits are compared fast."""
+    return (NodeSpec(cpus=processors, memory_mib=0),)
+
+
+@cache
+def _submitter(user: int) -> Submitter:
+    return Submitter(UserName(f"user{user}"), max(user, 0), 0, (), "/")

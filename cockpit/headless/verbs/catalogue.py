@@ -75,7 +75,7 @@ def _settings_arguments(parser: ArgumentParser) -> None:
 
 def _settings_help() -> str:
     """Return the settings of each kind of entry."""
-    from cockpit.formats.catalogue.fields import TABLES
+    from cockpit.formats.catalogue.file import TABLES
 
     shared = {"name", "project", "owner", "access", "about"}
     lines = ["settings of every kind: project, owner, access (rw, ro, none: what other members may), about"]

@@ -45,7 +45,7 @@ async def run_edit(call: Call) -> int:
     """Edit a job, without a file as a whole in `$EDITOR`. The job keeps its id and its position."""
     job = await call.job_id(call.args.job)
     spec = (await call.backend.job(job)).job.spec
-    from cockpit.formats.job.changing import read_changes
+    from cockpit.formats.job.specfile import read_changes
 
     async def save(new: JobSpec) -> None:
         await call.backend.edit(job, new)

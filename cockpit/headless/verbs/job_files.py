@@ -134,7 +134,7 @@ async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) 
 
 def _tasks(spec: JobSpec) -> dict[str, JobSpec]:
     """Return a batch's tasks by their folder names, and any other job under its own name."""
-    from cockpit.launch.batch import task_spec
+    from cockpit.launch.sweeps import task_spec
 
     return {f"{spec.name}-{index}": task_spec(spec, index) for index in range(len(spec.tasks))} or {spec.name: spec}
 
@@ -214,7 +214,7 @@ async def run_schema(call: Call) -> int:
 def schema(name: str) -> dict[str, Any]:
     """JSON Schema 2020-12."""
     if name == JOB:
-        from cockpit.formats.job.schema import job_schema
+        from cockpit.formats.job.file import job_schema
 
         return job_schema()
     if name == CLUSTER:

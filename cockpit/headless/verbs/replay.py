@@ -26,11 +26,10 @@ from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
 
     from cockpit.engine.replay.arrival_predictions import Accuracy
     from cockpit.engine.replay.jobs import Run
-    from cockpit.formats.traces.swf_history import History
+    from cockpit.formats.traces.swf import History
     from cockpit.model.ids import JobId
 
 
@@ -80,8 +79,7 @@ async def run(call: Call) -> int:
 
 
 def _replay_log(call: Call) -> None:
-    from cockpit.formats.traces.swf import read_swf
-    from cockpit.formats.traces.swf_history import history
+    from cockpit.formats.traces.swf import history, read_swf
 
     args = call.args
     source, data = safe(args.file), _read(args.file, call)
@@ -118,7 +116,7 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
     """Return how each job of the log ran under the policy. `watch` is called now and then with the number of ended
     jobs."""
     from cockpit.engine.replay.jobs import Replay, Run
-    from cockpit.formats.traces.swf_history import machine, multifactor
+    from cockpit.formats.traces.swf import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
     replay = Replay([machine(processors)], past.arrivals, POLICIES[policy], rules)
@@ -148,7 +146,7 @@ def predicted(
 ) -> Accuracy:
     """Return how accurate the predicted starts of the chosen jobs are."""
     from cockpit.engine.replay.arrival_predictions import accuracy, predict_arrivals
-    from cockpit.formats.traces.swf_history import machine, multifactor
+    from cockpit.formats.traces.swf import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
     return accuracy(predict_arrivals([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))

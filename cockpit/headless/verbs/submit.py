@@ -28,7 +28,7 @@ from cockpit.present.safe import safe
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
-    from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.foreign.draft import Submission
     from cockpit.model.ids import JobId
 
 STDIN = "-"
@@ -209,7 +209,7 @@ def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bo
 
 
 def _submission(call: Call, *, exports: bool) -> Submission:
-    from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.foreign.draft import Submission
     from cockpit.headless.surroundings import local_zone
 
     now = datetime.fromtimestamp(call.streams.now() / 1000, call.streams.zone or local_zone())

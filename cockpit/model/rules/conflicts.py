@@ -1,4 +1,4 @@
-"""Rules between the fields of a spec that are each valid by themselves."""
+"""Rules between fields of a spec that are each valid by themselves, and rules that depend on the job's kind."""
 
 from __future__ import annotations
 
@@ -7,11 +7,55 @@ from collections.abc import Iterable, Iterator
 
 from cockpit.model.rules.batchscript import script_conflicts
 from cockpit.model.rules.bounds import MOST_SPECS
-from cockpit.model.rules.kinds import kind_conflicts
-from cockpit.model.rules.mounts import mount_conflicts
+from cockpit.model.rules.mounts import mount_conflicts, reference_checks
 from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts
-from cockpit.model.spec import JobSpec, Mode
+from cockpit.model.rules.text import COMMAND_BYTES, PATH_BYTES, count_error, text_error, utf8_size
+from cockpit.model.spec import JobKind, JobSpec, Mode
 from cockpit.model.text import visible
+
+MOST_BATCH_TASKS = 1000
+FILE_NAME_BYTES = 255
+
+
+def kind_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
+    """Return what is wrong with the command or the tasks."""
+    if spec.command or spec.kind is JobKind.REGULAR:
+        yield "command", text_error(spec.command, COMMAND_BYTES)
+    yield "tasks", count_error(len(spec.tasks), MOST_BATCH_TASKS)
+    for index, task in enumerate(spec.tasks[:MOST_BATCH_TASKS]):
+        yield f"tasks[{index}].command", text_error(task.command, COMMAND_BYTES)
+        if task.algorithm is not None:
+            yield from reference_checks(f"tasks[{index}].algorithm", task.algorithm)
+
+
+def kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Return the fields that a job of this kind cannot have."""
+    if spec.kind is JobKind.BATCH:
+        yield from _batch_conflicts(spec)
+    elif spec.tasks:
+        yield "tasks", f"cannot stand in a job of the kind {spec.kind}; write kind: batch, or remove them"
+    if spec.kind is not JobKind.REGULAR and spec.resume is not None:
+        yield "resume", "is for regular jobs alone; remove it, or write kind: regular"
+    if spec.kind is JobKind.INTERACTIVE:
+        if spec.array is not None:
+            yield "array", "cannot stand in a session, which people enter one by one; remove it"
+        if spec.staging:
+            yield "staging", "is for jobs that nobody waits for; remove it from a session"
+
+
+def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if not spec.tasks:
+        yield "tasks", "is missing; a batch has one or more: [{command: …, algorithm: …}]"
+    for field, given in (("command", spec.command), ("algorithm", spec.algorithm)):
+        if given:
+            yield field, "cannot stand beside tasks, each of which has its own; remove it"
+    if spec.array is not None:
+        yield "array", "cannot stand beside tasks, which are one already; remove it"
+    longest = f"{spec.name}-{len(spec.tasks) - 1}"
+    if utf8_size(longest) > FILE_NAME_BYTES:
+        yield "name", f"becomes a folder with each task's number, of more than {FILE_NAME_BYTES} bytes; shorten it"
+    if error := text_error(f"{spec.output}/{longest}", PATH_BYTES):
+        yield "output", f"with a task's folder in it {error}"
 
 
 def conflict_errors(spec: JobSpec) -> list[str]:

@@ -46,8 +46,7 @@ from cockpit.model.rules.bounds import (
     WINDOW_SECONDS,
     Bounds,
 )
-from cockpit.model.rules.conflicts import conflict_errors
-from cockpit.model.rules.kinds import kind_checks
+from cockpit.model.rules.conflicts import conflict_errors, kind_checks
 from cockpit.model.rules.mounts import mount_checks
 from cockpit.model.rules.pools import MOST_POOLS, pool_checks, sweep_checks
 from cockpit.model.rules.text import COMMAND_BYTES, count_error, path_error, text_error, utf8_size

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final, assert_never
 
 from cockpit.model import events
-from cockpit.model.attempt import EndCause, Suspension
-from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.attempt import EndCause, EvictionMode, Grounds, Suspension
 from cockpit.model.ids import JobId
 from cockpit.present.phrases import listed
 from cockpit.present.references import job_shown

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.converting import JOB_FILE, ConvertedJob
-from cockpit.launch.batch import task_spec
 from cockpit.launch.imagined import imagined_cards, imagined_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.launch.sweeps import task_spec
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.node import NodeState
 from cockpit.model.spec import JobKind

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from cockpit.formats.catalogue.fields import TABLES
+from cockpit.formats.catalogue.file import TABLES
 from cockpit.formats.job.texts import SPECS, Member, texts_of
 from cockpit.model.catalogue import AnyEntry, DatasetEntry, EntryKind, ModelEntry, SpecEntry
 from cockpit.model.spec import Access

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cockpit.formats.catalogue.fields import entry_values
+from cockpit.formats.catalogue.file import entry_values
 from cockpit.model.catalogue import EntryKind, EntryRow
 from cockpit.model.spec import Access
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from cockpit.model.eviction import EvictionMode
+from cockpit.model.attempt import EvictionMode
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement

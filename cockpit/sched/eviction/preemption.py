@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cockpit.model.attempt import EvictionMode, Grounds
 from cockpit.model.cluster import PreemptType
-from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.sched.eviction.victim_release import PreemptionCandidate, release_all, release_cpus
 from cockpit.sched.index import Index
-from cockpit.sched.rules.precedence import NO_PARTITION, NO_QOS, WITHIN, mode_of, partition_of
+from cockpit.sched.rules.rulebook import NO_PARTITION, NO_QOS, WITHIN, mode_of, partition_of
 
 if TYPE_CHECKING:
     from cockpit.sched.rules.rulebook import Rulebook

@@ -24,7 +24,7 @@ from heapq import merge
 from itertools import combinations, islice
 from typing import NamedTuple
 
-from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.attempt import EvictionMode, Grounds
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.quota import JOBS
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner, EvictionProposal, PlaceAfterEvictions
@@ -38,13 +38,11 @@ from cockpit.sched.eviction.victim_release import (
 )
 from cockpit.sched.index import Index
 from cockpit.sched.placement import eligible, find_placement
-from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.counters import Counters, of_workers
 from cockpit.sched.rules.limits import Counter
-from cockpit.sched.rules.precedence import mode_of
 from cockpit.sched.rules.quotas import NO_LEAF, Share, counter
-from cockpit.sched.rules.rulebook import Rulebook
-from cockpit.sched.rules.tres import CARDS, CPU, MEMORY
+from cockpit.sched.rules.rulebook import Rulebook, mode_of
+from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, ONE, Amounts
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from cockpit.model.eviction import EvictionMode
+from cockpit.model.attempt import EvictionMode
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement

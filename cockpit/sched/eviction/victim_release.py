@@ -19,7 +19,7 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.attempt import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement

@@ -38,8 +38,8 @@ from cockpit.model.reasons import (
     Reason,
     WaitsForJob,
 )
+from cockpit.sched.equivalence import partitions_of
 from cockpit.sched.policy import Policy
-from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.rules.partitions import nodes_of
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.snapshot import Snapshot

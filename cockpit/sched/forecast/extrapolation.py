@@ -15,10 +15,9 @@ import msgspec
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.sched.equivalence import QueueEntry
+from cockpit.sched.equivalence import QueueEntry, partitions_of
 from cockpit.sched.forecast.runtime_predictors import RuntimePredictor
 from cockpit.sched.forecast.work_ratio import Shares
-from cockpit.sched.queue_order import partitions_of
 
 MANY_STARTS, MANY_OF_SHAPE = 100, 8
 """The fewest starts among competing jobs for a rate by work, and the fewest starts of the shape for a rate by turns."""

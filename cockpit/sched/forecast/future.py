@@ -31,7 +31,7 @@ from cockpit.model.resilience import AfterWait
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import run_pass
 from cockpit.sched.decisions import Start
-from cockpit.sched.equivalence import EquivalenceCache, QueueEntry
+from cockpit.sched.equivalence import EquivalenceCache, PartitionEntry, QueueEntry, by_seniority, partitions_of
 from cockpit.sched.faults import Faults
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.forecast.extrapolation import Extrapolation, SimulatedSpan
@@ -45,9 +45,7 @@ from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority import usage
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
-from cockpit.sched.queue_order import PartitionEntry, by_seniority, partitions_of
-from cockpit.sched.rules.precedence import GANG
-from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.rules.rulebook import GANG, Rulebook
 from cockpit.sched.shape import shape_of
 from cockpit.sched.snapshot import Snapshot
 

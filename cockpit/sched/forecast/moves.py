@@ -32,9 +32,9 @@ from cockpit.model.job import Job
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import BehindHead, NodesReserved, NotEvaluated, WouldDelay
 from cockpit.sched.alternatives import is_short_of_resources
+from cockpit.sched.equivalence import by_seniority
 from cockpit.sched.explain import reason_of
 from cockpit.sched.plan import Plan
-from cockpit.sched.queue_order import by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 MOST_CAUSES = 3

@@ -23,7 +23,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import run_pass
-from cockpit.sched.equivalence import EquivalenceCache
+from cockpit.sched.equivalence import EquivalenceCache, PartitionEntry, by_seniority
 from cockpit.sched.explain import explain, reasons_of
 from cockpit.sched.faults import Faults, described
 from cockpit.sched.forecast.bounds import Ends, GatesAhead, is_strict, likely_range, opens_at, unstable_order
@@ -42,7 +42,6 @@ from cockpit.sched.pass_queue import ListQueue
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
-from cockpit.sched.queue_order import PartitionEntry, by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 Result = TypeVar("Result")

@@ -9,8 +9,7 @@ from heapq import heapify, heappop, heappush
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.model.attempt import Attempt, EndCause, Ending, Leaving, Suspension
-from cockpit.model.eviction import EvictionMode
+from cockpit.model.attempt import Attempt, EndCause, Ending, EvictionMode, Leaving, Suspension
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Placement

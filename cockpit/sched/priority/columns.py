@@ -15,10 +15,9 @@ import numpy as np
 from cockpit.model.accounts import AssocKey
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
-from cockpit.sched.equivalence import OPEN
+from cockpit.sched.equivalence import OPEN, URGENCY, PartitionEntry, by_seniority, partitions_of
 from cockpit.sched.priority.factors import MOST
 from cockpit.sched.priority.priority_context import PriorityContext, PriorityInputs
-from cockpit.sched.queue_order import URGENCY, PartitionEntry, by_seniority, partitions_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -21,10 +21,10 @@ from cockpit.model.cluster import PriorityFlag, PriorityKind
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
+from cockpit.sched.equivalence import URGENCY, PartitionEntry, by_seniority, partitions_of
 from cockpit.sched.fifo_queue import FifoQueue
 from cockpit.sched.priority.factors import MOST
 from cockpit.sched.priority.priority_context import PriorityCalculator, PriorityContext, shares_of
-from cockpit.sched.queue_order import URGENCY, PartitionEntry, by_seniority, partitions_of
 from cockpit.sched.snapshot import Highest, Snapshot
 
 if TYPE_CHECKING:

@@ -17,13 +17,10 @@ from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.spec import JobSpec
 from cockpit.sched.nodes.eligibility import suits
 from cockpit.sched.nodes.node_free import node_free_of, shortfall
-from cockpit.sched.priority.classic_share import classic_share
 from cockpit.sched.priority.factors import Size, age, clamped, job_size, job_size_by_time, normalised, weighted_sum
-from cockpit.sched.priority.fair_tree import fair_tree
-from cockpit.sched.priority.share_tree import ShareTree
-from cockpit.sched.rules.amounts import allocated
+from cockpit.sched.priority.share_tree import ShareTree, classic_share, fair_tree
 from cockpit.sched.rules.partitions import nodes_of
-from cockpit.sched.rules.tres import BILLING, CPU, MEMORY, NODE, billed, capacity, requested
+from cockpit.sched.rules.tres import BILLING, CPU, MEMORY, NODE, allocated, billed, capacity, requested
 from cockpit.sched.shape import shape_of
 
 _FIRST_TRES = (CPU, MEMORY, NODE, BILLING)

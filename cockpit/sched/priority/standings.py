@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from cockpit.model.accounts import Accounts, AssocKey, Usage
 from cockpit.model.cluster import Priority, PriorityFlag
-from cockpit.sched.priority.classic_share import ClassicShares
-from cockpit.sched.priority.fair_tree import levels, ranked
-from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree
+from cockpit.sched.priority.share_tree import ROOT_KEY, ClassicShares, ShareTree, levels, ranked
 
 _UNUSED = Usage()
 

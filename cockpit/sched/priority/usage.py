@@ -16,7 +16,7 @@ from cockpit.model.cluster import Cluster, Tres, UsageReset
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Node
-from cockpit.sched.rules.amounts import allocated
+from cockpit.sched.rules.tres import allocated
 
 _LN_2 = 0.693
 """The natural logarithm of 2, as Slurm rounds it."""

@@ -12,10 +12,9 @@ import msgspec
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node, Placement
-from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.rules.limits import JOBS, Counter
 from cockpit.sched.rules.rulebook import Rulebook
-from cockpit.sched.rules.tres import BILLING
+from cockpit.sched.rules.tres import BILLING, ONE, Amounts, held, thousandths
 
 NOTHING = 0
 

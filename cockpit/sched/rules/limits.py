@@ -14,7 +14,7 @@ import msgspec
 
 from cockpit.model.accounts import Accounts, Association, Limits, Qos, QosFlag
 from cockpit.model.cluster import Tres
-from cockpit.sched.rules.amounts import ONE, thousandths
+from cockpit.sched.rules.tres import ONE, thousandths
 
 JOBS = "jobs"
 """The name of the count of running jobs, in thousandths like all amounts."""

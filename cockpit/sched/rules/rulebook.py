@@ -1,5 +1,8 @@
-"""The cluster's rules in a form that can be tested quickly: which reasons they alone give, and which limits bind a
-job."""
+"""The cluster's rules in a form that can be tested quickly.
+
+It answers which reasons the rules alone give, which limits bind a job, which jobs a job may preempt, and what happens
+to a preempted job.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,64 @@ from copy import copy
 
 from msgspec.structs import replace
 
-from cockpit.model.accounts import NORMAL, Accounts, Association
-from cockpit.model.cluster import Cluster, Enforce, PreemptType
+from cockpit.model.accounts import NORMAL, Accounts, Association, Qos
+from cockpit.model.attempt import EvictionMode
+from cockpit.model.cluster import Cluster, Enforce, Partition, PreemptType
 from cockpit.model.job import Job
 from cockpit.model.quota import QuotaTree
 from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason, never_starts
 from cockpit.model.spec import JobSpec
-from cockpit.sched.rules import partitions, precedence
-from cockpit.sched.rules.amounts import ONE, Amounts, asked
+from cockpit.sched.rules import partitions
 from cockpit.sched.rules.limits import JOBS, NO_SCOPE, LimitScope, PerJobLimit, scope
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA, Quotas
-from cockpit.sched.rules.tres import BILLING, billed
+from cockpit.sched.rules.tres import BILLING, ONE, Amounts, asked, billed
 from cockpit.sched.shape import Shape, shape_of
+
+WITHIN = "WITHIN"
+"""The PreemptMode word by which jobs of one QOS preempt each other, in the order of their priorities."""
+GANG = "GANG"
+NO_PARTITION = Partition(name="")
+NO_QOS = Qos(name="")
+_MODES = {mode.value.upper(): mode for mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE, EvictionMode.SUSPEND)}
+
+
+def preemption_key(cluster: Cluster, accounts: Accounts, job: Job, partition: str) -> str:
+    """Return a key of what decides which jobs it may preempt, beside its partition; empty: none."""
+    match cluster.preemption.kind:
+        case PreemptType.QOS:
+            own = accounts.qos.get(job.qos, NO_QOS)
+            return own.name if own.preempt or WITHIN in cluster.preemption.mode else ""
+        case PreemptType.PARTITION:
+            least = min((each.priority_tier for each in cluster.partitions), default=1)
+            tier = (cluster.partition(partition) or NO_PARTITION).priority_tier
+            return f"tier {tier}" if tier > least else ""
+    return ""
+
+
+def mode_of(cluster: Cluster, accounts: Accounts, job: Job) -> EvictionMode | None:
+    """Return what happens to the running job when it is preempted; None: it cannot be.
+
+    A partition's own mode counts with preempt/partition_prio, a QOS's with preempt/qos, where OFF is the same as no
+    mode. A job that resumes from checkpoints, or is suspended below its minimum, is not cancelled but requeued.
+    """
+    mode = _configured_mode(cluster, accounts, job)
+    waits = job.spec.resume is not None or job.spec.suspends
+    return EvictionMode.REQUEUE if mode is EvictionMode.CANCEL and waits else mode
+
+
+def _configured_mode(cluster: Cluster, accounts: Accounts, job: Job) -> EvictionMode | None:
+    preemption = cluster.preemption
+    usual = next((_MODES[word] for word in preemption.mode if word in _MODES), None)
+    if preemption.kind == PreemptType.QOS:
+        return _MODES.get(accounts.qos.get(job.qos, NO_QOS).preempt_mode, usual)
+    own = partition_of(cluster, job).preempt_mode
+    return _MODES.get(own) if own not in ("", GANG) else usual
+
+
+def partition_of(cluster: Cluster, job: Job) -> Partition:
+    """Return the partition in which the job runs."""
+    name = job.attempt.partition if job.attempt is not None else ""
+    return cluster.partition(name) or NO_PARTITION
 
 
 class Rulebook:
@@ -72,7 +121,7 @@ class Rulebook:
     def preemption_key(self, job: Job, partition: str) -> str:
         """Return a key of what decides which jobs the job may evict; empty: none."""
         leaf = self.quotas.leaf(job.project) if self.quotas.guarantees else NO_LEAF
-        return " ".join(filter(None, (precedence.preemption_key(self.cluster, self.accounts, job, partition), leaf)))
+        return " ".join(filter(None, (preemption_key(self.cluster, self.accounts, job, partition), leaf)))
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """Return the first rule that stops the job whatever runs and is free: partition, association, QOS, and the

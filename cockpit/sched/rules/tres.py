@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from cockpit.model.cardmodels import counted_milli, instances_per_card
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
-from cockpit.model.node import Node
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Node, Placement
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 
 LICENCES = "license"
@@ -108,3 +109,45 @@ def billed(amounts: Mapping[str, float], cluster: Cluster, partition: str) -> fl
 
 def _is_of_nodes(name: str) -> bool:
     return name in {CPU, MEMORY, NODE} or name.startswith("gres/")
+
+
+# Amounts are integers, in thousandths of Slurm's units, so that sums are the same in any order.
+Amounts = dict[str, int]
+"""Thousandths by TRES name (`model.cluster.Tres`); absent: none."""
+
+ONE = 1000
+
+
+def thousandths(amount: float) -> int:
+    return round(ONE * amount)
+
+
+def asked(spec: NodeSpec, nodes: int, others: Iterable[NodeSpec] = (), spread: TaskSpread | None = None) -> Amounts:
+    """Return what so many replicas ask for, with helpers of other kinds; for spread tasks, the least."""
+    return _amounts(together(spec, nodes, others, spread))
+
+
+def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:
+    """Return what a placement holds. Nodes and cards that have left the cluster no longer tell the model."""
+    amounts = {CPU: 0, MEMORY: 0, NODE: 0}
+    for part in placement:
+        amounts[CPU] += ONE * part.cpus
+        amounts[MEMORY] += ONE * part.memory_mib
+        cards = node.cards if part.slices and (node := nodes.get(part.node)) is not None else ()
+        for piece in part.slices:
+            model = cards[piece.card].model if piece.card < len(cards) else ""
+            milli = counted_milli(piece.milli, model)
+            amounts[CARDS] = amounts.get(CARDS, 0) + milli
+            if model:
+                amounts[cards_of(model)] = amounts.get(cards_of(model), 0) + milli
+    amounts[NODE] = ONE * len({part.node for part in placement})
+    return amounts
+
+
+def allocated(placement: Placement, nodes: Mapping[NodeName, Node]) -> Tres:
+    """Return what a placement holds in Slurm's own units."""
+    return {name: amount / ONE for name, amount in held(placement, nodes).items()}
+
+
+def _amounts(tres: Tres) -> Amounts:
+    return {name: thousandths(amount) for name, amount in tres.items()}

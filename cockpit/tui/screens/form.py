@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from cockpit.backends.base import CommandPreview
-    from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.foreign.draft import Submission
     from cockpit.formats.job.file import ReadJobs
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook

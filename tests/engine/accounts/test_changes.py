@@ -14,8 +14,7 @@ from cockpit.engine.apply.events import apply
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.accounts import accounts_shown
 from cockpit.model import accountchange as change
-from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Usage, assoc_key
-from cockpit.model.accounttree import account_troubles
+from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Usage, account_troubles, assoc_key
 from cockpit.model.cluster import Cluster, Partition
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, UserName

@@ -9,8 +9,7 @@ from cockpit.engine.effects import SignalKind, SignalReplica, WriteWorkersFile
 from cockpit.engine.nodes import reclaiming, service
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
-from cockpit.model.attempt import EndCause
-from cockpit.model.eviction import Grounds
+from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.ids import NodeName
 from cockpit.model.job import JobState
 from cockpit.model.labels import Taint

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
 from cockpit.engine.replay.jobs import Arrival, Replay
-from cockpit.formats.traces import swf_history
-from cockpit.formats.traces.swf import read_swf
-from cockpit.formats.traces.swf_history import machine
+from cockpit.formats.traces import swf
+from cockpit.formats.traces.swf import machine, read_swf
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import JobSpec, NodeSpec
@@ -152,8 +151,8 @@ def test_by_priority_the_user_with_less_usage_is_first() -> None:
 2 10 0 600 4 -1 -1 4 600 -1 1 1 -1 -1 -1 -1 -1 -1
 3 20 0 600 4 -1 -1 4 600 -1 1 2 -1 -1 -1 -1 -1 -1
 """
-    past = swf_history.history(read_swf("log", history), 4)
-    rules = swf_history.multifactor(past)
+    past = swf.history(read_swf("log", history), 4)
+    rules = swf.multifactor(past)
     for told, order in (((), [1, 2, 3]), (rules, [1, 3, 2])):
         replayed = Replay([machine(4)], past.arrivals, Policy(), told)
         for _ in replayed.moments():
@@ -163,8 +162,8 @@ def test_by_priority_the_user_with_less_usage_is_first() -> None:
 
 @pytest.mark.req("SC-02")
 def test_usage_decays_only_up_to_full_periods() -> None:
-    past = swf_history.history(read_swf("log", b"1 0 0 950 4 -1 -1 4 950 -1 1 1 -1 -1 -1 -1 -1 -1\n" * 2), 4)
-    replayed = Replay([machine(4)], past.arrivals, Policy(), swf_history.multifactor(past))
+    past = swf.history(read_swf("log", b"1 0 0 950 4 -1 -1 4 950 -1 1 1 -1 -1 -1 -1 -1 -1\n" * 2), 4)
+    replayed = Replay([machine(4)], past.arrivals, Policy(), swf.multifactor(past))
     for _ in replayed.moments():
         assert replayed.machine.state.usage_at % 300_000 == 0
     assert replayed.machine.state.usage_at == 900_000

@@ -10,9 +10,15 @@ from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.catalogue.fields import TABLES, entry_values
-from cockpit.formats.catalogue.file import HEADINGS, catalogue_schema, catalogue_text, read_catalogue
-from cockpit.formats.catalogue.settings import with_settings
+from cockpit.formats.catalogue.file import (
+    HEADINGS,
+    TABLES,
+    catalogue_schema,
+    catalogue_text,
+    entry_values,
+    read_catalogue,
+    with_settings,
+)
 from cockpit.model.catalogue import ENTRIES as KINDS
 from cockpit.model.catalogue import AnyEntry, EntryKind, SpecEntry
 from cockpit.model.spec import Access

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.file import read_cluster_file
-from cockpit.formats.cluster.weights import with_weights
+from cockpit.formats.cluster.text import with_weights
 from cockpit.formats.clusterinit import initial_cluster
 from cockpit.formats.typed_values import read_weights, weights_text
 from cockpit.model.cluster import Priority, PriorityKind, Weights

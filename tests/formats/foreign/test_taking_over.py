@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
+from cockpit.formats.foreign.draft import Submission
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
-from cockpit.formats.foreign.submission import Submission
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.launch.command import expand
 from cockpit.model.batchscript import EarlySignal

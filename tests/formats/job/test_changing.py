@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.job.changing import read_changes
 from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.formats.job.specfile import spec_as_yaml
+from cockpit.formats.job.specfile import read_changes, spec_as_yaml
 from cockpit.model.spec import JobSpec, NodeSpec
 from tests.builders import a_spec
 

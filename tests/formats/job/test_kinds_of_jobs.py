@@ -9,8 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.formats.job.schema import job_schema
+from cockpit.formats.job.file import Defaults, job_schema, read_jobs
 from cockpit.formats.job.specfile import spec_as_yaml
 from cockpit.model.spec import Algorithm, JobKind, JobSpec, Task
 

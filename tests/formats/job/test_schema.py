@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.job.fields import JOB
-from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.formats.job.schema import job_schema
+from cockpit.formats.job.file import Defaults, job_schema, read_jobs
 from cockpit.model.spec import JobSpec
 
 SCHEMA = job_schema()

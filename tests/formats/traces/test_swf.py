@@ -5,8 +5,7 @@ import gzip
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.traces.swf import MOST, read_swf, swf_lines
-from cockpit.formats.traces.swf_history import Skipped, history
+from cockpit.formats.traces.swf import MOST, Skipped, history, read_swf, swf_lines
 
 LINE = "{number} {submit} 7 {run} {procs} -1 -1 {asks} {limit} -1 {status} {user} -1 -1 -1 -1 -1 -1"
 USUAL = {"number": 1, "submit": 0, "run": 60, "procs": 4, "asks": 4, "limit": 100, "status": 1, "user": 3}

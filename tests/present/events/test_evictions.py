@@ -7,8 +7,7 @@ from datetime import UTC
 import pytest
 
 from cockpit.model import events
-from cockpit.model.attempt import EndCause, Suspension
-from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.attempt import EndCause, EvictionMode, Grounds, Suspension
 from cockpit.model.ids import JobId, Millis
 from cockpit.present.events.sentences import event_sentence
 from tests.doubles.samples import HOUR, NOW

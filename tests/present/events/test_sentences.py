@@ -6,8 +6,7 @@ from typing import get_args
 import pytest
 
 from cockpit.model import events
-from cockpit.model.attempt import EndCause, ExitStatus, Slow
-from cockpit.model.eviction import Grounds
+from cockpit.model.attempt import EndCause, ExitStatus, Grounds, Slow
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import Allocation, CardSlice

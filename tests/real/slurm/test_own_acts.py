@@ -12,9 +12,8 @@ from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answer_cache import UserAnswerCache
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.errors import RequestRefused
-from cockpit.formats.job.changing import read_changes
 from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.formats.job.specfile import spec_as_yaml
+from cockpit.formats.job.specfile import read_changes, spec_as_yaml
 from cockpit.model.asking import WantedLimit
 from cockpit.model.directives import SubmitScript
 from cockpit.model.ids import JobId

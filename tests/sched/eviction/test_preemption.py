@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.accounts import Accounts, Association, Qos
+from cockpit.model.attempt import EvictionMode, Grounds
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Partition, Preemption, Priority, PriorityKind
-from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState

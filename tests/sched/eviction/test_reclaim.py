@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.attempt import EvictionMode, Grounds
 from cockpit.model.cluster import Backfill, BackfillKind
-from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import EvictionPending, NotEnoughFree, QuotaFull

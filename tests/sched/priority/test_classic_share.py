@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.model.accounts import Accounts, Association, AssocKey, Usage
-from cockpit.sched.priority.classic_share import classic_share
-from cockpit.sched.priority.share_tree import ShareTree
+from cockpit.sched.priority.share_tree import ShareTree, classic_share
 from tests.sched.share_trees import account, accounts_of, some_trees, usage_of, user
 
 pytestmark = pytest.mark.req("SC-02")

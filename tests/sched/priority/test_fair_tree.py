@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cockpit.model.accounts import Accounts, Association, AssocKey, Usage
-from cockpit.sched.priority.fair_tree import fair_tree, levels, ranked
-from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree
+from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree, fair_tree, levels, ranked
 from tests.sched.share_trees import account, accounts_of, some_trees, usage_of, user
 
 pytestmark = pytest.mark.req("SC-02")

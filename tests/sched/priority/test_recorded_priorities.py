@@ -7,9 +7,8 @@ import pytest
 from cockpit.model.cluster import PriorityFlag
 from cockpit.model.ids import Millis
 from cockpit.model.priority import Breakdown, FactorName
-from cockpit.sched.priority.classic_share import classic_share
-from cockpit.sched.priority.fair_tree import levels, ranked
 from cockpit.sched.priority.priority_context import PriorityCalculator, shares_of
+from cockpit.sched.priority.share_tree import classic_share, levels, ranked
 from cockpit.sched.rules.partitions import nodes_of
 from cockpit.sched.rules.tres import capacity
 from tests.sched.recorded import NAMES, NODES, Printed, Recorded

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from cockpit.model import reasons
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.job import Job
-from cockpit.sched.priority.fair_tree import fair_tree
-from cockpit.sched.priority.share_tree import ShareTree
+from cockpit.sched.priority.share_tree import ShareTree, fair_tree
 from tests.sched.naive_limits import amounts_asked, amounts_held
 from tests.sched.naive_plan import NaiveEasy, naive_holes
 from tests.sched.naive_rules import NaiveRules

@@ -5,8 +5,7 @@ import pytest
 from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Allocation, CardSlice
-from cockpit.sched.rules.amounts import allocated
-from cockpit.sched.rules.tres import billed, billing, capacity, requested
+from cockpit.sched.rules.tres import allocated, billed, billing, capacity, requested
 from tests.sched.world import cards, node, spec_of, wants
 
 pytestmark = pytest.mark.req("SC-01")

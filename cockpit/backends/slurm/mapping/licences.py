@@ -11,8 +11,7 @@ from cockpit.backends.slurm.mapping.records import words
 from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING
 from cockpit.model.view import QueueKind, QueueRow
-from cockpit.sched.rules.amounts import ONE
-from cockpit.sched.rules.tres import LICENCES
+from cockpit.sched.rules.tres import LICENCES, ONE
 
 COMMAND = ("scontrol", "-o", "show", "licenses")
 
