@@ -3,6 +3,13 @@
 Unquoted words become what YAML 1.2 makes of them (null, true, whole and decimal numbers), plus 1.1's yes, no, on and
 off; what one of the two alone takes for a number or a date is kept as `AmbiguousText` text. Field names are always
 text. Loads PyYAML: import this late.
+
+PyYAML's own loader is not used: it accepts repeated fields, gives dates for unquoted words, and does not bound
+aliases of aliases. So the values are built from the parser's events:
+
+1. Each document of the stream is one job, or a list of jobs.
+2. A value is a word, a list or a table; an alias repeats the value of its anchor.
+3. Every value is counted, repeated ones again, and the count is bounded.
 """
 
 from __future__ import annotations
@@ -37,6 +44,7 @@ _NUMBERLIKE = re.compile(r"[-+.]?\d|[-+]?\.(?:inf|nan)", re.IGNORECASE | re.ASCI
 
 def yaml_documents(text: str) -> Documents:
     """Return one or several documents, each a job or a list of jobs."""
+    # libyaml's parser where PyYAML was built with it: it is faster.
     builder = _Builder(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     try:
         return Documents(builder.documents(), builder.errors)
@@ -68,6 +76,7 @@ class _Builder:
         documents: list[Document] = []
         while not isinstance(event := self._next(), events.StreamEndEvent):
             if isinstance(event, events.DocumentStartEvent):
+                # An anchor is valid in its own document only (YAML 1.2, 3.2.2.2).
                 self._anchors.clear()
                 documents += self._document(self._next())
         return [Document("", documents[0].value)] if len(documents) == 1 else documents
@@ -98,11 +107,13 @@ class _Builder:
         self._refuse_tag(event)
         value = self._fresh(event, depth)
         if event.anchor is not None:
+            # Set after the value is complete, so that a value cannot contain itself.
             self._anchors[event.anchor] = (value, self._values - before)
         return value
 
     def _fresh(self, event: _Node, depth: int) -> object:
         if isinstance(event, events.ScalarEvent):
+            # A quoted or block scalar has a style and is always text.
             return event.value if event.style else _meaning(event.value)
         if depth >= _MOST_NESTING:
             raise UnreadableError("nests deeper than a job does")
@@ -123,6 +134,8 @@ class _Builder:
             else:
                 table[name] = value
         for base in merged:
+            # The table's own fields win over merged ones, and an earlier base over a later one, as YAML's merge key
+            # says.
             table = {**base, **table}
         return table
 

@@ -22,6 +22,7 @@ class ExpressionError(ValueError):
 
 def check(text: str) -> None:
     """Raise `ExpressionError` where the text between `$((` and `))` is no expression, whatever its names hold."""
+    # Every name counts as 1 and every quotient is 1, so that neither an unset name nor a zero divisor is an error here.
     _Reader(text, variable=lambda _name: 1, quotient=lambda _left, _right: 1).value()
 
 
@@ -76,6 +77,8 @@ class _Reader:
                 value = _bounded(value * right)
             else:
                 quotient = self._quotient(value, right)
+                # The remainder follows from the quotient, so it has the sign of the dividend, as in C (Python takes the
+                # divisor's).
                 value = quotient if operator == "/" else value - quotient * right
         return value
 
@@ -98,6 +101,7 @@ class _Reader:
 
     def _group(self) -> int:
         self._nesting += 1
+        # Each level takes several Python calls, so that a forged command could exhaust the stack.
         if self._nesting > _MOST_NESTING:
             raise ExpressionError(f"nests deeper than {_MOST_NESTING}")
         value = self._sum()
@@ -121,6 +125,7 @@ def _tokens(text: str) -> list[str]:
 
 def _number(digits: str) -> int:
     """Return the number that the digits mean in C: 0x is hexadecimal, a leading 0 is octal."""
+    # Before int(): Python needs quadratic time for long decimal numbers and refuses those beyond 4300 digits.
     if len(digits) > _MOST_DIGITS:
         raise ExpressionError("exceeds 64 bits")
     if digits[:2] in {"0x", "0X"}:
@@ -146,6 +151,7 @@ def _quotient(left: int, right: int) -> int:
     """Towards zero, as in C."""
     if right == 0:
         raise ExpressionError("divides by zero")
+    # Not int(left / right): a double has 53 bits, and the values have 64.
     size = abs(left) // abs(right)
     return _bounded(size if (left < 0) == (right < 0) else -size)
 

@@ -5,6 +5,13 @@ Python's `shlex` drops the quotes, after which `';'` looks like `;` and `'$A'` l
 
 The script of `bash -c "…"` (or of another shell) is that shell's to read: in its double quotes `$1`, `${A:-b}`, `$(…)`
 and backquotes are literal text.
+
+The steps of `lex`:
+
+1. Join the lines that a backslash continues, as a shell does before it looks for quotes.
+2. Split a command without special characters at its blanks; read any other one character by character, and refuse it
+   at the first construct that only a shell understands.
+3. Refuse a first word that no program can have: an assignment, a word of the shell itself, an empty word.
 """
 
 from __future__ import annotations
@@ -98,19 +105,23 @@ _OPTION_WITH_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 def lex(command: str) -> list[Word] | NotSimple:
     """The words of one simple command, at least one; or why it is not one."""
+    # Step 1
     command = _continued(command)
     try:
+        # Step 2
         words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
     except _NotSimpleError as error:
         return error.args[0]  # type: ignore[no-any-return] # the one argument is an Unlike
     if not words:
         return NotSimple("has no word", wrappable=False)
+    # Step 3
     return _first_word_trouble(words[0]) or words
 
 
 def _first_word_trouble(first: Word) -> NotSimple | None:
     if match := _ASSIGNMENT.match(first.source):
         return NotSimple(f"begins with {match[0]}…, which sets a variable; set it under env, begin with an executable")
+    # The source is compared, not the value: a quoted `"if"` is an ordinary program name in a shell, too.
     if first.source in _SHELL_WORDS:
         return NotSimple(f'begins with "{first.source}", a word of the shell itself and no executable')
     if first.parts in {(), (Literal(""),)}:
@@ -176,6 +187,7 @@ def _end_of_piece(text: str, at: int, closing: str) -> int | None:
         return at + 2
     if text[at] == '"':
         return _end_of_quotes(text, at)
+    # Inside `${…}` in double quotes a single quote is an ordinary character; inside `$(…)` it begins a quoted text.
     if text[at] == "'" and closing == ")":
         return text.find("'", at + 1) + 1 or None
     if text.startswith(("${", "$(", "`"), at) or (text[at] == "(" and closing == ")"):
@@ -231,6 +243,7 @@ class _Lexer:
         """Skip blanks, and return whether a word follows."""
         match = _BLANKS.match(self._text, self._at)
         self._at = match.end() if match else self._at
+        # Line ends at the end of a command are harmless: YAML block texts end with one.
         if self._peek() == "\n" and self._text[self._at :].strip(" \t\n"):
             raise _refuse("has several lines; a shell would run each as a command")
         return self._peek() not in {"", "\n"}
@@ -288,6 +301,7 @@ class _Lexer:
                 raise _refuse('has a " that is never closed', wrappable=False)
             if char == "\\":
                 self._escape_in_quotes()
+            # A script in double quotes: what its own shell expands is literal text for the outer command.
             elif self._in_script and (end := self._end_of_what_its_shell_reads()):
                 self._take(self._text[self._at : end])
             elif char == "$":
@@ -318,6 +332,7 @@ class _Lexer:
         text, at = self._text, self._at
         if _VARIABLE.match(text, at):
             return None
+        # A sum that is not one of cockpit's (`$((i++))`) is for the shell of the script, like `$(…)`.
         if text.startswith("$((", at) and (end := _closing(text, at + 3)) and _is_sum(text[at + 3 : end]):
             return None
         if text.startswith(("${", "$(", "`"), at):
@@ -328,12 +343,14 @@ class _Lexer:
     def _dollar(self, *, in_quotes: bool) -> None:
         text, at = self._text, self._at
         if text.startswith("$((", at):
+            # `$((` is tested before `$(`, which is its beginning.
             self._sum()
         elif match := _VARIABLE.match(text, at):
             self._parts.append(Variable(match[1] or match[2], braced=match[1] is None))
             self._at = match.end()
         elif text.startswith("$(", at):
             raise _refuse('has a "$(", which would run a command inside the command')
+        # _VARIABLE has read the plain `${NAME}` already; only forms such as `${A:-b}` come here.
         elif text.startswith("${", at):
             raise _refuse('has a "${" that is no plain ${NAME}, and only ${NAME}, $NAME and $((…)) are expanded')
         elif match := _SPECIAL.match(text, at):

@@ -44,6 +44,7 @@ def parse_duration(value: object) -> int | str:
 
 def memory_text(mib: int) -> str:
     """The shortest text that `parse_memory` reads back as `mib`."""
+    # The largest unit that divides the size exactly; others would need a fraction.
     for unit, size in (("T", 1024**2), ("G", 1024)):
         if mib and mib % size == 0:
             return f"{mib // size}{unit}"
@@ -72,6 +73,7 @@ def _memory_mib(text: str) -> int | None:
     if match is None:
         return None
     number, unit = match.groups()
+    # Fractions, not floats: 0.1 has no exact double, and rounding up would add a MiB to an exact size.
     return math.ceil(Fraction(number) * _KIB_PER_UNIT[(unit or "M").upper()] / 1024)
 
 
@@ -92,9 +94,11 @@ def _clock_seconds(text: str) -> int | None:
     days, dash, rest = text.rpartition("-")
     numbers = [int(part) for part in rest.split(":")]
     if dash:
+        # After days the first number is hours: Slurm reads `1-12` as a day and twelve hours.
         hours, minutes, seconds = [*numbers, 0, 0][:3]
         fits = hours < 24 and minutes < 60 and seconds < 60
     else:
+        # Without days the last number is seconds: `90:00` is ninety minutes, as in Slurm.
         hours, minutes, seconds = [0, 0, *numbers][-3:]
         fits = all(number < 60 for number in numbers[1:])
     return int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds if fits else None

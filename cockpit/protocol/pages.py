@@ -108,8 +108,10 @@ def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, bri
     """Return the rows as a page. `brief`: columns of equal values become one value, except the ids."""
     columns = [list(column) for column in zip(*map(_astuple, rows), strict=True)] if rows else [[] for _ in FIELDS]
     indices: dict[Reason, int] = {}
+    # Thousands of jobs share a few reasons, so each is sent once and referred to by its index.
     columns[_REASON] = [None if each is None else indices.setdefault(each, len(indices)) for each in columns[_REASON]]
     if brief:
+        # The ids stay whole: they tell the client how many rows the constant columns stand for.
         columns[1:] = [column[:1] if _is_constant(column) else column for column in columns[1:]]
     return JobsPage(JobColumns(*columns), tuple(indices), counts or {})
 
@@ -122,6 +124,7 @@ def encoded_pages(
     if fits(page) or len(rows) < 2:
         yield page
         return
+    # Halves instead of an estimated size: rows differ too much, and a page that does not fit is rare.
     middle = len(rows) // 2
     yield from encoded_pages(rows[:middle], counts, brief=brief)
     yield from encoded_pages(rows[middle:], brief=brief)
@@ -163,6 +166,7 @@ def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
     size = 0
     for record in records:
         encoded = msgspec.msgpack.encode(record)
+        # Tested before the record is added, so that only a record that is too large by itself makes a large piece.
         if piece and size + len(encoded) > PIECE_BYTES:
             yield piece
             piece, size = [], 0

@@ -161,14 +161,18 @@ def _damage(data: bytes, committed: _Committed | None) -> LogDamage | None:
     size = _FRAME.size + page
     places = range(_HEADER.size, len(data) - size + 1, size)
     for number, at in enumerate(places, 1):
+        # Step 1: frames behind the committed ones may be unfinished or old, and count as no damage.
         if committed is not None and number > committed.frames:
             return None
         _, _, *own_salts, first, second = _FRAME.unpack_from(data, at)
         if own_salts == salts:
+            # A frame's checksum covers its page number and size, then the page, and continues the sum of the frame
+            # before. Its salts and the checksum itself are not covered.
             sums = _checksum(data[at : at + 8], order, sums)
             sums = _checksum(data[at + _FRAME.size : at + size], order, sums)
             if sums == (first, second):
                 continue
+        # Step 1, or step 2: without the index only a later commit of this log proves that the frame was whole once.
         if committed is not None or any(_is_commit(data, later, salts) for later in places[number:]):
             return LogDamage(number)
         return None

@@ -1,4 +1,16 @@
-"""A Slurm batch script: its `#SBATCH` lines, and what it runs. Source: sbatch(1)."""
+"""Converts a Slurm batch script into a job and back: its `#SBATCH` lines, and what it runs. Source: sbatch(1).
+
+`read_sbatch`:
+
+1. Take the options out of the script's head, where Slurm looks for them: up to its first command.
+2. Set what every batch script has: Slurm's mode, a writable home, the script's text, its output folder.
+3. Take over the submitting shell's variables, as far as `--export` says.
+4. Make a command of the script's body, for systems that have no batch scripts.
+5. Take over the options, first all those that together decide the size of a node, then each by itself. An option
+   without a counterpart is noted in the draft.
+
+`write_sbatch` is the reverse. Fields without an option of sbatch are left out.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +78,16 @@ def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Dra
     """Folders and files of the draft are relative to where the script is submitted. Raises ValueError."""
     draft = Draft()
     lines = script_lines(text)
+    # Step 1
     options = directives(lines, draft)
+    # Step 2
     draft.values |= {"mode": "slurm", "home": "rw", "script": _script(source, text, options)}
     draft.values["output"] = options.get("chdir", ".")
+    # Step 3
     _variables(options.get("export", "ALL"), submission, draft)
+    # Step 4
     draft.values["command"] = _command(lines, draft)
+    # Step 5
     _take(options, submission, draft)
     return draft
 
@@ -116,6 +133,7 @@ def _flag(field: str) -> Callable[[str, Draft], None]:
 
 
 def _dependencies(value: str, draft: Draft) -> None:
+    # `?` separates alternatives in --dependency. To drop them would start the job too late or too early, so refuse.
     if "?" in value:
         raise ValueError(
             f"--dependency={value} waits for any of several jobs, and a job here waits for all that it names; write "
@@ -124,6 +142,7 @@ def _dependencies(value: str, draft: Draft) -> None:
     conditions: list[str] = []
     for condition in value.split(","):
         kind, *jobs = condition.split(":")
+        # One kind may name several jobs (`afterok:12:13`); each becomes a condition. `singleton` names none.
         conditions += [f"{kind}:{job.partition('+')[0]}" for job in jobs] or [kind]
         if any("+" in job for job in jobs):
             draft.lacks("--dependency", "a delay behind another job has no counterpart here; taken without it")
@@ -145,14 +164,17 @@ def _seconds(value: str) -> int | None:
         return None
     figures = [int(part) for part in parts]
     if dash:
+        # After days: hours, hours:minutes, or hours:minutes:seconds; what is left out is 0.
         figures += [0] * (3 - len(figures))
         return int(days) * 86_400 + figures[0] * 3600 + figures[1] * 60 + figures[2]
+    # sbatch(1) --time: one number is minutes, two are minutes:seconds, three hours:minutes:seconds.
     minutes_first = [0, *figures, 0][:3] if len(figures) == 1 else [0, *figures][-3:]
     hours, minutes, seconds = figures if len(figures) == 3 else minutes_first
     return hours * 3600 + minutes * 60 + seconds
 
 
 def _nice(value: str, draft: Draft) -> None:
+    # sbatch(1): --nice without a value is 100.
     draft.values["nice"] = int(value) if is_whole(value.lstrip("-")) else 100
 
 
@@ -214,6 +236,7 @@ def _container_image(value: str, draft: Draft) -> None:
     if value.endswith((".sqsh", ".squashfs")):
         draft.lacks(f"--container-image={value}", "packed images of enroot cannot be read here; left out")
         return
+    # pyxis: `USER@REGISTRY#IMAGE`. Without a `#`, an `@` begins the image's digest and must stay.
     name = value.removeprefix("docker://").rpartition("@")[2] if "#" in value else value.removeprefix("docker://")
     draft.values["image"] = name.replace("#", "/", 1)
 
@@ -269,6 +292,7 @@ def _expanded(part: str) -> list[str]:
     for each in match["ranges"].split(","):
         low, _, high = each.partition("-")
         numbers = range(int(low), int(high or low) + 1)
+        # The first number's width counts: `n[08-10]` is n08, n09, n10.
         names += [f"{match['head']}{number:0{len(low)}d}{match['tail']}" for number in numbers]
     return names
 
@@ -341,6 +365,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
     nodes = int(least) if is_whole(least) and int(least) else 1
     if "nodes" in options:
         draft.values["nodes"] = nodes
+    # Slurm distributes tasks evenly; the fullest node decides, since all nodes of a job here are alike.
     per_node = _whole(options, "ntasks-per-node") or math.ceil((_whole(options, "ntasks") or nodes) / nodes)
     each = _whole(options, "cpus-per-task")
     cards, model = _cards(options, nodes, per_node)
@@ -349,6 +374,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
             draft.env(variable, options[name])
     cpus = per_node * (each or 1) if {"ntasks", "ntasks-per-node", "cpus-per-task"} & options.keys() else None
     cpus = max(cpus or 0, _whole(options, "mincpus") or 0) or None
+    # --cpus-per-task and --cpus-per-gpu exclude each other in sbatch(1); the first one wins here.
     if each is None and (per_card := _whole(options, "cpus-per-gpu")):
         cpus = max(cpus or 0, per_card * cards) or None
     draft.spec(cpus=cpus, memory=_memory(options, cpus or 1, cards, draft), cards=cards or None)
@@ -363,6 +389,7 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
     for name, share in (("gpus-per-node", 1.0), ("gpus-per-task", float(tasks)), ("gpus", 1 / nodes)):
         if value := options.get(name):
             count, model = _of_one_model(f"--{name}={value}", _split_counts(value))
+            # --gpus counts the whole job, the others a node or a task; rounded up, so that each node has enough.
             return math.ceil(count * share), model
     wanted = [each for each in _gres(options) if each.partition(":")[0] == "gpu"]
     text = ",".join(each.partition(":")[2] or "1" for each in wanted)
@@ -392,6 +419,7 @@ def _split_counts(value: str) -> list[tuple[str, int]]:
     for each in value.split(","):
         model, _, count = each.rpartition(":")
         if count and not is_whole(count):
+            # A text behind the colon that is no count belongs to the model: `gpu:a100` is one A100.
             model, count = each, "1"
         counts.append((model, int(count or 1)))
     return counts
@@ -407,6 +435,7 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
             if name in _MEMORY_SHARES:
                 draft.env(_MEMORY_SHARES[name], str(mib))
             return f"{mib * times}M"
+        # sbatch(1): a memory of 0 is all memory of the node.
         if "exclusive" not in options:
             draft.lacks(f"--{name}=0", "all memory of a node has no counterpart here; write --exclusive")
     return None
@@ -434,6 +463,7 @@ def _command(lines: list[str], draft: Draft) -> str:
     if interpreter in _SHELLS and len(words) == 1:
         return runnable(_without_comments(body)) if body.strip() else "true"
     if words and interpreter == "env":
+        # `#!/usr/bin/env -S python3 -u`: env splits what follows, so that the rest is the interpreter itself.
         words = [word for word in words[1:] if word != "-S"]
     return f"{' '.join(words or ['sh'])} -c {shlex.quote(body)}"
 
@@ -450,6 +480,7 @@ def _without_directives(lines: list[str]) -> list[str]:
     """Behind the first command Slurm takes them for comments, and so does the shell."""
     first = next((number for number, line in enumerate(lines) if line.strip() and line[0] != "#"), len(lines))
     head = [line for line in lines[:first] if not line.startswith(DIRECTIVE)]
+    # The marker is a line of `write_sbatch`; without its removal each conversion would add another one.
     behind = lines[first + 1 :] if lines[first : first + 1] == [_NO_OPTIONS] else lines[first:]
     return [*head, *behind]
 
@@ -497,6 +528,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
     shell = "ALL" if values.get("script") else "NONE"
     memory = _memory_options(spec, env)
+    # `--export` splits at commas and removes quotes, so that other values become `export` lines of the script.
     exported = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
@@ -505,6 +537,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "ntasks": tasks,
         "ntasks-per-node": per_node,
         "cpus-per-task": each,
+        # Where no number of tasks is known, --mincpus requests a node's CPUs and says nothing about tasks.
         "mincpus": None if each or tasks or per_node else spec.get("cpus"),
         **memory,
         "gres": gres,
@@ -528,6 +561,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     body = _body(str(values["command"]))
     if exports:
         body = f"{_ENV_HEAD}{''.join(exports)}\n{body}"
+    # A command that begins with `#SBATCH` lines of its own: they are text of the job, not options of this file.
     elif _begins_with_options(body):
         body = f"{_NO_OPTIONS}\n{body}"
     return "\n".join(["#!/bin/bash", *lines, "", body, ""])
@@ -583,5 +617,6 @@ def _body(command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         return command
+    # Unwrapped only if reading the script would wrap it again in the same words: so both directions agree.
     whole = len(words) == 3 and words[:2] == ["bash", "-c"]
     return words[2].strip("\n") if whole and runnable(words[2].strip("\n")) == command else command

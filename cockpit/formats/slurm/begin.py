@@ -1,4 +1,9 @@
-"""The moments of sbatch's `--begin` and `--deadline`. Source: sbatch(1)."""
+"""The moments of sbatch's `--begin` and `--deadline`. Source: sbatch(1).
+
+The forms are tried in this order: seconds since 1970 (`uts1700000000`), a time from now (`now+2hours`), then a day, a
+time of a day, or both. A day alone means its midnight (`tomorrow`: the present time of day); a time alone is the next
+moment at which a clock shows it.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +65,7 @@ def _split(words: list[str]) -> tuple[str, str]:
     if not clocks:
         return " ".join(words).lower(), ""
     first = clocks[0]
+    # `4:00 pm` is two words when it is split at blanks.
     last = first + 1 + (first + 1 < len(words) and words[first + 1].lower() in {"am", "pm"})
     return " ".join([*words[:first], *words[last:]]).lower(), " ".join(words[first:last])
 
@@ -78,6 +84,7 @@ def _time_of(text: str) -> time:
     if match["half"]:
         if not 1 <= hour <= 12:
             raise ValueError(text)
+        # 12 am is midnight and 12 pm is noon.
         hour = hour % 12 + (12 if match["half"].lower() == "pm" else 0)
     return time(hour, int(match["minute"]), int(match["second"] or 0))
 
@@ -89,6 +96,7 @@ def _date_of(text: str, now: datetime) -> date:
     for pattern in _DATES:
         if match := pattern.fullmatch(text):
             year = int(match["year"] or 0)
+            # sbatch writes years with two digits (MMDDYY, MM/DD/YY); none of these moments is in the past century.
             year += _CENTURY if 0 < year < 100 else 0
             return _dated(int(match["month"]), int(match["day"]), year, now)
     raise ValueError(text)
@@ -116,6 +124,7 @@ def _offset(match: re.Match[str], text: str) -> int:
     if match["count"] is None:
         return 0
     unit = (match["unit"] or "second").lower().rstrip("s")
+    # A unit may be shortened (`now+2h`), as long as one unit alone begins so.
     names = [name for name in _SECONDS if unit and name.startswith(unit)]
     if len(names) != 1:
         raise _wrong(text)

@@ -137,6 +137,7 @@ def _scheduling(backfill: Backfill) -> Iterator[str]:
         return
     yield "SchedulerType=sched/backfill"
     given = (
+        # slurm.conf has the window in minutes. Rounded up: a shorter one would plan fewer jobs than cockpit does.
         ("bf_window", -(-backfill.window_seconds // MINUTE)),
         ("bf_resolution", backfill.resolution_seconds),
         ("bf_max_job_test", backfill.depth),

@@ -1,6 +1,9 @@
 """Settings of accounts, users and QOS as sacctmgr takes them: `MaxJobs=4 GrpTRES=cpu=16,mem=64G QOS+=high`.
 
 Source of the names and of their short forms: sacctmgr(1). Its case does not matter.
+
+Each word is read in these steps: split it into name, sign (`+=` adds, `-=` removes) and value; find the setting by any
+of its names; read the value by the kind of the setting. All errors are collected and reported together.
 """
 
 from __future__ import annotations
@@ -140,6 +143,7 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
 
 def _place(name: str, own: Mapping[str, tuple[str, ...]]) -> tuple[int, str]:
     """0: a setting of its own, 1: a limit. With the attribute's name; empty: unknown."""
+    # Hyphens and underscores are accepted too: `max-jobs` is MaxJobs.
     wanted = name.lower().replace("-", "").replace("_", "")
     for place, table in enumerate((own, _LIMITS)):
         for known, (attribute, *others) in table.items():

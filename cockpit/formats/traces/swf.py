@@ -130,6 +130,7 @@ def _job(fields: list[str], line: str) -> SwfJob:
         msg = f"{len(fields)} fields where SWF has {FIELDS}; correct the line, or put `;` before it."
         raise ValueError(msg)
     try:
+        # The usual case first: logs have many thousands of lines, and few have fractions.
         values = [int(fields[index]) for index in _READ]
     except ValueError:
         values = [_number(fields[index], index) for index in _READ]
@@ -218,9 +219,11 @@ def _skipped(job: SwfJob, processors: int) -> Skipped | None:
 
 
 def _arrival(number: JobId, job: SwfJob, *, perfect: bool) -> Arrival:
+    # A log without requested times (field 9) gives the scheduler perfect estimates: it says nothing better.
     limit = job.ran if perfect or job.asked_seconds <= 0 else job.asked_seconds
     who = _submitter(job.user)
     submitted = JobSubmitted(number, _spec(job.asks, limit), who, who.name, ACCOUNT)
+    # Times in the log are seconds, those of the engine milliseconds.
     return Arrival(Millis(job.submitted * 1000), submitted, min(job.ran, limit) * 1000)
 
 

@@ -75,8 +75,10 @@ def _checks(spec: JobSpec) -> _Checks:
     yield from mount_checks(spec)
     yield "nodes", NODES.error(spec.nodes)
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
+    # Only as many as are allowed: a forged list must not cost time beyond its one error.
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
         bare = spec.is_best_effort and alternative.cpus == alternative.memory_mib == 0
+        # A best-effort job may request nothing; the bounds are then tested with the least amounts instead of 0.
         requested = replace(alternative, cpus=CPUS.low, memory_mib=MEMORY_MIB.low) if bare else alternative
         yield from node_spec_checks(f"specs[{index}]", requested)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
@@ -128,6 +130,7 @@ def _dependency_error(dependency: Dependency) -> str | None:
     alone = dependency.kind is DependencyKind.SINGLETON
     if dependency.task is not None and (error := ARRAY_INDEX.error(dependency.task)):
         return error
+    # Exactly one of both: `singleton` without a job, or another kind with one.
     if alone == (dependency.job == 0) and dependency.job >= 0 and not (alone and dependency.task is not None):
         return None
     return "singleton stands alone, without a job" if alone else f"{dependency.kind} needs a job: {dependency.kind}:123"
@@ -138,6 +141,7 @@ def _array_error(array: Array) -> str | None:
         return f"has {len(array.indices)} tasks; give 1 to {MOST_TASKS}"
     if any(later <= earlier for earlier, later in pairwise(array.indices)):
         return "names its tasks out of order or twice; name each once, lowest first"
+    # The indices ascend, so the first and the last one bound all others.
     outside = (ARRAY_INDEX.error(index) for index in (array.indices[0], array.indices[-1]))
     return next(filter(None, outside), None) or Bounds(0, MOST_TASKS).error(array.at_once)
 
@@ -217,6 +221,7 @@ def _selector_checks(at: str, labels: dict[str, str]) -> _Checks:
 def _env_checks(env: dict[str, str]) -> _Checks:
     if not env:
         return
+    # Returns here: a message for each of a million variables helps no user.
     if len(env) > MOST_VARIABLES:
         yield "env", count_error(len(env), MOST_VARIABLES)
         return

@@ -26,9 +26,8 @@ from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Printed, checked
 from cockpit.backends.slurm.wire.ssh import remote_line
 from cockpit.errors import NotRun
-from cockpit.formats.job.changing import read_changes
 from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.formats.job.specfile import spec_as_yaml
+from cockpit.formats.job.specfile import read_changes, spec_as_yaml
 from cockpit.model import accountchange as change
 from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.ids import JobId, Millis, task_id
