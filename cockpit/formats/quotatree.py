@@ -42,6 +42,7 @@ def read_quota_tree(source: str, text: str) -> QuotaTree:
         reading = _Reading()
         try:
             trees.append(_tree(value, reading))
+        # A forged manifest may nest deeper than Python's stack; the rule about levels is checked after the reading.
         except RecursionError:
             reading.wrong("spec.root", f"has more than {MOST_LEVELS} levels; use fewer")
         errors += [f"{where}: {error}" for error in reading.errors]
@@ -57,6 +58,7 @@ def read_quota_tree(source: str, text: str) -> QuotaTree:
 def quantity(value: object) -> Fraction | None:
     """Return the number that a Kubernetes quantity means: `500m`, `64Gi`, `1e3`, 10000000000; None where it is none, or
     beyond 64 bits. Source: Kubernetes' apimachinery, `resource.Quantity`."""
+    # bool is a subclass of int: `cpu: yes` must not become 1.
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     match = _QUANTITY.fullmatch(str(value))
@@ -107,6 +109,7 @@ class _Amounts:
         elif counted < 0:
             reading.wrong(at, f"is {described(value)}; write 0 or more")
         else:
+            # In thousandths, of memory those of a MiB: exact fractions until here, so that 0.1 stays a tenth.
             return int(counted * _THOUSANDTHS.get(resource, 1000))
         _mark(reading, (resource,))
         return None
@@ -176,7 +179,9 @@ def _tree(value: object, reading: _Reading) -> QuotaTree:
     for unknown in spec.keys() - {"root"}:
         reading.wrong(f"spec.{visible(unknown)}", "is no field here; known is root")
     tree = QuotaTree(name, _NODE.read(_without_empty(spec.get("root", {})), "spec.root", reading))
+    # Amounts that could not be read are left out of these checks, or one error would cause several others.
     reading.errors += tree_errors(QuotaTree(name, _mapped(tree.root, reading.unread)))
+    # Clusters write "unlimited" as a very large number; it counts as the largest one that is stored.
     return QuotaTree(name, _mapped(tree.root, (), MOST))
 
 

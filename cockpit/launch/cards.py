@@ -91,6 +91,7 @@ def slots(slices: Iterable[CardSlice]) -> int:
 def _held_cards(node: Node, slices: Iterable[CardSlice]) -> list[tuple[Card, CardSlice]]:
     """Return the cards with their slices in ascending order."""
     cards = {card.index: card for card in node.cards}
+    # Drivers number the visible cards from 0 in the order of the list, and programs expect that of the node.
     ordered = sorted(slices, key=lambda part: (part.card, part.slot or 0))
     return [(cards[part.card], part) for part in ordered if part.card in cards]
 
@@ -124,4 +125,5 @@ def _nvidia_extras(held: list[tuple[Card, CardSlice]]) -> dict[str, str]:
     if not held:
         return {}
     soft = [part.milli for card, part in held if _is_soft(card, part)]
+    # MPS takes whole percent of a card's threads (milli / 10), at least one.
     return _CUDA_ORDER | ({_MPS_SHARE: str(max(1, sum(soft) // 10))} if soft else {})

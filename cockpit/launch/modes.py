@@ -89,6 +89,7 @@ def decides(spec: JobSpec, rank: int) -> bool:
     """Return whether the job lasts as long as this replica: other replicas only serve the first one, or the workers."""
     if spec.parameter_servers:
         return rank < spec.nodes
+    # Where the first replica starts the programs of all others, those only keep their containers open and never end.
     return rank == 0 or (spec.mode not in LAUNCHED_BY_FIRST and not spec.worker_pools)
 
 
@@ -121,6 +122,7 @@ def tf_config(peers: Sequence[Peer], rank: int) -> str:
     """TensorFlow's cluster specification; the index is a string, as the platform writes it."""
     cluster: dict[str, list[str]] = {}
     for peer in peers:
+        # In the order of the ranks, so that each address is at the index that its replica has as its role.
         cluster.setdefault(peer.role.word, []).append(f"{peer.host}:{PORT}")
     own = peers[rank].role
     return json.dumps(tf_values(cluster, own.word, str(own.index)))
@@ -144,8 +146,10 @@ def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) ->
     env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(workers)
     if rank > 0:
         return ModeSetup(STAYS_OPEN, env, files)
+    # There is a launcher: its command starts the workers itself, as arena's etjob does, and is not changed.
     if len(workers) < len(peers):
         return ModeSetup(command, env, files, hints=tuple(_launcher_hints(command)))
+    # The options below are those of Open MPI; MPICH's mpirun refuses them.
     launched = command if mpi is Mpi.MPICH else mpi_command(command, str(sum(peer.slots for peer in peers)))
     return ModeSetup(launched, env, files, hints=tuple(_mpi_hints(command)))
 

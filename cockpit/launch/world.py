@@ -74,6 +74,8 @@ def world(job: Job) -> World:
     placement, spec = job.attempt.placement, job.spec
     out = {each.rank: each.kill_at for each in job.leaving}
     if job.ending is not None:
+        # A job that is being ended has no worker that stays: all are listed as leaving, with the end of the grace
+        # period.
         out |= {part.rank: job.ending.kill_at for part in placement}
     staying = [part for part in placement if part.rank not in out]
     return World(
@@ -102,6 +104,7 @@ higher."""
 
 def address(rank: int) -> str:
     """Return the address of `eth0` in the container of this rank."""
+    # The network has 16 bits for hosts; 198.18.0.0 is the network itself and .0.1 its gateway.
     high, low = divmod(_FIRST + rank, _BYTE)
     return f"198.18.{high}.{low}"
 
@@ -118,6 +121,7 @@ def hosts(spec: JobSpec, placement: Placement) -> dict[str, str]:
     shares the network of its node."""
     ranks = {part.rank for part in placement}
     if spec.elastic is not None:
+        # The hosts file is written once, when a container starts, so that later workers get their names in advance.
         ranks |= {*range(max(ranks) + 1), *range(spec.first_worker + _AHEAD * spec.most_nodes)}
     if len(ranks) == 1:
         return {}

@@ -69,6 +69,7 @@ def machine_type(name: str) -> MachineType | None:
     if match is None or match["family"] not in _GIB_PER_CPU:
         return None
     cpus = int(match["cpus"])
+    # Machine families have a fixed ratio of memory to CPUs, so that each size follows from its name.
     return MachineType(cpus, int(cpus * _GIB_PER_CPU[match["family"]] * _GIB))
 
 
@@ -79,6 +80,7 @@ def custom_type(cpus: int, memory_mib: int) -> str:
 
 def bandwidth_gbps(name: str, cards: int = 0, card_model: str = "") -> int:
     """Outward, of one machine; 0: it is not known here."""
+    # Only the machines that the Reduction Server's page names; for others no figure is published there.
     if name == "a2-megagpu-16g" or (name == "n1-highmem-96" and cards == 8 and card_model.upper() == _V100):
         return 100
     return 32 if name in {"n1-highcpu-16", "n2-highcpu-16"} else 0

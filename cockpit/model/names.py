@@ -43,6 +43,7 @@ def next_name(name: str, taken: Collection[str]) -> str:
     """Return the next unused name in a series: `bert-2`, `bert-3` … for `bert` and for `bert-2`."""
     head, _, number = name.rpartition("-")
     stem = head if head and number.isdigit() else name
+    # One more ending than names are taken: at least one of them is free.
     endings = (f"-{number}" for number in range(2, len(taken) + 3))
     names = (f"{stem[: NAME_LENGTH - len(ending)]}{ending}" for ending in endings)
     return next(each for each in names if each not in taken)
@@ -56,12 +57,14 @@ def free_name(name: str, taken: Collection[str]) -> str:
 def dns_name(name: str) -> str:
     """A host name for a job: a-z, 0-9 and hyphens, 1–63 characters, beginning with a letter (a label of RFC 1035, so
     that no resolver takes it for an address). Where letters had to go, a short digest keeps it stable and distinct."""
+    # NFKD splits é into e and an accent, so that Latin names keep their letters.
     plain = unicodedata.normalize("NFKD", name.lower())
     label = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if any(char.isalnum() and not char.isascii() for char in plain):
         from hashlib import sha256  # it loads OpenSSL, which takes a listing's one-shot command longer than most else
 
         digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        # 13: the digest has 8 characters, its hyphen one, and `job-` below may add four.
         label = f"{label[: NAME_LENGTH - 13].strip('-')}-{digest}".lstrip("-")
     if not label[:1].isalpha():
         label = f"job-{label}" if label else "job"
@@ -71,4 +74,5 @@ def dns_name(name: str) -> str:
 def host_name(name: str, which: int | str) -> str:
     """The host name of one replica, by its rank or what it is: `held-one-0`, `held-one-worker-0`."""
     suffix = f"-{which}"
+    # The name is shortened and never the suffix, which makes host names of one job distinct.
     return dns_name(name)[: NAME_LENGTH - len(suffix)].rstrip("-") + suffix

@@ -13,6 +13,7 @@ _NAMED_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 def is_visible(text: str) -> bool:
     """Return whether every character draws something: no control, format, surrogate, private or unassigned character,
     no line separator, and no space but U+0020."""
+    # isprintable() is one fast C call. The pattern is needed for what prints without drawing, never in ASCII.
     return text.isprintable() and (text.isascii() or not INVISIBLE.search(text))
 
 
@@ -28,6 +29,7 @@ def escaped(char: str) -> str:
 
 def visible(text: str, limit: int = 60) -> str:
     """The text on one line, with escapes for what cannot be seen, cut to about `limit` characters with `…`."""
+    # Cut before escaping: a text of megabytes costs no more than one of sixty characters.
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     if is_visible(shown):
         return shown

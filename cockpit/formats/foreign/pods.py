@@ -32,6 +32,7 @@ _REASONS: Final[Mapping[str, str]] = {
 
 def read_name(metadata: Mapping[str, Any], draft: Draft) -> None:
     """The metadata of the whole job: name, namespace, labels; what is left of it is noted."""
+    # Each known field is removed from the copy. What is left has no counterpart, and each is noted.
     left = dict(metadata)
     if name := str(left.pop("name", "") or left.pop("generateName", "").rstrip("-")):
         draft.values["name"] = name
@@ -96,6 +97,7 @@ def read_template(template: Mapping[str, Any], at: str, draft: Draft, given: Col
     if (seconds := pod.pop("activeDeadlineSeconds", None)) is not None:
         draft.values["time_limit"] = int(seconds)
     take_priority_class(pod.pop("priorityClassName", None), f"{at}.template.spec.priorityClassName", draft)
+    # A job here starts its command once unless it says otherwise, so this policy alone needs no note.
     if pod.get("restartPolicy") == "Never":
         del pod["restartPolicy"]
     for name in pod:
@@ -126,6 +128,7 @@ def take_command(command: object, args: object, draft: Draft, known: Collection[
     words = [*program, *arguments]
     plain = command_of(words, ())
     text = command_of(words, known)
+    # Without a known variable in it each word stays one literal argument, quoted as needed; `$$` is a `$` then.
     draft.values["command"] = joined([expanded(word, {}) for word in words]) if text == plain else text
 
 
@@ -146,7 +149,9 @@ def _environment(given: Collection[Mapping[str, Any]], at: str, draft: Draft) ->
             draft.lacks(f"{at}…env.{name}", "its value is a reference into the cluster; left out")
             continue
         value = each.get("value")
+        # YAML readers make true of an unquoted `true`; a container gets the lower-case word.
         text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        # core/v1 EnvVar: `$(NAME)` means variables before this one only, so that a single pass is enough.
         values[name] = expanded(text, values)
         draft.env(name, values[name])
     return names
@@ -183,6 +188,7 @@ def _place(pod: dict[str, Any], at: str, draft: Draft) -> None:
 
 def _toleration(each: Mapping[str, Any]) -> str:
     key, value = each.get("key", ""), each.get("value")
+    # core/v1 Toleration: `Exists` ignores the value, and without a key it tolerates every taint.
     exists = value is None or each.get("operator") == "Exists"
     return "*" if not key else str(key) if exists else f"{key}={value}"
 
@@ -192,6 +198,7 @@ def _affinity(affinity: dict[str, Any], at: str, draft: Draft) -> None:
     node = dict(affinity.pop("nodeAffinity", None) or {})
     required = dict(node.pop("requiredDuringSchedulingIgnoredDuringExecution", None) or {})
     terms = required.get("nodeSelectorTerms") or []
+    # Several terms are alternatives (OR), and labels of a job must all hold (AND); only one term can be taken.
     carried = len(terms) == 1 and all(_take_expression(each, draft) for each in _expressions(terms[0]))
     if terms and not carried:
         draft.lacks(f"{at}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")

@@ -51,6 +51,7 @@ def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
             yield field, "cannot stand beside tasks, each of which has its own; remove it"
     if spec.array is not None:
         yield "array", "cannot stand beside tasks, which are one already; remove it"
+    # The last task has the most digits, so that its folder has the longest name.
     longest = f"{spec.name}-{len(spec.tasks) - 1}"
     if utf8_size(longest) > FILE_NAME_BYTES:
         yield "name", f"becomes a folder with each task's number, of more than {FILE_NAME_BYTES} bytes; shorten it"
@@ -84,6 +85,7 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
         if alternative.card_models and not alternative.card_milli:
             yield f"specs[{index}].card_models", "needs cards; add cards: 1 (or more), or remove card_models"
+    # The default limit counts as 0: the user did not choose it, and a shorter one may still be set.
     least = (spec.begin_at or 0) + (0 if spec.limit_by_default else 1000 * spec.time_limit_seconds)
     if spec.begin_at is not None and spec.deadline_at is not None and spec.deadline_at < least:
         yield "deadline", "comes before begin_at and the time limit are over; make it later, or one of them smaller"
