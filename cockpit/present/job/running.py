@@ -22,6 +22,8 @@ INDENT: Final = "  "
 SOON_SECONDS: Final = 300
 SOON_PART: Final = 0.05
 """Part of the time limit that counts as soon, where it is longer than `SOON_SECONDS`."""
+SOON_MOST: Final = 0.2
+"""Largest part of the time limit that counts as soon: a short job is not warned of from its start."""
 NEARLY_ALL: Final = 0.9
 """Part of a replica's memory limit at which a warning is shown."""
 SOFT: Final = "soft"
@@ -68,8 +70,9 @@ def _of_time(row: JobRow, context: Context) -> Iterator[str]:
     elapsed = elapsed_seconds(row, context)
     if elapsed is None or row.state is not JobState.RUNNING:
         return
-    left = max(row.time_limit_seconds - elapsed, 0)
-    if left <= max(SOON_SECONDS, SOON_PART * row.time_limit_seconds):
+    limit = row.time_limit_seconds
+    left = max(limit - elapsed, 0)
+    if left <= min(max(SOON_SECONDS, SOON_PART * limit), SOON_MOST * limit):
         yield f"its time limit ends it in {units.spoken(left // 60 * 60 or left)}"
 
 

@@ -53,6 +53,13 @@ def test_a_near_time_limit_is_an_alert(ran: int, words: list[str]) -> None:
 
 
 @pytest.mark.req("UI-02")
+@pytest.mark.parametrize(("ran", "words"), [(0, []), (3 * MINUTE, []), (4 * MINUTE, ["1 min"])])
+def test_a_short_job_is_warned_of_in_the_last_part_of_its_time_only(ran: int, words: list[str]) -> None:
+    expected = [f"  ⚠ its time limit ends it in {each}" for each in words]
+    assert shown(started_at=Millis(NOW - ran), time_limit_seconds=300) == expected
+
+
+@pytest.mark.req("UI-02")
 def test_nearly_full_memory_and_unenforced_limits_are_alerts() -> None:
     assert shown(ReplicaUse(1, memory_mib=1024, peak_memory_mib=15_000))[:-1] == [
         "  ⚠ replica 1 has had 14.6G of its 16G of memory; beyond that it is killed"
