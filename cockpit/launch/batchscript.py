@@ -134,6 +134,7 @@ def output_folders(script: BatchScript) -> list[tuple[str, str]]:
 
 def expanded(pattern: str, *, name: str, user: str, host: str, job: int, task: ArrayTask | None) -> str:
     """A file name of sbatch's. With a backslash in it nothing is filled in, and the backslashes go."""
+    # sbatch(1), "filename pattern": a backslash anywhere switches all replacements off.
     if "\\" in pattern:
         return pattern.replace("\\", "")
     figures = {
@@ -152,6 +153,7 @@ def expanded(pattern: str, *, name: str, user: str, host: str, job: int, task: A
             return "%"
         if letter in words:
             return words[letter].replace("/", "_")
+        # sbatch(1): `%5j` pads with zeros. The width is bounded, since a file name is.
         width = min(int(match["width"] or 0), _MOST_WIDTH)
         return f"{figures[letter]:0{width}d}"
 
@@ -165,6 +167,7 @@ def tasks_on_nodes(env: Mapping[str, str], nodes: int) -> list[int]:
         return [each or 1] * nodes
     if each and each * nodes == total:
         return [each] * nodes
+    # As evenly as Slurm does; the first nodes get the rest. Every node runs at least one.
     return [max(1, total // nodes + (node < total % nodes)) for node in range(nodes)]
 
 
@@ -217,8 +220,10 @@ def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
         env["SLURM_JOB_START_TIME"] = str(facts.started_at)
         env["SLURM_JOB_END_TIME"] = str(facts.started_at + spec.time_limit_seconds)
     if _MEMORY_SHARES & spec.env.keys():
+        # srun ends with an error where memory per node and per CPU or card are both set.
         del env["SLURM_MEM_PER_NODE"]
     if replica.attempt == 1:
+        # Slurm sets it from the first restart on, and scripts test whether it is set.
         del env["SLURM_RESTART_COUNT"]
     if spec.reservation:
         env["SLURM_JOB_RESERVATION"] = spec.reservation

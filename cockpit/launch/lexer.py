@@ -111,7 +111,7 @@ def lex(command: str) -> list[Word] | NotSimple:
         # Step 2
         words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
     except _NotSimpleError as error:
-        return error.args[0]  # type: ignore[no-any-return] # the one argument is an Unlike
+        return error.args[0]  # type: ignore[no-any-return] # the one argument is a NotSimple
     if not words:
         return NotSimple("has no word", wrappable=False)
     # Step 3
@@ -213,7 +213,7 @@ def _end_of_quotes(text: str, at: int) -> int | None:
 
 
 class _NotSimpleError(Exception):
-    """Carries the Unlike out of the lexer's depth."""
+    """Carries the NotSimple out of the nested calls of the lexer."""
 
 
 def _refuse(why: str, *, wrappable: bool = True) -> _NotSimpleError:

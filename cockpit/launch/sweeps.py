@@ -43,6 +43,7 @@ def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
     number = index if sweep.search is Search.GRID else next(islice(_chosen(sweep), index, None))
     values: dict[str, str] = {}
     for name, choices in reversed(sweep.parameters.items()):
+        # The trial's number is read as a number of mixed base, one digit for each parameter, the last one first.
         number, place = divmod(number, len(choices))
         values[name] = choices[place]
     return {name: values[name] for name in sweep.parameters}
@@ -73,6 +74,7 @@ def _chosen(sweep: Sweep) -> Iterator[int]:
     for step in count():
         if len(seen) == combinations:  # else this would go on for ever behind the last
             return
+        # Each seed has a range of its own of 2^32 numbers, so that two seeds give unrelated choices.
         number = _mixed(sweep.seed * 0x1_0000_0001 + step) % combinations
         if number not in seen:
             seen.add(number)

@@ -47,6 +47,7 @@ def torch_command(command: str, *, slots: str, nodes: str, rank: str, master: st
     """The command under `torch.distributed.launch`, with the interpreter's options where they were. What is no Python
     program, or starts its processes itself, stays as it is."""
     python = _python_command(words_of(command))
+    # A launcher under another one would start each process several times.
     if python is None or LAUNCHER in command or _is_launcher(python):
         return command
     launched = [python.interpreter, *python.options, "-m", LAUNCHER]
@@ -90,6 +91,8 @@ def _python_command(words: list[str]) -> _PythonCommand | None:
             return _with_program(options, letter, [*([glued] if glued else []), *words[at + 1 :]])
         if letter in _NO_PROGRAM or word in _NO_PROGRAM:
             return None
+        # An option whose value is the next word (`-W ignore`) takes two, otherwise the value would pass for the
+        # program.
         at += 2 if word == _LONG_WITH_VALUE or (letter in _WITH_VALUE and not glued) else 1
     return None
 

@@ -44,7 +44,9 @@ async def move_old(database: Database, folder: Path, before: Millis, now: Millis
     moved = 0
     while rows := await database.fetch(_SPAN, (last, FILE_EVENTS)):
         with store_errors(folder):
+            # Step 1
             file = await asyncio.to_thread(_write, folder, rows)
+        # Step 2
         await _replace_by(database, file, rows, now)
         moved += len(rows)
     return moved
@@ -90,15 +92,18 @@ def _write(folder: Path, rows: Sequence[Sequence[Any]]) -> Path:
     """Write the rows into a file, and return it once it is complete and on the disk."""
     first, last = rows[0][0], rows[-1][0]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Left by a crash between the two steps. The table never names a file of these events, which are still in it.
     for unnamed in folder.glob(f"events-{first}-*"):
         unnamed.unlink()
     file = folder / f"events-{first}-{last}.jsonl.gz"
     unfinished = file.with_suffix(".unfinished")
     with unfinished.open("wb") as raw:
+        # Without name and time, so that the same events always make the same bytes.
         with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
             packed.writelines(map(codec.to_line, rows))
         raw.flush()
         os.fsync(raw.fileno())
+    # The content is on the disk before the name, and the name (a change of the folder) before the rows are deleted.
     unfinished.rename(file)
     _sync_folder(folder)
     return file

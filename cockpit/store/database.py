@@ -87,6 +87,8 @@ class Database:
             with store_errors(self.file):
                 try:
                     await self._synchronous("FULL" if durable else "NORMAL")
+                    # IMMEDIATE takes the write lock now: a lock of another program fails here, before anything is
+                    # changed.
                     await self._connection.execute("BEGIN IMMEDIATE")
                     yield self._connection
                     await self._commit()
@@ -126,6 +128,7 @@ class Database:
                 await connection.execute("INSERT OR REPLACE INTO probe VALUES (1, 0, zeroblob(?))", (size,))
 
     async def _synchronous(self, level: str) -> None:
+        # Most transactions follow one of the same level; the pragma is a call of the connection's thread.
         if level != self._level:
             await self._connection.execute(f"PRAGMA synchronous={level}")
             self._level = level

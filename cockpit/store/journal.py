@@ -97,6 +97,7 @@ class SqliteJournal:
         ((last,),) = await self._database.fetch(_LAST_SEQ)
         state, seq = await snapshots.newest(self._database, last)
         async for record in self._history(seq):
+            # The numbers have no gaps, so that a lost event is noticed even where the later ones could be applied.
             if record.seq != seq + 1:
                 raise StoreError(f"{self._database.file} is damaged: event {record.seq} follows event {seq}.")
             try:
@@ -129,6 +130,7 @@ class SqliteJournal:
     async def remember(self, answer: KeptAnswer) -> None:
         """Store the answer to a request that caused no event. Only the latest refusals are kept (`REFUSALS_KEPT`)."""
         async with self._database.transaction(durable=False) as connection:
+            # OR IGNORE: the first answer to a request stays, also if two connections sent it at the same time.
             await connection.execute(_INSERT_ANSWER.replace("INSERT", "INSERT OR IGNORE"), self._answer_row(answer))
         if answer.refused:
             self._refusals += 1
@@ -252,6 +254,7 @@ class SqliteJournal:
                 if record.seq > seq:
                     yield record
                     seq = record.seq
+        # Page by page: the journal may be much larger than the memory.
         while page := await self.events(job=None, after=seq, limit=_PAGE):
             for record in page:
                 yield record

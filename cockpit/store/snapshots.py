@@ -35,6 +35,7 @@ async def save(database: Database, state: ClusterState, seq: int, now: Millis) -
     """
     assert state.seq == seq, "the state is not that of this event"
     plain = msgspec.msgpack.encode(state)
+    # Level 1, in a thread: the engine serves other requests while a large state is compressed.
     blob = await asyncio.to_thread(zlib.compress, plain, 1)
     plain_row = (seq, STATE_VERSION, now, _checksum(blob))
     row = (*plain_row, blob, checksum_of(*plain_row))
@@ -88,4 +89,5 @@ def _decode(row: Sequence[Any]) -> ClusterState | None:
         state = msgspec.msgpack.decode(zlib.decompress(blob), type=ClusterState)
     except (zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         return None
+    # A whole blob in the wrong row: the state would be continued from another event than its own.
     return state if state.seq == seq else None
