@@ -98,11 +98,20 @@ class Arrangement:
         return [] if rows is None else rows.sortable(self._tables.table.screen.size.width - MARGIN)
 
     def sort_by_neighbour(self, step: int) -> None:
-        """Sort by the shown column that is `step` places to the right of the present one."""
+        """Sort by the shown column that is `step` places to the right of the present one.
+
+        A column that is not shown counts as between the shown ones before and after it in the table's order.
+        """
         if (rows := self._tables.sorted_rows()) is not None:
-            ids = self.sortable()
-            place = ids.index(rows.sort_column) if rows.sort_column in ids else (-1 if step > 0 else 0)
+            ids, column = self.sortable(), rows.sort_column
+            place = ids.index(column) if column in ids else self._shown_before(column, ids) - (step > 0)
             self._sort(rows, ids[(place + step) % len(ids)])
+
+    def _shown_before(self, column: str, shown: Sequence[str]) -> int:
+        """Return how many shown columns come before this one in the table's order; 0 where the table lacks it."""
+        every = [each.id for each in self._tables.view.table.columns]
+        before = every[: every.index(column)] if column in every else []
+        return sum(each in before for each in shown)
 
     def sort_by(self, column: str) -> None:
         """Sort by this column; if the rows are sorted by it already, reverse the order."""

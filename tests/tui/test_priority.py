@@ -227,3 +227,15 @@ async def test_sorting_a_queue_without_rows_is_harmless() -> None:
         await lab.cockpit.press("greater_than_sign").sees("by id ▲").press("greater_than_sign").sees("by name ▲")
         await ordered(lab.cockpit.press("escape"), "large", "nice", "small", "wide")
     assert not lab.cockpit.app.failed
+
+
+@pytest.mark.req("UI-07", "UI-22")
+@pytest.mark.parametrize(("step", "neighbour"), [(1, "age"), (-1, "priority")])
+async def test_from_a_column_that_is_not_shown_sorting_goes_to_its_shown_neighbour(step: int, neighbour: str) -> None:
+    async with a_queue() as lab:
+        await ordered(lab.cockpit.press("5"), "large", "wide", "small", "nice")
+        arrangement = lab.cockpit.app.main_screen.arrangement
+        assert "priority_before" not in arrangement.sortable()
+        arrangement.sort_by("priority_before")
+        arrangement.sort_by_neighbour(step)
+        assert lab.cockpit.app.state.priority_rows.sort_column == neighbour
