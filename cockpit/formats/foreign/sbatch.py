@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import Draft, runnable, upwards
-from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
+from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, refuse_components, script_lines
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.slurm.begin import begin_moment
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
@@ -67,6 +67,7 @@ def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Dra
     """Folders and files of the draft are relative to where the script is submitted. Raises ValueError."""
     draft = Draft()
     lines = script_lines(text)
+    refuse_components(lines)
     options = directives(lines, draft)
     draft.values |= {"mode": "slurm", "home": "rw", "script": _script(source, text, options)}
     draft.values["output"] = options.get("chdir", ".")
