@@ -257,6 +257,12 @@ def _nodelist(value: str, draft: Draft) -> None:
     draft.values["node_names"] = [name for part in _split_list(value) for name in part]
 
 
+def _exclude(value: str, draft: Draft) -> None:
+    draft.lacks(
+        f"--exclude={value}", "has no counterpart here; left out: name the nodes that the job may use with --nodelist"
+    )
+
+
 def _split_list(value: str) -> list[list[str]]:
     """`n[1-3,7],m2`."""
     parts = re.findall(r"[^,\[]+(?:\[[^\]]*\][^,]*)?", value)
@@ -288,6 +294,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "exclusive": _flag("exclusive"),
     "nice": _nice,
     "nodelist": _nodelist,
+    "exclude": _exclude,
     "constraint": _constraint,
     "container-image": _container_image,
     "requeue": _requeue,

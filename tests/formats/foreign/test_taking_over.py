@@ -291,6 +291,15 @@ def test_a_script_of_several_components_is_refused_with_the_line_and_the_remedy(
 
 
 @pytest.mark.req("LA-70")
+def test_the_note_about_excluded_nodes_names_a_remedy() -> None:
+    converted = taken_over("file", "#!/bin/bash\n#SBATCH -J x --exclude=n[1-2]\npython t.py\n")
+    assert converted is not None
+    assert list(converted.notes) == [
+        "--exclude=n[1-2]: has no counterpart here; left out: name the nodes that the job may use with --nodelist"
+    ]
+
+
+@pytest.mark.req("LA-70")
 def test_a_component_behind_the_first_command_is_a_comment() -> None:
     spec, notes = taken("#!/bin/bash\n#SBATCH -J x -n 2\npython t.py\n# hetjob\n#SBATCH hetjob\n")
     assert (spec.specs[0].cpus, notes) == (2, ["#SBATCH"])
