@@ -118,8 +118,19 @@ _RUNTIMES: Final = {
 _KIND: Final = {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime"}
 
 
+_POD_CHANGES: Final = ("podTemplateOverrides", "podSpecOverrides", "runtimePatches")
+"""Fields of TrainJobSpec, in different versions of the trainer, that change where and how the runtime's pods run."""
+
+
 def read_train_job(value: Mapping[str, Any]) -> Draft:
+    """Raises ValueError for a field without which the job would run elsewhere or otherwise."""
     spec, draft = dict(value.get("spec") or {}), Draft()
+    for name in _POD_CHANGES:
+        if spec.get(name):
+            raise ValueError(
+                f"spec.{name} changes the pods of the runtime, and a job here has no runtime; remove it, convert the "
+                "rest with `cockpit convert`, and write node_selector, volumes and env into the job file"
+            )
     read_name(dict(value.get("metadata") or {}), draft)
     _runtime(dict(spec.pop("runtimeRef", None) or {}), draft)
     trainer = dict(spec.pop("trainer", None) or {})
@@ -261,8 +272,27 @@ _OF_LAUNCHER: Final = ("command", "env")
 _NO_CONCERN: Final = frozenset({"sshAuthMountPath", "launcherCreationPolicy"})
 
 
+_MPI_FIRST: Final = (
+    "gpus",
+    "gpusPerNode",
+    "processingUnits",
+    "processingUnitsPerNode",
+    "processingResourceType",
+    "replicas",
+    "launcherOnMaster",
+    "template",
+)
+"""Fields of MPIJobSpec in kubeflow.org/v1alpha1 alone, where the operator computes the number of workers."""
+
+
 def read_mpi_job(value: Mapping[str, Any]) -> Draft:
+    """Raises ValueError for a manifest of kubeflow.org/v1alpha1."""
     spec, draft = dict(value.get("spec") or {}), Draft()
+    if first := [f"spec.{name}" for name in _MPI_FIRST if name in spec]:
+        raise ValueError(
+            f"{', '.join(first)} are fields of kubeflow.org/v1alpha1, which cannot be read here; write Launcher and "
+            "Worker under spec.mpiReplicaSpecs, as in kubeflow.org/v2beta1"
+        )
     read_name(dict(value.get("metadata") or {}), draft)
     draft.values["mode"] = "horovod"
     roles = read_roles(spec.pop("mpiReplicaSpecs", None) or {}, ("Launcher", "Worker"), _MPI_AT, draft)

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission, runnable, upwards
-from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
+from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, refuse_components, script_lines
 from cockpit.formats.slurm.begin import begin_moment
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
@@ -79,6 +79,7 @@ def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Dra
     draft = Draft()
     lines = script_lines(text)
     # Step 1
+    refuse_components(lines)
     options = directives(lines, draft)
     # Step 2
     draft.values |= {"mode": "slurm", "home": "rw", "script": _script(source, text, options)}
@@ -278,6 +279,12 @@ def _nodelist(value: str, draft: Draft) -> None:
     draft.values["node_names"] = [name for part in _split_list(value) for name in part]
 
 
+def _exclude(value: str, draft: Draft) -> None:
+    draft.lacks(
+        f"--exclude={value}", "has no counterpart here; left out: name the nodes that the job may use with --nodelist"
+    )
+
+
 def _split_list(value: str) -> list[list[str]]:
     """`n[1-3,7],m2`."""
     parts = re.findall(r"[^,\[]+(?:\[[^\]]*\][^,]*)?", value)
@@ -310,6 +317,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "exclusive": _flag("exclusive"),
     "nice": _nice,
     "nodelist": _nodelist,
+    "exclude": _exclude,
     "constraint": _constraint,
     "container-image": _container_image,
     "requeue": _requeue,

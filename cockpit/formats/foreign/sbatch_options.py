@@ -70,15 +70,14 @@ _NEXT_COMPONENT: Final = frozenset({"hetjob", "packjob"})
 
 
 def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
-    """Return the options by long name, with the value on the last line that gives each; empty for options without a
-    value. `lines` begin with the interpreter's. Slurm stops reading at the first line that is neither blank nor a
-    comment."""
+    """Return the options of the job, or of its first component, by long name, with the value on the last line that
+    gives each; empty for options without a value. `lines` begin with the interpreter's. Slurm stops reading at the
+    first line that is neither blank nor a comment."""
     options: dict[str, str] = {}
     for number, line in enumerate(lines[1:], 2):
         if line.startswith(DIRECTIVE) and line[len(DIRECTIVE) :][:1].isspace():
             text = line.removeprefix(DIRECTIVE).strip()
-            if text.partition(" ")[0] in _NEXT_COMPONENT:
-                draft.lacks(f"#SBATCH {text}", "a job's further components are not known here; left out")
+            if _begins_component(text):
                 break
             _collect(text, options, draft)
         elif line.strip() and not line.startswith("#"):
@@ -87,6 +86,20 @@ def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
                 draft.lacks("#SBATCH", f"Slurm reads none behind the first command; {late} of them left out")
             break
     return options
+
+
+def refuse_components(lines: Sequence[str]) -> None:
+    """Raise ValueError, with the line's number, where the options of a second component begin. `lines` begin with the
+    interpreter's."""
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip() and not line.startswith("#"):
+            return
+        text = line.removeprefix(DIRECTIVE)
+        if text != line and text[:1].isspace() and _begins_component(text):
+            raise ValueError(
+                f"line {number}: {DIRECTIVE} {text.strip()} begins a second component, and a job here has one; submit "
+                "a job for each component, or submit the script to a Slurm cluster"
+            )
 
 
 def script_options(script: str) -> dict[str, str]:
@@ -118,6 +131,11 @@ def line_options(line: str, flags: Collection[str] = ()) -> dict[str, str]:
     while words and words[0].startswith("-") and not words[0].startswith("--wrap"):
         _take_option(words, options, flags)
     return options
+
+
+def _begins_component(text: str) -> bool:
+    """Return whether the text behind `#SBATCH` separates two components of a heterogeneous job."""
+    return not _NEXT_COMPONENT.isdisjoint(text.split()[:1])
 
 
 def _collect(text: str, options: dict[str, str], draft: Draft) -> None:

@@ -519,3 +519,31 @@ spec:
         "spec…volumeMounts[d]: is shown as /workspace/volume/d",
         "spec…volumeMounts[d]: is shown as /workspace/volume/d-2",
     ]
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("field", ["podTemplateOverrides", "podSpecOverrides", "runtimePatches"])
+def test_a_train_job_that_changes_the_pods_of_its_runtime_is_refused_with_the_field(field: str) -> None:
+    text = f"""apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: x}}
+spec:
+  runtimeRef: {{name: torch-distributed}}
+  trainer: {{numNodes: 2, command: [python, t.py]}}
+  {field}: [{{targetJobs: [{{name: node}}], spec: {{nodeSelector: {{zone: a}}}}}}]
+"""
+    with pytest.raises(SpecErrors, match=rf"spec\.{field} changes the pods of the runtime.*cockpit convert"):
+        taken_over("file", text)
+
+
+@pytest.mark.req("LA-70")
+def test_an_mpi_job_of_the_first_api_version_is_refused_with_its_fields() -> None:
+    text = """apiVersion: kubeflow.org/v1alpha1
+kind: MPIJob
+metadata: {name: x}
+spec:
+  gpus: 16
+  template: {spec: {containers: [{image: i, name: main, command: [mpirun, ./a.out]}]}}
+"""
+    with pytest.raises(SpecErrors, match=r"spec\.gpus, spec\.template .*v1alpha1.*mpiReplicaSpecs"):
+        taken_over("file", text)

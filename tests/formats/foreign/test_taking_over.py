@@ -270,13 +270,39 @@ def test_a_script_starts_on_the_first_node_and_has_srun_on_one_node_too() -> Non
         ("--nodes=1 --constrain=a100", 1, "--constraint=a100"),
         ("--cpus=3", 1, "--cpus"),
         ("--gres=shard:2,gpu:1", 1, "--gres=shard"),
-        ("-n 2\n#SBATCH hetjob\n#SBATCH -n 16", 2, "#SBATCH hetjob"),
     ],
 )
 def test_options_are_called_as_sbatch_calls_them_and_none_is_dropped(lines: str, cpus: int, note: str | None) -> None:
     spec, notes = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
     assert spec.specs[0].cpus == cpus
     assert notes == [*([note] if note else [])]
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("separator", ["#SBATCH hetjob", "#SBATCH packjob", "#SBATCH\thetjob "])
+def test_a_script_of_several_components_is_refused_with_the_line_and_the_remedy(separator: str) -> None:
+    script = f"#!/bin/bash\n#SBATCH -J x -n 2\n{separator}\n#SBATCH -n 16\npython t.py\n"
+    with pytest.raises(SpecErrors) as refused:
+        taken(script)
+    assert str(refused.value) == (
+        f"file: looks like sbatch and cannot be read as that: line 3: {' '.join(separator.split())} begins a second "
+        "component, and a job here has one; submit a job for each component, or submit the script to a Slurm cluster"
+    )
+
+
+@pytest.mark.req("LA-70")
+def test_the_note_about_excluded_nodes_names_a_remedy() -> None:
+    converted = taken_over("file", "#!/bin/bash\n#SBATCH -J x --exclude=n[1-2]\npython t.py\n")
+    assert converted is not None
+    assert list(converted.notes) == [
+        "--exclude=n[1-2]: has no counterpart here; left out: name the nodes that the job may use with --nodelist"
+    ]
+
+
+@pytest.mark.req("LA-70")
+def test_a_component_behind_the_first_command_is_a_comment() -> None:
+    spec, notes = taken("#!/bin/bash\n#SBATCH -J x -n 2\npython t.py\n# hetjob\n#SBATCH hetjob\n")
+    assert (spec.specs[0].cpus, notes) == (2, ["#SBATCH"])
 
 
 @pytest.mark.req("LA-70")
