@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.verbs.wait import timeout
 from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -79,6 +80,32 @@ def test_a_refusal_begins_with_the_file_name(desk: Desk, tmp_path: Path) -> None
     ]
     desk.backend.refusal = Refusal(RefusalKind.INVALID, "", (("specs[0].cards", TOO_BIG),))
     assert desk("submit", str(one)).err.startswith(f"{one}: specs[0].cards: asks for 9")
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ("-n 16", "add -N 8, or -N 8 --ntasks-per-node=2"),
+        ("-n 5", "add -N 3, or -N 3 --ntasks-per-node=2"),
+        ("-n 4 -c 2", "add -N 4, or -N 4 --ntasks-per-node=1"),
+        ("-n 4 -c 3", None),
+        ("-n 16 -N 2", None),
+        ("-c 16", None),
+    ],
+)
+def test_a_script_whose_tasks_do_not_fit_on_one_node_names_a_remedy(
+    desk: Desk, tmp_path: Path, options: str, remedy: str | None
+) -> None:
+    script = tmp_path / "x.sh"
+    script.write_text(f"#!/bin/bash\n#SBATCH -J x {options}\nsrun ./a.out\n")
+    desk.read_jobs = lambda _, text, folder: read_jobs("x.json", text, folder, defaults=Defaults())
+    reason = NeverFits(Resource.CPUS, 16, 2, ())
+    desk.backend.refusal = Refusal(RefusalKind.INVALID, "", (("specs[0].cpus", reason),))
+    lines = desk("submit", str(script)).err.splitlines()
+    assert lines[-1] == f"{script}: specs[0].cpus: asks for 16 CPUs on one node; the largest has 2"
+    assert ("add -N" in "".join(lines)) == (remedy is not None)
+    assert remedy is None or any(line.startswith(f"{script}: --ntasks=") and line.endswith(remedy) for line in lines)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0.5", 0.5), ("90", 90), ("90s", 90), ("10m", 600), ("1h30m", 5400)])

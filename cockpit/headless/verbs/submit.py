@@ -18,6 +18,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.surroundings import missing_paths, own_name
+from cockpit.headless.task_spreading import spreading_remedy
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.capabilities import Ability
@@ -96,10 +97,12 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
     except RequestRefused as no:
         again = await _named_freely(call, specs) if no.refusal.kind is RefusalKind.INVALID else specs
         if again == specs:
+            _say_remedies(call, no.refusal, specs, places)
             raise RequestRefused(placed(no.refusal, places)) from no
     try:
         ids = await call.backend.submit(again)
     except RequestRefused as no:
+        _say_remedies(call, no.refusal, again, places)
         raise RequestRefused(placed(no.refusal, places)) from no
     for before, after, place in zip(specs, again, places, strict=True):
         if before.name != after.name:
@@ -107,6 +110,15 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
                 f"{place}: a job called {safe(before.name)} is there already; this one is {safe(after.name)}"
             )
     return again, ids
+
+
+def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], places: Sequence[str]) -> None:
+    """Print what to add to the batch scripts among the refused jobs."""
+    for path, reason in refusal.reasons:
+        match = FIELD_OF_REQUEST.match(path)
+        job = int(match["job"] or 0) if match is not None else 0
+        if remedy := spreading_remedy(specs[job], reason):
+            call.streams.say(f"{places[job]}: {remedy}")
 
 
 async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
