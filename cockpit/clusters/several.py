@@ -69,6 +69,8 @@ def _own_runs() -> bool:
 class Watching:
     """The clusters for the view of clusters; none is opened before the view is first shown."""
 
+    is_complete = False
+
     def __init__(self, make: Callable[[], Backend], ahead: Callable[[], int] = lambda: 0) -> None:
         """`ahead`: milliseconds by which the open cluster's clock is ahead of the others', as a demo's may be."""
         self._make, self._ahead = make, ahead

@@ -34,6 +34,11 @@ class Pace(Protocol):
 class WatchedClusters(Protocol):
     """The clusters of the Clusters view, which are watched from the first call on."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the open cluster and its members are all clusters there are, as in a demo."""
+        ...
+
     async def clusters(self) -> list[ClusterRow]:
         """Return their present state without waiting for any of them."""
         ...
@@ -41,6 +46,8 @@ class WatchedClusters(Protocol):
 
 class NoOthers:
     """An empty list of clusters, where none are configured."""
+
+    is_complete = False
 
     async def clusters(self) -> list[ClusterRow]:
         return []

@@ -165,3 +165,12 @@ async def test_the_panel_and_the_page_are_those_of_the_right_cluster() -> None:
             .misses("train-h100")
             .sees("stage2", "Why")
         )
+
+
+@pytest.mark.req("UI-10", "UI-50")
+@pytest.mark.parametrize("key", ["enter", "a"])
+async def test_a_demos_own_row_opens_the_jobs_of_the_demo(key: str) -> None:
+    async with the_lab() as lab, the_lab(every=lab.demo) as again:
+        (own,) = await lab.demo.clusters()
+        await again.cockpit.press("8").sees(own.way).press(key).sees("train")
+        assert not again.cockpit.app.next_cluster

@@ -25,7 +25,6 @@ from cockpit.backends.demo.sandbox import Sandboxes
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
 from cockpit.backends.demo.simulated_users import SimulatedUsers, actor_of
 from cockpit.backends.inprocess import InProcessBackend
-from cockpit.config.clusternames import DEMO
 from cockpit.engine import configure, decide
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
@@ -91,6 +90,8 @@ async def open_demo(
 class DemoCluster:
     """One demo with its own engine, journal and clock, independent of all real clusters."""
 
+    is_complete = True
+
     def __init__(
         self,
         fixture: Fixture,
@@ -142,9 +143,9 @@ class DemoCluster:
         """Return the demo itself and its fleet's members; a demo shows no real cluster."""
         fixture = self._fixture.name
         return [
-            self._cluster_row(DEMO, f"demo {fixture}", await self.backend.overview()),
+            self._cluster_row(fixture, f"demo {fixture}", await self.backend.overview()),
             *(
-                self._cluster_row(name, f"member of {fixture}", overview(machine, name), fleet=DEMO)
+                self._cluster_row(name, f"member of {fixture}", overview(machine, name), fleet=fixture)
                 for name, machine in (self._members.machines if self._members is not None else {}).items()
             ),
         ]

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from cockpit.config.clusternames import DEMO, EVERY_CLUSTER
+from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError
+from cockpit.model.capabilities import Ability
 from cockpit.present.filters import quoted
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.views.all import CLUSTERS
@@ -113,7 +114,7 @@ def open_cluster(app: Cockpit) -> None:
         return
     if row.fleet:
         app.main_screen.show_jobs(f"cluster:{quoted(row.name)}")
-    elif row.name == app.options.cluster:
+    elif row.name == app.options.cluster or app.options.every.is_complete:
         app.main_screen.show_view(JOBS.id)
     else:
         app.go_to_cluster(row.name)
@@ -121,7 +122,7 @@ def open_cluster(app: Cockpit) -> None:
 
 def every_job(app: Cockpit) -> None:
     """List the jobs of all clusters in one table; a demo shows the jobs of its own clusters."""
-    if app.options.cluster in {EVERY_CLUSTER, DEMO}:
+    if app.backend.capabilities.has(Ability.CLUSTERS) or app.options.every.is_complete:
         app.main_screen.show_view(JOBS.id)
     else:
         app.go_to_cluster(EVERY_CLUSTER)

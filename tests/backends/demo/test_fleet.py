@@ -137,8 +137,8 @@ def parts(demo: DemoCluster, job: JobId) -> list[object]:
 async def test_the_view_of_clusters_lists_the_demo_and_its_members_and_no_real_cluster(opened: Open) -> None:
     demo = await opened(PAIR)
     fleet, *members = await demo.clusters()
-    assert (fleet.name, fleet.fleet, fleet.state) == ("demo", "", Standing.LIVE)
-    assert [(row.name, row.fleet) for row in members] == [("new", "demo"), ("old", "demo")]
+    assert (fleet.name, fleet.fleet, fleet.state) == ("pair", "", Standing.LIVE)
+    assert [(row.name, row.fleet) for row in members] == [("new", "pair"), ("old", "pair")]
     seen = [row.overview for row in (fleet, *members)]
     assert seen[0].nodes == seen[1].nodes + seen[2].nodes
     assert all(each.used_card_milli > 0 for each in seen)

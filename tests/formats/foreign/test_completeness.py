@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import taken_over
 
 CONTAINER = {"name": "main", "image": "i", "command": ["run"]}
@@ -308,7 +309,7 @@ def is_carried_noted_or_refused(document: dict[str, Any], path: tuple[Any, ...],
     values, notes = read(document)
     try:
         changed_values, changed_notes = read(with_field(document, path, value))
-    except ValueError as refused:
+    except SpecErrors as refused:
         return str(path[-1]) in str(refused)
     return changed_values != values or any(note not in notes for note in changed_notes)
 
