@@ -11,7 +11,7 @@ from cockpit.present.frame import Key
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.tui.actions.all import command_name
-from cockpit.tui.keys import key_name
+from cockpit.tui.keymap import key_name
 from cockpit.tui.parts import HelpEntry
 
 if TYPE_CHECKING:

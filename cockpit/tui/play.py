@@ -23,7 +23,7 @@ from cockpit.headless.play_script import (
     Type,
     Wait,
 )
-from cockpit.tui.keys import key_of
+from cockpit.tui.keymap import key_of
 from cockpit.tui.opening import app_for
 from cockpit.tui.picture import screen_svg, screen_text
 

@@ -11,9 +11,9 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme as TextualTheme
 
 from cockpit.errors import SpecErrors
+from cockpit.present.log_lines import ROLE
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
-from cockpit.present.sgr import ROLE
 from cockpit.resources import theme_files
 
 if TYPE_CHECKING:

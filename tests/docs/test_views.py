@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.tui.actions.all import ACTIONS
-from cockpit.tui.keys import MOVING, key_name, key_of
+from cockpit.tui.keymap import MOVING, key_name, key_of
 from cockpit.tui.screens.form import FormScreen
 
 IN_FORM = {key for binding in FormScreen.BINDINGS for key in binding.key.split(",")} | {"tab", "shift+tab"}

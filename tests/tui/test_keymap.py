@@ -6,8 +6,7 @@ import pytest
 
 from cockpit.errors import SpecErrors
 from cockpit.tui.actions.all import ACTIONS, BY_ID, called, command_name
-from cockpit.tui.keymap import with_keys
-from cockpit.tui.keys import MOVING, key_name, key_of
+from cockpit.tui.keymap import MOVING, key_name, key_of, with_keys
 
 
 def errors(**chosen: list[str]) -> tuple[str, ...]:

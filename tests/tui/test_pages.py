@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk, LogRequest
-from cockpit.tui.keys import key_name
+from cockpit.tui.keymap import key_name
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.views.priority import PRIORITY

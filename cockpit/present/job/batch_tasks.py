@@ -1,4 +1,4 @@
-"""The tasks of a batch, for the page of each task."""
+"""The tasks of a batch and the trials of a sweep, for the page of each of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from cockpit.present.small_table import small_table
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.jobs import coarse
+from cockpit.present.tables.trials import trials_of, values_text
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.present.columns import Context
+
 
 INDENT: Final = "  "
 TIME_COLUMN: Final = 2
@@ -52,3 +54,21 @@ def progress_words(tasks: tuple[JobRow, ...]) -> str:
     ended = sum(row.ended_at is not None for row in tasks)
     states = ", ".join(f"{counts[state]} {state}" for state in JobState if counts[state])
     return f"{ended} of {counted(len(tasks), 'task')} {'has' if ended == 1 else 'have'} ended: {states}"
+
+
+def trial_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
+    """Yield harmless lines: the sweep's progress and each trial; no lines for a job outside sweeps."""
+    sweep = detail.job.spec.sweep
+    if sweep is None or not detail.tasks or detail.row.array is None:
+        return
+    yield line(Span(f"{INDENT}Sweep {detail.row.array.array}  ", STRONG), progress_words(detail.tasks))
+    rows = [
+        (
+            f"{each.trial}{' ◂' if each.row.id == detail.row.id else ''}",
+            values_text(each.parameters),
+            f"{GLYPHS[each.row.state]} {state_text(each.row, context)}",
+            "" if (seconds := elapsed_seconds(each.row, context)) is None else coarse(seconds),
+        )
+        for each in trials_of(sweep, list(detail.tasks))
+    ]
+    yield from small_table(("TRIAL", "PARAMETERS", "STATE", "TIME"), rows, right={3})

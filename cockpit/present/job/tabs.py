@@ -10,12 +10,11 @@ from cockpit.present.events.sentences import event_sentence
 from cockpit.present.job import page
 from cockpit.present.job.answer import PanelContext, verdict
 from cockpit.present.job.attempts import attempt_id
-from cockpit.present.job.batch_tasks import batch_lines
+from cockpit.present.job.batch_tasks import batch_lines, trial_lines
 from cockpit.present.job.launch import replicas_tab
 from cockpit.present.job.priority import priority_tab
 from cockpit.present.job.reason_strip import NOTHING_RECORDED, RECORDED, strip_lines
 from cockpit.present.job.terminal import terminal_tab
-from cockpit.present.job.trial_lines import trial_lines
 from cockpit.present.job.usage import usage_tab
 from cockpit.present.job_values import state_text
 from cockpit.present.moments import clock
