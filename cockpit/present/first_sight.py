@@ -21,7 +21,7 @@ def empty_lines(capacity: str, hidden: int, keys: Mapping[str, str], *, demo: bo
         return
     yield line(Span(f"{INDENT}{capacity} No jobs yet.", STRONG))
     yield line()
-    demo_offer = () if demo else ((":demo", "look around a living cluster"),)
+    demo_offer = () if demo else ((":demo", "open a simulated cluster"),)
     yield _offers(keys, ("new", "submit one"), *demo_offer, ("help", "help"))
 
 

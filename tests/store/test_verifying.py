@@ -186,7 +186,7 @@ def test_a_store_of_an_older_release_is_verified_once_it_is_migrated(tmp_path: P
     found = verified(folder)
     assert found.damages == ()
     assert found.unchecked == found.events + found.archived - 1 > 0, "all but the one that was added now"
-    assert [each.subject for each in journal_findings(folder)] == ["journal", "looked at", "without checksum"]
+    assert [each.subject for each in journal_findings(folder)] == ["journal", "checked", "without checksum"]
 
 
 def test_a_missing_store_is_reported_in_one_sentence(tmp_path: Path) -> None:

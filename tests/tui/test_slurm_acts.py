@@ -57,6 +57,13 @@ async def test_a_batch_script_is_shown_before_it_is_submitted(tmp_path: Path) ->
         await cockpit.sees("sbatch --parsable", "#SBATCH --nodes=2", "srun hostname")
 
 
+@pytest.mark.req("SL-20", "SL-21")
+async def test_a_wrapped_command_is_refused_with_the_way_to_submit_it() -> None:
+    async with cluster() as cockpit:
+        await cockpit.sees("timesout").press("colon").type("submit --wrap true").press("enter")
+        await cockpit.sees("works in the shell alone")
+
+
 @pytest.mark.req("SL-23")
 async def test_a_job_without_remaining_files_shows_a_message() -> None:
     async with cluster() as cockpit:

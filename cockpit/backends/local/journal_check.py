@@ -50,9 +50,9 @@ def _looked_at(verified: Verified) -> list[Finding]:
     summary = (
         f"{counted(verified.events, 'event')}, {grouped(verified.archived)} archived, "
         f"{counted(verified.snapshots, 'snapshot')}, {counted(verified.answers, 'answer')} to requests, "
-        f"{counted(verified.ended, 'ended job')} looked at"
+        f"{counted(verified.ended, 'ended job')}"
     )
-    findings = [ok("looked at", summary)]
+    findings = [ok("checked", summary)]
     if verified.unchecked:
         findings.append(
             note(

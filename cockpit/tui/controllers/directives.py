@@ -31,6 +31,9 @@ SIGNALS: Final = {
 }
 UPDATE: Final = "update"
 
+WRAP: Final = "--wrap"
+"""The option of `cockpit submit` for a script of one command; the command line of the screen refuses it."""
+
 
 async def choose_signal(app: Cockpit) -> None:
     """Let the user choose a signal for the chosen jobs."""
@@ -84,6 +87,8 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     from cockpit.tui.job_files import submission_from_here
 
     name, _, behind = typed.partition(" -- ")
+    if name.split(maxsplit=1)[:1] == [WRAP]:
+        raise SpecErrors([f"{WRAP} works in the shell alone: cockpit submit {WRAP} COMMAND. Or press n for a new job."])
     name, text, folder = _read(name.strip())
     arguments, words = _words(behind), list[str]()
     if text.startswith("#!") and app.backend.capabilities.has(Ability.SCRIPTS):
