@@ -24,6 +24,7 @@ from cockpit.backends.slurm.wire.rest import RestCommands, token_in
 from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.asking import LogRequest, WantedLimit
 from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import Array, NodeSpec
@@ -168,6 +169,22 @@ async def test_commands_and_slurmrestd_give_the_same_data(
     assert {key: (row.depth, row.association.shares) for key, row in one.items()} == {
         key: (row.depth, row.association.shares) for key, row in other.items()
     }
+
+
+@pytest.mark.req("SL-01", "SL-11")
+async def test_a_job_cancelled_while_held_has_the_same_record_through_slurmrestd(
+    emptied: RealCluster, socket: SlurmBackend, root: SlurmBackend
+) -> None:
+    held = emptied.submit(ADA, "-H", "-Jheld", run="sleep 300")
+    await eventually(root.jobs, lambda rows: any(row.id == held for row in rows))
+    assert emptied.ask("scancel", str(held)) is not None
+
+    async def ended(backend: SlurmBackend) -> list[JobRow]:
+        return [row for row in await backend.jobs(ended=True) if row.id == held and row.state is JobState.STOPPED]
+
+    (by_command,) = await eventually(lambda: ended(root), bool)
+    (by_rest,) = await eventually(lambda: ended(socket), bool)
+    assert replace(by_rest, output="", may=by_command.may) == replace(by_command, output="")
 
 
 @pytest.mark.req("SL-03")
