@@ -13,8 +13,7 @@ from cockpit.headless.services import Call
 from cockpit.model.view import EngineStatus, HoldRow
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.tables.engine import ENGINE, record_lines
-from cockpit.present.tables.findings import FINDINGS, findings_lines
+from cockpit.present.tables.engine import ENGINE, FINDINGS, findings_lines, record_lines
 from cockpit.present.units import counted
 
 

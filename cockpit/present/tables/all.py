@@ -10,9 +10,8 @@ from cockpit.present.tables.accounts import ACCOUNTS
 from cockpit.present.tables.cards import CARD_MODELS, CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
-from cockpit.present.tables.engine import ENGINE
+from cockpit.present.tables.engine import ENGINE, FINDINGS
 from cockpit.present.tables.events import EVENTS
-from cockpit.present.tables.findings import FINDINGS
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
