@@ -36,7 +36,7 @@ def binding_sentence(body: BindingEvent) -> str:
     match body:
         case events.MemberPlaced():
             nodes = listed(each.node for each in body.placement)
-            return f"{safe(body.member)} found room for {units.counted(len(body.placement), 'replica')}: {nodes}"
+            return f"{safe(body.member)} placed {units.counted(len(body.placement), 'replica')}: {nodes}"
         case events.BindingGivenUp():
             return f"{listed(body.members)} had no room for it in time; {_afterwards(body)}"
         case _:

@@ -46,7 +46,7 @@ EVENTS: list[tuple[events.EventBody, str]] = [
     ),
     (
         events.MemberPlaced(JOB, 1, "beijing", PLACE[:2]),
-        "beijing found room for 2 replicas: beijing/n0 and beijing/n1",
+        "beijing placed 2 replicas: beijing/n0 and beijing/n1",
     ),
     (
         events.BindingGivenUp(JOB, 1, ("beijing",), ("hangzhou", "beijing")),
