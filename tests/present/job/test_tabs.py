@@ -81,7 +81,7 @@ def test_an_empty_list_says_what_to_do_first() -> None:
     keys = {"new": "n", "help": "?", "back": "Esc", "filter": "/"}
     first = texts(list(empty_lines("This machine: 16 CPUs, 128G, 2 × RTX 4090.", 0, keys, demo=False)))
     assert first[1] == "   This machine: 16 CPUs, 128G, 2 × RTX 4090. No jobs yet."
-    assert first[3].split() == ["n", "submit", "one", ":demo", "look", "around", "a", "living", "cluster", "?", "help"]
+    assert first[3].split() == ["n", "submit", "one", ":demo", "open", "a", "simulated", "cluster", "?", "help"]
     assert ":demo" not in "".join(texts(list(empty_lines("", 0, keys, demo=True))))
     hidden = texts(list(empty_lines("", 193, keys, demo=False)))
     assert hidden[1] == "   No job matches. 193 jobs are hidden."
