@@ -70,6 +70,9 @@ class Step:
         self.patience = _patience(options, env)
         self._timers: list[threading.Timer] = []
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._has_started = False
+        self._early_signals: list[int] = []
+        """Signals that came before all tasks had been started."""
 
     def variables(self, task: Task) -> dict[str, str]:
         """Return the variables of a task that differ from the script's own."""
@@ -122,6 +125,9 @@ class Step:
             self._processes.append(process)
         if self.feeds:
             threading.Thread(target=spread, args=(self.feeds,), daemon=True).start()
+        self._has_started = True
+        for signum in self._early_signals:
+            self.send(signum)
 
     def _started(
         self, words: list[str], task: Task, stdin: int | None, stdout: int | None, stderr: int | None
@@ -152,6 +158,14 @@ class Step:
         text = shlex.join(["env", *variables, *words])
         cards = own_cards_elsewhere(self.options, task)
         return f"cd {shlex.quote(folder)} 2>/dev/null; {cards}exec {text}"
+
+    def pass_on(self, number: int) -> None:
+        """Send a signal that srun got to every task; to those that have not been started yet, once they are."""
+        # A script may send one as soon as a task runs, which is before `running` has its process.
+        if self._has_started:
+            self.send(number)
+        else:
+            self._early_signals.append(number)
 
     def send(self, number: int) -> None:
         """A signal to every task, and to all that it has started."""
@@ -312,7 +326,7 @@ def main(words: list[str]) -> int:
         sys.stderr.write(f"srun: error: {error}\n")
         return FAILED
     for name in HANDED_ON:
-        signal.signal(getattr(signal, name), lambda number, _frame: step.send(number))
+        signal.signal(getattr(signal, name), lambda number, _frame: step.pass_on(number))
     try:
         outputs = Outputs(options, env, len(step.tasks))
         step.start(outputs)
