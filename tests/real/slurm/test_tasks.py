@@ -43,11 +43,14 @@ async def test_tasks_wait_for_and_start_on_as_many_nodes_as_it_takes(emptied: Re
     async def outlook() -> Outlook:
         return await root.explain(spread)
 
-    told = await eventually(outlook, lambda found: found.told_at is not None and found.told_by == "Slurm")
-    own = told.forecast.likely_at
-    assert own is not None
-    assert told.told_at is not None
-    assert abs(own - told.told_at) <= 3 * MINUTE, "both see that it waits for n1 and n2, 20 minutes"
+    def agrees_with_slurm(found: Outlook) -> bool:
+        """Both see that it waits for n1 and n2, 20 minutes. Slurm's first estimate may be of an earlier queue."""
+        own = found.forecast.likely_at
+        if own is None or found.told_at is None or found.told_by != "Slurm":
+            return False
+        return abs(own - found.told_at) <= 3 * MINUTE
+
+    told = await eventually(outlook, agrees_with_slurm)
     assert {each.job for each in told.forecast.after} >= {JobId(second)}
     starts = {each.job: each.at for each in await root.starts([spread])}
     assert starts[spread] == (await row_of(spread)).starts_by
