@@ -27,6 +27,9 @@ MOST_NAMED = 5
 async def resolve_jobs(call: Call) -> None:
     """Replace names and folded ids (`34_[0-1]`) by ids in the arguments `job` and `jobs`.
 
+    A job that the same command changed before under its `--request-id` keeps its name: by now another job may have the
+    name, or none. The outcome is in `call.outcomes`.
+
     Raises `RequestRefused` when no job, or more than one, has the name.
     """
     args = vars(call.args)
@@ -38,7 +41,23 @@ async def resolve_jobs(call: Call) -> None:
     if isinstance(one, JobRef):
         call.args.job = _by_id(one, rows)
     if isinstance(several, list):
-        call.args.jobs = [task for each in several for task in _tasks(_by_id(each, rows))]
+        tasks = [task for each in several for task in _tasks(each)]
+        call.args.jobs = [await _changed_or_by_id(call, number, ref, rows) for number, ref in enumerate(tasks, 1)]
+
+
+async def _changed_or_by_id(call: Call, number: int, ref: JobRef, rows: Sequence[JobRow]) -> JobRef:
+    """Return the reference with the job's id, or with its name where the change of this number has its outcome."""
+    outcome = await call.outcome_of_change(number) if ref.name and call.changes_each_job else None
+    if outcome is not None and outcome.refusal is None:
+        call.outcomes[number] = outcome
+        return ref
+    try:
+        return _by_id(ref, rows)
+    except RequestRefused:
+        if outcome is None:
+            raise
+        call.outcomes[number] = outcome
+        return ref
 
 
 async def free_names(

@@ -64,6 +64,9 @@ class Call:
         self._backend: Backend | None = None
         self._ids: RequestIds | None = None
         self._inputs: list[bytes] = []
+        self.outcomes: dict[int, RequestOutcome] = {}
+        """Outcomes of changes that this command made before under its `--request-id`, by the number of the change: of
+        jobs whose names may since name other jobs, or none."""
 
     @property
     def backend(self) -> Backend:
@@ -114,16 +117,42 @@ class Call:
         None as soon as this run has sent a change, and where one command makes several changes: the first of them says
         nothing about the others.
         """
-        if self._backend is None or self._ids is None or not self._ids.required or self._ids.used:
+        if self._backend is None or self._ids is None or self._ids.used:
             return None
-        if len(vars(self.args).get("jobs") or ()) > 1:
+        if self.changes_each_job and len(self.args.jobs) > 1:
             return None
+        outcome = await self.outcome_of_change(1)
+        return outcome if outcome is not None and outcome.refusal is None else None
+
+    async def outcome_of_change(self, number: int) -> RequestOutcome | None:
+        """Return the outcome of this very command's change of this number, counted from 1, if it was made before under
+        the same `--request-id`."""
+        if getattr(self.args, "request_id", None) is None:
+            return None
+        backend = self.backend
+        assert self._ids is not None
         try:
-            outcome = await self._backend.request(self.args.request_id)
+            outcome = await backend.request(self._ids.numbered(number))
         except CockpitError:
             return None
-        accepted = outcome.known and outcome.refusal is None and outcome.words == self._words()
-        return outcome if accepted else None
+        return outcome if outcome.known and outcome.words == self._words() else None
+
+    async def was_made_before(self, number: int) -> bool:
+        """Whether the change of this number, which this run has not sent, was accepted under the `--request-id`."""
+        if self._ids is None or self._ids.count >= number:
+            return False
+        outcome = await self.outcome_of_change(number)
+        return outcome is not None and outcome.refusal is None
+
+    @property
+    def changes_each_job(self) -> bool:
+        """Whether the verb makes one change for each job of its arguments."""
+        return getattr(self.args, "changes_each_job", False)
+
+    def begin_change(self, number: int) -> None:
+        """Give the next change the request id of this number, although changes before it were not sent."""
+        if self._ids is not None:
+            self._ids.skip_to(number)
 
     def _refuse(self, why: str) -> NoReturn:
         from cockpit.errors import RequestRefused
@@ -168,6 +197,12 @@ class Call:
 Thing = TypeVar("Thing")
 
 
+async def _answer_again(outcome: RequestOutcome) -> None:
+    """Raise `RequestRefused` where the change was refused."""
+    if outcome.refusal is not None:
+        raise RequestRefused(outcome.refusal)
+
+
 async def try_each(
     call: Call,
     things: Iterable[Thing],
@@ -176,14 +211,21 @@ async def try_each(
     text: Callable[[Thing], str],
 ) -> int:
     """Apply the operation to each thing. Each success is a line of output: `done` and the thing's `text`. Refusals are
-    printed, and the first one decides the exit code. After a missing answer the others are not tried, but named."""
+    printed, and the first one decides the exit code. After a missing answer the others are not tried, but named.
+
+    The change of a thing has the thing's number, so that a repeat gives it the same request id, also where a thing
+    before it was refused without a change."""
     code: int = ExitCode.OK
     waiting = list(things)
-    while waiting:
+    for number in range(1, len(waiting) + 1):
         thing = waiting.pop(0)
+        call.begin_change(number)
         try:
-            await act(thing)
+            await (_answer_again(call.outcomes[number]) if number in call.outcomes else act(thing))
         except RequestRefused as refused:
+            if await call.was_made_before(number):
+                call.streams.line(f"{done} {text(thing)}")
+                continue
             from cockpit.present.requests import refusal_text  # loads every reason
 
             call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))

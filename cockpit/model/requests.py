@@ -66,6 +66,11 @@ class RequestIds:
         self._count = 0
 
     @property
+    def count(self) -> int:
+        """The number of the last act whose id was taken, or of the last one that was skipped."""
+        return self._count
+
+    @property
     def used(self) -> bool:
         """Whether the command has tried an act."""
         return self._count > 0
@@ -73,7 +78,15 @@ class RequestIds:
     def next(self) -> str:
         """The id of the command's next act."""
         self._count += 1
-        return f"{self._request}{PART}{self._count}" if self._count > 1 else self._request
+        return self.numbered(self._count)
+
+    def skip_to(self, number: int) -> None:
+        """Make `next` return the id of the act of this number, whether or not the acts before it were tried."""
+        self._count = number - 1
+
+    def numbered(self, number: int) -> str:
+        """The id of the command's act of this number, counted from 1."""
+        return f"{self._request}{PART}{number}" if number > 1 else self._request
 
 
 def is_request_id(text: str) -> bool:

@@ -8,6 +8,7 @@ import re
 from cockpit.model.ids import JobId, JobRef, job_words
 from cockpit.model.names import name_error
 from cockpit.present.columns import NOTHING
+from cockpit.present.safe import safe
 
 REFERENCE = re.compile(
     r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}|\[[^\]]*\])|\+(?P<component>\d{1,4}))?"
@@ -21,7 +22,9 @@ MOST_TASKS = 10_000
 
 
 def job_text(ref: JobRef) -> str:
-    """Return the job or task as users type it: `123`, `123_4`."""
+    """Return the job or task as users type it: `123`, `123_4`, or the name where it has no id yet."""
+    if ref.name:
+        return safe(ref.name)
     return str(ref.job) if ref.task is None else f"{ref.job}_{ref.task}"
 
 

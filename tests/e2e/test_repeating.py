@@ -79,3 +79,31 @@ def test_the_outcome_of_a_request_decides_the_exit_code(user: CockpitUser) -> No
     assert b"Request away (cancel) was accepted" in done.stderr
     for wrong in ("", "two words", "#1", "x" * 101, "ä"):
         assert user.run("hold", job, f"--request-id={wrong}").returncode == 64
+
+
+def test_a_repeat_on_several_jobs_by_name_gives_the_first_answers(user: CockpitUser) -> None:
+    """Names that the first run removed, or that a new job has by now, are still those jobs'."""
+    for name in ("one", "two", "three"):
+        user.submit("true", name=name, hold=True)
+    user.ok("cancel", "--request-id", "stop", "-y", "one", "two")
+    again = user.submit("true", name="one", hold=True)
+    assert user.ok("cancel", "--request-id", "stop", "-y", "one", "two") == "cancelled one\ncancelled two\n"
+    assert user.row("jobs", "--filter", f"id:{again}")["state"] == "queued", "the repeat has left the new job alone"
+    user.ok("cancel", "-y", again, "three")
+    user.ok("delete", "-y", again)
+    user.ok("delete", "--request-id", "clean", "-y", "one", "two", "three")
+    assert user.ok("delete", "--request-id", "clean", "-y", "one", "two", "three").count("deleted") == 3
+    unlike = user.run("delete", "--request-id", "clean", "-y", "one", "three")
+    assert (unlike.returncode, b"No job is named one" in unlike.stderr) == (66, True)
+    assert not user.rows("jobs", "--all")
+
+
+def test_a_repeat_goes_on_with_the_jobs_that_the_first_run_did_not_reach(user: CockpitUser) -> None:
+    user.env["COCKPIT_ACT_PATIENCE"] = "2"
+    for name in ("one", "two"):
+        user.ok("cancel", "-y", user.submit("true", name=name, hold=True))
+    with faulty(user, Fault(swallows_acts=True, once=False)):
+        done = user.run("delete", "-y", "--request-id", "clean", "one", "two")
+    assert (done.returncode, b"Not tried" in done.stderr) == (73, True)
+    assert user.ok("delete", "-y", "--request-id", "clean", "one", "two").count("deleted") == 2
+    assert not user.rows("jobs", "--all")

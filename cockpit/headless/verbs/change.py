@@ -35,6 +35,7 @@ def change_arguments(parser: ArgumentParser) -> None:
         metavar="ID",
         help="jobs, tasks such as 4711_3, or arrays with all their tasks",
     )
+    parser.set_defaults(changes_each_job=True)
 
 
 def cancel_arguments(parser: ArgumentParser) -> None:
@@ -232,6 +233,7 @@ async def run_extend(call: Call) -> int:
 
 def end_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="the jobs")
+    parser.set_defaults(changes_each_job=True)
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
