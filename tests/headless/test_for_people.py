@@ -10,8 +10,11 @@ from msgspec.structs import replace
 
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.verbs.wait import timeout
+from cockpit.model.ids import NodeName
+from cockpit.model.node import Node
 from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.view import NodeRow
 from tests.doubles.samples import five_jobs
 from tests.headless.conftest import Desk
 
@@ -84,22 +87,27 @@ def test_a_refusal_begins_with_the_file_name(desk: Desk, tmp_path: Path) -> None
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize(
-    ("options", "remedy"),
+    ("options", "nodes", "remedy"),
     [
-        ("-n 16", "add -N 8, or -N 8 --ntasks-per-node=2"),
-        ("-n 5", "add -N 3, or -N 3 --ntasks-per-node=2"),
-        ("-n 4 -c 2", "add -N 4, or -N 4 --ntasks-per-node=1"),
-        ("-n 4 -c 3", None),
-        ("-n 16 -N 2", None),
-        ("-c 16", None),
+        ("-n 16", 8, "add -N 8, or -N 8 --ntasks-per-node=2"),
+        ("-n 5", 3, "add -N 3, or -N 3 --ntasks-per-node=2"),
+        ("-n 4 -c 2", 9, "add -N 4, or -N 4 --ntasks-per-node=1"),
+        ("-n 16", 7, None),
+        ("-n 16", 1, None),
+        ("-n 4 -c 3", 9, None),
+        ("-n 16 -N 2", 9, None),
+        ("-c 16", 9, None),
     ],
 )
 def test_a_script_whose_tasks_do_not_fit_on_one_node_names_a_remedy(
-    desk: Desk, tmp_path: Path, options: str, remedy: str | None
+    desk: Desk, tmp_path: Path, options: str, nodes: int, remedy: str | None
 ) -> None:
     script = tmp_path / "x.sh"
     script.write_text(f"#!/bin/bash\n#SBATCH -J x {options}\nsrun ./a.out\n")
     desk.read_jobs = lambda _, text, folder: read_jobs("x.json", text, folder, defaults=Defaults())
+    large, small = (Node(name=NodeName("n"), cpus=cpus, memory_mib=1024) for cpus in (2, 1))
+    rows = [NodeRow(node, 0, 0, 0, 0, (), ()) for node in (*[large] * nodes, *[small] * 9)]
+    desk.backend.node_rows = [*rows, *[NodeRow(large, 0, 0, 0, 0, (), (), login=True)] * 9]
     reason = NeverFits(Resource.CPUS, 16, 2, ())
     desk.backend.refusal = Refusal(RefusalKind.INVALID, "", (("specs[0].cpus", reason),))
     lines = desk("submit", str(script)).err.splitlines()

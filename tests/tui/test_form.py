@@ -296,6 +296,20 @@ async def test_a_file_of_the_folder_or_of_any_other_fills_the_form(
         await cockpit.type(f":new {here}/notes.txt").press("Enter").sees("CustomJob")
 
 
+@pytest.mark.req("LA-70", "UI-08")
+@pytest.mark.parametrize(("tasks", "nodes"), [(50, 2), (100, None)])
+async def test_a_script_whose_tasks_do_not_fit_on_one_node_names_a_remedy(
+    tmp_path: Path, tasks: int, nodes: int | None
+) -> None:
+    """The lab has two nodes of 32 CPUs."""
+    script = tmp_path / "wide.sh"
+    script.write_text(f"#!/bin/bash\n#SBATCH -J broad -n {tasks}\nsrun ./a.out\n")
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.type(f":submit {script}").press("Enter").sees(f"asks for {tasks} CPUs")
+        await (cockpit.sees(f"add -N {nodes}") if nodes else cockpit.misses("add -N"))
+
+
 @pytest.mark.req("UI-08", "LA-60")
 async def test_worker_pools_are_shown_rank_by_rank_and_as_a_custom_job() -> None:
     pools = (WorkerPool(replicas=1), WorkerPool(replicas=1, command="python w.py"))

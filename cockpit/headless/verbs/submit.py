@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.surroundings import missing_paths, own_name
-from cockpit.headless.task_spreading import spreading_remedy
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.capabilities import Ability
@@ -26,6 +25,7 @@ from cockpit.model.directives import SubmitScript
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
+from cockpit.present.task_spreading import FIELD_OF_REQUEST, could_be_spread, spreading_remedies
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
 
 STDIN = "-"
-FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
-"""The path that leads an error; it names the job where the request holds several."""
 _FOREIGN = re.compile(
     r"\A#!|^#SBATCH|\barena\b|\bgcloud\b|\bapiVersion\b|\b(?:PyTorch|TF|MPI|Train)Job\b|worker_?[pP]ool_?[sS]pecs",
     re.MULTILINE,
@@ -97,12 +95,12 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
     except RequestRefused as no:
         again = await _named_freely(call, specs) if no.refusal.kind is RefusalKind.INVALID else specs
         if again == specs:
-            _say_remedies(call, no.refusal, specs, places)
+            await _say_remedies(call, no.refusal, specs, places)
             raise RequestRefused(placed(no.refusal, places)) from no
     try:
         ids = await call.backend.submit(again)
     except RequestRefused as no:
-        _say_remedies(call, no.refusal, again, places)
+        await _say_remedies(call, no.refusal, again, places)
         raise RequestRefused(placed(no.refusal, places)) from no
     for before, after, place in zip(specs, again, places, strict=True):
         if before.name != after.name:
@@ -112,13 +110,16 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
     return again, ids
 
 
-def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], places: Sequence[str]) -> None:
+async def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], places: Sequence[str]) -> None:
     """Print what to add to the batch scripts among the refused jobs."""
-    for path, reason in refusal.reasons:
-        match = FIELD_OF_REQUEST.match(path)
-        job = int(match["job"] or 0) if match is not None else 0
-        if remedy := spreading_remedy(specs[job], reason):
-            call.streams.say(f"{places[job]}: {remedy}")
+    if not could_be_spread(refusal, specs):
+        return
+    try:
+        nodes = await call.backend.nodes()
+    except CockpitError:
+        return  # the refusal is what the user has to see
+    for remedy in spreading_remedies(refusal, specs, nodes):
+        call.streams.say(f"{places[remedy.job]}: {remedy.text}")
 
 
 async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:

@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cockpit.errors import SpecErrors
+from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.model.capabilities import Ability
 from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.ids import job_words
+from cockpit.model.refusal import Refusal
+from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
+from cockpit.present.task_spreading import could_be_spread, spreading_remedies, with_remedy
 from cockpit.tui.controllers.jobs import enter, named, task_of
 from cockpit.tui.screens.pick import Choice, pick
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.model.ids import JobId
     from cockpit.model.spec import JobSpec
     from cockpit.tui.cockpit import Cockpit
 
@@ -101,12 +107,24 @@ async def submit_file(app: Cockpit, typed: str) -> None:
             folder = str(Path.cwd())
         specs = app.options.read_jobs(name, converted.text if converted is not None else text, folder)
         specs = [_with_arguments(spec, name, arguments) for spec in specs]
-        done = [*await app.backend.submit(specs)]
+        done = [*await _submit(app, specs)]
         words = [submitted_words(spec, job) for spec, job in zip(specs, done, strict=True) if job is not None]
     submitted = [job for job in done if job is not None]
     if submitted:
         app.poller.follow_to(submitted[0])
     app.notify(words[0] if len(words) == 1 else f"submitted {', '.join(map(job_words, submitted))}")
+
+
+async def _submit(app: Cockpit, specs: Sequence[JobSpec]) -> Sequence[JobId]:
+    """Submit the jobs. Raises `RequestRefused`, with what to add to a script whose tasks do not fit on one node."""
+    try:
+        return await app.backend.submit(specs)
+    except RequestRefused as no:
+        if not could_be_spread(no.refusal, specs):
+            raise
+        remedies = spreading_remedies(no.refusal, specs, await app.backend.nodes())
+        text = "\n".join(with_remedy(each, remedies) for each in refusal_text(no.refusal, app.state.now()).splitlines())
+        raise RequestRefused(Refusal(no.refusal.kind, text)) from no
 
 
 def _with_arguments(spec: JobSpec, name: str, arguments: tuple[str, ...]) -> JobSpec:

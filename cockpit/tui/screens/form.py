@@ -30,6 +30,7 @@ from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
+from cockpit.present.task_spreading import spreading_remedies, with_remedy
 from cockpit.present.units import counted
 from cockpit.tui.job_files import job_files_in, read_job_file, submission_from_here
 from cockpit.tui.screens.confirm import Confirm
@@ -244,7 +245,7 @@ class FormScreen(Dialog[None]):
             (outlook,) = await self.app.backend.predict([spec])
         except RequestRefused as no:
             if spec is self._result.spec:
-                self._refuse(no)
+                self._refuse(no, spec)
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         else:
@@ -252,8 +253,10 @@ class FormScreen(Dialog[None]):
                 self._outlook = outlook
                 self._draw()
 
-    def _refuse(self, no: RequestRefused) -> None:
-        self._show(self._form.errors_by_field(refusal_text(no.refusal, self.app.state.now()).splitlines()))
+    def _refuse(self, no: RequestRefused, spec: JobSpec) -> None:
+        remedies = spreading_remedies(no.refusal, [spec], self._cluster_nodes or ())
+        lines = refusal_text(no.refusal, self.app.state.now()).splitlines()
+        self._show(self._form.errors_by_field([with_remedy(each, remedies) for each in lines]))
 
     # Actions
 
@@ -265,7 +268,7 @@ class FormScreen(Dialog[None]):
         try:
             notice = await self._accept(spec)
         except RequestRefused as no:
-            self._refuse(no)
+            self._refuse(no, spec)
             self._focus_first_error()
         except CockpitError as error:
             self.app.notify(str(error), severity="error")
