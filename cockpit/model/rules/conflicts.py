@@ -40,7 +40,7 @@ def kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         if spec.array is not None:
             yield "array", "cannot stand in a session, which people enter one by one; remove it"
         if spec.staging:
-            yield "staging", "is for jobs that nobody waits for; remove it from a session"
+            yield "staging", "is not for sessions; remove it"
 
 
 def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
