@@ -86,7 +86,7 @@ def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
         return _conflict(f"Job {job.shown_id} is being ended.")
     if not job.suspension.by:
         return _conflict(
-            f"Job {job.shown_id} gave way to another job and resumes by itself when that job releases its CPUs."
+            f"Job {job.shown_id} was preempted by another job and resumes by itself when that job releases its CPUs."
         )
     if short := next(_short_of_cpus(machine, job), ""):
         return _conflict(f"{short}; resume job {job.shown_id} when they are free again.")

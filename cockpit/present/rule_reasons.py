@@ -186,10 +186,10 @@ def _of_giving_way(reason: EvictionPending | SuspendedReason, now: Millis, zone:
     others = _job_list(reason.jobs)
     if isinstance(reason, EvictionPending):
         until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
-        return (f"{others} {'gives' if len(reason.jobs) == 1 else 'give'} way to it, {until}",)
+        return (f"{others} {'is' if len(reason.jobs) == 1 else 'are'} being preempted for it, {until}",)
     if reason.by:
         return (f"was suspended by {safe(reason.by)}",)
-    return f"gave way to {others}", "it resumes when its CPUs are free again"
+    return f"was preempted by {others}", "it resumes when its CPUs are free again"
 
 
 def _job_list(jobs: tuple[JobId, ...]) -> str:

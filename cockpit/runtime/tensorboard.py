@@ -150,7 +150,7 @@ class Board:
             if written := (self._folder / "running").read_text():
                 return int(written)
             time.sleep(LOOK_SECONDS)
-        raise CockpitError(f"Nobody says which program has {self._folder / 'running'} locked; end it by hand.")
+        raise CockpitError(f"An unknown program has {self._folder / 'running'} locked; end it by hand.")
 
     def _ends_within(self, seconds: float) -> bool:
         until = time.monotonic() + seconds

@@ -14,7 +14,7 @@ from textual.keys import _character_to_key as name_of_character
 from cockpit.errors import SpecErrors
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
-from cockpit.tui.actions.all import ACTIONS, BY_ID
+from cockpit.tui.actions.all import ACTIONS, BY_ID, current_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,13 @@ def with_keys(chosen: Mapping[str, Sequence[str]]) -> tuple[Action, ...]:
     errors = [error for name, keys in chosen.items() for error in _errors(name, keys)]
     if errors:
         raise SpecErrors(errors)
-    actions = tuple(action._replace(keys=_keys(chosen.get(action.id), action.keys)) for action in ACTIONS)
+    by_id = {current_id(name): keys for name, keys in chosen.items()} | {
+        # An action that is configured by its former id too has the keys of today's.
+        name: keys
+        for name, keys in chosen.items()
+        if name in BY_ID
+    }
+    actions = tuple(action._replace(keys=_keys(by_id.get(action.id), action.keys)) for action in ACTIONS)
     if clashes := list(_clashes(actions)):
         raise SpecErrors(clashes)
     return actions
@@ -42,7 +48,8 @@ def _keys(chosen: Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, 
 
 
 def _errors(name: str, keys: Sequence[str]) -> Iterator[str]:
-    if name not in BY_ID:
+    action = BY_ID.get(current_id(name))
+    if action is None:
         hint = nearest(name, BY_ID)
         known = f"did you mean {hint}?" if hint else f"known are {', '.join(BY_ID)}"
         yield f"keys.{safe(name)}: is no action; {known}"
@@ -53,7 +60,7 @@ def _errors(name: str, keys: Sequence[str]) -> Iterator[str]:
             yield f'keys.{name}: "{safe(text)}" is no key; write one as x, X, ?, F5, Enter, Space or Ctrl-x'
         elif key in MOVING:
             yield f'keys.{name}: "{safe(text)}" moves the cursor or marks rows in every list; choose another key'
-        elif BY_ID[name].danger and key.startswith(CHORD):
+        elif action.danger and key.startswith(CHORD):
             yield f'keys.{name}: "{safe(text)}" is a chord of tmux, vim or the shell, and this destroys; choose another'
 
 

@@ -212,7 +212,7 @@ def test_a_reclaimed_node_costs_a_worker_and_no_failure(user: CockpitUser) -> No
     row = user.row("jobs", "--filter", f"id:{job}", "--columns", "state,retries,placed_on")
     assert row == {"state": "running", "retries": 0, "placed_on": ["n1", "n3"]}
     told = [row["sentence"] for row in user.rows("events", job)]
-    assert any(each.startswith("its node is taken back: replica 1 is recalled, and killed at ") for each in told)
+    assert any(each.startswith("its node is being reclaimed: replica 1 is recalled, and killed at ") for each in told)
     user.ok("cancel", job, "--now", "--yes")
 
 

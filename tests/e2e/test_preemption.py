@@ -52,7 +52,7 @@ def test_a_preempted_job_is_signalled_first_requeued_and_runs_again(user: Cockpi
     user.until(victim, "running")
     assert "saved" in user.ok("logs", f"{victim}#1")
     eventually(lambda: "begun" in user.ok("logs", f"{victim}#2"))
-    assert f"gives way to job {urgent}" in told(user, victim)
+    assert f"is preempted by job {urgent}" in told(user, victim)
     assert f"job {victim} ends, to wait again, for its sake" in told(user, urgent)
     user.ok("cancel", victim, "--now", "--yes")
 
@@ -83,7 +83,7 @@ def test_a_suspended_job_is_paused_and_resumes(user: CockpitUser) -> None:
     assert user.ok("cluster", "show")  # as long as that takes
     assert count.read_text() == before
     refused = user.run("resume", victim)
-    assert "gave way to another" in refused.stderr.decode()
+    assert "was preempted by another" in refused.stderr.decode()
     assert f"job {urgent}" in user.looked_at(victim)["why"]
     gate.touch()
     assert user.wait(urgent) == 0

@@ -186,7 +186,7 @@ def test_forbidden_actions_are_refused_with_the_reason() -> None:
     driver.submit(a_spec("urgent", qos="high", cpus=2))
     driver.schedule()
     refused = driver.act(evictions.resume(driver.machine, driver.job(first)))
-    assert "gave way to another" in refused.message
+    assert "was preempted by another" in refused.message
 
 
 @pytest.mark.req("JT-31")

@@ -23,7 +23,7 @@ STOPPED = {"state": JobState.STOPPED, "end_cause": EndCause.STOP, "exit_code": 1
         (failed_row(1, **STOPPED, ended_by="b\x1b[31mob"), "was stopped by b\\x1b[31mob"),
         (failed_row(1, **STOPPED), "was stopped"),
         (job_row(1, ending=EndCause.STOP, ended_by="bob"), "is being stopped by bob"),
-        (job_row(1, ending=EndCause.PREEMPTED), "gives way to another job"),
+        (job_row(1, ending=EndCause.PREEMPTED), "is being preempted by another job"),
         (failed_row(1, failed=(1, 3)), "exit 3; replica 1 failed"),
         (failed_row(1, failed=(2, 1)), "exit 3; replica 2 failed: exit 1"),
         (failed_row(1), "exit 3"),

@@ -23,6 +23,15 @@ def test_the_keys_that_ship_are_consistent() -> None:
 
 
 @pytest.mark.req("UI-20")
+def test_a_former_id_of_an_action_is_accepted() -> None:
+    (action,) = (each for each in with_keys({"look_inside": ["F9"]}) if each.id == "open_shell")
+    assert action.keys == ("f9",)
+    (action,) = (each for each in with_keys({"open_shell": ["F8"], "look_inside": ["F9"]}) if each.id == "open_shell")
+    assert action.keys == ("f8",)
+    assert called("look-inside") is called("open-shell") is BY_ID["open_shell"]
+
+
+@pytest.mark.req("UI-20")
 def test_no_destructive_action_has_a_default_chord() -> None:
     dangerous = [action for action in ACTIONS if action.danger]
     assert {action.id for action in dangerous} == {

@@ -68,7 +68,7 @@ async def test_a_wrapped_command_is_refused_with_the_way_to_submit_it() -> None:
 async def test_a_job_without_remaining_files_shows_a_message() -> None:
     async with cluster() as cockpit:
         await cockpit.sees("timesout").press("colon").type("4").press("enter").stands_on("victim")
-        await cockpit.press("colon").type("look-inside").press("enter").sees("only a running job can be entered")
+        await cockpit.press("colon").type("open-shell").press("enter").sees("only a running job can be entered")
 
 
 @pytest.mark.req("SL-21")

@@ -257,7 +257,7 @@ class Acts:
             if "enable_user_top" not in settings(await self._reading.config()).get("SchedulerParameters", ""):
                 raise refused(
                     RefusalKind.UNAVAILABLE,
-                    "This cluster lets nobody move jobs to the top (enable_user_top is not among its "
+                    "This cluster lets no user move jobs to the top (enable_user_top is not among its "
                     "SchedulerParameters); a nice value lowers your other jobs instead.",
                 )
         else:

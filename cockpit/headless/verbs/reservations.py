@@ -32,7 +32,7 @@ def create_arguments(parser: ArgumentParser) -> None:
         metavar="WHEN",
         help="such as 2026-10-05T09:00, now or now+2h; now by default",
     )
-    parser.add_argument("--end", type=moment, metavar="WHEN", help="when they serve everybody again")
+    parser.add_argument("--end", type=moment, metavar="WHEN", help="when all jobs may use them again")
     parser.add_argument("--duration", type=seconds, metavar="TIME", help="instead of --end: for how long, such as 4h")
     parser.add_argument("--users", type=names, default=(), metavar="U1,U2", help="users whose jobs may run in it")
     parser.add_argument("--accounts", type=names, default=(), metavar="A1,A2", help="accounts whose jobs may run in it")

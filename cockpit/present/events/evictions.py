@@ -23,7 +23,7 @@ _GROUNDS = {
     Grounds.QUOTA: "whose queue is owed what its own has borrowed",
 }
 _WITHOUT_JOB: Final[Mapping[Grounds | None, str]] = {
-    Grounds.RECLAIM: "its node is taken back",
+    Grounds.RECLAIM: "its node is being reclaimed",
     Grounds.PRESSURE: "its node runs short of memory, and best effort goes first",
 }
 _EVICTION_WORDS = {
@@ -39,8 +39,8 @@ def gives_way(for_job: JobId | None, grounds: Grounds | None) -> str:
     """Return the words for the job that receives the resources and its right to them; without such a job, for the
     grounds."""
     if for_job is None or grounds in _WITHOUT_JOB:
-        return _WITHOUT_JOB.get(grounds, "gives way")
-    return f"gives way to job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
+        return _WITHOUT_JOB.get(grounds, "is preempted")
+    return f"is preempted by job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 
 def giving_way_sentence(body: GivingWayEvent) -> str:
@@ -52,7 +52,7 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
         case events.JobSuspended():
             return suspension_sentence(body.suspension)
         case events.JobResumed():
-            return "goes on"
+            return "was resumed"
         case events.JobRequeued():
             return _waits_again(body)
         case events.WaitEnded():
@@ -73,7 +73,7 @@ def _waits_again(body: events.JobRequeued) -> str:
         return f"could not be started{how} and waits for another try"
     if body.below_min:
         return "has fewer workers than it needs: is suspended, and goes on by itself when they have room"
-    return "waits again" if body.cause is EndCause.REQUEUE else "gave way, and waits again"
+    return "waits again" if body.cause is EndCause.REQUEUE else "was preempted, and waits again"
 
 
 def suspension_sentence(suspension: Suspension) -> str:

@@ -78,7 +78,7 @@ def _of_nodes(
         case events.CopyRemoved():
             return f"the copy of {safe(body.what)} {safe(body.source)} was removed"
         case events.NodeDrained():
-            reclaim = f"; it is taken back at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
+            reclaim = f"; it is reclaimed at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
             return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}{reclaim}"
         case events.NodeResumed():
             return f"node {safe(body.node)} was given back by {safe(body.by)}"

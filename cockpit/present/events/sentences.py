@@ -38,13 +38,13 @@ def binding_sentence(body: BindingEvent) -> str:
             nodes = listed(each.node for each in body.placement)
             return f"{safe(body.member)} placed {units.counted(len(body.placement), 'replica')}: {nodes}"
         case events.BindingGivenUp():
-            return f"{listed(body.members)} had no room for it in time; {_afterwards(body)}"
+            return f"{listed(body.members)} did not place it in time; {_afterwards(body)}"
         case _:
             assert_never(body)
 
 
 def _afterwards(body: events.BindingGivenUp) -> str:
-    return "revoked, it waits in its queue to be let out again" if body.revoked else "given up, it is scheduled again"
+    return "it waits in its queue to be admitted again" if body.revoked else "it is scheduled again"
 
 
 def member_lines(members: Sequence[Member]) -> list[str]:

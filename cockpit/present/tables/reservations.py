@@ -51,7 +51,7 @@ RESERVATIONS: Final = TableView(
             "maintenance",
             "MAINTENANCE",
             ValueKind.TEXT,
-            "Nobody's jobs run in it",
+            "No job runs in it",
             derive=lambda row, _: "yes" if row.maintenance else "no",
             schema={"enum": ["yes", "no"]},
         ),

@@ -91,8 +91,15 @@ ACTIONS: Final = (
 )
 
 BY_ID: Final[Mapping[str, Action]] = {action.id: action for action in ACTIONS}
+_FORMER_IDS: Final[Mapping[str, str]] = {"look_inside": "open_shell"}
+"""Ids of earlier releases, which users have in their key configuration, and today's."""
+
+
+def current_id(name: str) -> str:
+    """Return today's id of an action that has this id, now or in an earlier release; other names unchanged."""
+    return _FORMER_IDS.get(name, name)
 
 
 def called(text: str) -> Action | None:
     """Return the action of this name, written with hyphens, underscores or blanks; None where there is none."""
-    return BY_ID.get("_".join(text.lower().replace("-", " ").replace("_", " ").split()))
+    return BY_ID.get(current_id("_".join(text.lower().replace("-", " ").replace("_", " ").split())))

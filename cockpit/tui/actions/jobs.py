@@ -210,11 +210,11 @@ JOB_CHANGES: Final = (
         needs=SHELL,
     ),
     Action(
-        "look_inside",
+        "open_shell",
         "open shell",
         (),
         "Open a shell in remaining files (Slurm)",
-        directives.look_inside,
+        directives.open_remaining_files,
         ACT,
         ON_JOBS,
         needs_job,

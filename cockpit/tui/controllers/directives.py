@@ -65,7 +65,7 @@ async def move_to_top(app: Cockpit) -> None:
     app.notify(f"moved {named(rows)} to the top")
 
 
-async def look_inside(app: Cockpit) -> None:
+async def open_remaining_files(app: Cockpit) -> None:
     """Open a shell in a new job on the remaining files (folder or container) of the one under the cursor."""
     app.check_terminal()
     (row, *_) = app.selection.chosen_rows()

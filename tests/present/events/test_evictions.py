@@ -17,11 +17,14 @@ JOB, TAKER, OTHER = JobId(7), JobId(9), JobId(8)
 SENTENCES: list[tuple[events.EventBody, str]] = [
     (
         events.EndingBegan(JOB, EndCause.PREEMPTED, Millis(NOW + HOUR), TAKER, Grounds.QOS, requeue=True),
-        "gives way to job 9, whose QOS may preempt its own: is asked to end, and is killed at 13:00, and waits again",
+        (
+            "is preempted by job 9, whose QOS may preempt its own: is asked to end, and is killed at 13:00, "
+            "and waits again"
+        ),
     ),
     (
         events.EndingBegan(JOB, EndCause.PREEMPTED, NOW, TAKER, Grounds.QUOTA),
-        "gives way to job 9, whose queue is owed what its own has borrowed: is asked to end at once",
+        "is preempted by job 9, whose queue is owed what its own has borrowed: is asked to end at once",
     ),
     (
         events.EvictionsDecided(TAKER, (JOB, OTHER), EvictionMode.REQUEUE, Grounds.QOS),
@@ -31,11 +34,11 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobSuspended(JOB, Suspension(by="ann")), "was suspended by ann"),
     (
         events.JobSuspended(JOB, Suspension(for_jobs=(TAKER,), grounds=Grounds.PARTITION)),
-        "is suspended: gives way to job 9, whose partition is of a higher tier",
+        "is suspended: is preempted by job 9, whose partition is of a higher tier",
     ),
     (events.JobSuspended(TAKER, Suspension(for_jobs=(JOB, OTHER))), "is suspended while jobs 7 and 8 have a turn"),
-    (events.JobResumed(JOB), "goes on"),
-    (events.JobRequeued(JOB, EndCause.PREEMPTED), "gave way, and waits again"),
+    (events.JobResumed(JOB), "was resumed"),
+    (events.JobRequeued(JOB, EndCause.PREEMPTED), "was preempted, and waits again"),
     (events.JobRequeued(JOB, EndCause.REQUEUE), "waits again"),
     (
         events.JobRequeued(JOB, EndCause.PREEMPTED, below_min=True),

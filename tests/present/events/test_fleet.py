@@ -50,11 +50,11 @@ EVENTS: list[tuple[events.EventBody, str]] = [
     ),
     (
         events.BindingGivenUp(JOB, 1, ("beijing",), ("hangzhou", "beijing")),
-        "beijing had no room for it in time; given up, it is scheduled again",
+        "beijing did not place it in time; it is scheduled again",
     ),
     (
         events.BindingGivenUp(JOB, 1, ("beijing", "hangzhou"), (), revoked=True),
-        "beijing and hangzhou had no room for it in time; revoked, it waits in its queue to be let out again",
+        "beijing and hangzhou did not place it in time; it waits in its queue to be admitted again",
     ),
     (events.OthersHeld("beijing", (PLACE, PLACE)), "beijing runs 2 jobs of its own"),
 ]

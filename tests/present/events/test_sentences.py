@@ -88,11 +88,11 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.WorkersAdded(JOB, 1, PLACE, 4.0), "grows by 2 workers: n01 and n02"),
     (
         events.WorkersRecalled(JOB, (2,), Millis(NOW + HOUR), JobId(9), Grounds.QOS),
-        "gives way to job 9, whose QOS may preempt its own: replica 2 is recalled, and killed at 13:00",
+        "is preempted by job 9, whose QOS may preempt its own: replica 2 is recalled, and killed at 13:00",
     ),
     (
         events.WorkersRecalled(JOB, (2, 3), NOW, JobId(9), Grounds.QUOTA),
-        "gives way to job 9, whose queue is owed what its own has borrowed: replicas 2 and 3 are recalled at once",
+        "is preempted by job 9, whose queue is owed what its own has borrowed: replicas 2 and 3 are recalled at once",
     ),
     (
         events.WorkerReplaced(JOB, 1, 2, 5, 1),

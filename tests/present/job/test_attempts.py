@@ -93,7 +93,7 @@ def test_each_earlier_attempt_is_shown_with_its_end() -> None:
             "on failure: begins again, up to 2 times",
             "attempts: 4 · retry 1 of 2",
             "attempt #1: on n0 and n1 · from 12:00 to 12:02 · exit 137, killed by SIGKILL",
-            "attempt #2: on n0 · from 12:00 to 12:02 · gave way to another job",
+            "attempt #2: on n0 · from 12:00 to 12:02 · was preempted by another job",
             "attempt #3: on n0 · never started · prolog 1 ended with 1 on n0",
         ],
     )
