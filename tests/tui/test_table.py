@@ -1,4 +1,4 @@
-"""The table widget alone: what its keys, its mouse, and changes of its rows do to the cursor, the marks and the screen."""
+"""The table widget: what keys, the mouse and changes of its rows do to the cursor, the marks and the screen."""
 
 from __future__ import annotations
 
