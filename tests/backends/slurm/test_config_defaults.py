@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping import rules, states, values
+from cockpit.backends.slurm.mapping import jobs, rules, states, values
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.cluster import BackfillKind, Partition, PartitionState, Preemption, PriorityKind, UsageReset, Weights
+from cockpit.model.ids import JobId
+from cockpit.model.job import ArrayTask
 
 WHOLE = """
 ClusterName             = lab
@@ -108,3 +110,20 @@ def test_the_end_of_a_job_is_its_code_or_its_signal(state: str, printed: str, st
 @pytest.mark.req("SL-01")
 def test_an_exit_status_without_figures_is_success() -> None:
     assert values.exit_status("0:0") == values.exit_status("") == ExitStatus(code=0)
+
+
+@pytest.mark.req("SL-11")
+@pytest.mark.parametrize(
+    ("printed", "task", "indices"),
+    [
+        ("4-6%2", ArrayTask(JobId(8), 4, 2, 3, 4, 6), (4, 5, 6)),
+        ("4-6", ArrayTask(JobId(8), 4, 0, 3, 4, 6), (4, 5, 6)),
+        ("7", ArrayTask(JobId(8), 7, 0, 1, 7, 7), ()),
+        ("N/A", None, ()),
+        ("", None, ()),
+    ],
+)
+def test_a_record_of_an_array_names_its_tasks_and_how_many_may_run_at_once(
+    printed: str, task: ArrayTask | None, indices: tuple[int, ...]
+) -> None:
+    assert jobs._array("8", printed) == (task, indices)
