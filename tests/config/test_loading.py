@@ -69,6 +69,11 @@ def test_text_from_the_environment_becomes_typed() -> None:
     )
 
 
+def test_text_of_a_flag_becomes_typed_and_a_switch_stays_one() -> None:
+    settings = load_settings(flags={"pids_limit": "100", "read_only": True, "ascii": "on", "theme": None}, env={})
+    assert settings == Settings(pids_limit=100, read_only=True, ascii=True)
+
+
 def test_all_errors_of_all_layers_are_reported_together(tmp_path: Path) -> None:
     user = written(tmp_path / "user.toml", 'hold_windw = "4h"\npids_limit = 3\ninvariants = "perhaps"\n')
     broken = written(tmp_path / "etc.toml", "cluster = \n")

@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.clusters import choosing, opening
 from cockpit.config.loading import load_settings
-from cockpit.config.members import Member
+from cockpit.config.members import MEMBER, Member, Members
 from cockpit.errors import CockpitError, SpecErrors
 
 
@@ -53,3 +53,21 @@ def test_an_invalid_cluster_is_reported(tmp_path: Path, text: str, wrong: str) -
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(SpecErrors, match=wrong):
         load_settings(env={}, files=[tmp_path / "config.toml"])
+
+
+@pytest.mark.parametrize("name", ["ask_every", "patience"])
+def test_the_intervals_of_a_cluster_are_at_least_a_second(tmp_path: Path, name: str) -> None:
+    def read(seconds: int) -> Member:
+        (tmp_path / "config.toml").write_text(f'[clusters.lab]\naddress = "slurm"\n{name} = {seconds}\n')
+        return load_settings(env={}, files=[tmp_path / "config.toml"]).clusters["lab"]
+
+    most = 3600 if name == "ask_every" else 600
+    assert [getattr(read(each), f"{name}_seconds") for each in (1, most)] == [1, most]
+    for beyond in (0, most + 1):
+        with pytest.raises(SpecErrors, match=name):
+            read(beyond)
+
+
+def test_the_schema_of_clusters_is_an_address_or_a_table_and_addresses_are_written() -> None:
+    assert Members().schema()["additionalProperties"] == {"anyOf": [{"type": "string"}, MEMBER.schema()]}
+    assert Members().write({"lab": Member(address="slurm")}) == {"lab": "slurm"}

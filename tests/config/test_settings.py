@@ -79,6 +79,12 @@ def test_an_invalid_key_is_refused(tmp_path: Path, line: str) -> None:
         load_settings(env={}, files=[tmp_path / "c.toml"])
 
 
+def test_keys_that_are_no_table_are_refused_with_the_form_to_write(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('keys = "x"\n')
+    with pytest.raises(SpecErrors, match=r"keys: is .*; write a table \[keys\]"):
+        load_settings(env={}, files=[tmp_path / "c.toml"])
+
+
 def test_the_schema_of_keys_is_a_key_or_a_list_of_keys() -> None:
     key = {"type": "string", "minLength": 1}
     assert Keys().schema() == {

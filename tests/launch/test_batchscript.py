@@ -190,3 +190,28 @@ def test_the_facts_of_a_placed_job_are_those_of_its_attempt() -> None:
     facts = job_facts(driver.job(job), "login")
     assert (facts.cluster, facts.started_at, facts.submitted_at) == ("login", NOON // 1000, NOON // 1000)
     assert (facts.account, facts.partition) == (driver.job(job).account, "")
+
+
+@pytest.mark.parametrize(("attempt", "restarts"), [(1, None), (2, "1"), (4, "3")])
+def test_a_script_knows_how_often_it_was_started_again(attempt: int, restarts: str | None) -> None:
+    placement = (Allocation(0, NodeName("n1"), 2, 512),)
+    run = Run(ANN, placement, ReplicaId(JobId(42), attempt, 0), ["train-0"], facts=_facts())
+    found = slurm_environment(a_job(), run)
+    assert found.get("SLURM_RESTART_COUNT") == restarts
+    assert {found[f"SLURM_{name}"] for name in ("PROCID", "NODEID", "LOCALID", "GTIDS")} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("task", "step"),
+    [
+        (TASK, "2"),
+        (ArrayTask(JobId(40), 0, count=4, first=0, last=3), "1"),
+        (ArrayTask(JobId(40), 5, count=3, first=5, last=12), "1"),
+        (ArrayTask(JobId(40), 5, count=1, first=5, last=5), "1"),
+    ],
+)
+def test_the_step_of_an_array_is_the_distance_of_its_indices_where_they_are_even(task: ArrayTask, step: str) -> None:
+    placement = (Allocation(0, NodeName("n1"), 2, 512),)
+    node = Node(name=NodeName("n1"), cpus=8, memory_mib=8192)
+    plan = launch_plan(a_job(), ANN, node, placement[0], placement, REPLICA, task, _facts())
+    assert plan.env["SLURM_ARRAY_TASK_STEP"] == step

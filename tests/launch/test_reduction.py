@@ -62,3 +62,11 @@ def test_cards_on_reduction_servers_and_workers_without_cards_are_reported() -> 
     plain = replace(WORKER, spec=NodeSpec(cpus=96))
     wrong = conflict_errors(job(plain, WORKER, REDUCER))
     assert wrong == ["worker_pools[0].spec.cards: is needed: reduction servers serve workers with cards"]
+
+
+@pytest.mark.req("LA-64")
+def test_reduction_servers_are_offered_beside_an_empty_third_pool_and_not_beside_servers_of_another_kind() -> None:
+    workers = replace(WORKER, replicas=4)
+    other = replace(REDUCER, image="registry/parameter-server:1")
+    assert len([*advice(job(WORKER, workers, replace(other, replicas=0)))]) == 1
+    assert [*advice(job(WORKER, workers, other))] == []

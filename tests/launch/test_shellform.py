@@ -47,3 +47,10 @@ def test_a_program_that_expands_no_variables_is_wrapped_in_a_shell_where_needed(
     *shell, script = plain_arguments('bash -c "for i in 1 2; do echo $i; done"')
     assert shell == ["bash", "-c"]
     assert subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout == b"1\n2\n"
+
+
+@pytest.mark.req("LA-01")
+@pytest.mark.parametrize("command", ["x | y", "a && b > c", "for i in 1 2; do echo $i; done"])
+def test_a_command_that_needs_a_shell_stays_as_it_is_written(command: str) -> None:
+    assert shell_text(command) == command
+    assert plain_arguments(command) == ("bash", "-c", command)

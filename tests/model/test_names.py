@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.model.names import NAME_PATTERN, dns_name, free_name, host_name, name_error
+from cockpit.model.names import NAME_PATTERN, dns_name, free_name, host_name, name_error, next_name
 from tests.hostile import HOSTILE, SEEN, UNSEEN
 
 LABEL = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
@@ -102,3 +102,23 @@ def test_host_names_carry_the_rank() -> None:
 def test_an_unused_name_stays_and_a_used_one_gets_the_next_number() -> None:
     assert free_name("bert", {"gpt"}) == "bert"
     assert free_name("bert", {"bert", "bert-2"}) == "bert-3"
+
+
+@pytest.mark.req("UI-30")
+@pytest.mark.parametrize(
+    ("name", "taken", "following"),
+    [
+        ("bert", {"bert"}, "bert-2"),
+        ("bert", {"bert", "bert-2", "bert-3"}, "bert-4"),
+        ("bert-2", {"bert-2"}, "bert-3"),
+        ("bert-large", {"bert-large"}, "bert-large-2"),
+        ("-7", {"-7"}, "-7-2"),
+        ("x" * 63, {"x" * 63}, f"{'x' * 61}-2"),
+    ],
+)
+def test_the_next_name_of_a_series_is_the_first_free_one_from_two_on(
+    name: str, taken: set[str], following: str
+) -> None:
+    assert next_name(name, taken) == following
+    assert free_name(name, taken) == following
+    assert free_name("unused", taken) == "unused"

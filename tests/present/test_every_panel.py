@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cockpit.model.accounts import Qos
+from cockpit.model.catalogue import EntryRow
 from cockpit.model.cluster import Weights
 from cockpit.model.ids import Millis
 from cockpit.model.priority import FactorName
@@ -24,7 +25,7 @@ from cockpit.present.columns import laid_out
 from cockpit.present.spans import Line
 from cockpit.present.spending_chart import chart, sign_of
 from cockpit.present.tables import accounting as spending_cells
-from cockpit.present.tables import accounts, clusters, nodes, qos, queues
+from cockpit.present.tables import accounts, catalogue, clusters, nodes, qos, queues
 from cockpit.present.tables import priority as priority_cells
 from cockpit.present.tables.cards import CardRow, card_rows
 from tests.doubles.made_up import ABSENT, made_up
@@ -48,6 +49,7 @@ PANELS: dict[str, tuple[Any, Callable[[Any], Iterator[Line]]]] = {
     "queues": (QueueRow, lambda row: queues.queue_answer(row, [row], CONTEXT, KEYS, 110)),
     "accounts": (AccountRow, lambda row: accounts.account_answer(row, made(AccountRow)[:2], KEYS, 110)),
     "qos": (Qos, lambda row: qos.qos_answer(row, made(AccountRow), KEYS, 110)),
+    "catalogue": (EntryRow, lambda row: catalogue.entry_answer(row, KEYS, 110)),
     "priority": (PriorityRow, lambda row: priority.priority_answer(row, made(PriorityRow), 110, 20, tried=False)),
     "priority-tried": (PriorityRow, lambda row: priority.priority_answer(row, made(PriorityRow), 110, 20, tried=True)),
 }
@@ -172,6 +174,7 @@ def test_the_text_of_an_empty_view_is_unchanged() -> None:
             first_sight.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=False),
             first_sight.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=True),
             first_sight.no_cards_lines(hidden, keys),
+            catalogue.no_entries_lines(keys, filtered=bool(hidden)),
         )
         for line in view
     ]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.ids import NodeName
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.spec import NodeSpec
+from cockpit.model.view import SliceUse
 from cockpit.present.columns import Context
 from cockpit.tui.rows.cards import CardRows
 from tests.doubles.samples import NOW, node_row
@@ -119,3 +120,35 @@ def test_only_changed_rows_of_a_thousand_nodes_are_rebuilt() -> None:
     assert rows.take(nodes, []) == ([NodeName("n0003")], False)
     assert rows.of_node(NodeName("n0007")) is before
     assert len(rows.cells(NodeName("n0999"), 119)) == 5
+
+
+@pytest.mark.req("UI-05")
+def test_cards_of_one_user_have_one_colour_by_user_and_one_for_each_job_by_job() -> None:
+    name = NodeName("n07")
+    slices = (SliceUse(0, None, 1000, JobId(1), "one", "ann"), SliceUse(1, None, 1000, JobId(2), "two", "ann"))
+    rows = CardRows(lambda: Context(now=NOW))
+    rows.take([replace(node_row(), slices=slices)], [])
+
+    def colours() -> set[str]:
+        spans = [span for cell in rows.cells(name, 200) for span in cell]
+        return {span.role for span in spans if "one" in span.text or "two" in span.text}
+
+    assert len(colours()) == 2
+    rows.by_user = True
+    assert len(colours()) == 1
+
+
+@pytest.mark.req("UI-05", "UI-20")
+def test_moving_between_cards_stops_at_the_first_and_the_last_of_the_node() -> None:
+    rows = CardRows(lambda: Context(now=NOW))
+    rows.take([node_row()], [])
+    rows.cursor = NodeName("n07")
+    parts = rows.of_node(NodeName("n07"))
+    assert rows.part == parts[0]
+    assert rows.neighbour(-1) == parts[0]
+    assert rows.neighbour(1) == parts[1]
+    assert rows.neighbour(100) == parts[-1]
+    rows.pick(parts[3])
+    assert rows.part == parts[3]
+    rows.cursor = NodeName("gone")
+    assert (rows.part, rows.of_node(NodeName("gone")), rows.neighbour(1)) == (None, (), None)

@@ -89,6 +89,18 @@ async def test_a_text_is_searched_in_a_log_and_the_keys_go_to_it() -> None:
 
 
 @pytest.mark.req("UI-03")
+async def test_the_keys_go_to_every_match_of_a_search_also_in_neighbouring_lines() -> None:
+    async with a_lab(job("chatty", "sleep 30000")) as lab:
+        lab.backend.logs = OneLog(b"".join(b"Fault %d\n" % number for number in range(4))).read
+        cockpit = lab.cockpit
+        await cockpit.press("l").sees("Fault 3").press("g", "/").type("fault").press("Enter").sees("1 of 4")
+        for place in (2, 3, 4, 1):
+            await cockpit.press(">").sees(f"{place} of 4")
+        for place in (4, 3, 2, 1):
+            await cockpit.press("<").sees(f"{place} of 4")
+
+
+@pytest.mark.req("UI-03")
 async def test_timestamps_are_shown_for_new_log_lines_and_not_for_earlier_ones() -> None:
     async with a_lab(job("chatty", "sleep 30000")) as lab:
         cockpit = lab.cockpit

@@ -24,3 +24,10 @@ async def test_the_spending_view_is_beside_the_account_tree_and_the_qos() -> Non
         await lab.cockpit.press("4", "[").sees("BY DAY")
         await lab.cockpit.press("[").sees("PREEMPTS").press("]").sees("BY DAY").press("]").misses("BY DAY")
         await lab.cockpit.press("h").sees("BY DAY").press("1", ":").type("card-hours").press("Enter").sees("BY DAY")
+
+
+@pytest.mark.req("UI-09", "UI-20")
+async def test_the_bottom_row_names_the_keys_of_the_spending_view() -> None:
+    async with the_lab() as lab:
+        screen = await lab.cockpit.press("h").sees("BY DAY")
+        assert "d days" in screen.splitlines()[-1]

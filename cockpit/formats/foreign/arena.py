@@ -359,7 +359,8 @@ def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], serv
     for role, count in zip(_ROLES, counts, strict=True):
         mine = own[role]
         if selector := mine.pop("selector", None):
-            draft.lacks(f"--{role}-selector={selector}", "all replicas of a job have the same node_selector; left out")
+            words = ",".join(f"{key}={value}" for key, value in selector.items())
+            draft.lacks(f"--{role}-selector={words}", "all replicas of a job have the same node_selector; left out")
         is_worker = role == "worker" or (role == "chief" and not has_chief)
         spec = {**(whole if is_worker else {}), **mine.pop("spec", {})}
         pools.append({"replicas": count, **({"spec": spec} if spec else {}), **mine} if count else {})

@@ -138,3 +138,18 @@ def test_licences_of_slurmrestd_are_the_same() -> None:
     assert asked is not None
     told = {"LicenseName": "matlab", "Total": 4, "Used": 3, "Free": 1, "Remote": False, "Reserved": 0}
     assert list(licences.licences(asked.read({"licenses": [told]}))) == [licences.Licence("matlab", 4, 3)]
+
+
+@pytest.mark.req("SL-11")
+def test_a_job_has_its_cpus_and_memory_on_each_of_its_nodes() -> None:
+    told = (
+        "JobId=7 JobName=x\n     Nodes=n[1-2] CPU_IDs=0-2 Mem=4096 GRES=\n     Nodes=n3 CPU_IDs=5 Mem=1G GRES=\n"
+        "JobId=9 ArrayJobId=8 ArrayTaskId=3 JobName=y\n     Nodes=n1 CPU_IDs=0-1,7 Mem= GRES=\n"
+    )
+    first, second = details(told).values()
+    assert {name: (part.cpus, part.memory_mib, part.rank) for name, part in first.items()} == {
+        "n1": (3, 4096, 0),
+        "n2": (3, 4096, 0),
+        "n3": (1, 1024, 0),
+    }
+    assert [(part.cpus, part.memory_mib) for part in second.values()] == [(3, 0)]

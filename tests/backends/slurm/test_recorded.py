@@ -271,6 +271,18 @@ async def test_ended_jobs_show_their_usage(recorded: SlurmBackend) -> None:
     assert "fails" not in await by_name(recorded)
 
 
+@pytest.mark.req("SL-15")
+async def test_ended_jobs_are_those_of_the_window_and_the_newest_is_first(recorded: SlurmBackend) -> None:
+    ends = [each.row.ended_at for each in await recorded.accounting()]
+    assert ends == sorted(ends, key=lambda at: -(at or 0))
+    middle = ends[len(ends) // 2]
+    assert middle is not None
+    later = [each.row.ended_at for each in await recorded.accounting(since=middle)]
+    assert later == [at for at in ends if at is not None and at >= middle]
+    earlier = [each.row.ended_at for each in await recorded.accounting(until=middle)]
+    assert earlier == [at for at in ends if at is None or at < middle]
+
+
 @pytest.mark.req("SL-10")
 async def test_watchers_see_ended_jobs_in_the_same_table(recorded: SlurmBackend) -> None:
     first = await anext(aiter(recorded.watch_jobs()))

@@ -40,3 +40,21 @@ def test_the_first_pool_has_one_replica_and_its_own_request() -> None:
     assert any("first pool is the primary alone" in error for error in spec_errors(with_pools(2)))
     other = replace(with_pools(1), specs=(NodeSpec(cpus=7),))
     assert any(error.startswith("specs: cannot stand beside worker_pools") for error in spec_errors(other))
+
+
+def reducing(workers: int, servers: int, image: str = "us/vertex-ai-restricted/training/reductionserver:1") -> JobSpec:
+    """A primary and a pool of workers with so many cards, and a third pool of servers."""
+    pool = WorkerPool(replicas=1, spec=NodeSpec(card_milli=1000 * workers))
+    helpers = WorkerPool(replicas=2, image=image, spec=NodeSpec(card_milli=1000 * servers))
+    return replace(GOOD, mode=Mode.WORKER_POOLS, worker_pools=(pool, pool, helpers), specs=(pool.spec,))
+
+
+@pytest.mark.req("LA-60")
+def test_reduction_servers_have_no_cards_and_serve_workers_that_have_some() -> None:
+    def about_cards(spec: JobSpec) -> list[str]:
+        return [error.partition(":")[0] for error in spec_errors(spec) if "spec.cards" in error]
+
+    assert about_cards(reducing(workers=1, servers=0)) == []
+    assert about_cards(reducing(workers=1, servers=1)) == ["worker_pools[2].spec.cards"]
+    assert about_cards(reducing(workers=0, servers=0)) == ["worker_pools[0].spec.cards", "worker_pools[1].spec.cards"]
+    assert about_cards(reducing(workers=0, servers=1, image="registry/other:1")) == []

@@ -1,0 +1,52 @@
+"""Single values of slurmrestd's JSON, in the shapes of its versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.backends.slurm.mapping.rest import figures
+
+pytestmark = pytest.mark.req("SL-03")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a  b", "a  b"),
+        (" a  b", "a b"),
+        ("a\n  b", "a b"),
+        ("a\r\nb", "a b"),
+        (["a", "b", 3], "a,b,3"),
+        (None, ""),
+        ({}, ""),
+        (7, "7"),
+    ],
+)
+def test_a_text_is_one_line_and_else_unchanged(value: object, shown: str) -> None:
+    assert figures.word(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "count"),
+    [
+        (5, "5", 5),
+        (5.0, "5", 5),
+        (2.5, "2.5", 2),
+        ({"set": True, "infinite": False, "number": 5}, "5", 5),
+        ({"set": False, "infinite": False, "number": 5}, "", 0),
+        ({"set": False, "infinite": True, "number": 0}, "UNLIMITED", 0),
+        (None, "", 0),
+        (True, "", 0),
+        ("nothing", "nothing", 0),
+    ],
+)
+def test_a_figure_has_one_text_in_every_version(value: object, shown: str, count: int) -> None:
+    assert (figures.figure(value), figures.count(value)) == (shown, count)
+
+
+def test_moments_and_durations_are_written_as_commands_print_them() -> None:
+    assert [figures.moment(each) for each in (0, 1700, None)] == ["N/A", "1700", "N/A"]
+    assert [figures.minutes(each) for each in (90, None, {"infinite": True})] == ["01:30:00", "", "UNLIMITED"]
+    assert figures.at({"a": {"b": 1}}, "a", "b") == 1
+    assert figures.at({"a": 1}, "a", "b") is None
+    assert (figures.raw("a\nb"), figures.raw(3)) == ("a\nb", "")

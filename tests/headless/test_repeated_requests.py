@@ -1,0 +1,127 @@
+"""Commands under an id of the user's: a repeat that has become impossible, and what became of a request."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.accountchange import AccountChange
+from cockpit.model.capabilities import Capabilities
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestIds, RequestOutcome
+from tests.doubles.memory_backend import MemoryBackend
+from tests.doubles.samples import HOUR, NOW, small_cluster
+from tests.headless.conftest import Desk
+
+ACCEPTED = RequestOutcome(known=True, op="delete", at=Millis(NOW - HOUR))
+REFUSED = Refusal(RefusalKind.DENIED, "nlp is not yours")
+
+
+class Remembering(MemoryBackend):
+    """A cluster that remembers requests: the outcomes by their id, and the words that the client sent last."""
+
+    capabilities = Capabilities()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.__dict__ |= vars(small_cluster())
+        self.outcomes: dict[str, RequestOutcome] = {}
+        self.ids: RequestIds | None = None
+        self.silent: tuple[tuple[str, str], ...] = ()
+
+    def identify(self, ids: RequestIds) -> None:
+        self.ids = ids
+
+    @property
+    def silent_members(self) -> tuple[tuple[str, str], ...]:
+        return self.silent
+
+    async def request(self, request: str) -> RequestOutcome:
+        return self.outcomes.get(request, RequestOutcome(known=False))
+
+    async def change_accounts(self, change: AccountChange) -> None:
+        assert self.ids is not None
+        self.ids.next()
+        await super().change_accounts(change)
+
+
+@pytest.fixture
+def cluster(desk: Desk) -> Remembering:
+    desk.backend = Remembering()
+    return desk.backend
+
+
+def accepted_before(desk: Desk, cluster: Remembering, *argv: str, **changes: object) -> None:
+    """The very command was accepted an hour ago, under its id."""
+    desk(*argv)
+    assert cluster.ids is not None
+    cluster.outcomes["mine"] = replace(ACCEPTED, words=cluster.ids.words(), **changes)
+
+
+GONE = ("cancel", "--yes", "--request-id", "mine", "gone-by-now")
+
+
+@pytest.mark.req("TR-01")
+def test_a_repeat_that_its_first_run_made_impossible_is_reported_as_accepted(desk: Desk, cluster: Remembering) -> None:
+    assert desk(*GONE).code not in {None, ExitCode.OK}
+    accepted_before(desk, cluster, *GONE)
+    done = desk(*GONE)
+    assert (done.code, done.err) == (ExitCode.OK, "Request mine (delete) was accepted at 11:00.\n")
+
+
+@pytest.mark.req("TR-01")
+def test_another_command_under_the_same_id_is_not_taken_for_a_repeat(desk: Desk, cluster: Remembering) -> None:
+    accepted_before(desk, cluster, *GONE)
+    other = desk("cancel", "--yes", "--request-id", "mine", "never-there")
+    assert other.code not in {None, ExitCode.OK}
+    assert "accepted" not in other.err
+
+
+@pytest.mark.req("TR-01")
+def test_a_refused_first_run_is_no_acceptance(desk: Desk, cluster: Remembering) -> None:
+    accepted_before(desk, cluster, *GONE, refusal=REFUSED)
+    assert desk(*GONE).code not in {None, ExitCode.OK}
+
+
+@pytest.mark.req("TR-01")
+def test_without_an_id_of_the_user_a_failure_stays_a_failure(desk: Desk, cluster: Remembering) -> None:
+    accepted_before(desk, cluster, *GONE)
+    assert desk("cancel", "--yes", "gone-by-now").code not in {None, ExitCode.OK}
+
+
+@pytest.mark.req("TR-01")
+def test_the_jobs_of_a_request_are_listed_with_what_became_of_the_others(desk: Desk, cluster: Remembering) -> None:
+    cluster.outcomes["mine"] = replace(ACCEPTED, op="submit_jobs", jobs=(JobId(4711), JobId(4720), JobId(1)))
+    done = desk("jobs", "--request", "mine")
+    assert done.code == ExitCode.OK
+    assert [line.split()[0] for line in done.lines[1:]] == ["4711", "4720"]
+    assert done.err == "1 job of request mine are no longer listed.\n"
+    cluster.outcomes["mine"] = replace(ACCEPTED, op="submit_jobs", jobs=(JobId(4711),))
+    assert desk("jobs", "--request", "mine").err == ""
+
+
+@pytest.mark.req("TR-01")
+def test_a_request_without_jobs_says_how_it_was_answered(desk: Desk, cluster: Remembering) -> None:
+    unknown = desk("jobs", "--request", "mine")
+    assert (unknown.code, unknown.out) == (ExitCode.NOT_FOUND, b"")
+    assert "has been accepted so far" in unknown.err
+    cluster.outcomes["mine"] = ACCEPTED
+    accepted = desk("jobs", "--request", "mine")
+    assert (accepted.code, accepted.err) == (ExitCode.OK, "Request mine (delete) was accepted at 11:00.\n")
+    cluster.outcomes["mine"] = replace(ACCEPTED, refusal=REFUSED)
+    refused = desk("jobs", "--request", "mine")
+    assert refused.code == ExitCode.REFUSED
+    assert refused.err == "Request mine (delete) was refused at 11:00: nlp is not yours\n"
+    assert desk("jobs", "--request", "mine", "--watch").code == ExitCode.USAGE
+
+
+@pytest.mark.req("TR-04")
+@pytest.mark.parametrize("words", [("jobs",), ("nodes",), ("holds",), ("starts",), ("accounting",)])
+def test_a_list_names_the_clusters_of_a_merged_view_that_did_not_answer(
+    desk: Desk, cluster: Remembering, words: tuple[str, ...]
+) -> None:
+    assert "does not answer" not in desk(*words).err
+    cluster.silent = (("lab\x07", "no route to host"),)
+    assert "lab\\x07 does not answer, so what it has is not here: no route to host\n" in desk(*words).err
