@@ -2,17 +2,23 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.demo.fixture import Printing, read_fixture
-from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, complained, printed
+from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, LogFiles, complained, printed
 from cockpit.backends.demo.scripts import Script, Scripts
+from cockpit.model.asking import LogStream
 from cockpit.model.attempt import ExitStatus
+from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.spec import JobKind, JobSpec, Mode
+from cockpit.runtime.clock import VirtualClock
+from cockpit.runtime.logs import log_path
 from tests.backends.demo.conftest import LAB
+from tests.doubles.samples import job
 
 HOUR = 3_600_000
 
@@ -168,3 +174,44 @@ def test_another_command_runs_some_minutes() -> None:
     scripts = Scripts(read_fixture(LAB), 1)
     runs = [scripts.of(JobSpec(name=f"own{number}", command="./x", output="/o")).runs_ms for number in range(200)]
     assert 120_000 <= min(runs) < 180_000 < 850_000 < max(runs) <= 900_000
+
+
+@pytest.mark.parametrize(
+    ("runs", "hours", "lines"),
+    [
+        ("limit", 0.65, 120),  # as if the run were 1.3 limits long
+        ("fails", 0.5, 120),  # a failure comes in the middle of what a whole run would print
+        ("succeeds", 0.25, 120),
+    ],
+)
+def test_a_log_is_as_long_as_the_part_of_the_run_that_has_passed(
+    tmp_path: Path, runs: str, hours: float, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = {
+        "limit": Script(printing=Printing.TRAINING, begins_ms=0, runs_ms=None, exit=ExitStatus(code=0)),
+        "fails": Script(printing=Printing.TRAINING, begins_ms=0, runs_ms=1, exit=ExitStatus(code=1)),
+        "succeeds": Script(printing=Printing.TRAINING, begins_ms=0, runs_ms=HOUR // 2, exit=ExitStatus(code=0)),
+    }[runs]
+    scripts = Scripts(read_fixture(LAB), 1)
+    monkeypatch.setattr(scripts, "of", lambda _: script)
+    ended = job(7)
+    spec = replace(ended.spec, time_limit_seconds=3600)
+    assert ended.attempt is not None
+    begun = replace(ended.attempt.replicas[0], started_at=Millis(HOUR), ended_at=None, exit=None)
+    clock = VirtualClock(Millis(HOUR + int(hours * HOUR)))
+    logs = LogFiles(tmp_path, scripts, clock)
+    going = replace(ended, spec=spec, attempt=replace(ended.attempt, replicas=(begun,)))
+    logs.bring_up(going)
+    logs.bring_up(going)
+    path, errors = (log_path(tmp_path, ReplicaId(JobId(7), 1, 0), stream) for stream in LogStream)
+    assert path.read_text().count("step ") == lines
+    assert errors.read_text() == ""
+    over = replace(begun, ended_at=clock.now(), exit=ExitStatus(code=1))
+    clock.advance(HOUR)
+    logs.bring_up(replace(going, attempt=replace(ended.attempt, replicas=(over,))))
+    assert path.read_text().count("step ") == lines
+    assert errors.read_text().startswith("Traceback")
+    waiting = replace(begun, rank=1, started_at=None)
+    logs.bring_up(replace(going, attempt=replace(ended.attempt, replicas=(waiting,))))
+    logs.bring_up(replace(going, attempt=None))
+    assert len(list(tmp_path.rglob("*.std*"))) == 2
