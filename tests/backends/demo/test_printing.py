@@ -86,6 +86,7 @@ def test_an_evaluation_converges() -> None:
 
 def test_a_short_run_prints_a_little() -> None:
     assert printed(Printing.TRAINING, 5_000, 5_000, Random(1)).count("step ") == 2
+    assert printed(Printing.TRAINING, 4_000, 4_000, Random(1)).count("step ") == 2
     assert printed(Printing.TRAINING, 0, 0, Random(1)).count("step ") == 0
     assert printed(Printing.TRAINING, 0, 1, Random(1)).count("step ") == 1
     assert printed(Printing.TRAINING, 5_000, 90_000, Random(1)).endswith("done\n")
