@@ -59,16 +59,18 @@ def _training(done: int, lines: int, chance: Random) -> Iterator[str]:
 
 
 def _progress(done: int, lines: int, chance: Random) -> Iterator[str]:
-    """A tqdm bar that redraws itself with carriage returns; ten epochs."""
-    epoch_lines = max(1, lines // 10)
+    """A tqdm bar that redraws itself with carriage returns; ten epochs, or as many as there are lines."""
+    epochs = min(10, lines)
     for at in range(1, done + 1):
-        epoch, within = divmod(at - 1, epoch_lines)
-        share = (within + 1) / epoch_lines
+        epoch = (at * epochs - 1) // lines
+        first, last = epoch * lines // epochs, (epoch + 1) * lines // epochs
+        share = (at - first) / (last - first)
         full = round(share * BAR)
         loss = 0.31 * math.exp(-2 * at / lines) + abs(chance.gauss(0, 0.004))
         bar = "█" * full + " " * (BAR - full)
-        end = "\n" if within + 1 == epoch_lines else ""
-        yield f"\rEpoch {epoch + 1:>2}/10: {share:4.0%}|{bar}| {round(share * 1000):>4}/1000 [loss={loss:.4f}]{end}"
+        end = "\n" if at == last else ""
+        steps = round(share * 1000)
+        yield f"\rEpoch {epoch + 1:>2}/{epochs}: {share:4.0%}|{bar}| {steps:>4}/1000 [loss={loss:.4f}]{end}"
 
 
 def _evaluation(done: int, lines: int, chance: Random) -> Iterator[str]:

@@ -83,6 +83,16 @@ def test_processor_time_and_memory_are_within_the_allocation() -> None:
     milli = [sample.busy_milli or 0 for use in uses for sample in use.course[6:]]
     assert 0.22 * 8000 < min(milli) < 0.26 * 8000
     assert max(milli) == 8000
+    levels_of_samples = {
+        100 * (sample.memory_mib or 0) // peak
+        for use in uses
+        for sample in use.course[9:]
+        if (peak := use.peak_memory_mib)
+    }
+    assert (min(levels_of_samples), max(levels_of_samples)) == (93, 100), "94 % of the peak, rounded down, to all of it"
+    starts = [100 * (use.course[0].memory_mib or 0) / (use.peak_memory_mib or 1) for use in uses]
+    assert 14 < min(starts) < 14.2 < 14.9 < max(starts) <= 15
+    assert min(100 * (use.course[5].memory_mib or 0) // (use.peak_memory_mib or 1) for use in uses) in {92, 93}
     assert all((use.cpu_ms or 0) > 0 for use in (use_after(0), use_after(1)))
 
 

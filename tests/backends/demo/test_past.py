@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from cockpit.backends.demo.fixture import nodes_of, read_fixture, rules_of
 from cockpit.backends.demo.past import DAYS, past
 from cockpit.backends.demo.scripts import Scripts
 from cockpit.engine.views.spending import divided
+from cockpit.model.accounting import Span
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
+from tests.backends.demo.conftest import HOUR, LAB
 
 DAY_MS = 24 * 3_600_000
 BEGINS = Millis(1_800_000_000_000)
@@ -43,3 +47,29 @@ async def test_usage_of_demo_jobs_grows_and_is_within_their_allocation(opened) -
     ended = [each for each in await demo.backend.accounting() if each.elapsed_ms]
     assert ended
     assert all(0 < each.cpu_ms <= each.cpu_held_ms and each.peak_memory_mib for each in ended)
+
+
+@pytest.mark.req("UI-09")
+def test_the_past_is_quieter_at_weekends() -> None:
+    lab = read_fixture(LAB)
+    nodes, accounts = nodes_of(lab), rules_of(lab)[1]
+    spans = list(past(lab, Scripts(lab, 1), nodes, accounts, BEGINS))
+    cpus, cards = sum(node.cpus for node in nodes), sum(len(node.cards) for node in nodes)
+    days: dict[Millis, list[Span]] = {}
+    for span in spans:
+        days.setdefault(span.from_at, []).append(span)
+    assert len(days) == DAYS + 1
+    assert list(days) == sorted(days)
+    shares: dict[bool, list[float]] = {True: [], False: []}
+    for begins, day in days.items():
+        assert {span.user for span in day} == {user.name for user in lab.users}
+        share = sum(span.cpus for span in day) / cpus
+        assert sum(span.card_milli for span in day) / (1000 * cards) == pytest.approx(share, abs=0.02)
+        shares[datetime.fromtimestamp(begins / 1000).weekday() >= 5].append(share)  # noqa: DTZ006 - of this machine
+        last = day[0].until_at == BEGINS
+        assert day[0].until_at - begins in {23 * HOUR, 24 * HOUR, 25 * HOUR} or last
+    assert 0.29 < min(shares[True]) < max(shares[True]) < 0.61
+    assert 0.54 < min(shares[False]) < max(shares[False]) < 0.93
+    assert spans[-1].until_at == BEGINS
+    parts = [span.cpus for span in spans if span.user == "ann"]
+    assert max(parts) > 3 * min(parts), "a user is not equally busy on all days"

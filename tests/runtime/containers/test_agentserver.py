@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import struct
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.runtime.containers.shim import agentserver
+from cockpit.runtime.containers.shim import agentserver, program
+from cockpit.runtime.containers.shim.limits import ReplicaLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.req("LA-10")
@@ -68,3 +74,114 @@ def test_a_request_is_its_text_and_three_streams():
 def test_an_invalid_request_is_refused(head: bytes, streams: int):
     with pytest.raises(ValueError, match="no request"):
         asked(head, list(range(streams)))
+
+
+@pytest.mark.req("LA-10")
+@pytest.mark.parametrize(
+    ("sent", "number"),
+    [
+        (struct.pack("!I", signal.SIGTERM), signal.SIGTERM),
+        (struct.pack("!I", signal.NSIG - 1), signal.NSIG - 1),
+        (struct.pack("!I", 0), signal.SIGKILL),
+        (struct.pack("!I", signal.NSIG), signal.SIGKILL),
+        (b"\0\0\0", signal.SIGKILL),
+        (b"", signal.SIGKILL),
+    ],
+)
+def test_a_signal_is_its_number_and_a_closed_connection_kills(sent: bytes, number: int):
+    asker, server = socket.socketpair()
+    with server:
+        with asker:
+            asker.sendall(sent)
+        assert agentserver._signal_of(server) == number
+
+
+class Asked:
+    """A request to run a script as a plain process. `out`: what the script has written up to a newline."""
+
+    def __init__(self, folder: str, script: str) -> None:
+        plan = {"workdir": folder, "memory_mib": 0, "cpus": 1, "pids": 1 << 20, "filtered": False, "rootless": False}
+        entry = program.Entry(
+            plan=plan, limits=ReplicaLimits("", [], None), view=program.PLAIN, env={"PATH": os.environ["PATH"]}
+        )
+        self.asker, server = socket.socketpair()
+        read, write = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        text = script.encode()
+        socket.send_fds(self.asker, [struct.pack("!I", len(text))], [nothing, write, nothing])
+        self.asker.sendall(text)
+        os.close(write)
+        os.close(nothing)
+        self.stdout = os.fdopen(read)
+        self._answers = threading.Thread(target=self._answer, args=(server, entry))
+        self._answers.start()
+
+    @staticmethod
+    def _answer(server: socket.socket, entry: program.Entry) -> None:
+        with server:
+            agentserver._answer(server, entry)
+
+    def code(self) -> int | None:
+        """Return the exit code that was answered; None without an answer."""
+        answer = self.asker.recv(4, socket.MSG_WAITALL)
+        return struct.unpack("!i", answer)[0] if answer else None
+
+    def close(self) -> None:
+        self.asker.close()
+        self._answers.join()
+        self.stdout.close()
+
+
+@pytest.fixture
+def ask(tmp_path):
+    made = []
+
+    def asked_to_run(script: str) -> Asked:
+        made.append(Asked(str(tmp_path), script))
+        return made[-1]
+
+    yield asked_to_run
+    for each in made:
+        each.close()
+
+
+@pytest.mark.req("LA-10")
+@pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -9 $$", 137)])
+def test_the_answer_is_the_exit_code_as_a_shell_reports_it(ask: Callable[[str], Asked], script: str, code: int):
+    assert ask(script).code() == code
+
+
+@pytest.mark.req("LA-10")
+def test_a_program_runs_in_the_working_folder_with_the_streams_of_its_request(ask, tmp_path):
+    asked_to_run = ask("pwd; cat; echo gone >&2")
+    assert asked_to_run.stdout.read() == f"{tmp_path}\n"
+    assert asked_to_run.code() == 0
+
+
+@pytest.mark.req("LA-10")
+def test_each_signal_that_is_sent_reaches_the_program(ask):
+    asked_to_run = ask("trap 'echo usr' USR1; trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done")
+    assert asked_to_run.stdout.readline() == "up\n"
+    asked_to_run.asker.sendall(struct.pack("!I", signal.SIGUSR1))
+    assert asked_to_run.stdout.readline() == "usr\n"
+    asked_to_run.asker.sendall(struct.pack("!I", signal.SIGTERM))
+    assert asked_to_run.code() == 9
+
+
+@pytest.mark.req("LA-10")
+def test_a_closed_connection_kills_all_processes_of_the_program(ask):
+    asked_to_run = ask("trap '' TERM HUP; sleep 1000 & echo up; wait")
+    assert asked_to_run.stdout.readline() == "up\n"
+    asked_to_run.asker.shutdown(socket.SHUT_WR)
+    assert asked_to_run.stdout.read() == "", "no process has the output open any more"
+    assert asked_to_run.code() == 137
+
+
+@pytest.mark.req("LA-10")
+def test_a_malformed_request_gets_no_answer():
+    asker, server = socket.socketpair()
+    with asker:
+        with server:
+            asker.sendall(b"\0\0\0\4")
+            agentserver._answer(server, None)
+        assert asker.recv(4) == b""

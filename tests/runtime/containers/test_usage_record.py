@@ -65,3 +65,48 @@ def test_a_total_never_decreases_and_unmeasured_figures_stay_unknown() -> None:
 
 def test_two_intervals_are_weighted_by_their_length() -> None:
     assert joined(Sample(1_000, 100, 5, None), Sample(3_000, 500, 2, 40)) == Sample(4_000, 400, 5, 40)
+
+
+@pytest.mark.req("JT-48")
+def test_samples_are_joined_until_one_covers_the_period() -> None:
+    record = UsageRecord(0)
+    for at in (2_000, 4_000, 6_000, 8_000):
+        record.look(at, Reading(at // 2, 1), [])
+    assert record.samples == [Sample(4_000, 500, 1, None), Sample(4_000, 500, 1, None)]
+    record.look(8_000, Reading(5_000, 1), [])
+    assert len(record.samples) == 2, "a second look at the same moment adds no time"
+
+
+@pytest.mark.req("JT-48")
+def test_too_many_samples_are_joined_in_pairs_and_the_odd_one_stays() -> None:
+    record = UsageRecord(0)
+    for number in range(1, MOST_SAMPLES + 2):
+        record.look(number * PERIOD_MS, Reading(number * PERIOD_MS, number), [])
+    half = MOST_SAMPLES // 2
+    assert [each.lasted_ms for each in record.samples] == [2 * PERIOD_MS] * half + [PERIOD_MS]
+    assert [each.memory_mib for each in record.samples[-2:]] == [MOST_SAMPLES, MOST_SAMPLES + 1]
+    assert record.stretch_ms == 2 * PERIOD_MS
+
+
+@pytest.mark.req("JT-48")
+def test_the_cards_of_a_replica_are_averaged_and_their_memory_is_added() -> None:
+    record = UsageRecord(0)
+    record.look(PERIOD_MS, Reading(), [CardReading(90, 100), CardReading(30, 200), CardReading(None, None)])
+    use = record.use(0)
+    assert (use.card_percent, use.card_memory_mib, use.peak_card_memory_mib) == (60, 300, 300)
+    record.look(2 * PERIOD_MS, Reading(), [CardReading(10, 50)])
+    use = record.use(0)
+    assert (use.card_percent, use.card_memory_mib) == (10, 50)
+    assert (use.mean_card_percent, use.peak_card_percent, use.peak_card_memory_mib) == (35, 60, 300)
+    assert use.cpu_ms is None
+    record.end(Reading())
+    assert (record.use(0).card_percent, record.use(0).card_memory_mib) == (None, None)
+
+
+@pytest.mark.req("JT-48")
+def test_a_first_sample_without_a_total_does_not_count_all_time_as_the_second() -> None:
+    record = UsageRecord(0)
+    record.look(PERIOD_MS, Reading(None, 5), [])
+    record.look(2 * PERIOD_MS, Reading(9_000, 5), [])
+    record.look(3 * PERIOD_MS, Reading(9_000 + PERIOD_MS, 5), [])
+    assert [each.busy_milli for each in record.samples] == [None, None, 1_000]

@@ -87,16 +87,19 @@ def _connected(address: tuple[str, int]) -> _socket.socket:
 
 
 def _carry(here: _socket.socket, address: tuple[str, int]) -> None:
-    """Forward data in both directions until one side closes."""
+    """Forward data in both directions, and the end of each, until both have ended."""
     there = _connected(address)
     other = {here.fileno(): (here, there), there.fileno(): (there, here)}
     poll = select.poll()
     for fd in other:
         poll.register(fd, select.POLLIN)
-    while True:
+    while other:
         for fd, _ in poll.poll():
             source, target = other[fd]
             piece = source.recv(_PIECE)
-            if not piece:
-                return
-            target.sendall(piece)
+            if piece:
+                target.sendall(piece)
+            else:  # a client may have sent its whole request, and still wait for the answer
+                target.shutdown(_socket.SHUT_WR)
+                poll.unregister(fd)
+                del other[fd]

@@ -173,7 +173,7 @@ def grouped(counts: list[int]) -> str:
 
 
 def ungrouped(text: str) -> list[int]:
-    """Return the names in a list that `grouped` wrote."""
+    """Return the counts of a text that `grouped` wrote."""
     counts: list[int] = []
     for each in text.split(","):
         count, _, times = each.partition("(x")
