@@ -42,13 +42,12 @@ from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
 from cockpit.model.requests import KeptAnswer
 from cockpit.runtime.effects import MOVES_CONTAINERS, RECONSIDERED_AFTER, EffectRunner
-from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.pass_runner import run_pass
 from cockpit.runtime.reason_history import ReasonHistory
 from cockpit.runtime.requests import repeated
 from cockpit.runtime.tasks import Tasks
-from cockpit.runtime.troubles import clock_trouble, given_up
+from cockpit.runtime.troubles import FaultLog, clock_trouble, given_up
 from cockpit.sched.policy import Policy
 
 if TYPE_CHECKING:
