@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, scripts, workers
+from cockpit.engine import decide, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
-from cockpit.engine.nodes import prechecks, reclaiming, service
+from cockpit.engine.nodes import faults, reclaiming, service
 from cockpit.engine.ports import Executor
 from cockpit.engine.prediction import remember
 from cockpit.engine.workers import may_begin_to_grow
@@ -282,18 +282,20 @@ class Host:
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:
         """Record that the nodes of the replica's attempt passed their check; `found` describes the result."""
-        self._observe(lambda machine, _: prechecks.passed(machine, replica, found), f"passed precheck of {replica}")
+        self._observe(
+            lambda machine, _: faults.precheck_passed(machine, replica, found), f"passed precheck of {replica}"
+        )
 
     def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
         """Record that a node of the replica's attempt failed its check, and why."""
         self._observe(
-            lambda machine, _: prechecks.failed(machine, replica, node, because), f"failed precheck of {replica}"
+            lambda machine, _: faults.precheck_failed(machine, replica, node, because), f"failed precheck of {replica}"
         )
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         """Record that the prolog failed on the replica's node, and why."""
         self._observe(
-            lambda machine, now: scripts.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
+            lambda machine, now: faults.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
         )
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
@@ -306,7 +308,7 @@ class Host:
 
     def epilog_failed(self, node: NodeName, because: str) -> None:
         """Record that the epilog failed on the node, and why."""
-        self._observe(lambda machine, _: scripts.epilog_failed(machine, node, because), f"failed epilog on {node}")
+        self._observe(lambda machine, _: faults.epilog_failed(machine, node, because), f"failed epilog on {node}")
 
     async def ended_job(self, job: JobId) -> Job | None:
         """Return an ended job from accounting, or None."""
