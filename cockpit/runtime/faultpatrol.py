@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cockpit.engine.nodes import faults
+from cockpit.engine import faults
 from cockpit.model.ids import Millis, NodeName
 from cockpit.runtime.containers.prechecking import wrong_with_cards
 from cockpit.runtime.containers.shim.nat import CABLE

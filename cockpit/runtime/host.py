@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, workers
+from cockpit.engine import decide, faults, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
-from cockpit.engine.nodes import faults, reclaiming, service
+from cockpit.engine.nodes import reclaiming, service
 from cockpit.engine.ports import Executor
 from cockpit.engine.prediction import remember
 from cockpit.engine.workers import may_begin_to_grow
@@ -375,7 +375,7 @@ class Host:
     async def _schedule_forever(self) -> None:
         while self.given_up is None:
             await self._schedule.wait()
-            self._schedule.clear()
+            self._schedule.clear()  # before the pass: an event during it must lead to another one
             await self.insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
             await self._notify_changed()
 

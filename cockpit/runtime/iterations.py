@@ -9,7 +9,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from cockpit.engine.nodes import faults
+from cockpit.engine import faults
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import Slow
 from cockpit.model.events import PerformanceFell

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine import decide
+from cockpit.engine import decide, faults
 from cockpit.engine.access import Actor
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import Effect
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
-from cockpit.engine.nodes import faults
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine import decide, evictions
+from cockpit.engine import decide, evictions, faults
 from cockpit.engine.access import Actor
 from cockpit.engine.effects import CheckNodes, SignalKind, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
-from cockpit.engine.nodes import faults
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events

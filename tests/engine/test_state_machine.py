@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from cockpit.engine import decide, evictions
+from cockpit.engine import decide, evictions, faults
 from cockpit.engine.access import Actor
 from cockpit.engine.apply.events import apply
 from cockpit.engine.configure import apply_quota
 from cockpit.engine.dependencies import DependencyOutcomes, verdict
 from cockpit.engine.machine import Machine
-from cockpit.engine.nodes import faults, service
+from cockpit.engine.nodes import service
 from cockpit.engine.priority_changes import set_priority
 from cockpit.engine.reservations import make_reservation
 from cockpit.engine.state import ClusterState

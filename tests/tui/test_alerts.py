@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.nodes import faults
+from cockpit.engine import faults
 from cockpit.model.attempt import Slow
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.resilience import Performance, Resume

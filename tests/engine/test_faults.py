@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cockpit.engine import faults
 from cockpit.engine.effects import SignalKind, SignalReplica
-from cockpit.engine.nodes import faults
 from cockpit.engine.views.rows import job_row
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, Slow
