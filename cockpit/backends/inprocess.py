@@ -15,10 +15,9 @@ from cockpit.model.ids import JobId
 from cockpit.protocol.frames import raw
 from cockpit.protocol.operations import SHELL
 from cockpit.protocol.pages import rows_of
-from cockpit.runtime.authorization import allow
 from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.operations import OPERATIONS
-from cockpit.runtime.request_context import RequestContext
+from cockpit.runtime.request_context import RequestContext, allow
 from cockpit.runtime.shells import open_shell
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine.bindings import given_up
 from cockpit.engine.timers import (
     early_signal_at,
     given_up_at,
@@ -87,3 +86,20 @@ def too_late(job: Job, now: Millis) -> bool:
     """Tell whether a queued job can no longer end by its deadline."""
     latest = job.spec.latest_start_at
     return latest is not None and now > latest
+
+
+def given_up(job: Job) -> events.BindingGivenUp:
+    """Return the event that ends a placement which a cluster could not start for all of its toleration (`purgeMode:
+    Immediately`). The job is scheduled again, in other clusters if possible. With `suspension.scheduling` it is revoked
+    instead: it returns to its queue behind the jobs that wait there."""
+    attempt = job.attempt
+    assert attempt is not None
+    others = [name for name in job.partitions if name not in {*attempt.awaits, attempt.partition}]
+    failed = [name for name in job.partitions if name not in others]
+    return events.BindingGivenUp(
+        job.id,
+        attempt.number,
+        attempt.awaits,
+        (*others, *failed),
+        revoked=job.spec.suspension.scheduling,
+    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.model.events import EventRecord
-from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobRef, Millis
 from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Explanation, Waited
+from cockpit.model.resilience import NoGrowth
 from cockpit.model.spec import JobSpec
 from cockpit.model.usage import ReplicaTotals, Sample
 

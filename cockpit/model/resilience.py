@@ -1,4 +1,5 @@
-"""Settings of a job for changes: more or fewer workers, restarts after failures, resuming from checkpoints."""
+"""Settings of a job for changes (more or fewer workers, restarts after failures, resuming from checkpoints), and the
+reasons why an elastic job does not grow."""
 
 from __future__ import annotations
 
@@ -132,3 +133,22 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
             max_workers=nodes,
             allow_scaling=self.elastic.allow_scaling,
         )
+
+
+class NoGrowth(StrEnum):
+    """The first reason why a running elastic job takes no further worker now."""
+
+    MOST = "most"
+    """The job has its largest number of workers."""
+    FIXED = "fixed"
+    """The job was submitted not to grow."""
+    NOT_WHOLE = "not_whole"
+    """Not all of its workers run: some start or have ended, or the job is suspended."""
+    GIVES_WAY = "gives_way"
+    """The job or some of its workers are being evicted for another job."""
+    NO_ROOM = "no_room"
+    """No node has enough free resources for another worker."""
+    KEPT = "kept"
+    """The free resources are reserved for queued jobs."""
+    RULES = "rules"
+    """A limit or a quota is reached."""

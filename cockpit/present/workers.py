@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.model.growth import NoGrowth
+from cockpit.model.resilience import NoGrowth
 from cockpit.present import units
 from cockpit.present.moments import clock
 

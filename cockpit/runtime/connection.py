@@ -36,10 +36,9 @@ from cockpit.protocol.frames import (
 )
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime import faults
-from cockpit.runtime.authorization import allow
 from cockpit.runtime.operations import ONCE, OPERATIONS, WAITING
 from cockpit.runtime.peers import peer_actor
-from cockpit.runtime.request_context import RequestContext, request_key
+from cockpit.runtime.request_context import RequestContext, allow, request_key
 from cockpit.runtime.requests import digest_of
 from cockpit.runtime.shells import SHELL_ARGS, open_shell
 from cockpit.runtime.tasks import report_defect

@@ -65,7 +65,7 @@ class EffectRunner:
 
     async def _carry_out_after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
         if before is not None:
-            await asyncio.wait([before])
+            await asyncio.wait([before])  # not `await before`: an error of the earlier effect must not stop this one
         if isinstance(effect, _QUICK):
             await self._carry_out(effect)
             return
@@ -94,6 +94,7 @@ class EffectRunner:
                 await self._executor.remove(effect)
 
     def _forget(self, replica: ReplicaId, done: asyncio.Task[Any]) -> None:
+        # By now a later effect may be the last one.
         if self._last.get(replica) is done:
             del self._last[replica]
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cockpit.engine.nodes import patrol
+from cockpit.engine import faults
 from cockpit.model.ids import Millis, NodeName
 from cockpit.runtime.containers.prechecking import wrong_with_cards
 from cockpit.runtime.containers.shim.nat import CABLE
@@ -74,12 +74,12 @@ async def go_round(host: Host, rounds: FaultChecks, period_seconds: int) -> None
 
 
 def _faulty(node: NodeName, because: str, machine: Machine, now: Millis) -> list[EventBody]:
-    return patrol.faulty(machine, node, because, now)
+    return faults.faulty(machine, node, because, now)
 
 
 def _watched(host: Host) -> Parts:
     machine = host.machine
-    placements = (job.attempt.placement for job in patrol.watched(machine) if job.attempt is not None)
+    placements = (job.attempt.placement for job in faults.watched(machine) if job.attempt is not None)
     return [(machine.state.nodes[part.node], part) for each in placements for part in each]
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.node import Card
 from cockpit.runtime.probe_command import Answer, Outcome
 
 
@@ -50,3 +51,12 @@ def silence(subject: str, program: str, answer: Answer) -> Finding:
     return missing(
         subject, reasons[answer.outcome], f"Run `{program}` by hand; reload the driver or reboot if it hangs."
     )
+
+
+class FoundCards(msgspec.Struct, frozen=True, kw_only=True):
+    """One vendor's cards, numbered from 0 in the vendor's order."""
+
+    cards: tuple[Card, ...] = ()
+    driver_version: str = ""
+    findings: tuple[Finding, ...] = ()
+    """Problems only."""

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, scripts, workers
+from cockpit.engine import decide, faults, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.invariants import violations
-from cockpit.engine.nodes import prechecks, reclaiming, service
+from cockpit.engine.nodes import reclaiming, service
 from cockpit.engine.ports import Executor
 from cockpit.engine.prediction import remember
 from cockpit.engine.workers import may_begin_to_grow
@@ -42,13 +42,12 @@ from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
 from cockpit.model.requests import KeptAnswer
 from cockpit.runtime.effects import MOVES_CONTAINERS, RECONSIDERED_AFTER, EffectRunner
-from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.pass_runner import run_pass
 from cockpit.runtime.reason_history import ReasonHistory
 from cockpit.runtime.requests import repeated
 from cockpit.runtime.tasks import Tasks
-from cockpit.runtime.troubles import clock_trouble, given_up
+from cockpit.runtime.troubles import FaultLog, clock_trouble, given_up
 from cockpit.sched.policy import Policy
 
 if TYPE_CHECKING:
@@ -283,18 +282,20 @@ class Host:
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:
         """Record that the nodes of the replica's attempt passed their check; `found` describes the result."""
-        self._observe(lambda machine, _: prechecks.passed(machine, replica, found), f"passed precheck of {replica}")
+        self._observe(
+            lambda machine, _: faults.precheck_passed(machine, replica, found), f"passed precheck of {replica}"
+        )
 
     def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
         """Record that a node of the replica's attempt failed its check, and why."""
         self._observe(
-            lambda machine, _: prechecks.failed(machine, replica, node, because), f"failed precheck of {replica}"
+            lambda machine, _: faults.precheck_failed(machine, replica, node, because), f"failed precheck of {replica}"
         )
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
         """Record that the prolog failed on the replica's node, and why."""
         self._observe(
-            lambda machine, now: scripts.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
+            lambda machine, now: faults.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
         )
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
@@ -307,7 +308,7 @@ class Host:
 
     def epilog_failed(self, node: NodeName, because: str) -> None:
         """Record that the epilog failed on the node, and why."""
-        self._observe(lambda machine, _: scripts.epilog_failed(machine, node, because), f"failed epilog on {node}")
+        self._observe(lambda machine, _: faults.epilog_failed(machine, node, because), f"failed epilog on {node}")
 
     async def ended_job(self, job: JobId) -> Job | None:
         """Return an ended job from accounting, or None."""
@@ -374,7 +375,7 @@ class Host:
     async def _schedule_forever(self) -> None:
         while self.given_up is None:
             await self._schedule.wait()
-            self._schedule.clear()
+            self._schedule.clear()  # before the pass: an event during it must lead to another one
             await self.insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
             await self._notify_changed()
 

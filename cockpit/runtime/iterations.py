@@ -9,7 +9,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from cockpit.engine.nodes import patrol
+from cockpit.engine import faults
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import Slow
 from cockpit.model.events import PerformanceFell
@@ -85,7 +85,7 @@ class Watch:
 
     def _watched_replicas(self) -> Iterator[tuple[ReplicaId, float]]:
         """Yield each watched replica with its threshold."""
-        for job in patrol.watched(self._host.machine):
+        for job in faults.watched(self._host.machine):
             performance = job.spec.resume.performance if job.spec.resume is not None else None
             if performance is not None and job.attempt is not None and job.attempt.slow is None:
                 yield from ((each, performance.threshold) for each in job.attempt.replica_ids(job.id))
@@ -102,7 +102,7 @@ class Watch:
         events: list[EventBody] = []
 
         def decide(machine: Machine, now: Millis) -> list[EventBody]:
-            events[:] = patrol.slow(machine, replica, slow, now)
+            events[:] = faults.slow(machine, replica, slow, now)
             return events
 
         await self._host.insist(decide, BY)

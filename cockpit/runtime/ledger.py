@@ -97,6 +97,7 @@ class Ledger:
         async with self.turn():
             await self._record_ended()
             disk_full = await self._disk_full()
+            # `probe` raises while the journal still refuses writes, and the trouble stays.
             if self._trouble and not disk_full:
                 await self._journal.probe()
             self._trouble = disk_full
@@ -129,7 +130,7 @@ class Ledger:
         jobs = [self._machine.state.jobs[job] for job in self._unrecorded if job in self._machine.state.jobs]
         if jobs:
             await self._journal.record_ended(jobs)
-        self._unrecorded.clear()
+        self._unrecorded.clear()  # last: after an error the next call tries all of them again
 
     async def _save_snapshot(self) -> None:
         seq = self._machine.state.seq
@@ -144,7 +145,7 @@ class Ledger:
         async with self.turn():
             if self._machine.state.seq > self._snapshot_seq:
                 await self._save_snapshot()
-        self._archive_at = Millis(self._clock.now() + DAY_MS)
+        self._archive_at = Millis(self._clock.now() + DAY_MS)  # before the try: a failure waits for the next day, too
         try:
             await self._journal.archive(Millis(self._clock.now() - self._keep_history_ms))
             self._archive_trouble = ""

@@ -12,8 +12,7 @@ from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, Node
 from cockpit.runtime.allowance import usable_cpus, usable_memory_mib
 from cockpit.runtime.cards import ascend, cambricon, nvidia, rocm
-from cockpit.runtime.cards.found import FoundCards
-from cockpit.runtime.findings import Finding
+from cockpit.runtime.findings import Finding, FoundCards
 from cockpit.runtime.mpi import found_mpi
 from cockpit.runtime.probe_command import Probe, printable, probe_command
 from cockpit.runtime.sysfiles import read_text

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from cockpit.model.accounting import Spending
-    from cockpit.model.growth import NoGrowth
     from cockpit.model.jobrow import JobRow
+    from cockpit.model.resilience import NoGrowth
     from cockpit.runtime.engine import Engine
 
 

@@ -1,6 +1,6 @@
-"""The context of a request: the user who sends it, its id, and the job that it names.
+"""The context of a request: the user who sends it, its id, the job that it names, and whether the user may do that.
 
-A user who may not see a job is told that there is no such job.
+A user who may not see a job gets the same answer as for a job that does not exist.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine.access import Actor, refuse_unseen
-from cockpit.engine.arrays import task
+from cockpit.engine.access import Actor, refuse, refuse_unseen
+from cockpit.engine.arrays import addressed, task
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId
+from cockpit.model.operations import Right
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.protocol.operations import TABLE
 from cockpit.runtime.host import Act
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cockpit.model.job import Job
     from cockpit.runtime.engine import Engine
 
@@ -89,3 +93,23 @@ async def wait_for_change(engine: Engine, known: Job) -> None:
         await host.changed.wait_for(lambda: host.machine.state.jobs.get(known.id) is not known or host.given_up)
     if host.given_up is not None:
         raise RequestRefused(host.given_up)
+
+
+_OF_JOBS = frozenset({Right.LOOK, Right.ACT})
+
+
+async def allow(engine: Engine, context: RequestContext, operation: str, args: object) -> None:
+    """Check that the user may use the operation, for an array on every task. Raises `RequestRefused`."""
+    right, job = TABLE[operation].right, getattr(args, "job", None)
+    if job is None or right not in _OF_JOBS:
+        refusals = [refuse(context.actor, right, operation)]
+    else:
+        jobs = await _named_jobs(engine, context, job, getattr(args, "task", None))
+        refusals = [refuse(context.actor, right, operation, each) for each in jobs]
+    for refusal in filter(None, refusals):
+        raise RequestRefused(refusal)
+
+
+async def _named_jobs(engine: Engine, context: RequestContext, job: JobId, task: int | None) -> Sequence[Job]:
+    first = await visible_job(engine, context.actor, job, task)
+    return addressed(engine.host.machine, job, task) or [first]

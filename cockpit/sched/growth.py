@@ -22,10 +22,10 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.attempt import Attempt
-from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Node, Placement
+from cockpit.model.resilience import NoGrowth
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Growth
 from cockpit.sched.gates import Gates

@@ -14,10 +14,10 @@ from typing import Self
 from msgspec.structs import replace
 
 from cockpit.model.cluster import BackfillKind
-from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Limit, LimitReached, QuotaFull, Reason
+from cockpit.model.resilience import NoGrowth
 from cockpit.sched.backfill.conservative import Conservative
 from cockpit.sched.backfill.easy import Easy, StrictOrder
 from cockpit.sched.decisions import Growth, SliceSwitch, Start

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine import decide
+from cockpit.engine import decide, faults
 from cockpit.engine.access import Actor
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import Effect
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
-from cockpit.engine.nodes import prechecks
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
@@ -83,7 +82,7 @@ class EngineDriver:
     def started(self, job: JobId) -> None:
         """Also where its nodes have to be found in order before that."""
         if self.job(job).state is JobState.PRECHECKING:
-            self.act(prechecks.passed(self.machine, self.replicas(job)[0], "n1 has its 4 CPUs and its memory"))
+            self.act(faults.precheck_passed(self.machine, self.replicas(job)[0], "n1 has its 4 CPUs and its memory"))
         for replica in self.replicas(job):
             self.act(decide.replica_started(self.machine, replica, "cgroup v1"))
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine import decide, evictions
+from cockpit.engine import decide, evictions, faults
 from cockpit.engine.access import Actor
 from cockpit.engine.effects import CheckNodes, SignalKind, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
-from cockpit.engine.nodes import prechecks
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
@@ -76,10 +75,10 @@ def test_a_job_that_never_ran_does_not_resume() -> None:
     driver = engine()
     (job,) = driver.submit(resuming())
     driver.schedule()
-    driver.act(prechecks.passed(driver.machine, driver.replicas(job)[0], ""))
+    driver.act(faults.precheck_passed(driver.machine, driver.replicas(job)[0], ""))
     driver.ended(job, lost="the container could not be made: no such folder")
     driver.schedule()
-    driver.act(prechecks.passed(driver.machine, driver.replicas(job)[0], ""))
+    driver.act(faults.precheck_passed(driver.machine, driver.replicas(job)[0], ""))
     assert driver.job(job).state is JobState.STARTING
 
 
@@ -170,10 +169,10 @@ def test_no_job_starts_before_its_nodes_pass_their_checks() -> None:
     assert [part.node for part in check.placement] == ["n1", "n2"]
     assert driver.job(job).state is JobState.PRECHECKING
     driver.effects.clear()
-    driver.act(prechecks.passed(driver.machine, check.replica, "n1 has its 4 CPUs"))
+    driver.act(faults.precheck_passed(driver.machine, check.replica, "n1 has its 4 CPUs"))
     assert driver.journal[-1].body == events.PrecheckPassed(job, 1, "n1 has its 4 CPUs")
     assert [type(each) for each in driver.effects] == [StartReplica, StartReplica]
-    assert prechecks.passed(driver.machine, check.replica, "and again") == []
+    assert faults.precheck_passed(driver.machine, check.replica, "and again") == []
 
 
 @pytest.mark.req("EL-10")
@@ -185,7 +184,7 @@ def test_a_node_that_fails_its_check_is_drained_and_the_job_keeps_its_place_in_t
     driver.pass_time(SECOND)
     (replica,) = driver.replicas(job)
     node = driver.job(job).attempt.placement[0].node
-    driver.act(prechecks.failed(driver.machine, replica, node, "card 1 (A100) does not answer any more"))
+    driver.act(faults.precheck_failed(driver.machine, replica, node, "card 1 (A100) does not answer any more"))
     waiting = driver.job(job)
     assert (waiting.state, waiting.retries, waiting.accrues_from) == (JobState.QUEUED, 0, began)
     assert driver.machine.state.nodes[node].state_reason == "card 1 (A100) does not answer any more"
@@ -201,7 +200,7 @@ def test_a_job_whose_nodes_are_being_checked_stops_at_once() -> None:
     driver.schedule()
     driver.act(decide.cancel(driver.job(job), driver.now, None))
     assert driver.job(job).state is JobState.STOPPED
-    assert prechecks.passed(driver.machine, driver.replicas(job)[0], "") == []
+    assert faults.precheck_passed(driver.machine, driver.replicas(job)[0], "") == []
 
 
 @pytest.mark.req("EL-10", "JT-31")
@@ -218,9 +217,9 @@ def test_a_requested_end_during_the_node_checks_happens_after_them(fails: bool) 
         (replica,) = driver.replicas(job)
         node = driver.job(job).attempt.placement[0].node
         driver.act(
-            prechecks.failed(driver.machine, replica, node, "no room")
+            faults.precheck_failed(driver.machine, replica, node, "no room")
             if fails
-            else prechecks.passed(driver.machine, replica, "")
+            else faults.precheck_passed(driver.machine, replica, "")
         )
     assert driver.job(again).state is JobState.QUEUED
     assert (driver.job(stopped).state, driver.job(stopped).end_cause) == (JobState.STOPPED, EndCause.STOP)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from cockpit.engine import decide, evictions
+from cockpit.engine import decide, evictions, faults
 from cockpit.engine.access import Actor
 from cockpit.engine.apply.events import apply
 from cockpit.engine.configure import apply_quota
 from cockpit.engine.dependencies import DependencyOutcomes, verdict
 from cockpit.engine.machine import Machine
-from cockpit.engine.nodes import prechecks, service
+from cockpit.engine.nodes import service
 from cockpit.engine.priority_changes import set_priority
 from cockpit.engine.reservations import make_reservation
 from cockpit.engine.state import ClusterState
@@ -245,10 +245,10 @@ class EngineMachine(RuleBasedStateMachine):
         job = data.draw(st.sampled_from(self.jobs(JobState.PRECHECKING)))
         replica, machine = self.engine.replicas(job.id)[0], self.engine.machine
         if fine:
-            self.engine.act(prechecks.passed(machine, replica, ""))
+            self.engine.act(faults.precheck_passed(machine, replica, ""))
             return
         node = job.attempt.placement[0].node
-        self.engine.act(prechecks.failed(machine, replica, node, "no card"))
+        self.engine.act(faults.precheck_failed(machine, replica, node, "no card"))
         self.engine.act(service.resume(machine, node, "ann"))
 
     @rule(ms=st.sampled_from([1, SECOND, 30 * SECOND, 600 * SECOND, 4 * HOUR]))

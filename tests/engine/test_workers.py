@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from cockpit.engine import decide, evictions
 from cockpit.engine.apply.events import apply
 from cockpit.engine.effects import RemoveContainer, SignalKind, SignalReplica, StartReplica, WriteWorkersFile
+from cockpit.engine.faults import prolog_failed
 from cockpit.engine.machine import Machine
-from cockpit.engine.scripts import prolog_failed
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.spending import spans
 from cockpit.model import events

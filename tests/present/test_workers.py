@@ -6,14 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.attempt import Attempt, Replica
-from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation
 from cockpit.model.reasons import BehindHead
-from cockpit.model.resilience import Elastic
+from cockpit.model.resilience import Elastic, NoGrowth
 from cockpit.model.spec import Mode
 from cockpit.present.columns import Context
 from cockpit.present.job.page import replicas

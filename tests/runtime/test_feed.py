@@ -17,8 +17,8 @@ from cockpit.model.node import Allocation
 from cockpit.model.reasons import Held, NotEnoughFree
 from cockpit.protocol.pages import JobsChange, JobsPage, rows_of, with_changes
 from cockpit.runtime import feed
-from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.feed import JobFeed, Subscription
+from cockpit.runtime.troubles import FaultLog
 from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy
 from tests.builders import ANN, NOON, a_node, a_spec

@@ -9,10 +9,9 @@ import pytest
 from cockpit.model.accounts import Accounts, Qos
 from cockpit.model.attempt import EvictionMode
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Preemption
-from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import EvictionPending
-from cockpit.model.resilience import Elastic
+from cockpit.model.resilience import Elastic, NoGrowth
 from cockpit.sched.forecast.future import ClusterSimulation
 from cockpit.sched.forecast.runtime_predictors import TimeLimitPredictor
 from cockpit.sched.index import refresh_index

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine import decide
-from cockpit.engine.bindings import member_placed
 from cockpit.engine.fleet.parts import seen_from_fleet
 from cockpit.model import events
 from cockpit.model.cluster import Cluster, Partition
 from cockpit.model.fleet import OVER_CLUSTERS, Member, node_in
 from cockpit.model.ids import ReplicaId
+from cockpit.model.job import OCCUPYING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventBody
     from cockpit.model.fleet import FleetPart
-    from cockpit.model.ids import Millis, NodeName
+    from cockpit.model.ids import JobId, Millis, NodeName
     from cockpit.model.job import Job
-    from cockpit.model.node import Node
+    from cockpit.model.node import Node, Placement
     from cockpit.model.usage import ReplicaTotals
 
 
@@ -37,7 +37,10 @@ def nodes_seen(members: Mapping[str, Machine]) -> tuple[Node, ...]:
 
 
 def others_held(fleet: Machine, name: str, member: Machine) -> list[events.EventBody]:
-    """Return what the member's own jobs hold; nothing for jobs that the fleet knows."""
+    """Return the event that the resources held by the member's own jobs have changed; none if they have not.
+
+    Jobs that the fleet has submitted to the member do not count.
+    """
     held = tuple(
         tuple(replace(each, node=node_in(name, each.node)) for each in placement)
         for job, placement in member.occupied.items()
@@ -47,13 +50,13 @@ def others_held(fleet: Machine, name: str, member: Machine) -> list[events.Event
 
 
 def fleet_rules(members: Sequence[Member], nodes: Iterable[Node], rules: Cluster | None = None) -> Cluster:
-    """The fleet's rules: a partition for each member, and one of all of them for jobs that may be divided."""
-    found = list(nodes)
-    partitions = [Partition(name=each.name, nodes=_names(found, each.name)) for each in members]
+    """Return the fleet's rules: a partition for each member, and one of all of them for jobs that may be divided."""
+    all_nodes = list(nodes)
+    partitions = [Partition(name=each.name, nodes=_names(all_nodes, each.name)) for each in members]
     return replace(
         rules or Cluster(),
         members=tuple(members),
-        partitions=(*partitions, Partition(name=OVER_CLUSTERS, nodes=tuple(node.name for node in found))),
+        partitions=(*partitions, Partition(name=OVER_CLUSTERS, nodes=tuple(node.name for node in all_nodes))),
     )
 
 
@@ -62,15 +65,26 @@ def _names(nodes: Iterable[Node], member: str) -> tuple[NodeName, ...]:
 
 
 def placed(fleet: Machine, member: str, job: Job) -> list[EventBody]:
-    """The member's scheduler found room for the job."""
+    """Return the events after a member's scheduler has placed its part of a job."""
     if job.part is None or job.attempt is None:
         return []
     seen = seen_from_fleet(member, job.part, job.attempt.placement)
-    return member_placed(fleet, job.part.job, job.part.attempt, member, seen)
+    return _member_placed(fleet, job.part.job, job.part.attempt, member, seen)
+
+
+def _member_placed(machine: Machine, job_id: JobId, attempt: int, member: str, placement: Placement) -> list[EventBody]:
+    """Return the event that the member has placed its part; none if that is recorded, or the attempt is over.
+
+    The placement has the ranks and node names of the fleet.
+    """
+    job = machine.state.jobs.get(job_id)
+    if job is None or job.attempt is None or job.state not in OCCUPYING or job.attempt.number != attempt:
+        return []
+    return [events.MemberPlaced(job_id, attempt, member, placement)] if member in job.attempt.awaits else []
 
 
 def started(fleet: Machine, part: FleetPart, rank: int, limits: str) -> list[EventBody]:
-    """A replica of the part runs."""
+    """Return the events after a replica of the part has started."""
     return decide.replica_started(fleet, replica_of(part, rank), limits)
 
 
@@ -83,10 +97,10 @@ def ended(
     hold: int,
     used: ReplicaTotals | None = None,
 ) -> list[EventBody]:
-    """A replica of the part has no process left. `hold`: seconds for which a failed container is kept."""
+    """Return the events after all processes of a replica have ended. `hold`: seconds to hold a failed container."""
     return decide.replica_ended(fleet, replica_of(part, rank), status, now, hold, used)
 
 
 def replica_of(part: FleetPart, rank: int) -> ReplicaId:
-    """The fleet's name of a member's replica."""
+    """Return the id that a member's replica has in the fleet."""
     return ReplicaId(part.job, part.attempt, part.ranks[rank])

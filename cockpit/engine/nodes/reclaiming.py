@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 
 def taken_back(machine: Machine, node: NodeName, gone_at: Millis, now: Millis) -> list[EventBody]:
-    """Return the events of a node that is taken back: all jobs leave until then. An elastic job continues without its
-    worker if enough are left; other jobs are queued again."""
+    """Return the events for a node that its provider reclaims: all jobs leave it by `gone_at`.
+
+    An elastic job continues without its worker if enough workers are left; other jobs are queued again.
+    """
     return [each for job in _running_on(machine, node) for each in _taken_from(job, node, gone_at, now)]
 
 
@@ -33,6 +35,7 @@ def _taken_from(job: Job, node: NodeName, gone_at: Millis, now: Millis) -> Itera
     own = elastic.grace_seconds if elastic is not None else None
     kill_at = min(gone_at, Millis(now + 1000 * own)) if own is not None else gone_at
     launches = job.attempt.launcher is not None and job.attempt.launcher.node == node
+    # Workers cannot go on without their launcher, so a job whose launcher is there ends as a whole.
     if not job.spec.suspends or launches:
         yield _ends(job, kill_at, Grounds.RECLAIM)
     else:
@@ -40,7 +43,10 @@ def _taken_from(job: Job, node: NodeName, gone_at: Millis, now: Millis) -> Itera
 
 
 def pressed(machine: Machine, node: NodeName, now: Millis) -> list[EventBody]:
-    """The node runs short of memory: the best-effort worker that came last gives way, one at a time."""
+    """Recall the best-effort worker placed last on a node short of memory; none while another one is leaving.
+
+    One at a time: its end may free enough memory.
+    """
     there = [job for job in _holding(machine) if job.spec.is_best_effort and _is_on(job, node)]
     if not there or any(_goes(job, node) for job in there):
         return []

@@ -1,5 +1,4 @@
-"""Nodes taken out of service and given back: by administrators, and by the engine where one of the cluster's scripts
-fails on them or their disk is full."""
+"""Drains and resumes nodes: for administrators, and by itself when a cluster script fails or a disk is full."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 ENGINE = "engine"
 DISK = "the disk for staged copies: "
-"""Begins the reason for which a node was drained that comes back by itself."""
+"""Start of the reason of a drain that ends by itself."""
 
 
 def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] | Refusal:
-    """Start no more jobs on the node. Running jobs continue."""
+    """Drain the node: no more jobs start there, and running jobs continue."""
     node = _node(machine, name)
     if isinstance(node, Refusal):
         return node
@@ -44,8 +43,7 @@ def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] 
 def take_back(
     machine: Machine, name: str, reason: str, by: str, now: Millis, seconds: int
 ) -> list[EventBody] | Refusal:
-    """Start nothing more there, and have what runs go within so many seconds: the node's provider wants it. It may have
-    been drained before."""
+    """Drain a node that its provider reclaims, and end its jobs within `seconds`. It may be drained already."""
     node = _node(machine, name)
     if isinstance(node, Refusal):
         return node
@@ -58,7 +56,7 @@ def take_back(
 
 
 def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:
-    """Give a drained node back."""
+    """Resume a drained node: jobs may start there again."""
     node = _node(machine, name)
     if isinstance(node, Refusal):
         return node
@@ -69,30 +67,33 @@ def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:
 
 
 def drained(machine: Machine, name: NodeName, because: str) -> list[EventBody]:
-    """Something has failed on the node."""
+    """Return the event that drains a node because of a fault; none if it is drained, or no longer configured."""
     node = machine.state.nodes.get(name)
     return [] if node is None or node.drained_by else [events.NodeDrained(name, ENGINE, because)]
 
 
 def still_drained(node: Node, before: Node | None) -> Node:
-    """A node as it is found, out of service for as long as it was taken out."""
+    """Return a detected node, still drained if it was drained before: only `resume` ends a drain."""
     if before is None or not before.drained_by:
         return node
     return replace(node, state=before.state, state_reason=before.state_reason, drained_by=before.drained_by)
 
 
 def _node(machine: Machine, name: str) -> Node | Refusal:
-    found = {str(node): each for node, each in machine.state.nodes.items()}.get(name)
-    if found is None:
+    node = {str(each): node for each, node in machine.state.nodes.items()}.get(name)
+    if node is None:
         return Refusal(RefusalKind.NOT_FOUND, f'There is no node "{visible(name)}"; `cockpit nodes` lists them.')
-    return found
+    return node
 
 
 def disk_filled(machine: Machine, because: str) -> list[EventBody]:
-    """The disk that all nodes of this engine have their copies on is too full: nothing more starts there, until
-    (`because` is empty) it is not any more."""
+    """Drain all nodes while the disk for staged copies, which they share, is too full.
+
+    Empty `because`: the disk has space again, and the nodes that were drained for this are resumed.
+    """
     nodes = machine.state.nodes.values()
     if because:
         return [events.NodeDrained(each.name, ENGINE, DISK + because) for each in nodes if not each.drained_by]
-    theirs = [each for each in nodes if each.drained_by == ENGINE and each.state_reason.startswith(DISK)]
-    return [events.NodeResumed(each.name, ENGINE) for each in theirs]
+    # Drains by administrators, and those for other faults, stay.
+    drained_for_disk = [each for each in nodes if each.drained_by == ENGINE and each.state_reason.startswith(DISK)]
+    return [events.NodeResumed(each.name, ENGINE) for each in drained_for_disk]

@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.cards.found import FoundCards
-from cockpit.runtime.findings import Finding, note, silence
+from cockpit.runtime.findings import Finding, FoundCards, note, silence
 from cockpit.runtime.probe_command import Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices
 

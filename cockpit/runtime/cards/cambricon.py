@@ -13,8 +13,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.cards.found import FoundCards
-from cockpit.runtime.findings import silence
+from cockpit.runtime.findings import FoundCards, silence
 from cockpit.runtime.probe_command import Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.cards.found import FoundCards
+from cockpit.runtime.findings import FoundCards
 from cockpit.runtime.probe_command import Probe, printable
 from cockpit.runtime.sysfiles import present_devices, read_text
 

@@ -88,6 +88,18 @@ class ContainerExecutor:
     `staging_cache`: the copies of images and datasets on this machine.
 
     Call `open` first, in the host's loop. `close` leaves every container as it is.
+
+    The life of a replica, each step an effect of the engine or an observation for it:
+
+    1. `check`: check the nodes of certain jobs. `stage`: copy images and datasets, in a task of its own.
+    2. `start`: run the prologs, write the plan, spawn the shim, and watch its holder.
+    3. `_look`: report the start and the end that the attempt's folder records, each once.
+    4. `signal`, `freeze`, `thaw`, `tell`: act on the running container.
+    5. `_end`: after the last replica of the job, run the epilogs, and only then report the end.
+    6. `keep`: hold the container of a failed job. `remove`: end the holder, and delete the attempt's folder.
+
+    After a crash of the engine, `adopt` finds the containers again, and every effect may be repeated. The lock of a
+    replica keeps two steps from working on its folder at the same time.
     """
 
     def __init__(
@@ -168,6 +180,7 @@ class ContainerExecutor:
 
     async def _start_once(self, effect: StartReplica) -> None:
         async with self._lock(effect.replica):
+            # A repeated effect finds the replica watched: it was started or adopted before.
             if effect.replica not in self._watched:
                 await self._start(effect)
 
@@ -205,7 +218,7 @@ class ContainerExecutor:
         copying = self._copying.get(effect.replica)
         if copying is not None:
             copying.cancel()
-            await asyncio.wait([copying])
+            await asyncio.wait([copying])  # else it could write a partial copy after the removal below
             await self._remove_partial_copies()
         if copying is not None or effect.replica in self._waiting:  # no process exists, so report its end here
             self._waiting.discard(effect.replica)
@@ -319,7 +332,9 @@ class ContainerExecutor:
         self._pressure.follow(effect, attempt)
         if effect.spec.elastic is not None:
             self._heartbeats.follow(effect, attempt)
+        # The records may have been written before the watch began; no notification would come for these.
         self._look(effect.replica)
+        # Last, so that it delays no container: the next start then need not wait for a Python interpreter.
         await asyncio.to_thread(self._shims.prepare)
 
     def _planned(self, effect: StartReplica) -> ContainerPlan:
@@ -388,9 +403,11 @@ class ContainerExecutor:
             await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
+            # Plain processes do not die with their holder, as those of a pid namespace do (pid_namespaces(7)).
             await asyncio.to_thread(job_processes.end_plain, attempt)
             await self._run_epilogs(replica)
             faults.point("removing", attempt.name)
+            # Podman first: it needs the attempt's folder, which is deleted next.
             await asyncio.to_thread(spawning.forget, attempt, self._python)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
             await asyncio.to_thread(networks.tidy_up, self._state)
@@ -401,7 +418,7 @@ class ContainerExecutor:
 
     def _watch(self, replica: ReplicaId, attempt: Attempt) -> WatchedAttempt:
         if (old := self._watched.get(replica)) is not None:
-            old.close()
+            old.close()  # its pidfd would stay open
         watched = self._watched[replica] = WatchedAttempt(attempt, lambda: self._look(replica))
         return watched
 

@@ -88,6 +88,7 @@ def _by_group_v1(group: str, attempt: Attempt) -> str:
     """
     folder = _folder_v1(group)
     try:
+        # Only cgroup v1 has `tasks`, so the file proves that the freezer hierarchy is mounted (cgroups(7)).
         if not (folder.parent.parent / "tasks").exists():
             return ""
         folder.mkdir(parents=True, exist_ok=True)

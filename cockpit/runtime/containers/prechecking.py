@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.model.node import Allocation, Card, Node, Placement
 
 NOWHERE: Final = NodeName("")
-_MOST_TOLD = 8
+_MOST_NAMED = 8
 """Most nodes that the event of a passed check describes."""
 
 LEAST_FREE_MIB = 64
@@ -47,7 +47,7 @@ class Prechecks:
         for part in placement:
             if wrong := wrong_with(self._node_of(part.node), part, machine, self._state):
                 return part.node, wrong
-        return NOWHERE, "; ".join(_passed_words(self._node_of(part.node), part) for part in placement[:_MOST_TOLD])
+        return NOWHERE, "; ".join(_passed_words(self._node_of(part.node), part) for part in placement[:_MOST_NAMED])
 
 
 def wrong_with(promised: Node, allocation: Allocation, machine: Node, state: Path) -> str:

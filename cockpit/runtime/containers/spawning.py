@@ -68,6 +68,7 @@ class Shims:
 
     def run(self, order: str) -> int:
         """Give a shim its order (see `shim.hold`), and return its exit code; its holder then continues by itself."""
+        # The lock covers the exchange alone: several containers are started at once, in several threads.
         with self._lock:
             shim, self._ready = self._ready, None
         if shim is None or shim.poll() is not None:
@@ -113,6 +114,7 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
     Path(plan.stdout).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if plan.network:
         networks.lay_out(Path(plan.network))
+    # A repeated start keeps the first plan: a shim of an earlier engine may be working by it.
     if attempt.read("plan.json") is None:
         attempt.write_bytes("plan.json", msgspec.json.encode(plan))
     faults.point("planned", attempt.name)
@@ -142,6 +144,7 @@ def _run(
     code = shims.run("\n".join([attempt.path, *modes]))
     if code == _REFUSED:
         code = shims.run("\n".join([attempt.path, *modes, "plain"]))
+    # In this order: while a process of the shim lives, the command may still begin after the records were read.
     if code not in _LAUNCHED_OR_OTHER and _is_gone(attempt) and not any(attempt.read(name) for name in _BEGUN):
         raise ShimDied(f"the container's shim died before the command began: {_last_line(attempt, code)}")
     if code not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready, seconds):

@@ -32,7 +32,7 @@ from cockpit.model.spec import NodeSpec
 from cockpit.sched.backfill.backfill_conflicts import first_delayed
 from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import is_certain
-from cockpit.sched.backfill.heterogeneous_slot import earliest_heterogeneous_slot
+from cockpit.sched.backfill.heterogeneous import earliest_heterogeneous_slot
 from cockpit.sched.backfill.node_timeline import NEVER, NodeTimeline, Window
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index

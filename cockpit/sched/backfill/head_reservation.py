@@ -13,7 +13,7 @@ or if the head still fits beside it.
 4. Leave out the nodes on which the head would run into an advance reservation.
 5. The first moment with enough nodes is the head's.
 
-`single_node_reservation` and `heterogeneous_reservation` do the same for jobs on one node without cards, which is far
+`single_node_reservation` and `heterogeneous` do the same for jobs on one node without cards, which is far
 quicker, and for jobs whose replicas differ.
 """
 
@@ -32,7 +32,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.backfill.heterogeneous_reservation import HeterogeneousReservation, reserve_heterogeneous
+from cockpit.sched.backfill.heterogeneous import HeterogeneousReservation, reserve_heterogeneous
 from cockpit.sched.backfill.single_node_reservation import reserve_single_node
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index

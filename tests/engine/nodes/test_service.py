@@ -6,8 +6,8 @@ import pytest
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
+from cockpit.engine.faults import epilog_failed, prolog_failed
 from cockpit.engine.nodes import service
-from cockpit.engine.scripts import epilog_failed, prolog_failed
 from cockpit.engine.views.rows import node_rows
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, ExitStatus

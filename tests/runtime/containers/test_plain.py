@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.runtime.containers.shim import hold, leaving, plain
+from cockpit.runtime.containers.shim import hold, plain
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.sources import SourceError
 
@@ -79,7 +79,7 @@ def test_a_state_folder_with_an_unusable_path_is_refused(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("may_be_plain", [True, False])
 @pytest.mark.parametrize(
-    ("error", "refused"), [(leaving.Refused("unshare: No space left"), True), (OSError(28, "No space left"), False)]
+    ("error", "refused"), [(hold.Refused("unshare: No space left"), True), (OSError(28, "No space left"), False)]
 )
 def test_a_job_is_a_plain_process_only_where_the_machine_refuses_containers(
     attempt: Attempt, monkeypatch: pytest.MonkeyPatch, error: Exception, refused: bool, may_be_plain: bool
@@ -92,7 +92,7 @@ def test_a_job_is_a_plain_process_only_where_the_machine_refuses_containers(
     attempt.write("plan.json", {**PLAN, "may_be_plain": may_be_plain})
     for name, stands_in in (("_launch", fails), ("_redirect_stderr", lambda _: None)):
         monkeypatch.setattr(hold, name, stands_in)
-    monkeypatch.setattr(leaving, "leave_machine", lambda *_: None)
+    monkeypatch.setattr(hold, "leave_machine", lambda *_: None)
     monkeypatch.setattr(hold.signal, "pthread_sigmask", lambda *_: None)
     monkeypatch.setattr(hold.os, "umask", lambda _: None)
     code = hold._shim(attempt, again=False, plain=False)

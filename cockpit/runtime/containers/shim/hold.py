@@ -39,7 +39,6 @@ import time
 from cockpit.runtime.containers.shim import (
     agentserver,
     job_processes,
-    leaving,
     limits,
     linux,
     network,
@@ -58,6 +57,49 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
     from cockpit.runtime.containers.shim.maker import Maker
+    from cockpit.runtime.containers.shim.network import Membership
+
+
+_NAMESPACES = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+_REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSPC, errno.EUSERS, errno.EINVAL, errno.ENOSYS})
+"""Errors that mean a refusal: by a security module or a filter, by a sysctl's limit (ENOSPC, EUSERS), or by a kernel
+built without namespaces. Source: unshare(2), user_namespaces(7)."""
+
+
+class Refused(Exception):
+    """This machine does not allow the engine to make containers. Trying again is useless. The text names the call."""
+
+
+def leave_machine(plan: PlanDict, network: Membership) -> None:
+    """Move the calling process into new namespaces. The pid namespace applies only to its children.
+
+    Raises Refused or OSError.
+    """
+    try:
+        # The user namespace comes first: without root's rights, only its creator may make the others.
+        if plan["rootless"] and not network.join_user_namespace():
+            uid, gid = os.geteuid(), os.getegid()
+            linux.unshare(linux.CLONE_NEWUSER)
+            program.map_ids(0, 0, outside_uid=uid, outside_gid=gid)
+        network.join()
+        linux.unshare(_NAMESPACES)
+        linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)  # mounts from here on stay in this namespace
+    except OSError as error:
+        raise judged(error) from None
+
+
+def mount_own_proc() -> None:
+    """Mount a /proc of the new pid namespace; its first process must call this.
+
+    Raises OSError. The kernel refuses it inside of other containers (Docker), in which parts of /proc are hidden.
+    """
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
+
+
+def judged(error: OSError) -> Refused | OSError:
+    """Return `Refused` for an error that means a refusal, else the error itself."""
+    return Refused(error.strerror) if error.errno in _REFUSALS else error
+
 
 LAUNCHED = 0
 """Exit code: the holder continues by itself."""
@@ -90,9 +132,9 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
     try:
         membership.begin()  # 2
         if not plain:
-            leaving.leave_machine(plan, membership)  # 3
+            leave_machine(plan, membership)  # 3
         return _launch(attempt, plan, maker, again=again, plain=plain)
-    except leaving.Refused as refused:
+    except Refused as refused:
         if plan.get("may_be_plain") and not again:
             return REFUSED
         why = f"{refused}; `cockpit doctor` says what this machine forbids"
@@ -143,7 +185,7 @@ def _launch(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: boo
     attempt.write("shim.json", {**identity_of(pid, proc), "remounted": again, "plain": plain})  # 5
     try:
         _await_child(ready_read)
-    except (leaving.Refused, OSError):
+    except (Refused, OSError):
         attempt.forget("shim.json")  # nothing was started, so another shim may try without a container
         raise
     if maker is not None:
@@ -159,7 +201,7 @@ def _prepare_child(ready_write: int, *, plain: bool) -> bool:
     """
     number = _READY
     try:
-        linux.become_subreaper() if plain else leaving.mount_own_proc()
+        linux.become_subreaper() if plain else mount_own_proc()
     except OSError as error:
         number = error.errno or errno.EIO
     os.write(ready_write, bytes([number]))
@@ -171,7 +213,7 @@ def _await_child(ready_read: int) -> None:
     number = (os.read(ready_read, 1) or bytes([errno.EIO]))[0]
     os.close(ready_read)
     if number != _READY:
-        raise leaving.judged(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
+        raise judged(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
 
 
 def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool, plain: bool) -> None:

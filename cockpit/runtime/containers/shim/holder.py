@@ -245,6 +245,7 @@ class Holder:
 
         A process inside of a driver may take long to die. Its cards are in use until then, so the job has not ended.
         """
+        # One round is not enough: a process may fork while it is being killed.
         while True:
             self._processes.kill()
             _ended_children()
@@ -257,6 +258,7 @@ class Holder:
         if self._unreported is None:
             return
         try:
+            # It is written once; if only the notification failed, the next call repeats that alone.
             if self._attempt.read("exit.json") is None:
                 self._attempt.write_exit(self._unreported)
         except OSError:

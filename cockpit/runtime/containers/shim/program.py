@@ -159,8 +159,10 @@ def become_submitter(plan: PlanDict) -> None:
     """
     if plan["rootless"]:
         _own_namespace(plan["uid"], plan["gid"])
+    # First, since it needs CAP_SETPCAP, which a process loses with uid 0 (capabilities(7)).
     linux.drop_bounding_capabilities()
     if not plan["rootless"]:
+        # The uid is last: without uid 0 the process could change neither its groups nor its gid (setresuid(2)).
         os.setgroups(plan["groups"])
         os.setresgid(plan["gid"], plan["gid"], plan["gid"])
         os.setresuid(plan["uid"], plan["uid"], plan["uid"])
@@ -182,6 +184,7 @@ def _filter_calls(entry: Entry) -> None:
 
 def map_ids(uid: int, gid: int, *, outside_uid: int, outside_gid: int) -> None:
     """Map the one user and group of the user namespace that this process has just made."""
+    # A process without CAP_SETGID outside may write `gid_map` only after it gave up setgroups: user_namespaces(7).
     for name, line in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {outside_uid} 1"),
