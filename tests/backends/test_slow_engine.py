@@ -21,7 +21,8 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.view import Overview
 from cockpit.protocol.frames import HEADER, MAJOR, MINOR, Answer, Hello, Request, body_length, frame, raw
-from cockpit.protocol.pages import AllLoaded, page_of
+from cockpit.protocol.messages import NoArgs
+from cockpit.protocol.pages import AllLoaded, SubscribeArgs, page_of
 from tests.backends.conftest import HASTE
 from tests.doubles.samples import job_row
 
@@ -88,6 +89,25 @@ async def live(listener: Listener) -> AsyncIterator[LiveBackend]:
     backend = LiveBackend(listener, lambda: Millis(7), Random(1), HASTE)
     yield backend
     await backend.close()
+
+
+@pytest.mark.req("UI-41")
+async def test_a_request_beside_an_open_or_left_stream_gets_its_own_answer(listener: Listener) -> None:
+    async def answers_much(request: Request) -> list[Answer]:
+        if request.op == "subscribe":
+            return [Answer(request.id, raw(page_of([job_row(number)])), last=False) for number in range(1, 4)]
+        return await answered(request)
+
+    listener.answering = answers_much
+    channel = await asyncio.to_thread(listener.reach)
+    updates = channel.stream("subscribe", SubscribeArgs(brief=True))
+    await asyncio.to_thread(next, updates)
+    assert await asyncio.to_thread(channel.ask, "overview", NoArgs(), Overview) == GLANCE
+    second = await asyncio.to_thread(next, updates)
+    assert second == raw(page_of([job_row(2)])), "the stream goes on where it was"
+    updates.close()
+    assert await asyncio.to_thread(channel.ask, "overview", NoArgs(), Overview) == GLANCE
+    channel.close()
 
 
 @pytest.mark.req("TR-01")

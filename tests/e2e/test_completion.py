@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.cockpit_user import ROOT, CockpitUser, a_new_user
+from tests.programs import needs_tmux
 from tests.tui.tmux import Tmux
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ STARTED = {
 
 @pytest.mark.req("UI-43")
 @pytest.mark.parametrize("shell", STARTED)
+@needs_tmux
 def test_tab_completes_verbs_options_jobs_and_files(user: CockpitUser, shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")

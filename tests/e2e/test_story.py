@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.cockpit_user import eventually
+from tests.programs import needs_pgrep
 
 if TYPE_CHECKING:
     from tests.e2e.cockpit_user import CockpitUser
@@ -118,6 +119,7 @@ def test_a_job_that_runs_past_its_limit_expires_and_is_held(user: CockpitUser) -
 
 
 @pytest.mark.req("JT-40")
+@needs_pgrep
 def test_daemons_of_a_failed_job_are_dead_when_it_has_ended(user: CockpitUser) -> None:
     mark = f"86{os.getpid()}"
     job = user.submit(f"setsid nohup sleep {mark} >/dev/null 2>&1 & disown; exit 4", terminal=True)

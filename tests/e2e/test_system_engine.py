@@ -43,9 +43,9 @@ import msgspec
 
 for operation, args, request in json.loads(sys.argv[1]):
     channel = Channel.connect("/run/cockpit-cluster/engine.sock")
-    channel._send(operation, msgspec.Raw(msgspec.msgpack.encode(args)), request)
+    number = channel._send(operation, msgspec.Raw(msgspec.msgpack.encode(args)), request)
     try:
-        said = [msgspec.msgpack.decode(channel._answer().ok)]
+        said = [msgspec.msgpack.decode(channel._answer(number).ok)]
     except RequestRefused as no:
         said = [no.refusal.kind, no.refusal.message]
     print(json.dumps(said, default=str))

@@ -16,6 +16,7 @@ from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal
 from tests.doubles.terminal import SECONDS, Terminal
 from tests.e2e.cockpit_user import ROOT
+from tests.programs import needs_bubblewrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +92,7 @@ def test_a_closed_terminal_ends_the_app():
 
 @pytest.mark.real
 @pytest.mark.req("UI-50", "UI-12")
+@needs_bubblewrap
 def test_a_terminal_closed_during_a_shell_ends_the_demo():
     with Terminal([sys.executable, "-m", "cockpit.cli", "demo"], {**os.environ, "PYTHONPATH": str(ROOT)}) as terminal:
         terminal.until(lambda screen: "? help" in screen)

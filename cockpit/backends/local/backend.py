@@ -54,14 +54,17 @@ class LocalBackend(Asking):
         from cockpit.backends.local.watching import LiveRows
 
         rows = LiveRows()
-        while True:  # ends with an error when the engine is stopped
-            rows.begin()
-            try:
-                for encoded in self.open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
-                    for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
-                        yield delta
-            except ConnectionLost:
-                self._channel = self._again()
+        try:
+            while True:  # ends with an error when the engine is stopped
+                rows.begin()
+                try:
+                    for encoded in self.open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
+                        for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
+                            yield delta
+                except ConnectionLost:
+                    self._channel = self._again()
+        finally:
+            self.drop()  # else the engine would send updates to a client that no longer reads
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.shell import OpenShell

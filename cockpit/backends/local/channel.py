@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _socket  # as asyncio and the shim do: what socket adds takes three ms to load
 import struct
+from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -57,6 +58,8 @@ class Channel:
         self._socket = connection
         self._where = where
         self._last_id = 0
+        self._streams: dict[int, deque[Answer]] = {}
+        """By request, the answers of an open stream that came while another request was waiting for its own."""
         self._time_left: Callable[[], float] | None = None
         """The time limit in seconds of the answer that `take` receives; None: the socket's own."""
         self.hello = self._greeting()
@@ -95,8 +98,7 @@ class Channel:
     def ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
         """Send a request and return its answer. `patient`: wait for it without a time limit."""
         self._socket.settimeout(None if patient else ANSWER_SECONDS)
-        self._send(op, args, request)
-        return msgspec.msgpack.decode(self._answer().ok, type=answer)
+        return msgspec.msgpack.decode(self._answer(self._send(op, args, request)).ok, type=answer)
 
     def send(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> None:
         """Send a request, whose answer `take` returns. Raises `RequestNotSent` when the engine cannot have it whole."""
@@ -123,23 +125,26 @@ class Channel:
         """
         self._time_left = time_left
         try:
-            return msgspec.msgpack.decode(self._answer().ok, type=answer)
+            return msgspec.msgpack.decode(self._answer(self._last_id).ok, type=answer)
         finally:
             self._time_left = None
 
     def stream(self, op: str, args: msgspec.Struct) -> Iterator[msgspec.Raw]:
         """Send a request and yield its answers up to the last one, without a time limit between two of them."""
         self._socket.settimeout(ANSWER_SECONDS)
-        self._send(op, args, "")
-        while not (answer := self._answer()).last:
-            self._socket.settimeout(None)
-            yield answer.ok
+        number = self._send(op, args, "")
+        self._streams[number] = deque()
+        try:
+            while not (answer := self._answer(number)).last:
+                self._socket.settimeout(None)
+                yield answer.ok
+        finally:
+            del self._streams[number]
 
     def ask_for_fds(self, op: str, args: msgspec.Struct, answer: type[T], request: str) -> tuple[T, list[int]]:
         """Send a request; return its answer and the file descriptors that follow it, which belong to the caller."""
         self._socket.settimeout(ANSWER_SECONDS)
-        self._send(op, args, request)
-        reply = self._answer()
+        reply = self._answer(self._send(op, args, request))
         return msgspec.msgpack.decode(reply.ok, type=answer), self._descriptors(reply.fds)
 
     def _descriptors(self, number: int) -> list[int]:
@@ -147,21 +152,34 @@ class Channel:
         _, sent, _, _ = self._socket.recvmsg(1, _socket.CMSG_LEN(size))
         return [fd for *_, data in sent for fd in struct.unpack(f"{len(data) // 4}i", data)]
 
-    def _send(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> None:
+    def _send(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> int:
+        """Send a request; return its number, which its answers carry."""
         self._last_id += 1
         encoded = request_frame(Request(self._last_id, op, raw(args), request, words))
         try:
             self._socket.sendall(encoded)
         except OSError as error:
             raise RequestNotSent(_cause(error)) from error
+        return self._last_id
 
-    def _answer(self) -> Answer:
-        try:
-            answer = _decode_answer(self._frame())
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._as_unreachable(error) from error
+    def _answer(self, number: int) -> Answer:
+        """Return the next answer to a request. Raises `RequestRefused` or `Unreachable`."""
+        kept = self._streams.get(number)
+        answer = kept.popleft() if kept else self._receive(number)
         if answer.no is not None:
             raise RequestRefused(answer.no)
+        return answer
+
+    def _receive(self, number: int) -> Answer:
+        """Receive answers until one is to this request. Others belong to streams: to one that is open, for which they
+        are kept, or to one that was left before its end."""
+        try:
+            # number 0: the engine could not read a frame, whichever request it was
+            while (answer := _decode_answer(self._frame())).id not in (number, 0):
+                if answer.id in self._streams:
+                    self._streams[answer.id].append(answer)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._as_unreachable(error) from error
         return answer
 
     def _greeting(self) -> Hello:

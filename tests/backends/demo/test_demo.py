@@ -17,6 +17,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobSpec
 from tests.backends.demo.conftest import LAB, Open, pass_hours, until
+from tests.programs import needs_bubblewrap
 
 
 def a_job(name: str, command: str, **fields: object) -> JobSpec:
@@ -163,6 +164,7 @@ async def kept_job(demo: object) -> JobId:
 
 @pytest.mark.real
 @pytest.mark.req("UI-50")
+@needs_bubblewrap
 async def test_a_shell_sees_the_jobs_files_and_no_files_of_this_machine(opened: Open) -> None:
     demo = await opened()
     job = await kept_job(demo)
@@ -177,6 +179,7 @@ async def test_a_shell_sees_the_jobs_files_and_no_files_of_this_machine(opened: 
 
 
 @pytest.mark.real
+@needs_bubblewrap
 async def test_files_written_in_a_shell_persist_until_the_hold_ends(opened: Open) -> None:
     demo = await opened()
     job = await kept_job(demo)
@@ -189,6 +192,7 @@ async def test_files_written_in_a_shell_persist_until_the_hold_ends(opened: Open
 
 
 @pytest.mark.real
+@needs_bubblewrap
 async def test_an_interactive_shell_has_a_terminal_of_the_size_asked_for(opened: Open) -> None:
     demo = await opened()
     job = await kept_job(demo)
@@ -203,6 +207,7 @@ async def test_an_interactive_shell_has_a_terminal_of_the_size_asked_for(opened:
 
 
 @pytest.mark.real
+@needs_bubblewrap
 async def test_closing_the_shell_control_or_the_demo_ends_the_shell(opened: Open) -> None:
     demo = await opened()
     job = await kept_job(demo)

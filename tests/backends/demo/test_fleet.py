@@ -22,6 +22,7 @@ from cockpit.model.view import ClusterState as Standing
 from cockpit.present.events.sentences import event_sentence
 from tests.backends.demo.conftest import Open, history, pass_hours, until
 from tests.backends.demo.test_demo import finished
+from tests.programs import needs_bubblewrap
 
 PAIR = str(Path(__file__).with_name("pair.toml"))
 
@@ -101,6 +102,7 @@ async def test_a_job_is_suspended_and_resumes_in_its_cluster(opened: Open) -> No
 
 @pytest.mark.real
 @pytest.mark.req("FL-04")
+@needs_bubblewrap
 async def test_logs_and_a_held_container_are_accessible_through_the_fleet(opened: Open) -> None:
     demo = await opened(PAIR)
     (job,) = await demo.backend.submit([a_job("größe-1", "bash -c 'exit 3'", terminal=True)])

@@ -7,6 +7,8 @@ import shutil
 import tarfile
 from pathlib import Path
 
+import pytest
+
 BUSYBOX = "/bin/busybox"
 APPLETS = (
     *("sh", "ls", "cat", "echo", "touch", "readlink", "id", "sleep", "env", "mount", "test", "wc", "true", "head"),
@@ -15,7 +17,10 @@ APPLETS = (
 
 
 def make_root(folder: Path) -> Path:
-    """The folder, with a system in it whose programs are no machine's."""
+    """The folder, with a system in it whose programs are no machine's. Skips the test where Debian's busybox-static,
+    which an ordinary user cannot install, is missing."""
+    if not Path(BUSYBOX).exists():
+        pytest.skip("busybox-static is not installed")
     for name in ("bin", "etc", "usr/lib", "opt/app", "var/lib/app", "tmp", "root"):
         (folder / name).mkdir(parents=True)
     folder.chmod(0o755)

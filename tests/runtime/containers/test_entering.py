@@ -15,6 +15,7 @@ from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.spec import Algorithm
 from cockpit.runtime.containers.entering import Terminal
+from tests.programs import needs_pgrep
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import exit_code, finish
 from tests.runtime.containers.test_running import TRACED
@@ -186,6 +187,7 @@ async def test_ctrl_c_interrupts_what_runs_in_front(house, kept):
     os.close(screen.fd)
 
 
+@needs_pgrep
 async def test_a_hangup_ends_all_processes_started_in_the_shell(house, kept):
     script = "setsid -f sleep 1001; trap '' HUP; sleep 1002 & echo up; wait"
     entered = await house.enter(kept.replica, "bash", "-c", script)

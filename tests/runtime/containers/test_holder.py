@@ -81,7 +81,7 @@ class World:
         self.done.append(f"says {sentence}")
 
     def holder(self, running: int | None = 5) -> Holder:
-        return Holder(self.attempt, self, self, self, running)  # type: ignore[arg-type]
+        return Holder(self.attempt, self, self, self, running)
 
     def outcome(self) -> dict[str, Any]:
         record = self.attempt.read("exit.json") or {}
@@ -341,7 +341,7 @@ def test_the_use_of_reaped_processes_is_recorded():
 def made(tmp_path, **plan: object) -> programs.Programs:
     own = {"argv": ["run", "it"], "env": {}, "grace_seconds": 30, "hooks": {}, "rootless": True}
     logs = {name: str(tmp_path / name) for name in ("stdout", "stderr")}
-    return programs.Programs({**own, **logs, **plan}, None, program.PLAIN)  # type: ignore[arg-type]
+    return programs.Programs({**own, **logs, **plan}, None, program.PLAIN)
 
 
 def test_the_first_program_is_the_script_before_the_command_if_there_is_one(tmp_path):

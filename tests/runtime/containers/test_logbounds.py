@@ -205,6 +205,30 @@ def test_on_a_full_disk_logs_stop_growing_and_continue_when_space_is_free(tmp_pa
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.real
+@pytest.mark.req("JT-40")
+@pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
+def test_logs_that_grew_together_into_the_reserve_give_it_back(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "small", str(disk)], check=True)
+    try:
+        logs, rest = [disk / "first", disk / "second"], disk / "rest"
+        bounds = LogBounds([*map(str, logs), str(rest)], 1 << 30)
+        rest.write_bytes(WHOLE[: 8 * MIB])
+        for growth in (36 * MIB, 9 * MIB):
+            for log in logs:
+                with log.open("ab") as file:
+                    file.write(b"x" * growth)
+            before = taken(rest)
+            bounds.look()
+        assert free(disk) >= 5 * MIB - 4 * logbounds.GRAIN, "the reserve: a twentieth of the disk"
+        assert all(taken(log) >= 36 * MIB for log in logs), "no more is given back than was missing"
+        assert taken(rest) == before, "a log that did not grow keeps what it has"
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def free(disk: Path) -> int:
     found = os.statvfs(disk)
     return found.f_bavail * found.f_frsize

@@ -34,7 +34,7 @@ class Run:
             "rootless": False,
         }
         entry = program.Entry(
-            plan={**own, **plan},  # type: ignore[arg-type]
+            plan={**own, **plan},
             limits=ReplicaLimits("", [], None),
             view=program.PLAIN,
             env=env,
@@ -149,7 +149,7 @@ def test_the_death_of_the_parent_lets_no_program_start(tmp_path):
             plan={"workdir": "/", "memory_mib": 0, "cpus": 1},
             limits=ReplicaLimits("", [], None),
             view="",
-            env={},  # type: ignore[arg-type]
+            env={},
         )
         program._run(entry, lambda: ["/usr/bin/touch", str(started)], go_read, 2)
     os.close(go_read)
@@ -165,7 +165,7 @@ def test_only_plain_processes_run_without_the_filter_that_a_kernel_refuses(monke
         raise OSError(errno.EINVAL, "no filter")
 
     monkeypatch.setattr(program.syscalls, "install", refuse)
-    entry = program.Entry(plan=plan, limits=None, view=program.PLAIN if plain else "/view", env={})  # type: ignore[arg-type]
+    entry = program.Entry(plan=plan, limits=None, view=program.PLAIN if plain else "/view", env={})
     if raised:
         with pytest.raises(OSError, match="no filter"):
             program._filter_calls(entry)
@@ -208,7 +208,7 @@ def test_processes_are_limited_only_without_groups_and_not_for_root(monkeypatch)
     monkeypatch.setattr(limits, "_lower", lambda _, value: lowered.append(value))
     for uid, groups in ((1000, []), (0, []), (1000, [7])):
         monkeypatch.setattr(limits.os, "getuid", lambda uid=uid: uid)
-        ReplicaLimits("", groups, None).join_late({"pids": uid})  # type: ignore[typeddict-item]
+        ReplicaLimits("", groups, None).join_late({"pids": uid})
     assert lowered == [1000]
 
 
@@ -259,10 +259,10 @@ class Control:
 
 def test_a_refusal_is_one_line_and_needs_no_reader():
     control = Control()
-    enter._refuse(control, "it is\nso")  # type: ignore[arg-type]
+    enter._refuse(control, "it is\nso")
     assert control.sent == b"-it is so\n"
     for error in (BrokenPipeError, ConnectionResetError):
-        enter._refuse(Control(error), "so")  # type: ignore[arg-type]
+        enter._refuse(Control(error), "so")
 
 
 @pytest.mark.parametrize(("command", "arguments"), [([], ["/bin/bash"]), (["ls", "-l"], ["ls", "-l"])])
@@ -271,7 +271,7 @@ def test_an_entered_program_has_its_three_pipes(command, arguments):
     inner = [pipes[0][0], pipes[1][1], pipes[2][1]]
     chosen = os.pipe()
     if os.fork() == 0:
-        words = enter._chooser(request(command=command), control, inner)()  # type: ignore[arg-type]
+        words = enter._chooser(request(command=command), control, inner)()
         os.write(chosen[1], (os.read(0, 9).decode() + repr(words) + control.sent.decode()).encode())
         os.write(1, b"out")
         os.write(2, b"err")

@@ -215,7 +215,7 @@ class Shims:
 
 
 def spawn_run(attempt: Attempt, shims: Shims, *modes: str) -> None:
-    spawning._run(attempt, shims, modes, ready=("shim.json", "exit.json"))  # type: ignore[arg-type]
+    spawning._run(attempt, shims, modes, ready=("shim.json", "exit.json"))
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -356,7 +356,7 @@ def test_a_command_is_never_started_a_second_time(attempt, monkeypatch, again, r
         attempt.write("shim.json", HERE)
     monkeypatch.setattr(hold, "_redirect_stderr", lambda _: None)
     monkeypatch.setattr(hold, "_launch", lambda *_, **__: 0)
-    monkeypatch.setattr(hold.leaving, "leave_machine", lambda *_: None)
+    monkeypatch.setattr(hold, "leave_machine", lambda *_: None)
     monkeypatch.setattr(hold.signal, "pthread_sigmask", lambda *_: None)
     monkeypatch.setattr(hold.os, "umask", lambda _: None)
     assert hold._shim(attempt, again=again, plain=False) == code

@@ -20,6 +20,7 @@ from cockpit.model.spec import Algorithm, HoldCards
 from cockpit.runtime.containers.plan import log_file
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.spawning import Shims, spawn
+from tests.programs import needs_pgrep
 from tests.runtime.containers.house import until
 
 pytestmark = pytest.mark.real
@@ -100,6 +101,7 @@ async def test_a_replayed_start_starts_nothing_twice(house):
 
 
 @pytest.mark.req("TR-01")
+@needs_pgrep
 async def test_a_killed_shim_ends_its_job_which_is_reported_as_lost(house):
     job = await runs(house, "exit 0")
     os.kill(holder_pid(house, job), signal.SIGKILL)

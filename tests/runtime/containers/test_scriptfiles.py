@@ -63,7 +63,7 @@ def test_a_growing_file_is_looked_at_more_often():
 
     mirrors = OutputMirrors()
     assert (bool(mirrors), mirrors.seconds) == (False, 0.5)
-    mirrors.add(SimpleNamespace(step=step))  # type: ignore[arg-type]
+    mirrors.add(SimpleNamespace(step=step))
     seen = []
     for _ in range(6):
         mirrors.step()

@@ -5,8 +5,8 @@ beginning and its end. The disk blocks between them are freed: the file has a ho
 line instead. The holder checks every second, and more often if a log grows fast or the disk is nearly full, so that a
 log exceeds its limit at most by what is written between two checks.
 
-If the disk is nearly full, logs stop growing: their size at that moment is their limit until there is free space again.
-So logs never use the last free space, which the engine's journal needs.
+If the disk is nearly full, logs stop growing until there is free space again, and give back what they wrote into the
+reserve since the last check. So logs never keep the last free space, which the engine's journal needs.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ class _Log:
         self._path = path
         self._limit = max(limit, _LEAST)
         self._stopped_at = 0
-        """The log's size when the disk became nearly full; 0: the disk is not nearly full."""
+        """The log's limit in bytes while the disk is nearly full; 0: the disk is not nearly full."""
         self._size = 0
+        self._taken = 0
+        """Bytes that the log used on the disk at the last check."""
         self._at = time.monotonic()
 
     def look(self) -> float:
@@ -70,7 +72,10 @@ class _Log:
         if room > 0:
             self._stopped_at = 0
         elif not self._stopped_at:
-            self._stopped_at = max(taken, _LEAST)
+            # Several logs may have grown into the reserve since the last check. Each gives back what is missing, but no
+            # more than its own growth: what others write must not shrink a log that is at rest.
+            self._stopped_at = max(self._taken, taken + room, _LEAST)
+        self._taken = taken
         limit = min(self._limit, self._stopped_at or self._limit)
         if taken > limit:
             self._free_beyond_end(taken)
