@@ -137,7 +137,7 @@ def _misnamed(at: str, names: Mapping[object, object]) -> Iterator[str]:
     """Return entries whose key differs from their name."""
     for key, own in names.items():
         if key != own:
-            yield f"state.{at}: what stands under {_key(key)} calls itself {_key(own)}"
+            yield f"state.{at}: the entry {_key(key)} has the key {_key(own)} in itself"
 
 
 def _job(job: Job, state: ClusterState) -> Iterator[str]:

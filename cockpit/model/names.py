@@ -36,7 +36,7 @@ def _name_troubles(name: str) -> Iterator[str]:
     if name != name.strip():
         yield f"{shown} begins or ends with a space; remove it"
     if unicodedata.combining(name[0]):
-        yield f"{shown} begins with an accent that would join what stands before it; begin with a letter"
+        yield f"{shown} begins with an accent that would join the text before it; begin with a letter"
 
 
 def next_name(name: str, taken: Collection[str]) -> str:

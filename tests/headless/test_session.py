@@ -73,7 +73,7 @@ def test_the_reason_of_a_waiting_session_is_printed_once_until_it_changes(desk: 
     desk.backend.details[SESSION] = replace(detail(), row=ended)
     done = desk("session")
     assert done.err.count("100 is queued: ") == 1
-    assert "has ended before anybody could enter it" in done.err
+    assert "ended before its shell could be opened" in done.err
     assert done.code == detail().job.exit.shell_code
     assert not [each for each in desk.backend.asked if each[0] == "open_shell"]
 

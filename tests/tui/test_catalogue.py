@@ -33,7 +33,7 @@ async def test_each_entry_shows_its_value_and_its_access() -> None:
 @pytest.mark.req("JT-49", "UI-23")
 async def test_an_entry_is_added_changed_and_removed() -> None:
     async with the_lab() as lab:
-        cockpit = lab.cockpit.press("7").sees("gpu", "stands in cluster.toml")
+        cockpit = lab.cockpit.press("7").sees("gpu", "in cluster.toml")
         await (
             cockpit.press(":")
             .type("catalogue add dataset corpus path=/data/corpus access=ro")
@@ -61,7 +61,7 @@ FIELDS = {"name": "corpus", "project": "alice", "owner": "alice", "path": "/data
 @pytest.mark.req("JT-49")
 async def test_an_invalid_entry_is_reported_and_changes_nothing() -> None:
     async with the_lab() as lab:
-        cockpit = lab.cockpit.press("7").sees("stands in cluster.toml")
+        cockpit = lab.cockpit.press("7").sees("in cluster.toml")
         await cockpit.press(":").type("catalogue add dataset a source=x").press("Enter").sees("source: is the text")
         await cockpit.press(":").type("catalogue ad dataset a").press("Enter").sees("did you mean add?")
         await cockpit.press(":").type("catalogue remove dataset b").press("Enter").sees("there is no dataset b")
@@ -71,7 +71,7 @@ async def test_an_invalid_entry_is_reported_and_changes_nothing() -> None:
 @pytest.mark.req("JT-49", "UI-21")
 async def test_an_entry_of_a_file_cannot_be_changed_and_shows_the_reason() -> None:
     async with the_lab() as lab:
-        cockpit = lab.cockpit.press("7").sees("stands in cluster.toml").press("X")
+        cockpit = lab.cockpit.press("7").sees("in cluster.toml").press("X")
         await cockpit.sees("It is defined in cluster.toml; change it there.")
 
 

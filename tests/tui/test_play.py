@@ -19,7 +19,7 @@ from tests.tui.lab import FIXTURE, the_lab
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cockpit.model.forecast import Expected
+    from cockpit.model.forecast import ExpectedStart
     from cockpit.model.ids import JobId
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +110,7 @@ async def test_a_wait_lasts_until_the_answer_to_what_was_asked_meanwhile(monkeyp
     answered, looks = asyncio.Event(), 0
     starts = DemoBackend.starts
 
-    async def slow(backend: DemoBackend, jobs: Sequence[JobId]) -> list[Expected]:
+    async def slow(backend: DemoBackend, jobs: Sequence[JobId]) -> list[ExpectedStart]:
         await answered.wait()
         return await starts(backend, jobs)
 

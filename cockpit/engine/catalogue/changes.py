@@ -113,7 +113,7 @@ def _as_seen(
     filed = entry.kind is EntryKind.PROJECT and any(each.name == entry.name for each in state.cluster.projects)
     hidden = current is not None and access_to_entry(actor, current) is Access.NONE
     if filed or (current is not None and current.filed and not hidden):
-        yield Objection(RefusalKind.CONFLICT, f"stands in {'cluster.toml' if filed else _FILE}, which alone changes it")
+        yield Objection(RefusalKind.CONFLICT, f"is defined in {'cluster.toml' if filed else _FILE}; change it there")
     elif current is not None and before is None:
         seen = "" if hidden else "; `cockpit catalogue set` changes it"
         yield Objection(RefusalKind.CONFLICT, f"the name is taken there{seen or '; choose another'}")

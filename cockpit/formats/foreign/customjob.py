@@ -169,7 +169,7 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
     elif name:
         draft.lacks(f"{at}.machineType={name}", "is not known here; write what it has under spec")
     if model and not count and model != _NO_MODEL:
-        draft.lacks(f"{at}.acceleratorType={model}", "stands without acceleratorCount; left out")
+        draft.lacks(f"{at}.acceleratorType={model}", "has no acceleratorCount; left out")
     if count:
         spec["cards"] = count
         if model and model != _NO_MODEL:

@@ -86,7 +86,7 @@ class Draft:
             self.values["command"] = joined(arguments)
         else:
             self.values["command"] = ENTRYPOINT
-            self.lacks("command", f"nothing is given; `{ENTRYPOINT}` stands for the ENTRYPOINT of the image")
+            self.lacks("command", f"nothing is given; `{ENTRYPOINT}` is written for the ENTRYPOINT of the image")
 
     def finished(self) -> dict[str, Any]:
         """Return the draft with the fields that a job file must have."""

@@ -124,7 +124,7 @@ def take_command(command: object, args: object, draft: Draft, known: Collection[
     program, arguments = _words(command), _words(args)
     if not program:
         program = [ENTRYPOINT]
-        draft.lacks("command", f"nothing is given; `{ENTRYPOINT}` stands for the ENTRYPOINT of the image")
+        draft.lacks("command", f"nothing is given; `{ENTRYPOINT}` is written for the ENTRYPOINT of the image")
     words = [*program, *arguments]
     plain = command_of(words, ())
     text = command_of(words, known)

@@ -155,7 +155,7 @@ def _time(value: str, draft: Draft) -> None:
     if seconds:
         draft.values["time_limit"] = seconds
     else:
-        draft.lacks(f"--time={value}", "is no bound here; the default time limit stands")
+        draft.lacks(f"--time={value}", "sets no limit here; the default time limit is used")
 
 
 def _seconds(value: str) -> int | None:

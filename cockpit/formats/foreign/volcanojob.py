@@ -86,7 +86,7 @@ def _mode(plugins: Mapping[str, Any], roles: list[Role], draft: Draft) -> str:
         return "horovod"
     if any(role.name in _SERVERS for role in roles):
         return "tensorflow"
-    draft.lacks("mode", f"no plugin names a framework; pytorch stands for it, which runs the command on {count} nodes")
+    draft.lacks("mode", f"no plugin names a framework; pytorch is used, which runs the command on {count} nodes")
     return "pytorch"
 
 

@@ -134,7 +134,7 @@ def _conditions(term: str) -> list[Dependency] | str:
     if kind is None or "?" in term or "+" in term:
         return f'"{visible(term)}" {_no_condition(term, word)}'
     if kind is DependencyKind.SINGLETON:
-        return "singleton stands alone, without a job" if jobs else [Dependency(kind)]
+        return "singleton takes no job" if jobs else [Dependency(kind)]
     if not jobs:
         return f"{word} needs a job: {word}:123"
     dependencies = []

@@ -57,7 +57,9 @@ class _NodeSpecs(Table[NodeSpec]):
     def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
         spec = super().read(value, at, reading)
         if spec.name and spec != NodeSpec(name=spec.name):
-            reading.wrong(f"{at}.name", "stands alone: the catalogue says what it is; remove it, or the other fields")
+            reading.wrong(
+                f"{at}.name", "cannot be combined with other fields, which the catalogue gives; remove it or them"
+            )
         return spec
 
     def write(self, value: NodeSpec) -> dict[str, object]:

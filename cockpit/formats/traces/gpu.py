@@ -45,7 +45,7 @@ def read_nodes(source: str, data: bytes) -> list[Node]:
     names = [node.name for node in nodes]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        raise SpecErrors([f"{source}: node {name} stands there twice; give each its own sn." for name in twice])
+        raise SpecErrors([f"{source}: node {name} is there twice; give each its own sn." for name in twice])
     return nodes
 
 

@@ -139,7 +139,7 @@ def _job(fields: list[str], line: str) -> SwfJob:
         raise ValueError(msg)
     if max(values) > MOST:
         index = next(index for index, value in zip(_READ, values, strict=True) if value > MOST)
-        msg = f"field {index + 1} is {fields[index][:40]!r}, and may be {MOST} at most; -1 stands for unknown."
+        msg = f"field {index + 1} is {fields[index][:40]!r}, and may be {MOST} at most; -1 means unknown."
         raise ValueError(msg)
     return SwfJob(line, *values)
 
@@ -149,7 +149,7 @@ def _number(text: str, index: int) -> int:
     try:
         return int(float(text))
     except (ValueError, OverflowError):
-        msg = f"field {index + 1} is {text[:40]!r} where SWF has a number; -1 stands for unknown."
+        msg = f"field {index + 1} is {text[:40]!r} where SWF has a number; -1 means unknown."
         raise ValueError(msg) from None
 
 

@@ -68,7 +68,7 @@ async def run(call: Call) -> int:
     call.streams.hint(f"waiting until it runs; Ctrl-C leaves it in the queue, `cockpit cancel {job}` takes it back")
     row = await _until_it_runs(call, job)
     if row.ended_at is not None:
-        call.streams.say(f"Session {job} has ended before anybody could enter it; `cockpit job {job}` says how.")
+        call.streams.say(f"Session {job} ended before its shell could be opened; `cockpit job {job}` says how.")
         return exit_code((await call.backend.job(job)).job)
     if spec.command and not call.args.command_words:
         return await _notebook(call, job, spec)

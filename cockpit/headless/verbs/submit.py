@@ -137,7 +137,7 @@ def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSp
     """The scripts that the cluster takes as they are, with what the command line adds. Raises `UsageError`."""
     words, options = call.args.command_words, _script_options(call)
     if words and scripts and (len(scripts) != 1 or specs or scripts[0].wrap):
-        raise UsageError("what stands after -- are the arguments of one batch script")
+        raise UsageError("the words after -- are the arguments of one batch script")
     return [msgspec.structs.replace(each, options=options, arguments=words) for each in scripts]
 
 

@@ -62,7 +62,7 @@ def _own(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
             yield "scopes", count_error(len(entry.scopes), MOST_WORDS, least=1)
             yield from _words("card_types", entry.card_types)
         case SpecEntry():
-            yield "name", "stands for no other spec; write its fields" if entry.spec.name else None
+            yield "name", "cannot refer to another spec; write its fields" if entry.spec.name else None
             yield from ((path.removeprefix("."), error) for path, error in node_spec_checks("", entry.spec))
             if entry.spec.card_models and not entry.spec.card_milli:
                 yield "card_models", "needs cards; add cards: 1 (or more), or remove it"

@@ -127,7 +127,7 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if elastic.max_price_milli is not None and not elastic.spot:
         yield "elastic.max_price", "is for spot nodes; write spot: true, or remove it"
     if elastic.supervised and not elastic.best_effort:
-        yield "elastic.supervised", "is for best-effort workers, all others are told anyway; remove it"
+        yield "elastic.supervised", "is for best-effort workers only; all others are notified in any case; remove it"
     if elastic.best_effort and spec.exclusive:
         yield "exclusive", "cannot stand beside elastic.best_effort, which asks for nothing; remove one of them"
     if elastic.launcher_selector and not spec.has_launcher:

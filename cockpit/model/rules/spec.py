@@ -133,7 +133,7 @@ def _dependency_error(dependency: Dependency) -> str | None:
     # Exactly one of both: `singleton` without a job, or another kind with one.
     if alone == (dependency.job == 0) and dependency.job >= 0 and not (alone and dependency.task is not None):
         return None
-    return "singleton stands alone, without a job" if alone else f"{dependency.kind} needs a job: {dependency.kind}:123"
+    return "singleton takes no job" if alone else f"{dependency.kind} needs a job: {dependency.kind}:123"
 
 
 def _array_error(array: Array) -> str | None:

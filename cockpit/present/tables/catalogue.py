@@ -194,7 +194,7 @@ def entry_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
     yield "you may", str(row.may)
     yield from own_facts(row)
     if entry.filed:
-        yield "stands in", _file(row)
+        yield "file", _file(row)
 
 
 def ownership(row: EntryRow) -> str:
@@ -202,7 +202,7 @@ def ownership(row: EntryRow) -> str:
     entry = row.entry
     whose = [safe(entry.project) or "the whole cluster's", *([f"{safe(entry.owner)}'s"] if entry.owner else [])]
     others = f"others {_OPEN[entry.access]}"
-    file = [f"stands in {_file(row)}"] if entry.filed else []
+    file = [f"in {_file(row)}"] if entry.filed else []
     return " · ".join([*whose, others, f"you {_OPEN[row.may]}", *file])
 
 

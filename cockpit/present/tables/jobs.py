@@ -472,7 +472,7 @@ JOBS: Final = TableView(
             "tasks",
             "TASKS",
             ValueKind.INTEGER,
-            "How many jobs the row stands for; more than one where arrays are folded",
+            "The number of jobs in the row; more than one if an array is folded",
             derive=lambda row, _: task_count(row),
             wide=True,
         ),

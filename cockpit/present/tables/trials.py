@@ -69,7 +69,7 @@ TRIALS: Final = TableView(
             words=_parameters,
             schema={"type": "object", "additionalProperties": {"type": "string"}},
         ),
-        Column("state", "STATE", ValueKind.TEXT, "How it stands", field="row.state"),
+        Column("state", "STATE", ValueKind.TEXT, "State of the trial", field="row.state"),
         Column(
             "progress", "SECONDS", ValueKind.FRACTION, "Run so far, and its time limit", derive=_progress, nullable=True
         ),

@@ -164,10 +164,10 @@ def test_an_entry_of_a_file_is_changed_only_in_the_file() -> None:
     for actor in (OWNER, ADMIN):
         refused = changed(engine, actor, (filed, replace(filed, about="x")))
         assert refused is not None
-        assert refused.message == "dataset nlp/corpus: stands in catalogue.toml, which alone changes it."
+        assert refused.message == "dataset nlp/corpus: is defined in catalogue.toml; change it there."
     rules = changed(engine, ADMIN, (None, ProjectEntry(name="nlp", users=("eve",))))
     assert rules is not None
-    assert "stands in cluster.toml" in rules.message
+    assert "is defined in cluster.toml" in rules.message
     assert catalogue_filed(engine.machine.state, [CORPUS]) == []
     engine.tell(*catalogue_filed(engine.machine.state, []))
     assert engine.machine.state.catalogue == {}

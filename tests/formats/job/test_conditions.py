@@ -110,7 +110,7 @@ def test_a_task_of_an_array_is_named_as_it_is_shown() -> None:
         ("after:12", "dependencies", "waits for a beginning"),
         ("afterok:12+5", "dependencies", "waits for a beginning"),
         ("afterok:12?afterany:13", "dependencies", "write a comma instead of each ?"),
-        ("singleton:3", "dependencies", "alone"),
+        ("singleton:3", "dependencies", "takes no job"),
         (["afterok:1", "afterok:1_x"], "dependencies[1]", "give its id"),
         ("afterok:1_5000000", "dependencies[0]", "4000000"),
         (["afterok:1", 7], "dependencies[1]", "afterok:123"),

@@ -228,7 +228,7 @@ def test_relative_paths_start_at_the_folder_of_the_file(path: str, expected: str
         ({"datasets": [{"name": "a", "version": "v1"}]}, "datasets[0].version: is none of a private one's"),
         ({"models": [{"name": "a", "source": "favorite"}]}, "models[0].version: is missing"),
         ({"models": ["a", {"name": "a"}]}, 'models: the name "private/a" is there twice'),
-        ({"specs": [{"name": "a", "cpus": 2}]}, "specs[0].name: stands alone"),
+        ({"specs": [{"name": "a", "cpus": 2}]}, "specs[0].name: cannot be combined"),
         ({"volumes": [{"path": "/"}]}, "volumes[0].name: is empty; give a name"),
         ({"volumes": ["/a/v", "/b/v"]}, 'volumes: the name "v" is there twice; each may be there once'),
         ({"env": []}, "env: is a list; write NAME: value pairs"),

@@ -73,7 +73,7 @@ def test_an_invalid_line_is_reported(line, says) -> None:
         (b"", "no column sn, cpu_milli, memory_mib, gpu, model in the first line"),
         (PODS.encode(), "no column sn, gpu, model in the first line"),
         (NODES.splitlines()[0].encode(), "nodes.csv: no node in it"),
-        (NODES.encode() + b"n0,1,1,0,\n", "nodes.csv: node n0 stands there twice"),
+        (NODES.encode() + b"n0,1,1,0,\n", "nodes.csv: node n0 is there twice"),
         (b"\x1f\x8bnot gzip", "nodes.csv: cannot be unpacked"),
         (bytes(range(256)), "no column"),
     ],

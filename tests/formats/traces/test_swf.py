@@ -47,7 +47,7 @@ def test_errors_name_the_line_and_say_what_to_do() -> None:
     data = log(line(), "1 2 3", line(run="soon"), line(number=-1))
     assert errors(data) == (
         "log.swf:2: 3 fields where SWF has 18; correct the line, or put `;` before it.",
-        "log.swf:3: field 4 is 'soon' where SWF has a number; -1 stands for unknown.",
+        "log.swf:3: field 4 is 'soon' where SWF has a number; -1 means unknown.",
         "log.swf:4: a job needs a number (field 1) and a moment of submission (field 2), neither negative.",
     )
 
@@ -72,7 +72,7 @@ def test_a_damaged_archive_is_an_error(data: bytes) -> None:
 def test_a_huge_number_is_an_error_not_a_crash() -> None:
     assert "field 4" in errors(log(line(run="1e999")))[0]
     assert errors(log(line(limit=MOST), line(limit=MOST + 1))) == (
-        f"log.swf:2: field 9 is '{MOST + 1}', and may be {MOST} at most; -1 stands for unknown.",
+        f"log.swf:2: field 9 is '{MOST + 1}', and may be {MOST} at most; -1 means unknown.",
     )
 
 

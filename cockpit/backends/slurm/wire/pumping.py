@@ -70,7 +70,7 @@ async def _session(connect: Connect, line: str, request: ShellRequest, ends: End
     async with connection, connection.create_process(line, encoding=None, **size) as process:
         beside = Tasks()
         beside.start(_typed(process, ends.stdin), "what is typed")
-        beside.start(_until_left(process, control), "whether anybody listens")
+        beside.start(_until_left(process, control), "whether the client still listens")
         if request.terminal:
             beside.start(_resized(process, ends.stdin), "the size of the terminal")
         await asyncio.gather(_printed(process.stdout, ends.stdout), _printed(process.stderr, ends.stderr))
