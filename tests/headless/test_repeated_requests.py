@@ -68,7 +68,7 @@ def test_a_repeat_that_its_first_run_made_impossible_gives_the_first_answer(desk
     assert desk(*GONE).code not in {None, ExitCode.OK}
     accepted_before(desk, cluster, *GONE)
     done = desk(*GONE)
-    assert (done.code, done.out, done.err) == (ExitCode.OK, "cancelled gone-by-now\n", "")
+    assert (done.code, done.out, done.err) == (ExitCode.OK, b"cancelled gone-by-now\n", "")
 
 
 @pytest.mark.req("TR-01")
