@@ -6,8 +6,8 @@
 3. Each mutation is written into a temporary copy of the project. The tests that call the mutated function run first,
    then the layer's own tests, then the related ones, until one run fails or takes too long: the mutation is killed.
    The second and third step find what is seen only in a process that cannot write to this machine's files, or through
-   a value made once for many tests. `--callers-only` leaves them out: this is
-   quicker and counts a few survivors too many.
+   a value made once for many tests. `--callers-only` leaves them out, except for statements outside of
+   functions: this is quicker and counts a few survivors too many.
 4. Those that survive are printed as diffs, with the share per layer, and written to mutants.json.
 
 The mutations are made here because neither well-kept tool fits a seeded sample of one layer. mutmut 3.8 measures a
@@ -315,7 +315,9 @@ def measure(layer: str, wanted: argparse.Namespace) -> Iterator[dict[str, object
         for seed, chosen in samples.items():
             survivors = []
             for mutation in chosen:
-                if laboratory.survives(mutation, [] if wanted.callers_only else in_order, seconds):
+                # No test calls a statement outside of functions, so the layer's own tests run for it.
+                after = in_order if not wanted.callers_only else [] if mutation.function else in_order[:1]
+                if laboratory.survives(mutation, after, seconds):
                     survivors.append(mutation)
                     print(mutation.diff((laboratory.root / mutation.file).read_bytes()), end="\n\n", flush=True)
             share = 100 * len(survivors) / max(1, len(chosen))

@@ -70,7 +70,7 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
         case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
         case EvictionPending() | SuspendedReason():
-            return _of_giving_way(reason, now, zone)
+            return _of_eviction(reason, now, zone)
         case WaitsForJob() | DependencyNever() | ArrayFull() | BehindHead():
             return _of_other_jobs(reason)
         case PartitionRefuses() | LimitReached() | NoAssociation() | QosRefused():
@@ -182,7 +182,7 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
     return f"{queue} may hold {allowed}", f"{used} in use, {request} asked"
 
 
-def _of_giving_way(reason: EvictionPending | SuspendedReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+def _of_eviction(reason: EvictionPending | SuspendedReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     others = _job_list(reason.jobs)
     if isinstance(reason, EvictionPending):
         until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"

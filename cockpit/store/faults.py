@@ -19,7 +19,7 @@ _NEARLY_NOTHING = 256 * 1024
 
 _FULL = (
     "The disk that holds {file} is full, or your quota is used up. Nothing was accepted. "
-    "Free some space; cockpit goes on by itself."
+    "Free some space; cockpit continues by itself."
 )
 _LOCKED = (
     "{file} is locked by another process. Nothing was accepted. "

@@ -94,7 +94,7 @@ def test_an_elastic_job_grows_shrinks_for_another_and_grows_again(user: CockpitU
     gate.touch()
     eventually(lambda: sees(user, 3, 0, 1, 3))
     told = [row["sentence"] for row in user.rows("events", job)]
-    assert "goes on without replica 2" in told
+    assert "continues without replica 2" in told
     assert [each for each in told if each.startswith("grows by")] == ["grows by 1 worker: n1"] * 2
     user.ok("cancel", job, "--now", "--yes")
     eventually(lambda: user.row("jobs", "--all", "--filter", f"id:{job}")["state"] == "stopped")

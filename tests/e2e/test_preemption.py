@@ -53,7 +53,7 @@ def test_a_preempted_job_is_signalled_first_requeued_and_runs_again(user: Cockpi
     assert "saved" in user.ok("logs", f"{victim}#1")
     eventually(lambda: "begun" in user.ok("logs", f"{victim}#2"))
     assert f"is preempted by job {urgent}" in told(user, victim)
-    assert f"job {victim} ends, to wait again, for its sake" in told(user, urgent)
+    assert f"job {victim} ends, to wait again, for it" in told(user, urgent)
     user.ok("cancel", victim, "--now", "--yes")
 
 

@@ -13,14 +13,14 @@ from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
 
-GivingWayEvent = (
+EvictionEvent = (
     events.EvictionsDecided | events.JobSuspended | events.JobResumed | events.JobRequeued | events.WaitEnded
 )
 
 _GROUNDS = {
     Grounds.QOS: "whose QOS may preempt its own",
     Grounds.PARTITION: "whose partition is of a higher tier",
-    Grounds.QUOTA: "whose queue is owed what its own has borrowed",
+    Grounds.QUOTA: "whose queue reclaims what its own borrowed",
 }
 _WITHOUT_JOB: Final[Mapping[Grounds | None, str]] = {
     Grounds.RECLAIM: "its node is being reclaimed",
@@ -35,7 +35,7 @@ _EVICTION_WORDS = {
 """The words for one job and for several jobs, by the mode of eviction."""
 
 
-def gives_way(for_job: JobId | None, grounds: Grounds | None) -> str:
+def preemption_words(for_job: JobId | None, grounds: Grounds | None) -> str:
     """Return the words for the job that receives the resources and its right to them; without such a job, for the
     grounds."""
     if for_job is None or grounds in _WITHOUT_JOB:
@@ -43,12 +43,12 @@ def gives_way(for_job: JobId | None, grounds: Grounds | None) -> str:
     return f"is preempted by job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 
-def giving_way_sentence(body: GivingWayEvent) -> str:
+def eviction_sentence(body: EvictionEvent) -> str:
     """Return the sentence for a job that is evicted, suspended, resumed or requeued, or that receives their
     resources."""
     match body:
         case events.EvictionsDecided():
-            return f"{_jobs(body.others)} {_EVICTION_WORDS[body.mode][len(body.others) > 1]} for its sake"
+            return f"{_jobs(body.others)} {_EVICTION_WORDS[body.mode][len(body.others) > 1]} for it"
         case events.JobSuspended():
             return suspension_sentence(body.suspension)
         case events.JobResumed():
@@ -64,7 +64,7 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
 def _waits_again(body: events.JobRequeued) -> str:
     """Return the sentence for a job that is queued again, by the cause of its attempt's end."""
     if body.retry and body.cause in {EndCause.FAULT, EndCause.SLOW}:
-        return f"waits again, to go on elsewhere, retry {body.retry}"
+        return f"waits again, to resume on other nodes, retry {body.retry}"
     if body.retry:
         how = f" ({exit_sentence(body.exit)})" if body.exit is not None else ""
         return f"failed{how} and begins again, retry {body.retry}"
@@ -72,7 +72,7 @@ def _waits_again(body: events.JobRequeued) -> str:
         how = f" ({exit_sentence(body.exit)})" if body.exit is not None else ""
         return f"could not be started{how} and waits for another try"
     if body.below_min:
-        return "has fewer workers than it needs: is suspended, and goes on by itself when they have room"
+        return "has fewer workers than it needs: is suspended, and resumes by itself when there is space for them"
     return "waits again" if body.cause is EndCause.REQUEUE else "was preempted, and waits again"
 
 
@@ -82,7 +82,7 @@ def suspension_sentence(suspension: Suspension) -> str:
         return f"was suspended by {safe(suspension.by)}"
     if suspension.grounds is None:
         return f"is suspended while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
-    return f"is suspended: {gives_way(suspension.for_jobs[0], suspension.grounds)}"
+    return f"is suspended: {preemption_words(suspension.for_jobs[0], suspension.grounds)}"
 
 
 def _jobs(jobs: tuple[JobId, ...]) -> str:

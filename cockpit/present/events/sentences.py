@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
-from cockpit.present.events.evictions import GivingWayEvent, gives_way, giving_way_sentence
+from cockpit.present.events.evictions import EvictionEvent, eviction_sentence, preemption_words
 from cockpit.present.events.patrol import PatrolEvent, patrol_sentence
 from cockpit.present.events.rules import RuleEvent, WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.moments import clock
@@ -68,9 +68,10 @@ def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str
         case events.WorkersRecalled():
             patience = " at once" if body.kill_at <= at else f", and killed at {clock(body.kill_at, at, zone)}"
             verb = "is" if len(body.ranks) == 1 else "are"
-            return f"{gives_way(body.for_job, body.grounds)}: {_replica_words(body.ranks)} {verb} recalled{patience}"
+            cause = preemption_words(body.for_job, body.grounds)
+            return f"{cause}: {_replica_words(body.ranks)} {verb} recalled{patience}"
         case events.WorkersLeft():
-            return f"goes on without {_replica_words(body.ranks)}" + (_off(body) if body.because else "")
+            return f"continues without {_replica_words(body.ranks)}" + (_off(body) if body.because else "")
         case events.WorkerReplaced():
             return f"replica {body.rank} ended, and replica {body.by} takes its place, retry {body.retry}"
         case _:
@@ -165,7 +166,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.JobRequeued()
             | events.WaitEnded()
         ):
-            return giving_way_sentence(body)
+            return eviction_sentence(body)
         case (
             events.JobEnded()
             | events.HoldExtended()
@@ -248,7 +249,7 @@ def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) 
     if body.for_job is None and body.grounds is None:
         return f"is asked to end ({_cause(body.cause)}){patience}"
     again = ", and waits again" if body.requeue else ""
-    return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
+    return f"{preemption_words(body.for_job, body.grounds)}: is asked to end{patience}{again}"
 
 
 def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
@@ -317,4 +318,4 @@ _AfterRunning = (
     | events.JobArchived
     | events.JobDeleted
 )
-_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | _AfterRunning
+_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | EvictionEvent | _AfterRunning

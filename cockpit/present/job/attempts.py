@@ -37,7 +37,7 @@ def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, st
     if follows := _after_failure(detail.job.spec):
         yield "on failure", follows
     if (resume := detail.job.spec.resume) is not None and resume.performance is not None:
-        moves = ", and it goes on elsewhere" if resume.performance.action is OnSlow.RESCHEDULE else ""
+        moves = ", and it resumes on other nodes" if resume.performance.action is OnSlow.RESCHEDULE else ""
         yield "when slow", f"alert above {resume.performance.threshold:g} of an iteration's time{moves}"
     earlier = detail.job.earlier
     if not earlier:
@@ -50,7 +50,7 @@ def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, st
 
 def _after_failure(spec: JobSpec) -> str:
     if spec.resume is not None:
-        return f"goes on, {_times(spec.most_retries)}; has {duration(spec.resume.grace_seconds)} for a checkpoint"
+        return f"resumes, {_times(spec.most_retries)}; has {duration(spec.resume.grace_seconds)} for a checkpoint"
     worker = spec.most_worker_retries
     begins = [f"begins again, {_times(spec.most_retries)}"] if spec.most_retries else []
     begins += [f"another worker takes the place of one, {_times(worker)}"] if worker else []

@@ -33,7 +33,7 @@ TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 LOGS = "logs"
 REFRESH_SECONDS = 1.0
 LOG_LOOK_SECONDS = 0.02
-HINT = "text to look for; Enter stays there, Esc goes on as before"
+HINT = "text to look for; Enter stays there, Esc returns"
 
 
 class JobPage(Closable[None]):

@@ -24,13 +24,13 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     ),
     (
         events.EndingBegan(JOB, EndCause.PREEMPTED, NOW, TAKER, Grounds.QUOTA),
-        "is preempted by job 9, whose queue is owed what its own has borrowed: is asked to end at once",
+        "is preempted by job 9, whose queue reclaims what its own borrowed: is asked to end at once",
     ),
     (
         events.EvictionsDecided(TAKER, (JOB, OTHER), EvictionMode.REQUEUE, Grounds.QOS),
-        "jobs 7 and 8 end, to wait again, for its sake",
+        "jobs 7 and 8 end, to wait again, for it",
     ),
-    (events.EvictionsDecided(TAKER, (JOB,), EvictionMode.SUSPEND, Grounds.QOS), "job 7 is suspended for its sake"),
+    (events.EvictionsDecided(TAKER, (JOB,), EvictionMode.SUSPEND, Grounds.QOS), "job 7 is suspended for it"),
     (events.JobSuspended(JOB, Suspension(by="ann")), "was suspended by ann"),
     (
         events.JobSuspended(JOB, Suspension(for_jobs=(TAKER,), grounds=Grounds.PARTITION)),
@@ -42,7 +42,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobRequeued(JOB, EndCause.REQUEUE), "waits again"),
     (
         events.JobRequeued(JOB, EndCause.PREEMPTED, below_min=True),
-        "has fewer workers than it needs: is suspended, and goes on by itself when they have room",
+        "has fewer workers than it needs: is suspended, and resumes by itself when there is space for them",
     ),
     (
         events.WaitEnded(JOB),

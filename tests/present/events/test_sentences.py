@@ -92,16 +92,16 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     ),
     (
         events.WorkersRecalled(JOB, (2, 3), NOW, JobId(9), Grounds.QUOTA),
-        "is preempted by job 9, whose queue is owed what its own has borrowed: replicas 2 and 3 are recalled at once",
+        "is preempted by job 9, whose queue reclaims what its own borrowed: replicas 2 and 3 are recalled at once",
     ),
     (
         events.WorkerReplaced(JOB, 1, 2, 5, 1),
         "replica 2 ended, and replica 5 takes its place, retry 1",
     ),
-    (events.WorkersLeft(JOB, (1, 2), 2.0), "goes on without replicas 1 and 2"),
+    (events.WorkersLeft(JOB, (1, 2), 2.0), "continues without replicas 1 and 2"),
     (
         events.WorkersLeft(JOB, (2,), 2.0, "it has not answered for 600 s"),
-        "goes on without replica 2: it has not answered for 600 s; its node is on its block list",
+        "continues without replica 2: it has not answered for 600 s; its node is on its block list",
     ),
     (events.JobEnded(JOB, JobState.STOPPED, EndCause.STOP), "ended: stopped (stop)"),
     (

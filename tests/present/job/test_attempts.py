@@ -53,7 +53,7 @@ def test_a_job_with_one_attempt_has_no_attempt_lines() -> None:
     ("spec", "said"),
     [
         ({"restart": Restart(max_restarts=1)}, "begins again, once"),
-        ({"resume": Resume(max_resumes=3, grace_seconds=300)}, "goes on, up to 3 times; has 5:00 for a checkpoint"),
+        ({"resume": Resume(max_resumes=3, grace_seconds=300)}, "resumes, up to 3 times; has 5:00 for a checkpoint"),
         (
             {
                 "elastic": Elastic(
@@ -75,7 +75,7 @@ def test_the_restart_policy_is_shown_before_a_failure(spec: dict, said: str) -> 
 def test_the_policy_for_slow_iterations_is_shown_too() -> None:
     performance = Performance(threshold=0.9, action=OnSlow.RESCHEDULE)
     _, lines = told(resume=Resume(max_resumes=1, grace_seconds=60, performance=performance))
-    assert lines[1:] == ["when slow: alert above 0.9 of an iteration's time, and it goes on elsewhere"]
+    assert lines[1:] == ["when slow: alert above 0.9 of an iteration's time, and it resumes on other nodes"]
 
 
 @pytest.mark.req("JT-18", "JT-17")
