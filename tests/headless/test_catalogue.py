@@ -47,8 +47,8 @@ def test_programs_get_the_fields(desk: Desk) -> None:
 def test_one_entry_is_a_page(desk: Desk) -> None:
     lines = desk("catalogue", "show", "model", "bert").lines
     assert lines[0] == "model bert"
-    assert lines[-2:] == ["  path         /models/bert", "  stands in    catalogue.toml"]
-    assert desk("catalogue", "show", "pool", "cpu").lines[-1] == "  stands in    cluster.toml"
+    assert lines[-2:] == ["  path         /models/bert", "  file         catalogue.toml"]
+    assert desk("catalogue", "show", "pool", "cpu").lines[-1] == "  file         cluster.toml"
 
 
 @pytest.mark.req("JT-49", "UI-40")
