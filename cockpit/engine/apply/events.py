@@ -1,86 +1,15 @@
-"""Applies events to the plain state. No rule decides anything or reads a clock: all data comes from the event.
-
-With Slurm's PriorityFlags=INCREMENT_ONLY priorities never fall. They change when usage is decayed and ages advance,
-and through new rules and nodes. Before each event of these kinds, the priorities of all queued jobs are stored in the
-state, where a restart finds them; the scheduler then uses the higher of the stored and the computed one. When a user
-edits one job, its stored priority is dropped, so that the edit takes effect at once.
-"""
+"""Applies events to the plain state. No rule decides anything or reads a clock: all data comes from the event."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from cockpit.engine.apply import attempts, cluster, queue, workers
-from cockpit.model import events
-from cockpit.model.cluster import PriorityFlag
-from cockpit.model.job import JobState
-from cockpit.sched.priority.priorities import highest
-from cockpit.sched.snapshot import Snapshot
+from cockpit.engine.apply.increments import PRIORITIES_MOVE, keeping_highest
 
 if TYPE_CHECKING:
-    from cockpit.engine.apply.rules import Rule
     from cockpit.engine.state import ClusterState
-    from cockpit.model.ids import JobId
-
-
-_SINGLE_JOB_EVENTS = (events.JobEdited, events.SiteFactorSet)
-PRIORITIES_MOVE = (
-    events.UsageDecayed,
-    events.ClusterConfigured,
-    events.AccountsChanged,
-    events.NodesChanged,
-    events.NodeDrained,
-    events.NodeResumed,
-    *_SINGLE_JOB_EVENTS,
-)
-"""Events that may change priorities at once."""
-
-
-def keeping_highest(rule: Rule) -> Rule:
-    """Wrap the rule of one of `PRIORITIES_MOVE`, so that it stores the priorities before the event changes them."""
-
-    def keeping(body: events.EventBody, state: ClusterState, record: events.EventRecord) -> None:
-        if _only_increments(state):
-            state.highest = _highest(state, body)
-        rule(body, state, record)
-        if state.highest and not _only_increments(state):
-            state.highest = {}
-
-    return keeping
-
-
-def _only_increments(state: ClusterState) -> bool:
-    return PriorityFlag.INCREMENT_ONLY in state.cluster.priority.flags
-
-
-def _highest(state: ClusterState, body: events.EventBody) -> dict[JobId, dict[str, int]]:
-    """Return the priorities to store before this event, by job and partition."""
-    if isinstance(body, _SINGLE_JOB_EVENTS):
-        return {job: priorities for job, priorities in state.highest.items() if job != body.job}
-    return highest(_view(state))
-
-
-def _view(state: ClusterState) -> Snapshot:
-    """Return a snapshot with what priorities depend on; it has no occupied resources."""
-    return Snapshot(
-        version=state.seq,
-        now=state.at,
-        nodes=state.nodes,
-        nodes_version=state.seq,
-        queue=tuple(job for job in state.jobs.values() if job.state is JobState.QUEUED),
-        occupied={},
-        ends={},
-        changes=(),
-        changes_from=state.seq,
-        jobs=state.jobs,
-        cluster=state.cluster,
-        accounts=state.accounts,
-        usage=state.usage,
-        qos_usage=state.qos_usage,
-        usage_at=state.usage_at,
-        highest=state.highest,
-    )
-
+    from cockpit.model import events
 
 _PLAIN = queue.RULES | attempts.RULES | workers.RULES | cluster.RULES
 RULES = _PLAIN | {kind: keeping_highest(_PLAIN[kind]) for kind in PRIORITIES_MOVE}

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cockpit.engine.accounts.coordinators import coordinates
-from cockpit.model.accounts import ROOT, Accounts, AssocKey, Usage, assoc_key
-from cockpit.model.cluster import Priority, PriorityFlag, PriorityKind
+from cockpit.model.accounts import ROOT, AssocKey, Usage, assoc_key
+from cockpit.model.cluster import PriorityKind
 from cockpit.model.events import AccountsChanged, ClusterConfigured
 from cockpit.model.job import JobState
 from cockpit.model.view import AccountRow, AccountsShown
-from cockpit.sched.priority.share_tree import ROOT_KEY, ClassicShares, ShareTree, levels, ranked
+from cockpit.sched.priority.standings import FairShareFigures, fair_share_figures
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cockpit.engine.access import Actor
     from cockpit.engine.state import ClusterState
     from cockpit.model.accounts import Association
     from cockpit.model.cluster import Cluster
     from cockpit.model.events import EventBody
-
-
-class FairShareFigures(NamedTuple):
-    """The figures of one association; as `sshare` prints them; see `view.AccountRow`."""
-
-    norm_shares: float
-    norm_usage: float
-    effective_usage: float
-    level_fs: float | None
-    fair_share: float | None
 
 
 _NOTHING = Usage()
@@ -131,51 +122,3 @@ def _shown_accounts(state: ClusterState, actor: Actor, body: AccountsChanged) ->
 def _may_see_key(state: ClusterState, actor: Actor, key: AssocKey) -> bool:
     account, user, *_ = key.split("/")
     return may_see_user(state, actor, account, user)
-
-
-def fair_share_figures(
-    accounts: Accounts, usage: Mapping[AssocKey, Usage], priority: Priority
-) -> dict[AssocKey, FairShareFigures]:
-    """Return the figures of all associations below root."""
-    tree = ShareTree(accounts)
-    return dict(_by_level(tree, usage) if priority.fair_tree else _classic(tree, usage, priority))
-
-
-def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tuple[AssocKey, FairShareFigures]]:
-    level = levels(tree, usage)
-    factors = ranked(tree, level)
-    norm_shares = {ROOT_KEY: 1.0}
-    for each in tree.downward():
-        key, above = each.key, tree.parent[each.key]
-        # with `parent` shares the association has its account's share
-        norm_shares[key] = norm_shares[above] if each.shares is None else tree.part(each)
-        yield (
-            key,
-            FairShareFigures(
-                norm_shares[key],
-                _part(usage, key, ROOT_KEY),
-                _part(usage, key, above),
-                level[key] if each.shares is not None else None,
-                factors.get(key),
-            ),
-        )
-
-
-def _classic(
-    tree: ShareTree, usage: Mapping[AssocKey, Usage], priority: Priority
-) -> Iterator[tuple[AssocKey, FairShareFigures]]:
-    classic = ClassicShares(
-        tree,
-        usage,
-        priority.dampening_factor,
-        depth_oblivious=PriorityFlag.DEPTH_OBLIVIOUS in priority.flags,
-    )
-    for key, shares in classic.shares.items():
-        if key != ROOT_KEY:
-            used = _part(usage, key, ROOT_KEY)
-            yield key, FairShareFigures(shares, used, classic.effective[key], None, classic.factors[key])
-
-
-def _part(usage: Mapping[AssocKey, Usage], key: AssocKey, whole: AssocKey) -> float:
-    total = usage.get(whole, _NOTHING).raw
-    return usage.get(key, _NOTHING).raw / total if total else 0.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.views.accounts import fair_share_figures
 from cockpit.model.accounts import Accounts, Association
 from cockpit.model.cluster import Priority, PriorityFlag
+from cockpit.sched.priority.standings import fair_share_figures
 from tests.sched.recorded import NAMES, Recorded
 
 

@@ -3,7 +3,7 @@
 REQUEST is JSON (`EnterRequest`); the rest are numbers of inherited file descriptors. Three processes take part:
 
     this process        waits outside of the container, and at the end sends the exit code
-    └─ the watcher      in the container's pid namespace, see `Watcher`
+    └─ the watcher      in the container's pid namespace, see `watcher`
        └─ the program   in the container's file system, as the submitter
 
 1. Open the container by the identity of its holder (`_Container`).
@@ -24,13 +24,13 @@ import contextlib
 import fcntl
 import json
 import os
-import select
 import signal
 import struct
 import termios
 
 from cockpit.runtime.containers.shim import limits, linux, program, view
 from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.shim.watcher import Watcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,73 +50,6 @@ if TYPE_CHECKING:
         """The value of TERM."""
         label: str
         """Text before the working folder in the prompt."""
-
-
-_HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLRDHUP
-_HANG_UP_MILLISECONDS = 500
-"""Time between SIGHUP and SIGKILL after a lost connection, in which an editor can save its files."""
-
-
-class Watcher:
-    """The watcher of one program; construct it before the program is started.
-
-    `proc_fd`: the container's own /proc, which has the pids of this namespace.
-    """
-
-    def __init__(self, control: _socket.socket, proc_fd: int) -> None:
-        self._proc_fd = proc_fd
-        self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(wake)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        linux.become_subreaper()
-        self._poll = select.poll()
-        self._poll.register(self._woken, select.POLLIN)
-        self._poll.register(control, select.POLLRDHUP)
-
-    def wait(self, program: int) -> int:
-        """Return the program's wait status. Its background processes keep running, unless the connection was lost."""
-        while True:
-            events = dict(self._poll.poll())
-            status = self._reap(program)
-            if status is not None:
-                return status
-            if any(event & _HUNG_UP for event in events.values()):
-                return self._hang_up(program)
-
-    def _reap(self, program: int) -> int | None:
-        """Reap all dead children, orphans included; return the program's wait status if it was among them."""
-        _drain(self._woken)
-        program_status = None
-        while True:
-            try:
-                pid, status = linux.wait_for_end(-1, os.WNOHANG)
-            except ChildProcessError:
-                return program_status
-            if pid == 0:
-                return program_status
-            if pid == program:
-                program_status = status
-
-    def _hang_up(self, program: int) -> int:
-        """End the program as a closed terminal does: SIGHUP, then after a moment SIGKILL to all that is left."""
-        os.killpg(program, signal.SIGHUP)
-        linux.has_ended(os.pidfd_open(program), within_milliseconds=_HANG_UP_MILLISECONDS)
-        while children := self._children():
-            for pid in children:
-                os.kill(pid, signal.SIGKILL)
-            linux.wait_for_end(-1)
-        return signal.SIGHUP
-
-    def _children(self) -> list[int]:
-        """Return this process's children. Orphans are among them, since it is a subreaper."""
-        path = f"self/task/{os.getpid()}/children"
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc_fd), "rb") as stream:
-            return [int(word) for word in stream.read().split()]
-
-
-def _drain(pipe: int) -> None:
-    with contextlib.suppress(BlockingIOError):
-        os.read(pipe, 4096)
 
 
 _NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
