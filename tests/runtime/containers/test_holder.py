@@ -35,7 +35,7 @@ class World:
         self.mirrors = SimpleNamespace(step=lambda: self.done.append("mirrored"))
         monkeypatch.setattr(holder_module.os, "killpg", lambda pid, number: self.done.append(f"{pid} gets {number}"))
         monkeypatch.setattr(holder_module.os, "_exit", self._exit)
-        monkeypatch.setattr(holder_module, "_ended_children", list)
+        monkeypatch.setattr(holder_module.linux, "ended_children", list)
 
     def _exit(self, code: int) -> None:
         raise Left(code)
@@ -302,7 +302,7 @@ def test_the_wait_ends_when_the_script_after_the_command_must(world, monkeypatch
 
 
 def test_only_the_programs_own_end_ends_the_attempt(world, monkeypatch):
-    monkeypatch.setattr(holder_module, "_ended_children", lambda: [(4, 0), (5, 3 << 8), (6, 0)])
+    monkeypatch.setattr(holder_module.linux, "ended_children", lambda: [(4, 0), (5, 3 << 8), (6, 0)])
     world.holder()._reap()
     assert world.outcome() == {"code": 3, "oom": False}
 

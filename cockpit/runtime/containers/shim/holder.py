@@ -149,7 +149,7 @@ class Holder:
         self._processes.kill()
 
     def _reap(self) -> None:
-        for pid, status in _ended_children():
+        for pid, status in linux.ended_children():
             if pid == self._running:
                 self._running = None
                 self._continue_after(os.waitstatus_to_exitcode(status))
@@ -228,7 +228,7 @@ class Holder:
         until = time.monotonic() + _DRAIN_SECONDS
         while not self._killed and self._processes.read_pipes() and (left := until - time.monotonic()) > 0:
             received = signal.sigtimedwait(self.SIGNALS, left)
-            _ended_children()
+            linux.ended_children()
             if received is None or received.si_signo == signal.SIGCHLD or self._processes.sent(received):
                 continue
             if received.si_signo == LEAVE:
@@ -248,7 +248,7 @@ class Holder:
         # One round is not enough: a process may fork while it is being killed.
         while True:
             self._processes.kill()
-            _ended_children()
+            linux.ended_children()
             if not self._processes.are_left():
                 return
             time.sleep(0.001)
@@ -275,19 +275,6 @@ def _children_usage() -> Record:
     """Return CPU time and peak memory of the reaped processes, for machines where no cgroup counts them."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {"cpu_ms": int((used.ru_utime + used.ru_stime) * 1000), "peak_memory_mib": used.ru_maxrss // _KIB_PER_MIB}
-
-
-def _ended_children() -> list[tuple[int, int]]:
-    """Reap every dead child: (pid, wait status)."""
-    ended: list[tuple[int, int]] = []
-    while True:
-        try:
-            pid, status = linux.wait_for_end(-1, os.WNOHANG)
-        except ChildProcessError:
-            return ended
-        if pid == 0:
-            return ended
-        ended.append((pid, status))
 
 
 def _signal_group(leader: int) -> None:

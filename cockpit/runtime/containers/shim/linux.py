@@ -187,6 +187,19 @@ def wait_for_end(pid: int, options: int = 0) -> tuple[int, int]:
         _libc.ptrace(_DETACH, ended, None, ctypes.c_void_p(0 if number == signal.SIGTRAP else number))
 
 
+def ended_children() -> list[tuple[int, int]]:
+    """Reap all children that have ended, without waiting; return the pid and the wait status of each."""
+    ended: list[tuple[int, int]] = []
+    while True:
+        try:
+            pid, status = wait_for_end(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended.append((pid, status))
+
+
 def has_ended(pidfd: int, *, within_milliseconds: int = 0) -> bool:
     """Return whether the process of a pidfd is dead (or a zombie), or dies within the time."""
     return is_readable(pidfd, within_milliseconds=within_milliseconds)

@@ -51,16 +51,7 @@ class Watcher:
     def _reap(self, program: int) -> int | None:
         """Reap all dead children, orphans included; return the program's wait status if it was among them."""
         _drain(self._woken)
-        program_status = None
-        while True:
-            try:
-                pid, status = linux.wait_for_end(-1, os.WNOHANG)
-            except ChildProcessError:
-                return program_status
-            if pid == 0:
-                return program_status
-            if pid == program:
-                program_status = status
+        return dict(linux.ended_children()).get(program)
 
     def _hang_up(self, program: int) -> int:
         """End the program as a closed terminal does: SIGHUP, then after a moment SIGKILL to all that is left."""
