@@ -82,7 +82,8 @@ def suspension_sentence(suspension: Suspension) -> str:
         return f"was suspended by {safe(suspension.by)}"
     if suspension.grounds is None:
         return f"is suspended while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
-    return f"is suspended: {preemption_words(suspension.for_jobs[0], suspension.grounds)}"
+    cause = preemption_words(suspension.for_jobs[0], suspension.grounds).removeprefix("is ")
+    return f"is suspended: {cause}"
 
 
 def _jobs(jobs: tuple[JobId, ...]) -> str:

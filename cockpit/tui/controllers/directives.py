@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.model.capabilities import Ability
 from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.ids import job_words
@@ -122,7 +122,11 @@ async def _submit(app: Cockpit, specs: Sequence[JobSpec]) -> Sequence[JobId]:
     except RequestRefused as no:
         if not could_be_spread(no.refusal, specs):
             raise
-        remedies = spreading_remedies(no.refusal, specs, await app.backend.nodes())
+        try:
+            nodes = await app.backend.nodes()
+        except CockpitError:
+            raise no from None  # the refusal is what the user has to see
+        remedies = spreading_remedies(no.refusal, specs, nodes)
         text = "\n".join(with_remedy(each, remedies) for each in refusal_text(no.refusal, app.state.now()).splitlines())
         raise RequestRefused(Refusal(no.refusal.kind, text)) from no
 

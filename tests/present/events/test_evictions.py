@@ -34,7 +34,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobSuspended(JOB, Suspension(by="ann")), "was suspended by ann"),
     (
         events.JobSuspended(JOB, Suspension(for_jobs=(TAKER,), grounds=Grounds.PARTITION)),
-        "is suspended: is preempted by job 9, whose partition is of a higher tier",
+        "is suspended: preempted by job 9, whose partition is of a higher tier",
     ),
     (events.JobSuspended(TAKER, Suspension(for_jobs=(JOB, OTHER))), "is suspended while jobs 7 and 8 have a turn"),
     (events.JobResumed(JOB), "was resumed"),
