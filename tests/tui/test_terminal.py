@@ -16,12 +16,13 @@ import pytest
 
 from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.e2e.cockpit_user import CockpitUser, a_new_user, eventually
+from tests.programs import needs_tmux
 from tests.tui.lab import FIXTURE
 from tests.tui.tmux import PROMPT, Tmux
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
+    needs_tmux,
 ]
 
 COCKPIT = f"{shlex.quote(sys.executable)} -m cockpit.cli"

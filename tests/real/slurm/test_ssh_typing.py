@@ -20,6 +20,7 @@ from cockpit.backends.slurm.wire.ssh import SshCommands
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
+from tests.programs import needs_tmux
 from tests.real.slurm.login_node import LoginNode
 from tests.real.slurm.real_cluster import RealCluster
 from tests.real.slurm.test_ssh import read_all
@@ -220,7 +221,7 @@ def terminal(home: Path) -> Iterator[Tmux]:
 
 
 @pytest.mark.req("TR-04", "TR-07")
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@needs_tmux
 def test_a_lost_login_is_typed_again_in_the_open_cockpit(slurm_node: LoginNode, terminal: Tmux) -> None:
     terminal.type(f"{sys.executable} -m cockpit.cli -c ssh://{GUEST}@127.0.0.1:{slurm_node.port}").press("Enter")
     terminal.sees("assword:").type(SECRET).press("Enter").sees("? help").misses("connecting")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -178,55 +179,53 @@ def test_a_fast_growing_log_is_checked_more_often(tmp_path: Path) -> None:
     assert bounds.look() < bounds.look() == 1.0
 
 
-@pytest.mark.real
-@pytest.mark.req("TR-03")
-@pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
-def test_on_a_full_disk_logs_stop_growing_and_continue_when_space_is_free(tmp_path: Path) -> None:
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 100 MiB, of which logs leave 5 free."""
+    if not IS_ROOT:
+        pytest.skip("only root mounts a small disk")
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "small", str(disk)], check=True)
-    try:
-        path, other = disk / "log", disk / "other"
-        bounds = LogBounds([str(path)], 1 << 30)
-        with path.open("ab", buffering=0) as file:
-            for _ in range(300):
-                file.write(WHOLE[:MIB])
-                bounds.look()
-                assert free(disk) > 3 * MIB, "5 MiB are reserved, less what is written between two looks"
-            assert taken(path) > 90 * MIB
-            other.write_bytes(b"x" * (2 * MIB))
-            before = taken(path)
-            for _ in range(50):
-                file.write(WHOLE[:MIB])
-                bounds.look()
-                assert taken(path) <= before + MIB
-            assert left_out(path) > 200 * MIB
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.real
+@pytest.mark.req("TR-03")
+def test_on_a_full_disk_logs_stop_growing_and_continue_when_space_is_free(disk: Path) -> None:
+    path, other = disk / "log", disk / "other"
+    bounds = LogBounds([str(path)], 1 << 30)
+    with path.open("ab", buffering=0) as file:
+        for _ in range(300):
+            file.write(WHOLE[:MIB])
+            bounds.look()
+            assert free(disk) > 3 * MIB, "5 MiB are reserved, less what is written between two looks"
+        assert taken(path) > 90 * MIB
+        other.write_bytes(b"x" * (2 * MIB))
+        before = taken(path)
+        for _ in range(50):
+            file.write(WHOLE[:MIB])
+            bounds.look()
+            assert taken(path) <= before + MIB
+        assert left_out(path) > 200 * MIB
 
 
 @pytest.mark.real
 @pytest.mark.req("JT-40")
-@pytest.mark.skipif(not IS_ROOT, reason="only root mounts a small disk")
-def test_logs_that_grew_together_into_the_reserve_give_it_back(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "small", str(disk)], check=True)
-    try:
-        logs, rest = [disk / "first", disk / "second"], disk / "rest"
-        bounds = LogBounds([*map(str, logs), str(rest)], 1 << 30)
-        rest.write_bytes(WHOLE[: 8 * MIB])
-        for growth in (36 * MIB, 9 * MIB):
-            for log in logs:
-                with log.open("ab") as file:
-                    file.write(b"x" * growth)
-            before = taken(rest)
-            bounds.look()
-        assert free(disk) >= 5 * MIB - 4 * logbounds.GRAIN, "the reserve: a twentieth of the disk"
-        assert all(taken(log) >= 36 * MIB for log in logs), "no more is given back than was missing"
-        assert taken(rest) == before, "a log that did not grow keeps what it has"
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+def test_logs_that_grew_together_into_the_reserve_give_it_back(disk: Path) -> None:
+    logs, rest = [disk / "first", disk / "second"], disk / "rest"
+    bounds = LogBounds([*map(str, logs), str(rest)], 1 << 30)
+    rest.write_bytes(WHOLE[: 8 * MIB])
+    for growth in (36 * MIB, 9 * MIB):
+        for log in logs:
+            with log.open("ab") as file:
+                file.write(b"x" * growth)
+        before = taken(rest)
+        bounds.look()
+    assert free(disk) >= 5 * MIB - 4 * logbounds.GRAIN, "the reserve: a twentieth of the disk"
+    assert all(taken(log) >= 36 * MIB for log in logs), "no more is given back than was missing"
+    assert taken(rest) == before, "a log that did not grow keeps what it has"
 
 
 def free(disk: Path) -> int:

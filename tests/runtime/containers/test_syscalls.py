@@ -215,7 +215,6 @@ class TestInContainers:
         assert house.out(job).split() == (["0", "Seccomp:", "0"] if works else ["1", "Seccomp:", "2"])
         assert (syscalls.UNFILTERED in await house.started(job.replica)) is works
 
-    @pytest.mark.skipif(not Path(roots.BUSYBOX).exists(), reason="needs a static busybox")
     async def test_another_root_file_system_is_filtered_too(self, house):
         job = house.job("true", image=f"dir:{roots.make_root(house.folder / 'root')}")
         job = replace(job, spec=replace(job.spec, command="grep Seccomp: /proc/self/status"))
