@@ -72,7 +72,7 @@ def _serve(listener: _socket.socket, entry: program.Entry) -> NoReturn:
         with contextlib.suppress(OSError):
             if linux.is_readable(listener.fileno(), within_milliseconds=_REAP_MILLISECONDS):
                 _serve_one(listener, entry)
-        _reap()
+        linux.ended_children()
 
 
 def _serve_one(listener: _socket.socket, entry: program.Entry) -> None:
@@ -86,12 +86,6 @@ def _serve_one(listener: _socket.socket, entry: program.Entry) -> None:
                 os._exit(0)
     finally:
         os.close(fd)
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while linux.wait_for_end(-1, os.WNOHANG)[0]:
-            pass
 
 
 def _answer(asker: _socket.socket, entry: program.Entry) -> None:
