@@ -1,4 +1,4 @@
-"""The contract of all backends over a real Slurm: by its commands, and through slurmrestd."""
+"""The contract of all backends over a real Slurm, by its commands."""
 
 from __future__ import annotations
 
