@@ -49,7 +49,7 @@ class Preemption:
     def _running(self, index: Index) -> Iterator[Job]:
         """The jobs that hold resources, did not start in this pass, and are not ending anyway."""
         jobs = (self._jobs.get(job) for job in index.placed)
-        return (job for job in jobs if job is not None and _can_give_way(job))
+        return (job for job in jobs if job is not None and _is_evictable(job))
 
     def _may(self, job: Job, partition: str, other: Job) -> bool:
         if not self._by_qos:
@@ -99,7 +99,7 @@ class Preemption:
         return max(own, partition_of(self._cluster, other).grace_seconds)
 
 
-def _can_give_way(job: Job) -> bool:
+def _is_evictable(job: Job) -> bool:
     return job.state in OCCUPYING and job.state is not JobState.SUSPENDED and job.ending is None
 
 

@@ -84,8 +84,8 @@ def likely_range(
 
 
 def opens_at(reason: Reason, now: Millis) -> Millis | None:
-    """Return from when on a job with this reason may come free of it without anybody doing anything; None: never, or
-    it only waits for resources and its turn."""
+    """Return from when on a job with this reason may start without any user's action; None: never, or it only
+    waits for resources and for jobs ahead."""
     match reason:
         case NoAlternative():
             moments = (opens_at(one, now) for one in reason.specs)

@@ -76,7 +76,7 @@ class Extrapolation:
         span = self._span
         took = span.now - span.since
         # 1.
-        # the queue goes on as it did: so much work took the time simulated, the work ahead takes in proportion
+        # the queue is assumed to proceed at the rate simulated so far: twice the work takes twice the time
         by_work = took * (1 + work / self._work[place]) if self._work[place] > 0 else took
         # 2.
         starts = self._alike[shape]

@@ -25,7 +25,7 @@ class Shares:
         self._shares: dict[tuple[int, NodeSpec], float] = {}
 
     def of(self, job: Job) -> float:
-        # the first alternative stands for the job: which one it gets is not known yet
+        # the job is judged by its first alternative: which one it gets is not known yet
         key = job.spec.nodes, job.spec.specs[0]
         share = self._shares.get(key)
         if share is None:

@@ -106,7 +106,7 @@ def of_workers(
         if counter[-1] == BILLING:
             yield counter, amount * len(some) // max(1, len(held_by_all))
         elif counter[-1] != JOBS:
-            # the job itself goes on, so its count of jobs is not divided
+            # the job itself keeps running, so its count of jobs is not divided
             yield counter, amounts.get(counter[-1], 0)
 
 
