@@ -189,7 +189,8 @@ def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
 
 
 def next_rank(attempt: Attempt) -> int:
-    """The rank of the next worker. No rank is used twice: container, log and history of a rank belong to one worker."""
+    """Return the rank of the next worker. No rank is used twice: container, log and history of a rank belong to one
+    worker."""
     return max([len(attempt.replicas), *(part.rank + 1 for part in attempt.placement)])
 
 

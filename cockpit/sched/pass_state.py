@@ -179,7 +179,8 @@ class PassState:
         self.faults.setdefault(entry.job.id, error)
 
     def place(self, job: Job, shape: Shape) -> JobPlacement | Reason | None:
-        """A placement that delays no job ahead of this one; else why there is none. None: too few free resources."""
+        """Return a placement that delays no job ahead of this one; else why there is none. None: too few free
+        resources."""
         if shape.partition in self.index.layout.totalled:
             return by_totals(self.index, self.snapshot, job, shape)
         return self.backfiller.place(self.index, job, shape)
@@ -217,9 +218,9 @@ class PassState:
         )
 
     def next_at(self) -> Millis | None:
-        """The first moment at which a job may start although nothing else happens: a begin time, the start or end of a
-        reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once if
-        another pass would consider jobs that this one did not. None: there is no such moment."""
+        """Return the first moment at which a job may start although nothing else happens: a begin time, the start or
+        end of a reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once
+        if another pass would consider jobs that this one did not. None: there is no such moment."""
         if self._others_may_start():
             return Millis(self.snapshot.now + 1)
         if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
@@ -248,8 +249,8 @@ class PassState:
         return self._gates.amounts(job_placement, shape)
 
     def _shape(self, entry: QueueEntry, free: CounterAmounts = NO_AMOUNTS) -> Shape:
-        """The shape by which the job may be placed now: without alternatives that a limit stops, and off reserved
-        nodes. `free`: amounts about to come free, which do not count."""
+        """Return the shape by which the job may be placed now: without alternatives that a limit stops, and off
+        reserved nodes. `free`: amounts about to come free, which do not count."""
         equivalence_class = entry.equivalence_class
         shape = self._gates.open_shape(equivalence_class, free)
         shape = within_limits(self._gates, equivalence_class, shape, self.index, free)
@@ -302,14 +303,14 @@ class PassState:
         return replace(shape, nodes=len(ranked)), JobPlacement(job_placement.spec_index, ranked)
 
     def _limit(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Limit | None:
-        """The limit that the job would break on any node that it could get; None: there is none."""
+        """Return the limit that the job would break on any node that it could get; None: there is none."""
         return limit_now(
             self._gates, equivalence_class, self._gates.open_shape(equivalence_class, free), self.index.layout, free
         )
 
     def _as_temporary(self, equivalence_class: EquivalenceClass, limit: Limit) -> Limit:
-        """The limit without its mark "never" where the job breaks it only on the nodes that are free just now: on other
-        nodes it may be billed less."""
+        """Return the limit without its mark "never" where the job breaks it only on the nodes that are free just now:
+        on other nodes it may be billed less."""
         if not isinstance(limit, LimitReached | QuotaFull) or not limit.never:
             return limit
         each = self._gates.alternatives(equivalence_class)

@@ -152,7 +152,7 @@ class StrictOrder(msgspec.Struct):
         return self.head in jobs or (self._reserved_for is not None and self._reserved_for[0].id in jobs)
 
     def jobs_with_reservation(self) -> set[JobId]:
-        """The waiting jobs that may keep other jobs from starting."""
+        """Return the waiting jobs that may keep other jobs from starting."""
         kept = {self.head} if self.head is not None else set()
         return kept | {self._reserved_for[0].id} if self._reserved_for is not None else kept
 
@@ -166,7 +166,8 @@ class StrictOrder(msgspec.Struct):
         return {}
 
     def fails_from(self, _reason: Reason | None) -> int:
-        """The time limit, in seconds, from which on every job of a shape fails if one has failed for this reason."""
+        """Return the time limit, in seconds, from which on every job of a shape fails if one has failed for this
+        reason."""
         return 0
 
     def end(self, job: Job) -> Millis:
@@ -231,7 +232,7 @@ class Easy(StrictOrder):
             self._reservation = self._reservation.beside(job, end, placement)
 
     def fails_from(self, reason: Reason | None) -> int:
-        """The shortest time limit that reaches beyond the reservation: shorter jobs do not delay the head."""
+        """Return the shortest time limit that reaches beyond the reservation: shorter jobs do not delay the head."""
         if reason is None or not isinstance(reason, WouldDelay):  # None first: isinstance is slow, most are None
             return 0
         return (reason.reserved_at - self._now) // 1000 + 1

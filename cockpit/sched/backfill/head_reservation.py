@@ -245,7 +245,8 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
 
 
 def _class_of_sums(index: Index, backfill: Backfill, shape: Shape) -> int | None:
-    """The node class of the quick way, where CPUs and memory alone decide and moments are not rounded; else None."""
+    """Return the node class of the quick way, where CPUs and memory alone decide and moments are not rounded; else
+    None."""
     layout = index.layout
     if layout.reservations or backfill.window_seconds or backfill.resolution_seconds:
         return None

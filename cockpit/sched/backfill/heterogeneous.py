@@ -146,7 +146,8 @@ class Timelines(Protocol):
     def opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
     ) -> tuple[Millis, list[int]] | None:
-        """The first moment at which enough nodes hold a replica, and all nodes that do then; None: there is none."""
+        """Return the first moment at which enough nodes hold a replica, and all nodes that do then; None: there is
+        none."""
         ...
 
     def among(
@@ -156,7 +157,7 @@ class Timelines(Protocol):
         ...
 
     def next_change(self, index: Index, moment: Millis) -> Millis | None:
-        """The next moment at which a job comes or leaves, on the nodes whose timelines were used, or an advance
+        """Return the next moment at which a job comes or leaves, on the nodes whose timelines were used, or an advance
         reservation ends."""
         ...
 

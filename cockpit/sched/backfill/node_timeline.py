@@ -195,7 +195,7 @@ class NodeTimeline:
         return NEVER
 
     def _step(self, moment: Millis) -> int:
-        """The number of the step that the moment is in."""
+        """Return the number of the step that the moment is in."""
         return max(0, bisect_right(self._at, moment) - 1)
 
     def _leave(self, end: Millis, job: JobId) -> None:

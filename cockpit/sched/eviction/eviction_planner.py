@@ -160,7 +160,7 @@ class EvictionPlanner:
         return job not in self._evicted and self._snapshot.jobs[job].ending is None
 
     def amounts_coming_free(self, counters: Counters) -> dict[Counter, int]:
-        """The amounts, by limit counter, that come free with jobs and workers that are ending or that this pass
+        """Return the amounts, by limit counter, that come free with jobs and workers that are ending or that this pass
         evicts."""
         free: dict[Counter, int] = {}
         for job in (*self.ending_jobs(), *self._ended_by_pass()):
@@ -179,7 +179,7 @@ class EvictionPlanner:
                 yield from of_workers(counters.tallies[job], out, held, self._snapshot.nodes)
 
     def ending_for(self, job: JobId) -> list[JobId]:
-        """The jobs that are still being ended for this job, wholly or with some of their workers."""
+        """Return the jobs that are still being ended for this job, wholly or with some of their workers."""
         endings = {other: self._snapshot.jobs[other].ending for other in self.ending_jobs()}
         smaller = (self._snapshot.jobs[other] for other in self._snapshot.elastic)
         return [
@@ -196,12 +196,12 @@ class EvictionPlanner:
         return find_placement(self.index_after_evictions(index), shape)
 
     def ending_jobs(self) -> list[JobId]:
-        """The jobs that hold resources and are being ended."""
+        """Return the jobs that hold resources and are being ended."""
         jobs = self._snapshot.jobs
         return [job for job in self._snapshot.occupied if job in jobs and jobs[job].ending is not None]
 
     def next_at(self) -> Millis | None:
-        """The next moment at which more jobs may be evicted although nothing else happens."""
+        """Return the next moment at which more jobs may be evicted although nothing else happens."""
         soon = Millis(self._snapshot.now + 1) if self._unserved else None
         return min(filter(None, (soon, *(each.next_at() for each in self._preemption_rules))), default=None)
 
@@ -258,7 +258,7 @@ class EvictionPlanner:
         ]
 
     def _ended_by_pass(self) -> list[JobId]:
-        """The jobs that this pass ends. Suspended jobs are not among them: they keep their memory and cards."""
+        """Return the jobs that this pass ends. Suspended jobs are not among them: they keep their memory and cards."""
         return [each.job for each in self.evictions if each.mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE)]
 
     def with_wait_added(self, job: Job) -> Job:

@@ -160,7 +160,7 @@ class Reclaim:
         return None if victims is None else [each.candidate for each in victims]
 
     def _used_without_ending(self, counters: Counters) -> Mapping[Counter, int]:
-        """The amounts in use, without those of jobs that are ending."""
+        """Return the amounts in use, without those of jobs that are ending."""
         free = self._eviction_planner.amounts_coming_free(counters)
         return {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
 
@@ -330,8 +330,8 @@ def _excess_over_max(share: Share, used: Mapping[Counter, int], amounts: Amounts
 
 
 def _short_of(shape: Shape, index: Index) -> set[str]:
-    """The resources that too few nodes have free; if each is free on enough nodes, but never together, all that the job
-    asks for."""
+    """Return the resources that too few nodes have free; if each is free on enough nodes, but never together, all that
+    the job asks for."""
     if find_placement(index, shape) is not None:
         return set()
     resources: set[str] = set()

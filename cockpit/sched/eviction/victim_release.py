@@ -257,7 +257,7 @@ class _VictimSearch:
         return useful
 
     def _least(self, order: int, spec: NodeSpec) -> int:
-        """A lower bound of the number of candidates that must be released on the node."""
+        """Return a lower bound of the number of candidates that must be released on the node."""
         node_free = self._index.nodes_free[order]
         if self._shape.exclusive:
             return max(1, len(node_free.tenants))
@@ -325,5 +325,5 @@ class PreemptionRule(Protocol):
         ...
 
     def next_at(self) -> Millis | None:
-        """The next moment at which more of the jobs considered so far may be evicted."""
+        """Return the next moment at which more of the jobs considered so far may be evicted."""
         ...

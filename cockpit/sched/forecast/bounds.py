@@ -76,7 +76,8 @@ def is_strict(policy: Policy, rules: Rulebook) -> bool:
 def likely_range(
     now: Millis, likely_at: Millis, end_at: Millis | None, unstable: NoBound | None
 ) -> tuple[Millis, Millis]:
-    """The range of likely starts, which holds the likely one. `end_at`: the careful plan's start, None if unknown."""
+    """Return the range of likely starts, which holds the likely one. `end_at`: the careful plan's start, None if
+    unknown."""
     wait = likely_at - now
     soonest, longest = (SOONEST, 1.0) if unstable is None else (SOONEST_REORDERED, LONGEST_REORDERED)
     last = max(end_at or likely_at, Millis(now + int(longest * wait)))

@@ -162,11 +162,12 @@ class ClusterSimulation:
         return self._places.get(job, len(self.begun))
 
     def order(self) -> list[Job]:
-        """The jobs that have started so far, in that order, and behind them the queue without held jobs."""
+        """Return the jobs that have started so far, in that order, and behind them the queue without held jobs."""
         return [*self._known_jobs(self.begun), *(entry.job for entry in self._entries_once() if not entry.job.held_by)]
 
     def _entries_once(self) -> Iterable[QueueEntry]:
-        """The queue without jobs that never start; a job of several partitions appears only in its first place."""
+        """Return the queue without jobs that never start; a job of several partitions appears only in its first
+        place."""
         first: dict[JobId, QueueEntry] = {}
         for entry in self._queue:
             if not self._never_starts(entry):
@@ -181,7 +182,7 @@ class ClusterSimulation:
         return never is not None and never_starts(never)
 
     def awaited(self, begun: PredictedStart) -> list[PredictedEnd]:
-        """The ends before a start on the nodes that it uses, soonest first."""
+        """Return the ends before a start on the nodes that it uses, soonest first."""
         nodes = {part.node for part in begun.placement}
         return [end for end in self.ended if end.at <= begun.at and any(part.node in nodes for part in end.placement)]
 
@@ -460,7 +461,7 @@ def simulation_index(index: Index) -> Index:
 
 
 def _placed(plan: Plan) -> list[JobId]:
-    """The jobs that hold more after the plan than before."""
+    """Return the jobs that hold more after the plan than before."""
     return [*(start.job for start in plan.starts), *(growth.job for growth in plan.growths)]
 
 

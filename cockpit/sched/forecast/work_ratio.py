@@ -35,7 +35,7 @@ class Shares:
         return share
 
     def remaining(self, jobs: Iterable[Job], predictor: RuntimePredictor, now: Millis) -> float:
-        """The remaining work of running jobs."""
+        """Return the remaining work of running jobs."""
         return sum(
             [self.of(job) * max(1, ends_at(job, predictor, now) - now) for job in jobs if job.state in OCCUPYING]
         )

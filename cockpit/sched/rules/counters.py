@@ -34,7 +34,7 @@ class Counters:
         self.tallies: dict[JobId, JobAmounts] = {}
 
     def fork(self) -> Counters:
-        """A copy that may be changed."""
+        """Return a copy that may be changed."""
         fork = Counters.__new__(Counters)
         fork.used, fork.tallies = self.used.copy(), self.tallies.copy()
         return fork
