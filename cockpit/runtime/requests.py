@@ -52,6 +52,7 @@ def digest_of(op: str, args: bytes | msgspec.Raw, words: bytes = b"") -> bytes:
     digest = hashlib.blake2b(op.encode(), digest_size=_DIGEST_BYTES)
     digest.update(b"\0")
     digest.update(memoryview(args))
+    # appended as they are, so that `_words_of` finds them again
     return digest.digest() + words
 
 
@@ -64,7 +65,7 @@ def _is_same_content(one: bytes, other: bytes) -> bool:
 
 
 def _is_same_request(one: bytes, other: bytes) -> bool:
-    """Whether two requests have the same operation and arguments, or come from the same command.
+    """Return whether two requests have the same operation and arguments, or come from the same command.
 
     The arguments may differ between two runs of one command: `--start now+2h`, a change of what is there by now.
     """

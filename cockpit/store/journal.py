@@ -56,6 +56,7 @@ DELETE FROM answers WHERE refused AND at <= (SELECT at FROM answers WHERE refuse
 _SUBMITTED_BY = """
 SELECT job FROM events WHERE type = 'job_submitted' AND request != '' AND request = ? ORDER BY seq
 """
+# archiving may have emptied the table, so the files' last number counts too: a number is never given twice
 _LAST_SEQ = """
 SELECT coalesce((SELECT max(seq) FROM events), (SELECT max(last_seq) FROM archives), 0)
 """
@@ -116,6 +117,7 @@ class SqliteJournal:
         # On a nearly full disk new jobs are refused, so that the remaining space is left to the jobs that run.
         if any(isinstance(record.body, JobSubmitted) for record in records):
             await self.check_room()
+        # an event that cannot be encoded fails here, before a transaction has begun
         rows = [codec.to_row(record) for record in records]
         async with self._database.transaction(durable=durable) as connection:
             await connection.executemany(_INSERT, rows)
@@ -156,6 +158,7 @@ class SqliteJournal:
 
     async def snapshot(self, state: ClusterState, seq: int) -> None:
         """Store the state after event `seq`, and delete answers older than a day. The previous snapshot is kept too."""
+        # two transactions: a snapshot is of use although the deletion fails, and neither needs the other
         now = self._clock.now()
         await snapshots.save(self._database, state, seq, now)
         async with self._database.transaction(durable=False) as connection:
@@ -215,6 +218,7 @@ class SqliteJournal:
             f"SELECT {_COLUMNS} FROM events WHERE {chosen} AND seq > ? ORDER BY seq {order} LIMIT ?",  # noqa: S608 - constants
             (*values, min(after, accounting.LARGEST_ID), max(0, limit)),
         )
+        # the last events were read newest first; the caller gets them in order
         return [codec.from_row(row) for row in (reversed(rows) if after < 0 else rows)]
 
     async def archive(self, before: Millis) -> int:
@@ -235,6 +239,7 @@ class SqliteJournal:
     async def probe(self) -> None:
         """Make a small durable test write. Raises `StoreError` while the journal could not store a submission."""
         await self.check_room()
+        # durable, as a submission would be
         async with self._database.transaction(durable=True) as connection:
             await connection.execute(
                 "INSERT OR REPLACE INTO probe VALUES (1, ?, zeroblob(?))", (self._clock.now(), _PROBE_BYTES)

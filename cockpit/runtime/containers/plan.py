@@ -147,7 +147,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Largest size of each log of a replica."""
 
     def filters(self, image: str) -> bool:
-        """Whether jobs with this image are refused system calls."""
+        """Return whether jobs with this image are refused system calls."""
         return not {image, _EVERY_IMAGE} & set(self.unfiltered_images)
 
 

@@ -155,7 +155,7 @@ def recordings() -> Iterator[str]:
 
 
 def _option(argv: Sequence[str], name: str) -> str:
-    """Return the value of an option, which stands behind `=` or in the next word."""
+    """Return the value of an option, which follows `=` or is the next word."""
     if name in argv[:-1]:
         return argv[argv.index(name) + 1]
     return next((word.partition("=")[2] for word in argv if word.startswith(f"{name}=")), "")
