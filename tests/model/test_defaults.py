@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import cockpit.model
-from cockpit.model.accountchange import AssociationChange, LimitsChange, QosChange
+from cockpit.model.accountchange import CLEAR, AssociationChange, LimitsChange, QosChange
 from cockpit.model.accounting import UsageSum
 from cockpit.model.accounts import Usage
 from cockpit.model.jobrow import JobRow
@@ -89,3 +89,8 @@ def test_what_is_sent_again_and_again_is_encoded_without_the_names_of_its_fields
 def test_a_change_or_a_sum_is_encoded_with_nothing_but_what_it_says(value: msgspec.Struct) -> None:
     assert msgspec.json.encode(value) == b"{}"
     assert msgspec.json.encode(RequestOutcome(known=True)) == b'{"known":true}'
+
+
+@pytest.mark.req("SC-16")
+def test_a_limit_is_removed_by_minus_one_as_in_sacctmgr() -> None:
+    assert CLEAR == -1
