@@ -98,3 +98,11 @@ def test_another_state_folder_leaves_the_other_places() -> None:
     moved = places.with_state_folder("/srv/state")
     assert (moved.state_folder, moved.socket, moved.config) == (Path("/srv/state"), places.socket, places.config)
     assert places.with_state_folder("") == places
+
+
+def test_keys_are_written_as_the_lists_that_are_read(tmp_path: Path) -> None:
+    written = Keys().write({"cancel": ("D", "Ctrl-x"), "help": ()})
+    assert written == {"cancel": ["D", "Ctrl-x"], "help": []}
+    lines = "".join(f"{name} = {keys}\n" for name, keys in written.items())
+    (tmp_path / "c.toml").write_text(f"[keys]\n{lines}")
+    assert load_settings(env={}, files=[tmp_path / "c.toml"]).keys == {"cancel": ("D", "Ctrl-x"), "help": ()}
