@@ -58,6 +58,8 @@ def test_only_the_launcher_has_the_script_that_lists_hosts_and_the_sizes_under_a
     sizes = {"workers": "2", "gpus": "2", "minWorkers": "1", "maxWorkers": "4"}
     assert sizes.items() <= launcher.env.items()
     assert not sizes.keys() & worker.env.keys()
+    alone = a_spec("x", mode=Mode.HOROVOD, specs=HOROVOD.specs, elastic=Elastic(workers=1, max_workers=4))
+    assert (plan(alone).env["workers"], plan(alone).env["gpus"]) == ("1", "2")
 
 
 @pytest.mark.req("EL-01", "EL-03")
