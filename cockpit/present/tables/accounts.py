@@ -145,7 +145,6 @@ ACCOUNTS: Final = TableView(
             "RUNNING",
             ValueKind.INTEGER,
             "Jobs that run",
-            field="running",
             cell=Cell(
                 4,
                 lambda row, _: line(Span(str(row.running), "running" if row.running else MUTED)),
@@ -158,7 +157,6 @@ ACCOUNTS: Final = TableView(
             "QUEUED",
             ValueKind.INTEGER,
             "Jobs that wait",
-            field="queued",
             cell=Cell(
                 4, lambda row, _: line(Span(str(row.queued), "queued" if row.queued else MUTED)), title="WAIT", need=90
             ),
@@ -177,11 +175,7 @@ ACCOUNTS: Final = TableView(
             ValueKind.WORDS,
             "Bounds by sacctmgr's names",
             derive=lambda row, _: limit_words(row.association.limits),
-            cell=Cell(
-                12,
-                lambda row, _: line(safe(" ".join(limit_words(row.association.limits)))),
-                grows=5,
-            ),
+            cell=Cell(12, lambda row, _: line(safe(" ".join(limit_words(row.association.limits)))), grows=5),
         ),
         Column(
             "default_qos",

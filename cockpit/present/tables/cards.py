@@ -287,9 +287,9 @@ CARD_MODELS: Final = TableView(
             derive=lambda row, _: row.model or "(any)",
             aliases=("card_model",),
         ),
-        Column("nodes", "NODES", ValueKind.INTEGER, "Nodes that have such", field="nodes"),
-        Column("cards", "CARDS", ValueKind.INTEGER, "How many there are in service", field="cards"),
-        Column("free", "FREE", ValueKind.INTEGER, "Of which nothing is taken", field="free"),
+        Column("nodes", "NODES", ValueKind.INTEGER, "Nodes that have such"),
+        Column("cards", "CARDS", ValueKind.INTEGER, "How many there are in service"),
+        Column("free", "FREE", ValueKind.INTEGER, "Of which nothing is taken"),
         Column(
             "queued",
             "QUEUED",

@@ -40,26 +40,13 @@ HOLDS: Final = TableView(
     empty="No held containers: no job with `terminal: true` has failed lately.",
     columns=(
         Column("id", "ID", ValueKind.INTEGER, "The job", field="job", words=lambda row, _: job_cell(row.job)),
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
-        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
+        Column("user", "USER", ValueKind.TEXT, "Who submitted it", aliases=("creator",)),
         Column(
-            "state",
-            "STATE",
-            ValueKind.TEXT,
-            "How the job ended",
-            field="state",
-            schema={"enum": [str(state) for state in JobState]},
+            "state", "STATE", ValueKind.TEXT, "How the job ended", schema={"enum": [str(state) for state in JobState]}
         ),
-        Column(
-            "exit_code",
-            "EXIT",
-            ValueKind.INTEGER,
-            "As a shell reports it",
-            field="exit_code",
-            nullable=True,
-            aliases=("exit",),
-        ),
-        Column("nodes", "NODES", ValueKind.WORDS, "Where the containers are", field="nodes", aliases=("node",)),
+        Column("exit_code", "EXIT", ValueKind.INTEGER, "As a shell reports it", nullable=True, aliases=("exit",)),
+        Column("nodes", "NODES", ValueKind.WORDS, "Where the containers are", aliases=("node",)),
         Column("cards_kept", "CARDS HELD", ValueKind.NUMBER, "Cards that the containers hold", derive=kept_cards),
         Column(
             "cpus_kept", "CPUS HELD", ValueKind.INTEGER, "CPUs that the containers hold", field="keeps_cpus", rare=True
@@ -80,8 +67,8 @@ HOLDS: Final = TableView(
             derive=cpu_hours,
             rare=True,
         ),
-        Column("ended_at", "ENDED", ValueKind.MOMENT, "When it failed", field="ended_at", aliases=("ended",)),
-        Column("held_until", "HELD UNTIL", ValueKind.MOMENT, "When they are removed", field="held_until"),
+        Column("ended_at", "ENDED", ValueKind.MOMENT, "When it failed", aliases=("ended",)),
+        Column("held_until", "HELD UNTIL", ValueKind.MOMENT, "When they are removed"),
         Column(
             "left",
             "LEFT",

@@ -236,20 +236,13 @@ JOB: Final = TableView(
             words=numbered(lambda detail: len(detail.tasks), "task"),
             schema=RECORDS,
         ),
-        Column(
-            "address",
-            "ADDRESS",
-            ValueKind.TEXT,
-            "Where a session's notebook says that it can be reached",
-            field="address",
-        ),
-        Column("log_tail", "LOG TAIL", ValueKind.TEXT, "The last lines of its log", field="log_tail"),
+        Column("address", "ADDRESS", ValueKind.TEXT, "Where a session's notebook says that it can be reached"),
+        Column("log_tail", "LOG TAIL", ValueKind.TEXT, "The last lines of its log"),
         Column(
             "log_left_out_mib",
             "LOG LEFT OUT",
             ValueKind.MIB,
             "Of its logs, where they are longer than `log_limit`, in MiB",
-            field="log_left_out_mib",
         ),
     ),
 )

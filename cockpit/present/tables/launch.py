@@ -44,13 +44,11 @@ LAUNCH: Final = TableView(
     help="What each replica of a job would be started with",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
-        Column("rank", "RANK", ValueKind.INTEGER, "Which replica, from 0", field="rank"),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
+        Column("rank", "RANK", ValueKind.INTEGER, "Which replica, from 0"),
         Column("host", "HOST", ValueKind.TEXT, "Its host name", field="plan.hostname"),
-        Column(
-            "node", "NODE", ValueKind.TEXT, "An imagined node that is just what it asks for", field="node", wide=True
-        ),
-        Column("given", "GIVEN", ValueKind.TEXT, "The command as the job file has it", field="given", wide=True),
+        Column("node", "NODE", ValueKind.TEXT, "An imagined node that is just what it asks for", wide=True),
+        Column("given", "GIVEN", ValueKind.TEXT, "The command as the job file has it", wide=True),
         Column(
             "command", "COMMAND", ValueKind.TEXT, "What the mode makes of it, before expansion", field="plan.command"
         ),
@@ -96,9 +94,9 @@ LAUNCH_SCRIPT: Final = TableView(
     help="What would submit each job to a Slurm cluster",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
-        Column("argv", "ARGV", ValueKind.WORDS, "The command and its options", field="argv"),
-        Column("script", "SCRIPT", ValueKind.TEXT, "What it reads: the script that is run", field="script", wide=True),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
+        Column("argv", "ARGV", ValueKind.WORDS, "The command and its options"),
+        Column("script", "SCRIPT", ValueKind.TEXT, "What it reads: the script that is run", wide=True),
     ),
 )
 

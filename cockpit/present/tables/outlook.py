@@ -135,7 +135,7 @@ _COLUMNS: Final = (
         words=lambda row, _: job_words(row.job, row.component) if row.job else NOTHING,
         nullable=True,
     ),
-    Column("name", "NAME", ValueKind.TEXT, "Its name", field="name"),
+    Column("name", "NAME", ValueKind.TEXT, "Its name"),
     Column("position", "PLACE", ValueKind.INTEGER, "Place in the queue, from 1", field="place", nullable=True),
     Column("prediction", "PREDICTION", ValueKind.TEXT, "When it starts, as a sentence", derive=sentence),
     Column(
@@ -154,7 +154,6 @@ _COLUMNS: Final = (
         "TOLD",
         ValueKind.MOMENT,
         "When the cluster's own scheduler expects its start, where that is another than cockpit's",
-        field="told_at",
         nullable=True,
         wide=True,
     ),
@@ -163,7 +162,6 @@ _COLUMNS: Final = (
         "BY",
         ValueKind.TEXT,
         "Whose scheduler that is; empty: cockpit's, and all times are its own",
-        field="told_by",
         wide=True,
     ),
     Column(
@@ -256,7 +254,6 @@ _COLUMNS: Final = (
         "FAILURE",
         ValueKind.TEXT,
         "The defect in cockpit for which some of the answer is missing; empty: none",
-        field="failure",
         wide=True,
     ),
 )

@@ -170,13 +170,12 @@ PRIORITY: Final = TableView(
     help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
     empty="Nothing is queued.",
     columns=(
-        Column("position", "PLACE", ValueKind.INTEGER, "In the queue, from 1", field="position", nullable=True),
+        Column("position", "PLACE", ValueKind.INTEGER, "In the queue, from 1", nullable=True),
         Column(
             "position_before",
             "WAS",
             ValueKind.INTEGER,
             "Its place by the cluster's own weights, where others are tried out",
-            field="position_before",
             nullable=True,
             wide=True,
             aliases=("was",),
@@ -190,9 +189,9 @@ PRIORITY: Final = TableView(
             words=_id_words,
             nullable=True,
         ),
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name", spare=True),
-        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
-        Column("partition", "QUEUE", ValueKind.TEXT, "Where it would run", field="partition", aliases=("queue",)),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name", spare=True),
+        Column("user", "USER", ValueKind.TEXT, "Who submitted it", aliases=("creator",)),
+        Column("partition", "QUEUE", ValueKind.TEXT, "Where it would run", aliases=("queue",)),
         Column("priority", "PRIORITY", ValueKind.INTEGER, "The whole: what counts", derive=priority, nullable=True),
         Column(
             "priority_before",
@@ -216,8 +215,8 @@ PRIORITY: Final = TableView(
             schema={"enum": list(NOTES)},
             spare=True,
         ),
-        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", field="account", wide=True),
-        Column("qos", "QOSNAME", ValueKind.TEXT, "Its QOS", field="qos", wide=True),
+        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", wide=True),
+        Column("qos", "QOSNAME", ValueKind.TEXT, "Its QOS", wide=True),
         Column(
             "told_total",
             "TOLD",

@@ -234,14 +234,7 @@ _SHARES: Final = (
     _resource(CARDS, "cards", "Cards, 0.5 is half of one", _shares_cell("cards", CARDS, 13, after="running")),
 )
 _FIGURES: Final = tuple(
-    Column(
-        f"{name}_{what}",
-        f"{name.upper()} {what.upper()}",
-        ValueKind.NUMBER,
-        about,
-        derive=derive,
-        wide=True,
-    )
+    Column(f"{name}_{what}", f"{name.upper()} {what.upper()}", ValueKind.NUMBER, about, derive=derive, wide=True)
     for name, resource in (("cpus", CPUS), ("memory_mib", MEMORY), ("cards", CARDS))
     for what, about, derive in (
         ("used", "Held now", lambda row, _, resource=resource: share(row, resource).used),
@@ -255,12 +248,12 @@ def _licences(row: QueueRow, _: Context) -> Held | None:
 
 
 _RUNNING: Final = Column(
-    "running", "RUNNING", ValueKind.INTEGER, "Jobs that run", field="running", cell=Cell(6, _running_cell, title="RUN")
+    "running", "RUNNING", ValueKind.INTEGER, "Jobs that run", cell=Cell(6, _running_cell, title="RUN")
 )
 _MAX_JOBS: Final = Column(
-    "max_jobs", "MAX JOBS", ValueKind.INTEGER, "So many run at once; none: no bound", field="max_jobs", nullable=True
+    "max_jobs", "MAX JOBS", ValueKind.INTEGER, "So many run at once; none: no bound", nullable=True
 )
-_PATH: Final = Column("path", "PATH", ValueKind.TEXT, "Its place in the quota tree", field="path", wide=True)
+_PATH: Final = Column("path", "PATH", ValueKind.TEXT, "Its place in the quota tree", wide=True)
 _KIND: Final = Column(
     "kind",
     "KIND",
@@ -274,7 +267,6 @@ _PROJECTS: Final = Column(
     "PROJECTS",
     ValueKind.WORDS,
     "Of a leaf: whose jobs wait here",
-    field="projects",
     aliases=("project", "namespaces", "namespace"),
     cell=Cell(12, lambda row, _: line(Span(safe(", ".join(row.projects)), MUTED)), grows=1, need=170),
 )
@@ -349,13 +341,13 @@ QUOTA: Final = TableView(
             "Held beyond what is guaranteed",
             derive=lambda row, _: borrowed_words(row),
         ),
-        Column("waiting", "WAITING", ValueKind.INTEGER, "Jobs that wait", field="waiting", aliases=("pending",)),
+        Column("waiting", "WAITING", ValueKind.INTEGER, "Jobs that wait", aliases=("pending",)),
         _RUNNING,
         _MAX_JOBS,
         _PROJECTS,
         *_FIGURES,
         _PATH,
-        Column("name", "NAME", ValueKind.TEXT, "Its queue", field="name", wide=True),
+        Column("name", "NAME", ValueKind.TEXT, "Its queue", wide=True),
     ),
 )
 

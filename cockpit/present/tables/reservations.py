@@ -24,7 +24,7 @@ RESERVATIONS: Final = TableView(
     help="Nodes that are reserved for users, accounts or maintenance",
     empty="No reservations: every node serves all jobs.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "What jobs name as their reservation", field="name"),
+        Column("name", "NAME", ValueKind.TEXT, "What jobs name as their reservation"),
         Column(
             "state",
             "STATE",
@@ -33,20 +33,11 @@ RESERVATIONS: Final = TableView(
             derive=state,
             schema={"enum": ["active", "inactive"]},
         ),
-        Column(
-            "start_at", "START", ValueKind.MOMENT, "When the reservation begins", field="start_at", aliases=("start",)
-        ),
-        Column("end_at", "END", ValueKind.MOMENT, "When the reservation ends", field="end_at", aliases=("end",)),
-        Column("nodes", "NODES", ValueKind.WORDS, "The nodes", field="nodes", aliases=("node",)),
-        Column("users", "USERS", ValueKind.WORDS, "Whose jobs may run in it", field="users", aliases=("user",)),
-        Column(
-            "accounts",
-            "ACCOUNTS",
-            ValueKind.WORDS,
-            "Accounts whose jobs may run in it",
-            field="accounts",
-            aliases=("account",),
-        ),
+        Column("start_at", "START", ValueKind.MOMENT, "When the reservation begins", aliases=("start",)),
+        Column("end_at", "END", ValueKind.MOMENT, "When the reservation ends", aliases=("end",)),
+        Column("nodes", "NODES", ValueKind.WORDS, "The nodes", aliases=("node",)),
+        Column("users", "USERS", ValueKind.WORDS, "Whose jobs may run in it", aliases=("user",)),
+        Column("accounts", "ACCOUNTS", ValueKind.WORDS, "Accounts whose jobs may run in it", aliases=("account",)),
         Column(
             "maintenance",
             "MAINTENANCE",

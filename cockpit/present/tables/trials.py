@@ -58,14 +58,13 @@ TRIALS: Final = TableView(
     help="The trials of a sweep: their parameters, and how far they are",
     empty="The sweep has no trial that is still known.",
     columns=(
-        Column("trial", "TRIAL", ValueKind.TEXT, "Its number, from 1", field="trial"),
+        Column("trial", "TRIAL", ValueKind.TEXT, "Its number, from 1"),
         Column("id", "ID", ValueKind.INTEGER, "The job that it is", field="row.id"),
         Column(
             "parameters",
             "PARAMETERS",
             ValueKind.RECORD,
             "The values of its parameters",
-            field="parameters",
             words=_parameters,
             schema={"type": "object", "additionalProperties": {"type": "string"}},
         ),

@@ -41,9 +41,7 @@ USAGE: Final = TableView(
     help="What a job's replicas really use",
     empty="This job was not measured: it has not run yet, or use is not measured here. `cockpit job ID` shows more.",
     columns=(
-        Column(
-            "job", "JOB", ValueKind.INTEGER, "Job id", field="job", words=lambda row, _: job_cell(row.job), wide=True
-        ),
+        Column("job", "JOB", ValueKind.INTEGER, "Job id", words=lambda row, _: job_cell(row.job), wide=True),
         Column("rank", "RANK", ValueKind.INTEGER, "Which replica", derive=lambda row, _: row.place.rank),
         Column("node", "NODE", ValueKind.TEXT, "Where it runs, or ran", derive=lambda row, _: row.place.node),
         Column(
