@@ -219,7 +219,6 @@ HOURS: Final = TableView(
             "SHARE %",
             ValueKind.NUMBER,
             "Of all card-hours, in percent; without cards of all CPU-hours",
-            derive=lambda row, _: row.share,
             cell=Cell(7 + BAR_COLUMNS, _share_cell, title="SHARE", right=False),
         ),
         replace(_hours_column("cpu_hours", _held_cpu_hours), cell=Cell(10, _cpu_hours_cell)),

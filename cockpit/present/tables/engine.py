@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from cockpit.model.view import EngineStatus
 from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 from cockpit.present.width import pad
-
-
-def status(row: EngineStatus, _: Context) -> str:
-    return "running" if row.running else "stopped"
-
-
-def scope(row: EngineStatus, _: Context) -> str:
-    return "machine" if row.system else "user"
-
 
 ENGINE: Final = TableView(
     name="engine",
@@ -30,11 +20,18 @@ ENGINE: Final = TableView(
             "STATUS",
             ValueKind.TEXT,
             "running or stopped",
-            derive=status,
+            derive=lambda row, _: "running" if row.running else "stopped",
             schema={"enum": ["running", "stopped"]},
         ),
         Column("pid", "PID", ValueKind.INTEGER, "Its process", nullable=True),
-        Column("scope", "SCOPE", ValueKind.TEXT, "Whom it serves", derive=scope, schema={"enum": ["machine", "user"]}),
+        Column(
+            "scope",
+            "SCOPE",
+            ValueKind.TEXT,
+            "Whom it serves",
+            derive=lambda row, _: "machine" if row.system else "user",
+            schema={"enum": ["machine", "user"]},
+        ),
         Column("socket", "SOCKET", ValueKind.TEXT, "Where it listens"),
         Column("state_folder", "STATE FOLDER", ValueKind.TEXT, "Where its journal is"),
         Column("version", "VERSION", ValueKind.TEXT, "Of cockpit"),

@@ -16,21 +16,9 @@ def left_seconds(row: HoldRow, context: Context) -> int:
     return seconds_left(row.held_until, context.now)
 
 
-def left_text(row: HoldRow, context: Context) -> str:
-    return units.countdown(left_seconds(row, context))
-
-
-def kept_cards(row: HoldRow, _: Context) -> int | float:
-    return units.cards(row.keeps_card_milli)
-
-
 def card_hours(row: HoldRow, context: Context) -> float:
     """Return the card-hours that the hold will still cost until it ends; an extension adds to them."""
     return round(row.keeps_card_milli / 1000 * left_seconds(row, context) / 3600, 1)
-
-
-def cpu_hours(row: HoldRow, context: Context) -> float:
-    return round(row.keeps_cpus * left_seconds(row, context) / 3600, 1)
 
 
 HOLDS: Final = TableView(
@@ -47,7 +35,13 @@ HOLDS: Final = TableView(
         ),
         Column("exit_code", "EXIT", ValueKind.INTEGER, "As a shell reports it", nullable=True, aliases=("exit",)),
         Column("nodes", "NODES", ValueKind.WORDS, "Where the containers are", aliases=("node",)),
-        Column("cards_kept", "CARDS HELD", ValueKind.NUMBER, "Cards that the containers hold", derive=kept_cards),
+        Column(
+            "cards_kept",
+            "CARDS HELD",
+            ValueKind.NUMBER,
+            "Cards that the containers hold",
+            derive=lambda row, _: units.cards(row.keeps_card_milli),
+        ),
         Column(
             "cpus_kept", "CPUS HELD", ValueKind.INTEGER, "CPUs that the containers hold", field="keeps_cpus", rare=True
         ),
@@ -64,7 +58,7 @@ HOLDS: Final = TableView(
             "CPU-HOURS",
             ValueKind.NUMBER,
             "CPU-hours from now until the hold ends",
-            derive=cpu_hours,
+            derive=lambda row, context: round(row.keeps_cpus * left_seconds(row, context) / 3600, 1),
             rare=True,
         ),
         Column("ended_at", "ENDED", ValueKind.MOMENT, "When it failed", aliases=("ended",)),
@@ -75,7 +69,7 @@ HOLDS: Final = TableView(
             ValueKind.SECONDS,
             "Time until they are removed, hours and minutes",
             derive=left_seconds,
-            words=left_text,
+            words=lambda row, context: units.countdown(left_seconds(row, context)),
         ),
     ),
 )

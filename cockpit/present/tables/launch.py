@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from cockpit.launch.plan import LaunchPlan
-from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 from cockpit.present.command_text import shell_text
 from cockpit.present.safe import safe
 
@@ -27,14 +27,6 @@ class Launch(msgspec.Struct, frozen=True):
 
 def _texts(values: dict[str, str]) -> str:
     return " ".join(f"{safe(name)}={safe(value)}" for name, value in values.items())
-
-
-def _env_text(row: Any, _: Context) -> str:  # noqa: ANN401 - a Launch
-    return _texts(row.plan.env)
-
-
-def _files_text(row: Any, _: Context) -> str:  # noqa: ANN401 - a Launch
-    return ", ".join(map(safe, row.plan.files))
 
 
 _OF_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -60,7 +52,7 @@ LAUNCH: Final = TableView(
             ValueKind.RECORD,
             "Its whole environment",
             field="plan.env",
-            words=_env_text,
+            words=lambda row, _: _texts(row.plan.env),
             schema=_OF_TEXTS,
             wide=True,
         ),
@@ -70,7 +62,7 @@ LAUNCH: Final = TableView(
             ValueKind.RECORD,
             "Files that it gets: text by path",
             field="plan.files",
-            words=_files_text,
+            words=lambda row, _: ", ".join(map(safe, row.plan.files)),
             schema=_OF_TEXTS,
             wide=True,
         ),

@@ -106,20 +106,8 @@ def queue_title(row: QueueRow) -> str:
     return safe(row.path.rpartition("/")[2] if row.kind is QueueKind.QUOTA else row.name) or ALL_NODES
 
 
-def _name(row: QueueRow, _: Context) -> str:
-    return row.name or ALL_NODES
-
-
-def _tree_name(row: QueueRow, _: Context) -> str:
-    return f"{INDENT * row.level}{queue_title(row)}"
-
-
 def _age(row: QueueRow, context: Context) -> int | None:
     return None if row.since is None else max(0, (context.now - row.since) // 1000)
-
-
-def _held_column(resource: str) -> Callable[[QueueRow, Context], Held]:
-    return lambda row, _: share(row, resource)
 
 
 def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
@@ -214,7 +202,7 @@ def _resource(resource: str, column: str, about: str, cell: Cell | None = None) 
         f"{column.upper()} USED/MIN/MAX",
         ValueKind.RECORD,
         f"{about}: held, guaranteed, and at most (null: unlimited; of a partition what its nodes have)",
-        derive=_held_column(resource),
+        derive=lambda row, _: share(row, resource),
         words=_held_text(resource),
         schema=_SHARE,
         cell=cell,
@@ -259,7 +247,6 @@ _KIND: Final = Column(
     "KIND",
     ValueKind.TEXT,
     "quota: a node of the quota tree; partition; licence",
-    derive=lambda row, _: row.kind.value,
     schema={"enum": [kind.value for kind in QueueKind]},
 )
 _PROJECTS: Final = Column(
@@ -282,7 +269,7 @@ QUEUES: Final = TableView(
             "NAME",
             ValueKind.TEXT,
             "The queue",
-            derive=_name,
+            derive=lambda row, _: row.name or ALL_NODES,
             aliases=("queue",),
             cell=Cell(16, _name_cell, title="QUEUE", grows=1, most=36),
         ),
@@ -331,7 +318,7 @@ QUOTA: Final = TableView(
             ValueKind.TEXT,
             "The node of the tree",
             derive=lambda row, _: row.path.rpartition("/")[2],
-            words=_tree_name,
+            words=lambda row, _: f"{INDENT * row.level}{queue_title(row)}",
         ),
         *_SHARES,
         Column(

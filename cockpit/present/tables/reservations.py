@@ -8,15 +8,10 @@ from typing import Final
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import Millis
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
-
-
-def state(row: Reservation, context: Context) -> str:
-    return "active" if row.start_at <= context.now < row.end_at else "inactive"
-
 
 RESERVATIONS: Final = TableView(
     name="reservations",
@@ -30,7 +25,7 @@ RESERVATIONS: Final = TableView(
             "STATE",
             ValueKind.TEXT,
             "Whether the reservation is in force now",
-            derive=state,
+            derive=lambda row, context: "active" if row.start_at <= context.now < row.end_at else "inactive",
             schema={"enum": ["active", "inactive"]},
         ),
         Column("start_at", "START", ValueKind.MOMENT, "When the reservation begins", aliases=("start",)),

@@ -36,10 +36,6 @@ def values_text(parameters: dict[str, str]) -> str:
     return " ".join(f"{safe(name)}={safe(value)}" for name, value in parameters.items())
 
 
-def _parameters(row: Any, _: Context) -> str:  # noqa: ANN401 - a Trial
-    return values_text(row.parameters)
-
-
 def _elapsed(row: Trial, context: Context) -> float | None:
     began = row.row.started_at
     if began is None:
@@ -65,7 +61,7 @@ TRIALS: Final = TableView(
             "PARAMETERS",
             ValueKind.RECORD,
             "The values of its parameters",
-            words=_parameters,
+            words=lambda row, _: values_text(row.parameters),
             schema={"type": "object", "additionalProperties": {"type": "string"}},
         ),
         Column("state", "STATE", ValueKind.TEXT, "State of the trial", field="row.state"),
