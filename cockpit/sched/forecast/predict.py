@@ -198,9 +198,10 @@ class StartPredictor:
 
     @cached_property
     def _shared_limits(self) -> SharedLimits | None:
-        """The limits that other jobs may use up first; None where no limit binds anybody."""
+        """The limits that other jobs may use up first; None where there are no limits."""
         index = self._simulation_index
-        if not index.equivalence.rules.binding and all(job.array is None for job in self.snapshot.queue):
+        throttled = any(job.array is not None and job.array.at_once for job in self.snapshot.queue)
+        if not (throttled or index.equivalence.rules.binding):
             return None
         return SharedLimits(self.snapshot, index, index.equivalence.further_entries(self._entries))
 
