@@ -116,10 +116,10 @@ class GatesAhead:
         self._opens[job.partitions] = min(at, self._opens.get(job.partitions, at))
 
     def may_delay(self, job: Job, bound: Millis) -> bool:
-        """Return whether one of them may come free before the bound, on nodes that the job may get."""
+        """Return whether one of them may come free by the bound, on nodes that the job may get."""
         names = self._nodes_of(job.partitions)
         return any(
-            at < bound and not names.isdisjoint(self._nodes_of(partitions)) for partitions, at in self._opens.items()
+            at <= bound and not names.isdisjoint(self._nodes_of(partitions)) for partitions, at in self._opens.items()
         )
 
     def _nodes_of(self, partitions: tuple[str, ...]) -> frozenset[NodeName]:

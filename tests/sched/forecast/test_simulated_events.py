@@ -92,11 +92,12 @@ def after(job: int) -> dict:
     [
         (after(1), False),
         ({"begin_at": Millis(500 * HOUR)}, False),
-        ({"begin_at": Millis(3000 * HOUR)}, True),
+        ({"begin_at": Millis(1000 * HOUR)}, False),
+        ({"begin_at": Millis(1000 * HOUR + 1)}, True),
         ({"record": {"never": JobId(99), "waits_for": (Dependency(DependencyKind.AFTER_OK, JobId(99)),)}}, True),
         ({"held_by": "ann"}, True),
     ],
-    ids=["dependency", "begins before", "begins after", "never", "held"],
+    ids=["dependency", "begins before", "begins then", "begins after", "never", "held"],
 )
 def test_behind_a_job_that_only_waits_for_a_condition_no_latest_start_is_promised(policy, ahead, promised) -> None:
     world = full(policy)
