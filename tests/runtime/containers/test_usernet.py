@@ -23,7 +23,7 @@ def test_no_network_program_connects_to_the_machines_localhost(program, guarded)
 def outpost(tmp_path):
     made = HostSideProcess("up", str(tmp_path / "lock"), lambda: False)
     yield made
-    made._here.close()
+    made._holder_side.close()
 
 
 def test_without_a_network_program_the_supported_ones_are_named(outpost, monkeypatch):
