@@ -35,7 +35,7 @@ def pools_of(spec: JobSpec) -> tuple[WorkerPool, ...]:
     pools = [WorkerPool(replicas=1, spec=spec.specs[0]), WorkerPool(replicas=spec.nodes - 1, spec=spec.specs[0])]
     if spec.parameter_servers:
         pools.append(WorkerPool(replicas=spec.parameter_servers, spec=spec.helpers[0]))
-    while pools and not pools[-1].replicas:
+    while not pools[-1].replicas:  # the first one has a replica
         pools.pop()
     return tuple(pools)
 

@@ -147,7 +147,7 @@ def from_row(row: Sequence[Any]) -> EventRecord:
     try:
         body = _body_decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
-        raise _unreadable(f"event {seq}", error) from error
+        raise unreadable(f"event {seq}", error) from error
     record = EventRecord(seq=seq, at=at, actor=actor, origin=origin, request=request, version=version, body=body)
     return _check_version(record)
 
@@ -175,7 +175,7 @@ def from_line(line: bytes) -> EventRecord:
                 raise damaged(plain.seq)
         return _check_version(_line_decoder.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _unreadable("an archived event", error) from error
+        raise unreadable("an archived event", error) from error
 
 
 def damaged(seq: int) -> Damaged:
@@ -201,11 +201,12 @@ def _matches(row: Sequence[Any]) -> bool:
 def _check_version(record: EventRecord) -> EventRecord:
     """Return the event. Raises `StoreError` if a newer version of cockpit wrote it."""
     if record.version > EVENT_VERSION:
-        raise _unreadable(f"event {record.seq}", f"its version is {record.version}, known is {EVENT_VERSION}")
+        raise unreadable(f"event {record.seq}", f"its version is {record.version}, known is {EVENT_VERSION}")
     return record
 
 
-def _unreadable(what: str, why: object) -> StoreError:
+def unreadable(what: str, why: object) -> StoreError:
+    """Return the error of something stored that cannot be decoded."""
     return StoreError(
         f"The journal's {what} cannot be read: {why}. "
         "A newer cockpit wrote it, or the file is damaged: start the newer version, or restore the state folder."

@@ -130,10 +130,12 @@ class SqliteJournal:
         return codec.answer_from_row(rows[0]) if rows else None
 
     async def remember(self, answer: KeptAnswer) -> None:
-        """Store the answer to a request that caused no event. Only the latest refusals are kept (`REFUSALS_KEPT`)."""
+        """Store the refusal of a request, unless it has an answer, or the final answer of a change in place of the one
+        that was stored with its events. Only the latest refusals are kept (`REFUSALS_KEPT`)."""
+        # OR IGNORE: the first answer to a request stays, also if two connections sent it at the same time.
+        how = "INSERT OR IGNORE" if answer.refused else "INSERT OR REPLACE"
         async with self._database.transaction(durable=False) as connection:
-            # OR IGNORE: the first answer to a request stays, also if two connections sent it at the same time.
-            await connection.execute(_INSERT_ANSWER.replace("INSERT", "INSERT OR IGNORE"), self._answer_row(answer))
+            await connection.execute(_INSERT_ANSWER.replace("INSERT", how), self._answer_row(answer))
         if answer.refused:
             self._refusals += 1
             if self._refusals % _REFUSALS_BETWEEN == 0:

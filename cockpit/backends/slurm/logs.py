@@ -27,13 +27,22 @@ _HOST = re.compile(r"%\d*N")
 
 
 async def read(commands: Commands, reading: Reading, known: LookedUpJob, request: LogRequest) -> LogChunk:
-    """Return a piece of the file. A file that does not exist yet counts as empty."""
+    """Return a piece of the file. A file that does not exist yet counts as empty.
+
+    Raises `RequestRefused` for the output of an ended job whose file is unknown and cannot be guessed.
+    """
     ended = known.job.state in ENDED
     if known.job.attempt is None:
         return LogChunk(b"", 0, ended=ended)
     path = await _path(reading, known, request)
     size = await _size(commands, path) if path else None
     if size is None:
+        if path and ended and not request.step and outputs.OUT not in await _files(reading, known):
+            message = (
+                f"Slurm no longer reports into which file job {slurm_id(known.job.id)} wrote its output, and there is "
+                f"no {path}."
+            )
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
         return LogChunk(b"", 0, ended=ended)
     # a negative offset counts from the end
     start = max(0, size + request.offset) if request.offset < 0 else request.offset
@@ -61,9 +70,15 @@ async def output_path(reading: Reading, known: LookedUpJob, stream: LogStream = 
     """Return the path of the job's output as far as it is known; empty: the terminal of its srun. Sources in this
     order: Slurm's record, accounting, the options of sbatch, the default."""
     known = await _leader(reading, known)
-    files = await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
+    files = await _files(reading, known)
     path = outputs.named(files, known, errors=stream is LogStream.STDERR)
     return outputs.resolved(path, await _words(reading, known, path)) if path else ""
+
+
+async def _files(reading: Reading, known: LookedUpJob) -> dict[str, str]:
+    """Return the files of the job, or of the one that runs its script, as far as Slurm reports them."""
+    known = await _leader(reading, known)
+    return await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
 
 
 async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:

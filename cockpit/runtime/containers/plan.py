@@ -158,7 +158,7 @@ def container_plan(
     bounds: Bounds,
     *,
     rootless: bool,
-    may_be_plain: bool = False,
+    may_be_plain: bool,
 ) -> ContainerPlan:
     """Make the container plan of a start effect and its launch plan. `rootless`: the engine's user is not root."""
     submitter, replica, state = effect.submitter, effect.replica, engine.state

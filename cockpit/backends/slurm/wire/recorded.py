@@ -128,7 +128,8 @@ class RecordedCommands:
         wanted = _option(argv, "--jobs")
         for block in blocks(self._text("scontrol-job-d.txt"), "JobId"):
             record = words(block)
-            if not wanted or wanted in {record["JobId"], _of_array(record)}:
+            # Slurm lists a whole array or heterogeneous job by its own id.
+            if not wanted or wanted in {record["JobId"], _of_array(record), *_whole_jobs(record)}:
                 yield "".join(f"{_value(record, name)}{separator}" for name, separator in fields) + "\n"
 
     def _ended(self, argv: Sequence[str]) -> Iterator[str]:
@@ -159,6 +160,10 @@ def _option(argv: Sequence[str], name: str) -> str:
     if name in argv[:-1]:
         return argv[argv.index(name) + 1]
     return next((word.partition("=")[2] for word in argv if word.startswith(f"{name}=")), "")
+
+
+def _whole_jobs(record: Mapping[str, str]) -> Iterator[str]:
+    return (record[name] for name in ("ArrayJobId", "HetJobId") if name in record)
 
 
 def _of_array(record: Mapping[str, str]) -> str:
