@@ -216,11 +216,11 @@ def _snapshot_in(file: str) -> Snapshot:
 
 def _again(name: str) -> Channel:
     """Reconnect to the engine after its connection was lost."""
-    from cockpit.backends.local.start import EngineDialer, reach_back
+    from cockpit.backends.local.start import EngineDialer, reconnect
     from cockpit.config.places import system_paths
 
     ways = [EngineDialer(system_paths(), system=True)] if name != OWN else []
-    return reach_back([*ways, *([EngineDialer(configured(own_places()))] if name != SYSTEM else [])])
+    return reconnect([*ways, *([EngineDialer(configured(own_places()))] if name != SYSTEM else [])])
 
 
 def _to_any() -> Channel:

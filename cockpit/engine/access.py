@@ -75,7 +75,7 @@ def refuse(actor: Actor, right: Right, operation: str, job: Job | None = None) -
     access = access_to(actor, job)
     if access is Access.NONE:
         return unknown(job.id)
-    return _only_looking(operation, job) if right is Right.ACT and access is not Access.RW else None
+    return _only_visible(operation, job) if right is Right.ACT and access is not Access.RW else None
 
 
 def unknown(job_id: int) -> Refusal:
@@ -93,7 +93,7 @@ def refuse_others(actor: Actor, action: str) -> Refusal | None:
     return None if actor.admin else Refusal(RefusalKind.DENIED, f"Only an administrator may {action}; ask one.")
 
 
-def _only_looking(operation: str, job: Job) -> Refusal:
+def _only_visible(operation: str, job: Job) -> Refusal:
     """Refuse to change a job that the user may only see."""
     owner = (
         f"Job {job.shown_id} is {visible(job.submitter.name)}'s, and project {visible(job.project)} may only look at it"

@@ -26,7 +26,7 @@ _UNREQUESTED_CAUSES: Final = frozenset({None, EndCause.EXIT, EndCause.START_FAIL
 def is_decided(job: Job, ended: Collection[int]) -> bool:
     """Tell whether every deciding replica is among the ranks that have ended."""
     assert job.attempt is not None
-    return all(each.rank in ended for each in job.attempt.there if decides(job.spec, each.rank))
+    return all(each.rank in ended for each in job.attempt.present_replicas if decides(job.spec, each.rank))
 
 
 def matters(spec: JobSpec, rank: int) -> bool:
@@ -58,7 +58,7 @@ def first_failure(job: Job) -> tuple[int, int] | None:
     asked_to_end = job.ending is not None and job.ending.cause not in _UNREQUESTED_CAUSES
     if asked_to_end or job.end_cause not in _UNREQUESTED_CAUSES:
         return None
-    undecided = {each.rank for each in attempt.there if decides(job.spec, each.rank)}
+    undecided = {each.rank for each in attempt.present_replicas if decides(job.spec, each.rank)}
     ended = [(each.ended_at, each.rank, each) for each in attempt.replicas if each.left_at is None or each.blocked]
     for _, rank, replica in sorted(entry for entry in ended if entry[0] is not None):
         if replica.exit is not None and not replica.exit.ok:

@@ -105,7 +105,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
     kill_at = Millis(now + grace * 1000)
-    # A job that is being ended to be requeued is stopped for good instead; its kill is never put off by that.
+    # A job that is being ended to be requeued is stopped for good instead, and its kill is never postponed.
     if job.ending is None or retries.may_wait_again(job):
         latest = kill_at if job.ending is None else min(kill_at, job.ending.kill_at)
         return [events.EndingBegan(job.id, EndCause.STOP, latest)]
@@ -179,14 +179,14 @@ def _absent(job: Job, replica: Replica) -> str:
     return f"{phrase}; try again later"
 
 
-def placed(machine: Machine, plan: Plan) -> list[EventBody]:
+def carry_out_plan(machine: Machine, plan: Plan) -> list[EventBody]:
     """Turn a scheduling plan into events: first evictions and suspensions, then starts, then added workers.
 
     The plan was made from a snapshot, and events may have been applied since. A job that has left the queue, was held
     or has missed its deadline meanwhile is skipped; the next pass sees it as it is.
     """
     # evictions first: a job that starts in this plan may take the CPUs of one that it suspends
-    decided: list[EventBody] = evictions.decided(machine, plan) if plan.evictions or plan.switches else []
+    decided: list[EventBody] = evictions.carry_out_evictions(machine, plan) if plan.evictions or plan.switches else []
     fleet, jobs = bool(machine.state.cluster.members), machine.state.jobs
     for start in plan.starts:
         job = jobs.get(start.job)
@@ -206,7 +206,7 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
                 start.launcher,
             )
         )
-    return [*decided, *workers.grown(machine, plan)] if plan.growths else decided
+    return [*decided, *workers.add_workers(machine, plan)] if plan.growths else decided
 
 
 def replica_staged(machine: Machine, replica: ReplicaId) -> list[EventBody]:
@@ -267,11 +267,13 @@ def replica_ended(
         decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     # 2. Empty unless this worker was recalled.
-    left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
+    left = workers.remove_recalled(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
     # 3.
     if not left and job.spec.elastic is not None:
-        instead = workers.replaced(job, replica.rank, status) or workers.blocked(machine, job, replica.rank, status)
+        instead = workers.replace_worker(job, replica.rank, status) or workers.remove_unreachable(
+            machine, job, replica.rank, status
+        )
         if instead:
             return [*decided, *instead]
     # The test for one replica saves sorting and lists in the most frequent case.
@@ -318,8 +320,8 @@ def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
 
 def _other_replicas(attempt: Attempt, rank: int) -> list[Replica]:
     """Return the attempt's other replicas, ended ones in the order of their ends, without workers that have left."""
-    # `there`: a worker that has left is no longer waited for, and its exit status no longer counts
-    others = [each for each in attempt.there if each.rank != rank]
+    # `present_replicas`: a worker that has left is no longer waited for, and its exit status no longer counts
+    others = [each for each in attempt.present_replicas if each.rank != rank]
     return sorted(others, key=lambda each: (each.ended_at or 0, each.rank))
 
 

@@ -72,7 +72,8 @@ def settled(
     never = waiting.never
     for dependency in dict.fromkeys(conditions):
         if dependency.kind is DependencyKind.SINGLETON:
-            # Singletons run in order of their ids: the first live one of a name does not wait for the later ones.
+            # As in Slurm (sbatch(1), --dependency=singleton) only jobs that were submitted earlier count. So the first
+            # live one of a name does not wait for the later ones, and they run in order of their ids.
             first = outcomes.first_namesake(machine, waiting.owner)
             met, because = (True if first is None or first >= waiting.job else None), None
         else:

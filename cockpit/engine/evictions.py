@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 
-def decided(machine: Machine, plan: Plan) -> list[EventBody]:
+def carry_out_evictions(machine: Machine, plan: Plan) -> list[EventBody]:
     """Turn the plan's timeslicing switches and evictions into events.
 
     Events may have been applied since the plan's snapshot: a victim that ends already, or whose queued job was held or
@@ -35,7 +35,7 @@ def decided(machine: Machine, plan: Plan) -> list[EventBody]:
         if job is None or job.state not in OCCUPYING or job.ending is not None or taker is None or taker.held_by:
             continue
         if each.mode is EvictionMode.SHRINK:
-            bodies += workers.recalled(job, each, plan.now)
+            bodies += workers.recall_workers(job, each, plan.now)
         else:
             bodies.append(_evicted(each, plan.now))
         done.append(each)
@@ -67,8 +67,8 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
 def suspend(job: Job, actor: str) -> list[EventBody] | Refusal:
     """Suspend a running job for a user."""
     if job.state is not JobState.RUNNING:
-        stands = f"has ended ({job.state})" if job.ended else f"is {job.state}"
-        return _conflict(f"Job {job.shown_id} {stands}; only a running job can be suspended.")
+        state_phrase = f"has ended ({job.state})" if job.ended else f"is {job.state}"
+        return _conflict(f"Job {job.shown_id} {state_phrase}; only a running job can be suspended.")
     if job.ending is not None:
         return _conflict(f"Job {job.shown_id} is being ended.")
     return [events.JobSuspended(job.id, Suspension(by=actor))]

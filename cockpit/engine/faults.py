@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import workers
 from cockpit.engine.decide import replica_ended
-from cockpit.engine.nodes.service import drained
+from cockpit.engine.nodes.service import drain_for_fault
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.catalogue import UserEntry
@@ -52,7 +52,7 @@ def precheck_failed(machine: Machine, replica: ReplicaId, node: NodeName, becaus
     job = _prechecking(machine, replica)
     if job is None:
         return []
-    out = drained(machine, node, because)
+    out = drain_for_fault(machine, node, because)
     if job.ending is not None:
         return [*out, _over(job, job.ending)]
     return [*out, events.PrecheckFailed(job.id, replica.attempt, node, because)]
@@ -80,36 +80,36 @@ def prolog_failed(machine: Machine, replica: ReplicaId, because: str, now: Milli
     job = machine.state.jobs.get(replica.job)
     if job is None or job.attempt is None or job.attempt.number != replica.attempt or job.state not in OCCUPYING:
         return []
-    node = next((part.node for part in job.attempt.everybody if part.rank == replica.rank), None)
+    node = next((part.node for part in job.attempt.whole_placement if part.rank == replica.rank), None)
     if node is None:  # a worker that has left since its prolog began
         return []
-    out = drained(machine, node, because)
+    out = drain_for_fault(machine, node, because)
     if job.ending is not None:
         return [*out, *replica_ended(machine, replica, ExitStatus(lost=because), now)]
     if workers.can_do_without(job, replica.rank):
         ended = events.ReplicaEnded(job.id, replica.attempt, replica.rank, ExitStatus(lost=because))
-        return [*out, ended, *workers.without(machine.state, job, (replica.rank,))]
+        return [*out, ended, *workers.remove_workers(machine.state, job, (replica.rank,))]
     return [*out, events.PrologFailed(job.id, replica.attempt, replica.rank, node, because)]
 
 
 def epilog_failed(machine: Machine, node: NodeName, because: str) -> list[EventBody]:
     """Drain the node; the end of the job stays as it was recorded."""
-    return drained(machine, node, because)
+    return drain_for_fault(machine, node, because)
 
 
-def watched(machine: Machine) -> Iterator[Job]:
+def watched_jobs(machine: Machine) -> Iterator[Job]:
     """Yield the jobs whose nodes are checked at intervals: the running ones with `resume`."""
     return (job for each in machine.occupied if (job := machine.state.jobs.get(each)) is not None and _is_watched(job))
 
 
-def faulty(machine: Machine, node: NodeName, because: str, now: Millis) -> list[EventBody]:
+def drain_faulty(machine: Machine, node: NodeName, because: str, now: Millis) -> list[EventBody]:
     """Drain the node, and end each watched job on it after its grace period, in which it can save its state.
 
     The job resumes on other nodes.
     """
     # The node is drained first: the jobs that end below must not be placed on it again.
-    out = drained(machine, node, because)
-    for job in watched(machine):
+    out = drain_for_fault(machine, node, because)
+    for job in watched_jobs(machine):
         assert job.attempt is not None
         if any(part.node == node for part in job.attempt.placement):
             out += [
@@ -119,7 +119,7 @@ def faulty(machine: Machine, node: NodeName, because: str, now: Millis) -> list[
     return out
 
 
-def slow(machine: Machine, replica: ReplicaId, slow_iterations: Slow, now: Millis) -> list[EventBody]:
+def report_slow(machine: Machine, replica: ReplicaId, slow_iterations: Slow, now: Millis) -> list[EventBody]:
     """Return the events of slow iterations; none if the job ignores them or they are known already. The job is moved if
     it asks for it, has a resume left, and other nodes exist."""
     job = machine.state.jobs.get(replica.job)

@@ -90,7 +90,7 @@ def occupation(job: Job) -> Placement | None:
     return None
 
 
-def _gone_at(job: Job) -> Millis | None:
+def _released_at(job: Job) -> Millis | None:
     """Return when the job releases what it occupies, at the latest; None: unknown, as for a suspended job."""
     end = job.held_until or latest_end(job)
     if job.ending is None:
@@ -380,7 +380,7 @@ class Machine:
         # an ended or requeued job that occupied nothing before either
         if after is before is None:
             return
-        end = _gone_at(job) if after is not None else None
+        end = _released_at(job) if after is not None else None
         if end == self._ends.get(job.id) and (after is before or after == before):
             return
         self._changes.append((job.id, after))

@@ -1,6 +1,7 @@
 """Answers a user's question when a job will start, and what it could ask for to start sooner.
 
-1. `would_be`: job specifications become queued jobs, by the same code as a submission, but on a copy of the state.
+1. `hypothetical_jobs`: job specifications become queued jobs, by the same code as a submission, but on a copy of the
+   state.
 2. `changes`: what a job could ask for instead becomes jobs too, by the same code as an edit.
 3. `outlook`: the scheduler predicts the start of the job and of its changed versions (`StartPredictor`).
 4. `shown_outlook`: what the user may not see of other users' jobs is left out.
@@ -62,7 +63,7 @@ def remember(history: History, body: EventBody, jobs: Mapping[JobId, Job]) -> No
         history.ended(jobs[body.job])
 
 
-def would_be(machine: Machine, specs: Sequence[JobSpec], actor: Actor, now: Millis) -> list[Job] | Refusal:
+def hypothetical_jobs(machine: Machine, specs: Sequence[JobSpec], actor: Actor, now: Millis) -> list[Job] | Refusal:
     """Return the queued jobs that submitting `specs` would create (one per task of an array), or the refusal."""
     bodies = submit(machine, specs, actor, now=now)
     return bodies if isinstance(bodies, Refusal) else list(_applied(machine, bodies, {}, now).values())
@@ -146,7 +147,7 @@ def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], mo
         position=explanation.position if explanation is not None else 1,
         explanation=explanation,
         forecast=forecast,
-        what_ifs=tuple(_worth_saying(tried)),
+        what_ifs=tuple(_worth_showing(tried)),
         failure=predictor.failure(job.id),
     )
 
@@ -229,7 +230,7 @@ def _shown_cause(shown: Shown, cause: MoveCause) -> MoveCause:
     return replace(cause, job=shown(job) if job > 0 else HIDDEN_JOB)  # below 0: what another cluster's jobs hold here
 
 
-def _worth_saying(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:
+def _worth_showing(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:
     """Select the what-ifs that are worth showing, the soonest start first.
 
     These are all that a waiting reason names, and of each kind of change the one that starts soonest. `tried` has the

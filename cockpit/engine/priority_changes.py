@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 def set_priority(
     machine: Machine, jobs: Sequence[Job], wanted: WantedPriority, actor: Actor
 ) -> list[EventBody] | Refusal:
-    """A word: the QOS follows it unless the job names one, and a number set before is gone. A number takes the place of
-    the computed priority, a site factor is added to it. Of an array's tasks, those that wait."""
+    """Set the priority of queued jobs; of an array, of its queued tasks.
+
+    A word also sets the QOS, unless the job names one, and removes a number that was set before. A number replaces the
+    computed priority; a site factor is added to it.
+    """
     queued = [job for job in jobs if job.state is JobState.QUEUED]
     if not queued:
         (first, *_) = jobs
-        stands = f"has ended ({first.state})" if first.ended else f"is {first.state}"
-        return Refusal(RefusalKind.CONFLICT, f"Job {first.shown_id} {stands}; only a queued job's priority can be set.")
+        state_phrase = f"has ended ({first.state})" if first.ended else f"is {first.state}"
+        return Refusal(
+            RefusalKind.CONFLICT, f"Job {first.shown_id} {state_phrase}; only a queued job's priority can be set."
+        )
     if isinstance(wanted, int):
         return _number(queued, wanted, actor)
     if isinstance(wanted, SiteFactor):

@@ -44,7 +44,7 @@ def starts_of(job: Job) -> list[StartReplica]:
     assert attempt is not None
     return [
         StartReplica(ReplicaId(job.id, attempt.number, each.rank), job.spec, job.submitter, each)
-        for each in attempt.everybody
+        for each in attempt.whole_placement
     ]
 
 
@@ -60,7 +60,7 @@ def checks_of(job: Job) -> list[CheckNodes]:
     return [CheckNodes(ReplicaId(job.id, job.attempt.number, placement[0].rank), placement)]
 
 
-def _begins(job: Job) -> Sequence[Effect]:
+def _first_effects(job: Job) -> Sequence[Effect]:
     """Return the first effects of an attempt, or those after its checks: check, stage or start."""
     if job.state is JobState.PRECHECKING:
         return checks_of(job)
@@ -100,14 +100,14 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
         yield SignalReplica(replica, force)
 
 
-def _warns(job: Job) -> Iterator[SignalReplica]:
+def _early_signals(job: Job) -> Iterator[SignalReplica]:
     """Yield the early signal to the container of the batch script, which is rank 0 and passes the signal on."""
     for replica in live_replicas(job):
         if replica.rank == 0:
             yield SignalReplica(replica, SignalKind.EARLY)
 
 
-def _asks(job: Job) -> bool:
+def _wants_sigterm(job: Job) -> bool:
     """Tell whether the job's workers get SIGTERM as soon as they are recalled."""
     return job.spec.elastic is not None and job.spec.elastic.reclaim_signal is ReclaimSignal.SIGTERM
 
@@ -115,8 +115,8 @@ def _asks(job: Job) -> bool:
 def recalls_of(job: Job) -> Iterator[SignalReplica]:
     """Yield the signals to recalled workers: KILL after their grace period, and TERM before if the job wants it."""
     assert job.attempt is not None
-    asks = _asks(job)
-    running = {each.rank for each in job.attempt.there if each.ended_at is None}
+    asks = _wants_sigterm(job)
+    running = {each.rank for each in job.attempt.present_replicas if each.ended_at is None}
     for each in job.leaving:
         if each.rank in running and (each.killed or asks):
             force = SignalKind.KILL if each.killed else SignalKind.TERM
@@ -134,14 +134,14 @@ def _starts_of_new(job: Job) -> Iterator[Effect]:
     yield from (each for each in notices_to_workers(job) if each.replica.rank in started)
 
 
-def _just_recalled(job: Job) -> Iterator[Effect]:
+def _after_recall(job: Job) -> Iterator[Effect]:
     """Yield the notices to all workers, and the signals to those recalled last: earlier ones got theirs already."""
     yield from notices_to_workers(job)
     last = {each.rank for each in job.leaving if each.at == max(other.at for other in job.leaving)}
     yield from (signal for signal in recalls_of(job) if signal.replica.rank in last)
 
 
-def _just_left(job: Job) -> Iterator[Effect]:
+def _after_leaving(job: Job) -> Iterator[Effect]:
     """Yield the removals of the containers of workers that left last, and the notices to the others."""
     attempt = job.attempt
     assert attempt is not None
@@ -153,8 +153,8 @@ def _just_left(job: Job) -> Iterator[Effect]:
     yield from notices_to_workers(job)
 
 
-def _replaced(job: Job) -> Iterator[Effect]:
-    yield from _just_left(job)
+def _after_replacement(job: Job) -> Iterator[Effect]:
+    yield from _after_leaving(job)
     assert job.attempt is not None
     started = {each.rank for each in job.attempt.replicas if each.started_at is not None}
     yield from (start for start in starts_of(job) if start.replica.rank not in started)
@@ -177,7 +177,7 @@ def _ends(job: Job) -> Iterator[Effect]:
     yield from notices_to_workers(job)
     assert job.ending is not None
     by_notice = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
-    if job.ending.killed or not by_notice or _asks(job):
+    if job.ending.killed or not by_notice or _wants_sigterm(job):
         yield from signals_of(job)
 
 
@@ -190,8 +190,8 @@ def _thaws(job: Job) -> Iterator[ThawReplica]:
 
 
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
-    events.JobPlaced: _begins,
-    events.PrecheckPassed: _begins,
+    events.JobPlaced: _first_effects,
+    events.PrecheckPassed: _first_effects,
     events.PrecheckFailed: containers_after_end,
     events.ReplicaStaged: _staged,
     events.MemberPlaced: starts_of,
@@ -199,11 +199,11 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.PrologFailed: containers_after_end,
     events.EndingBegan: _ends,
     events.WorkersAdded: _starts_of_new,
-    events.WorkersRecalled: _just_recalled,
-    events.WorkersLeft: _just_left,
-    events.WorkerReplaced: _replaced,
+    events.WorkersRecalled: _after_recall,
+    events.WorkersLeft: _after_leaving,
+    events.WorkerReplaced: _after_replacement,
     events.GraceEnded: _kills,
-    events.JobWarned: _warns,
+    events.JobWarned: _early_signals,
     events.JobSuspended: _freezes,
     events.JobResumed: _thaws,
     events.JobRequeued: containers_after_end,

@@ -54,8 +54,8 @@ def _cannot_change(job: Job, seconds: int, now: Millis) -> Refusal | None:
     if job.ending is not None:
         return _conflict(f"Job {job.shown_id} is being ended already.")
     if job.attempt is not None and job.attempt.members:
-        there = " and ".join(dict.fromkeys(job.attempt.members))
-        return _conflict(f"Job {job.shown_id} runs in {there}, where its time limit cannot be changed from here.")
+        members = " and ".join(dict.fromkeys(job.attempt.members))
+        return _conflict(f"Job {job.shown_id} runs in {members}, where its time limit cannot be changed from here.")
     ran = _ran_seconds(job, now)
     if ran < seconds:
         return None

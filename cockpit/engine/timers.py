@@ -54,10 +54,12 @@ def next_due(job: Job) -> Millis | None:
     """Return the next moment at which `due.due` has an event for this job; None: never."""
     if job.state is QUEUED:
         return _next_of_queued(job)
+    # before the rule for ended jobs: one whose container is held must stay in the state until the hold ends
     if job.held_until is not None:
         return job.held_until
     if job.ended_at is not None and job.state in ENDED:
         return Millis(job.ended_at + KEEP_ENDED_MS)
+    # once killed, the job waits for its processes to end, which is reported and not due at a moment
     if job.ending is not None:
         return None if job.ending.killed else job.ending.kill_at
     # the time limit may come before the kill of a recalled worker

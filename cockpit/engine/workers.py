@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 
-def grown(machine: Machine, plan: Plan) -> Iterator[EventBody]:
+def add_workers(machine: Machine, plan: Plan) -> Iterator[EventBody]:
     """Turn the plan's growths into events. A job that changed since the plan's snapshot is left to the next pass."""
     for each in plan.growths:
         job = machine.state.jobs.get(each.job)
@@ -51,23 +51,23 @@ def _continues(job: Job, growth: Growth) -> bool:
     return growth.placement[0].rank == next_rank(job.attempt)
 
 
-def recalled(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
+def recall_workers(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
     """Recall the workers that the eviction names, without those that have left or were recalled already."""
-    present = {each.rank for each in job.attempt.there} if job.attempt is not None else set()
+    present = {each.rank for each in job.attempt.present_replicas} if job.attempt is not None else set()
     ranks = tuple(sorted(present.intersection(eviction.ranks) - {each.rank for each in job.leaving}))
     kill_at = Millis(now + 1000 * eviction.grace_seconds)
     return [events.WorkersRecalled(job.id, ranks, kill_at, eviction.for_job, eviction.grounds)] if ranks else []
 
 
-def left(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBody]:
+def remove_recalled(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBody]:
     """Let those of `ranks` leave the job that were recalled; the caller knows that their processes have ended."""
     recalled_workers = [each for each in job.leaving if each.rank in ranks]
     pressed = any(each.grounds is Grounds.PRESSURE for each in recalled_workers)
     gone = tuple(sorted(each.rank for each in recalled_workers))
-    return without(state, job, gone, PRESSED if pressed else "") if gone else []
+    return remove_workers(state, job, gone, PRESSED if pressed else "") if gone else []
 
 
-def without(state: ClusterState, job: Job, ranks: tuple[int, ...], because: str = "") -> list[EventBody]:
+def remove_workers(state: ClusterState, job: Job, ranks: tuple[int, ...], because: str = "") -> list[EventBody]:
     """Let the workers of these ranks leave, while their job keeps running.
 
     `because`: why their nodes are put on the job's block list; empty: they are not.
@@ -75,7 +75,7 @@ def without(state: ClusterState, job: Job, ranks: tuple[int, ...], because: str 
     return [events.WorkersLeft(job.id, ranks, _billing_without(state, job, ranks), because)]
 
 
-def silent(machine: Machine, replica: ReplicaId, silent_ms: int | None, now: Millis) -> list[EventBody]:
+def handle_silent_worker(machine: Machine, replica: ReplicaId, silent_ms: int | None, now: Millis) -> list[EventBody]:
     """Decide what follows when a worker does not answer.
 
     `silent_ms`: time since its last sign of life; None: it has given none. After the job's `max_wait_time` the worker
@@ -89,7 +89,7 @@ def silent(machine: Machine, replica: ReplicaId, silent_ms: int | None, now: Mil
     if job.ending is not None or now - since < 1000 * job.spec.elastic.max_wait_seconds:
         return []
     if can_spare(job, replica.rank):
-        return without(machine.state, job, (replica.rank,), f"{SILENT} for {(now - since) // 1000} s")
+        return remove_workers(machine.state, job, (replica.rank,), f"{SILENT} for {(now - since) // 1000} s")
     # the others get the longer of both times, in which they can write a checkpoint
     kill_at = Millis(now + 1000 * max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds))
     return [events.EndingBegan(job.id, EndCause.BELOW_MIN, kill_at, requeue=True)]
@@ -103,7 +103,7 @@ def _is_worker(job: Job, replica: ReplicaId) -> bool:
     return any(part.rank == replica.rank and attempt.replicas[part.rank].ended_at is None for part in attempt.placement)
 
 
-def blocked(machine: Machine, job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
+def remove_unreachable(machine: Machine, job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
     """Let an unreachable worker leave if enough others are left, else return no events.
 
     A worker is unreachable if its container is lost or, in a job with a launcher, if it has failed.
@@ -113,7 +113,7 @@ def blocked(machine: Machine, job: Job, rank: int, status: ExitStatus) -> list[E
     if job.ending is not None or not (unreachable and worker and can_spare(job, rank)):
         return []
     why = status.lost or f"it ended with exit {status.shell_code}"
-    return without(machine.state, job, (rank,), why)
+    return remove_workers(machine.state, job, (rank,), why)
 
 
 def can_spare(job: Job, rank: int) -> bool:
@@ -129,7 +129,7 @@ def live_workers(job: Job) -> list[int]:
     return [rank for rank in ranks if attempt.replicas[rank].ended_at is None]
 
 
-def replaced(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
+def replace_worker(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
     """Replace a worker that has ended, if the job's restart policy says so and it has a retry left."""
     assert job.attempt is not None
     replaceable = job.ending is None and job.state in _REPLACING and rank >= job.spec.first_worker
@@ -151,7 +151,7 @@ def can_do_without(job: Job, rank: int) -> bool:
     """Tell whether the replica is a worker that never started of a running elastic job with enough other workers."""
     if job.spec.elastic is None or job.attempt is None or job.state is not JobState.RUNNING:
         return False
-    not_begun = any(each.rank == rank and each.started_at is None for each in job.attempt.there)
+    not_begun = any(each.rank == rank and each.started_at is None for each in job.attempt.present_replicas)
     return not_begun and can_spare(job, rank)
 
 

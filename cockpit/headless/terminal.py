@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cockpit.headless.pipes import BLOCK, write_all
-from cockpit.runtime.leaving import leaving_politely
+from cockpit.runtime.exit_signals import exiting_on_signals
 
 if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
@@ -29,7 +29,7 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
     assert master is not None
     try:
         try:
-            with _raw(keyboard), signalled() as woken, _following_size(screen, master), leaving_politely():
+            with _raw(keyboard), signalled() as woken, _following_size(screen, master), exiting_on_signals():
                 _relay(keyboard, screen, master, session.control_fd, woken)
         finally:
             os.close(master)  # hangs up: a shell whose person is gone ends

@@ -64,7 +64,7 @@ class NotSimple(NamedTuple):
     """Why a text is not one simple command."""
 
     why: str
-    """A clause for users: which construct stands there, and its meaning in a shell."""
+    """A clause for users: which construct is there, and its meaning in a shell."""
     wrappable: bool = True
     """A shell would take it, so handing it to one helps."""
 
@@ -104,7 +104,7 @@ _OPTION_WITH_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 
 def lex(command: str) -> list[Word] | NotSimple:
-    """The words of one simple command, at least one; or why it is not one."""
+    """Return the words of one simple command, at least one; or why it is not one."""
     # Step 1
     command = _continued(command)
     try:
@@ -302,7 +302,7 @@ class _Lexer:
             if char == "\\":
                 self._escape_in_quotes()
             # A script in double quotes: what its own shell expands is literal text for the outer command.
-            elif self._in_script and (end := self._end_of_what_its_shell_reads()):
+            elif self._in_script and (end := self._end_of_script_shell_part()):
                 self._take(self._text[self._at : end])
             elif char == "$":
                 self._dollar(in_quotes=True)
@@ -327,7 +327,7 @@ class _Lexer:
         else:
             self._take("\\")
 
-    def _end_of_what_its_shell_reads(self) -> int | None:
+    def _end_of_script_shell_part(self) -> int | None:
         """Return the end of what only the script's own shell expands; None: there is no such part here."""
         text, at = self._text, self._at
         if _VARIABLE.match(text, at):

@@ -12,10 +12,10 @@ MARK = "-dev"
 
 
 def development(spec: JobSpec) -> JobSpec:
-    """A session of one node with the job's folders, environment, room and place in the organisation. What says when and
-    how often the job starts, and what runs around its command, is not the session's."""
+    """Return a session of one node with the job's folders, environment, resources and place in the organisation;
+    without the fields that say when and how often the job starts, and what runs around its command."""
     return replace(
-        _begun_now(spec),
+        _without_waiting(spec),
         name=spec.name[: NAME_LENGTH - len(MARK)] + MARK,
         kind=JobKind.INTERACTIVE,
         command="",
@@ -26,13 +26,13 @@ def development(spec: JobSpec) -> JobSpec:
 
 
 def training(spec: JobSpec, command: str = "") -> JobSpec:
-    """A job that runs this command where the session is; empty: it is still to be given."""
+    """Return a job that runs this command where the session is; an empty command is still to be written."""
     name = spec.name.removesuffix(MARK)
-    return replace(_begun_now(spec), name=name or spec.name, kind=JobKind.REGULAR, command=command)
+    return replace(_without_waiting(spec), name=name or spec.name, kind=JobKind.REGULAR, command=command)
 
 
-def _begun_now(spec: JobSpec) -> JobSpec:
-    """Free to start, once and as it is."""
+def _without_waiting(spec: JobSpec) -> JobSpec:
+    """Return the spec without what would delay its start or repeat it."""
     return replace(
         spec,
         tasks=(),

@@ -183,7 +183,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return any(each.started_at is not None for each in self.replicas)
 
     @property
-    def there(self) -> tuple[Replica, ...]:
+    def present_replicas(self) -> tuple[Replica, ...]:
         """The replicas that are part of the job now: all but workers that have left."""
         return tuple([each for each in self.replicas if each.left_at is None])
 
@@ -193,7 +193,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return frozenset([each.had.node for each in self.replicas if each.blocked and each.had is not None])
 
     @property
-    def everybody(self) -> Placement:
+    def whole_placement(self) -> Placement:
         """The resources of all present replicas by rank, with those of the launcher if there is one."""
         return self.placement if self.launcher is None else (self.launcher, *self.placement)
 
@@ -201,7 +201,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def places(self) -> dict[int, Allocation]:
         """The resources of each replica by rank; for workers that have left, those that they occupied."""
         left = {each.rank: each.had for each in self.replicas if each.had is not None}
-        return left | {part.rank: part for part in self.everybody}
+        return left | {part.rank: part for part in self.whole_placement}
 
     def held(self, since: Millis, until: Millis) -> list[tuple[Allocation, int]]:
         """Return the resources of each replica, and for how many milliseconds between the two moments it had them.
@@ -218,7 +218,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
         """Return the ids of the present replicas. `job`: the id of the attempt's job."""
-        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.there)
+        return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.present_replicas)
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

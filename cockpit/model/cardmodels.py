@@ -25,7 +25,8 @@ def is_one_of(model: str, requested: tuple[str, ...]) -> bool:
 
 _PROFILE = re.compile(r"(?:^|[_.-])([1-7])g\.\d+gb", re.IGNORECASE)
 _PER_CARD = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
-"""Instances per card by the profile's number of compute slices."""
+"""Instances per card by the profile's number of compute slices, on cards of seven slices such as A100 and H100
+(NVIDIA's MIG User Guide, "Supported MIG Profiles")."""
 
 
 @cache

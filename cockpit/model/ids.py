@@ -16,6 +16,8 @@ Millis = NewType("Millis", int)
 """A moment: milliseconds since 1970-01-01 UTC. Fields of this type are named `*_at` or `*_until`."""
 
 
+# The bit that marks a task's id: above the 26 bits of the array's number and the 26 bits of the index, and below
+# 2^53, from which on programs that read JSON may lose the last digits of a number (RFC 8259, section 6).
 _FOREIGN = 1 << 52
 _NUMBER_BITS = 26
 _NUMBER = (1 << _NUMBER_BITS) - 1
@@ -68,6 +70,7 @@ def seniority(job: int) -> int:
     """Return the key that orders jobs by submission: a task sorts at its array's number, whichever kind of id it has,
     and the jobs of one member before those of the next. Keys are unique."""
     number, index = task_of(job)
+    # 0 is left to an id without an index: it sorts before the tasks of an array with the same number
     place = 0 if index is None else index + 1
     return job >> _MEMBER_BIT << _SENIORITY_BITS | number << _NUMBER_BITS + 1 | place
 

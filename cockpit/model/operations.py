@@ -38,8 +38,8 @@ class Style(StrEnum):
     """It changes nothing, and its answer comes in pieces."""
     CHANGES = "changes"
     """It changes something, once per request id."""
-    STANDS_ALONE = "stands alone"
-    """The clients have code of their own for it: its answer never ends, or comes with file descriptors."""
+    SPECIAL = "special"
+    """Clients have separate code for it: its answer never ends, or comes with file descriptors."""
 
 
 class Operation(NamedTuple):
@@ -58,7 +58,7 @@ class Operation(NamedTuple):
     join: Callable[[Iterable[bytes | msgspec.Raw]], Any] | None = None
     """Returns the result from the encoded pieces of the answer; None: they are lists, which are joined."""
     method: Callable[..., Any] | None = None
-    """The typed method; None: it stands alone."""
+    """The typed method; None for `Style.SPECIAL`."""
     parameters: tuple[str, ...] = ()
 
     def arguments(self, given: Mapping[str, Any]) -> msgspec.Struct:
@@ -89,13 +89,13 @@ class Operation(NamedTuple):
         return [each for piece in pieces for each in decode(piece)]
 
     def takes_time(self, args: msgspec.Struct) -> bool:
-        """Whether the answer may come at any time, so that there is no time limit for it."""
+        """Return whether the answer may come at any time, so that there is no time limit for it."""
         return self.style is Style.WAITS and bool(getattr(args, "wait", True))
 
     def _result_type(self) -> Any:  # noqa: ANN401 - a type, also a union
         from typing import get_type_hints
 
-        assert self.method is not None, f"{self.name} stands alone"
+        assert self.method is not None, f"{self.name} has no typed method"
         return get_type_hints(self.method)["return"]
 
 

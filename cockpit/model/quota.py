@@ -96,6 +96,7 @@ def tree_errors(tree: QuotaTree) -> Iterator[str]:
     if error := name_error(tree.name):
         yield f"metadata.name: {error}"
     everything = list(places(tree.root))
+    # The first errors end the check, since the later checks rely on them: names and units of amounts are known below.
     if any(place.depth >= MOST_LEVELS for place in everything):
         yield f"spec.root: has more than {MOST_LEVELS} levels; use fewer"
         return
@@ -131,6 +132,7 @@ def _own_errors(place: Place) -> Iterator[str]:
         yield f"{place.where}.name: {error}"
     for resource, least in node.min.items():
         most = node.max.get(resource)
+        # not of the root, whose max must equal its min anyway
         if place.depth and most is not None and most < least:
             about = f"max {_amount_text(resource, most)} is below min {_amount_text(resource, least)}"
             yield f"{place.where}.max.{_MANIFEST_NAMES[resource]}: {about}"

@@ -279,9 +279,9 @@ TABLE: Mapping[str, Operation] = MappingProxyType(
         for row in (
             *operations_of(Operations),
             # `Backend.watch_jobs`, `Backend.open_shell` and `LocalBackend.stop`.
-            Operation("subscribe", Right.ASK, Style.STANDS_ALONE, lambda: pages.SubscribeArgs),
-            Operation(SHELL, Right.ACT, Style.STANDS_ALONE, lambda: asking.ShellRequest),
-            Operation("stop", Right.ADMINISTER, Style.STANDS_ALONE, lambda: messages.StopArgs),
+            Operation("subscribe", Right.ASK, Style.SPECIAL, lambda: pages.SubscribeArgs),
+            Operation(SHELL, Right.ACT, Style.SPECIAL, lambda: asking.ShellRequest),
+            Operation("stop", Right.ADMINISTER, Style.SPECIAL, lambda: messages.StopArgs),
         )
     }
 )

@@ -87,7 +87,7 @@ class EffectRunner:
             case ThawReplica():
                 await self._executor.thaw(effect)
             case WriteWorkersFile():
-                await self._executor.tell(effect)
+                await self._executor.write_workers_file(effect)
             case KeepContainer():
                 await self._executor.keep(effect)
             case RemoveContainer():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from cockpit.engine import faults
 from cockpit.model.ids import Millis, NodeName
 from cockpit.runtime.containers.prechecking import wrong_with_cards
-from cockpit.runtime.containers.shim.nat import CABLE
+from cockpit.runtime.containers.shim.nat import VETH
 from cockpit.runtime.host import Act
 from cockpit.runtime.machine import probe_machine
 from cockpit.runtime.sysfiles import read_text
@@ -61,7 +61,7 @@ class FaultChecks:
         return "; ".join(f"the network interface {name} is {state(name, self._root)}" for name in lost)
 
 
-async def go_round(host: Host, rounds: FaultChecks, period_seconds: int) -> None:
+async def check_periodically(host: Host, rounds: FaultChecks, period_seconds: int) -> None:
     """Check the watched nodes once per period, until cancelled. A check that takes longer than a period is a fault."""
     while True:
         await host.clock.wait_until(Millis(host.clock.now() + 1000 * period_seconds))
@@ -70,16 +70,16 @@ async def go_round(host: Host, rounds: FaultChecks, period_seconds: int) -> None
             rounds.rest()
             continue
         for node, because in (await _find_faults(rounds, parts, period_seconds)).items():
-            await host.insist(partial(_faulty, node, because), BY)
+            await host.act_until_stored(partial(_faulty, node, because), BY)
 
 
 def _faulty(node: NodeName, because: str, machine: Machine, now: Millis) -> list[EventBody]:
-    return faults.faulty(machine, node, because, now)
+    return faults.drain_faulty(machine, node, because, now)
 
 
 def _watched(host: Host) -> Parts:
     machine = host.machine
-    placements = (job.attempt.placement for job in faults.watched(machine) if job.attempt is not None)
+    placements = (job.attempt.placement for job in faults.watched_jobs(machine) if job.attempt is not None)
     return [(machine.state.nodes[part.node], part) for each in placements for part in each]
 
 
@@ -101,7 +101,7 @@ def working(root: Path = Path("/")) -> frozenset[str]:
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     routed = _with_default_route(root)
     matters = (name for name in names if name in routed or (folder / name / "device").exists())
-    return frozenset(name for name in matters if not name.startswith(CABLE) and state(name, root) in _WORKS)
+    return frozenset(name for name in matters if not name.startswith(VETH) and state(name, root) in _WORKS)
 
 
 def state(name: str, root: Path = Path("/")) -> str:

@@ -53,7 +53,7 @@ def silence(subject: str, program: str, answer: Answer) -> Finding:
     )
 
 
-class FoundCards(msgspec.Struct, frozen=True, kw_only=True):
+class DetectedCards(msgspec.Struct, frozen=True, kw_only=True):
     """One vendor's cards, numbered from 0 in the vendor's order."""
 
     cards: tuple[Card, ...] = ()

@@ -301,11 +301,13 @@ class Host:
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         """Record that a worker has sent no heartbeat for `silent_ms`; None: it has never sent one."""
-        self._observe(lambda machine, now: workers.silent(machine, replica, silent_ms, now), f"silence of {replica}")
+        self._observe(
+            lambda machine, now: workers.handle_silent_worker(machine, replica, silent_ms, now), f"silence of {replica}"
+        )
 
     def node_pressed(self, node: NodeName) -> None:
         """Record that the node is short of memory."""
-        self._observe(lambda machine, now: reclaiming.pressed(machine, node, now), f"pressure on {node}")
+        self._observe(lambda machine, now: reclaiming.relieve_memory(machine, node, now), f"pressure on {node}")
 
     def epilog_failed(self, node: NodeName, because: str) -> None:
         """Record that the epilog failed on the node, and why."""
@@ -361,9 +363,11 @@ class Host:
             self.changed.notify_all()
 
     def _observe(self, decision: Callable[[Machine, Millis], Decided], what: str) -> None:
-        self._tasks.start(self.insist(decision, Act(actor="engine", origin="runtime")), what)
+        self._tasks.start(self.act_until_stored(decision, Act(actor="engine", origin="runtime")), what)
 
-    async def insist(self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act) -> None:
+    async def act_until_stored(
+        self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act
+    ) -> None:
         """Make a change, and retry until the journal takes it: an observed fact is true even while the disk is full."""
         while True:
             try:
@@ -377,7 +381,7 @@ class Host:
         while self.given_up is None:
             await self._schedule.wait()
             self._schedule.clear()  # before the pass: an event during it must lead to another one
-            await self.insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
+            await self.act_until_stored(self._one_cycle, Act(actor="engine", origin="scheduler"))
             await self._notify_changed()
 
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
@@ -390,12 +394,12 @@ class Host:
         self.note_faults(self.plan.scheduling_pass.faults)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
         self._rearm.set()
-        return decide.placed(machine, self.plan)
+        return decide.carry_out_plan(machine, self.plan)
 
     async def _time_forever(self) -> None:
         while self.given_up is None:
             self._rearm.clear()  # first: a change during the steps below must end the sleep at the end at once
-            await self.insist(due, Act(actor="engine", origin="timer"))
+            await self.act_until_stored(due, Act(actor="engine", origin="timer"))
             await self._maintain_journal()
             # cleared before the pass, which sets the next such moment
             if self._again_at is not None and self._again_at <= self.clock.now():

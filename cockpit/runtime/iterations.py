@@ -68,7 +68,7 @@ class Watch:
         self._alert = alert
         self._read: dict[tuple[ReplicaId, LogStream], Iterations] = {}
 
-    async def go_on(self) -> None:
+    async def read_periodically(self) -> None:
         """Read the logs at each interval, until cancelled."""
         while True:
             await self._host.clock.wait_until(Millis(self._host.clock.now() + LOOK_MS))
@@ -85,7 +85,7 @@ class Watch:
 
     def _watched_replicas(self) -> Iterator[tuple[ReplicaId, float]]:
         """Yield each watched replica with its threshold."""
-        for job in faults.watched(self._host.machine):
+        for job in faults.watched_jobs(self._host.machine):
             performance = job.spec.resume.performance if job.spec.resume is not None else None
             if performance is not None and job.attempt is not None and job.attempt.slow is None:
                 yield from ((each, performance.threshold) for each in job.attempt.replica_ids(job.id))
@@ -102,10 +102,10 @@ class Watch:
         events: list[EventBody] = []
 
         def decide(machine: Machine, now: Millis) -> list[EventBody]:
-            events[:] = faults.slow(machine, replica, slow, now)
+            events[:] = faults.report_slow(machine, replica, slow, now)
             return events
 
-        await self._host.insist(decide, BY)
+        await self._host.act_until_stored(decide, BY)
         for fell in events:
             if isinstance(fell, PerformanceFell):
                 await self._alert(fell)

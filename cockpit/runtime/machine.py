@@ -12,8 +12,8 @@ from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, Node
 from cockpit.runtime.allowance import usable_cpus, usable_memory_mib
 from cockpit.runtime.cards import ascend, cambricon, nvidia, rocm
-from cockpit.runtime.findings import Finding, FoundCards
-from cockpit.runtime.mpi import found_mpi
+from cockpit.runtime.findings import DetectedCards, Finding
+from cockpit.runtime.mpi import detect_mpi
 from cockpit.runtime.probe_command import Probe, printable, probe_command
 from cockpit.runtime.sysfiles import read_text
 
@@ -28,7 +28,8 @@ class Inspection(msgspec.Struct, frozen=True):
 
 
 def probe_machine(root: Path = Path("/")) -> Node:
-    """The machine as one node. Never raises; takes as long as the vendors' tools do, at most their time limits."""
+    """Return the machine as one node. Never raises; takes as long as the vendors' tools do, at most their time
+    limits."""
     return inspect_machine(root).node
 
 
@@ -44,19 +45,20 @@ def inspect_machine(root: Path = Path("/"), probe_command: Probe = probe_command
         os=os_name(read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")),
         kernel=printable(system.release),
         driver_version=next((vendor.driver_version for vendor in vendors if vendor.driver_version), ""),
-        mpi=found_mpi(root),
+        mpi=detect_mpi(root),
     )
     return Inspection(node, tuple(finding for vendor in vendors for finding in vendor.findings))
 
 
-def _numbered(vendors: list[FoundCards]) -> tuple[Card, ...]:
+def _numbered(vendors: list[DetectedCards]) -> tuple[Card, ...]:
     """Join the cards of all vendors, and number them from 0."""
     cards = [card for vendor in vendors for card in vendor.cards]
     return tuple(msgspec.structs.replace(card, index=index) for index, card in enumerate(cards))
 
 
 def os_name(os_release: str) -> str:
-    """`Debian GNU/Linux 12 (bookworm)` from the text of /etc/os-release (os-release(5)); `Linux` when it says none."""
+    """Return `Debian GNU/Linux 12 (bookworm)` from the text of /etc/os-release (os-release(5)); `Linux` when it says
+    none."""
     for line in os_release.splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "PRETTY_NAME":

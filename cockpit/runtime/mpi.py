@@ -14,7 +14,7 @@ _PROGRAMS: Final = {Mpi.OPENMPI: ("openmpi", "orterun", "prterun"), Mpi.MPICH: (
 _MOST_LINKS: Final = 10
 
 
-def found_mpi(root: Path) -> Mpi | None:
+def detect_mpi(root: Path) -> Mpi | None:
     """Return the MPI; None if there is none, or an unknown one."""
     for place in _PLACES:
         names = " ".join(_names(root, place))

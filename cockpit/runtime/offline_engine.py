@@ -43,7 +43,7 @@ class NoContainers:
     async def start(self, effect: Effect) -> None:
         """Do nothing. It is never called, since the plan is not carried out."""
 
-    stage = check = signal = freeze = thaw = tell = keep = remove = start
+    stage = check = signal = freeze = thaw = write_workers_file = keep = remove = start
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
         """Do nothing: the other scheduler owns the running jobs."""

@@ -34,5 +34,5 @@ OPERATIONS: dict[str, tuple[type[msgspec.Struct], Function]] = {
 its answer carries file descriptors."""
 ONCE = frozenset(name for name, row in TABLE.items() if row.style is Style.CHANGES)
 """Operations that happen once per request id. Reading needs no id, and a repeated `shell` or `stop` happens again."""
-WAITING = frozenset(name for name, row in TABLE.items() if row.style in {Style.WAITS, Style.STANDS_ALONE})
+WAITING = frozenset(name for name, row in TABLE.items() if row.style in {Style.WAITS, Style.SPECIAL})
 """Operations that may take long and have small answers: the connection answers other requests meanwhile."""

@@ -43,7 +43,7 @@ async def run_pass(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Pla
     if len(snapshot.queue) < LARGE_QUEUE:
         return next_plan(last, snapshot, policy)
     if last is not None:
-        last.refusals.keep_apart()
+        last.refusals.detach_caches()
     with yield_to_event_loop():
         return await asyncio.to_thread(_plan_and_derive, snapshot, last, policy)
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import prediction as what_ifs
 from cockpit.engine.access import may_see
-from cockpit.engine.prediction import Changed, expected, first_of_each, outlook, shown_outlook, would_be
+from cockpit.engine.prediction import Changed, expected, first_of_each, hypothetical_jobs, outlook, shown_outlook
 from cockpit.errors import RequestRefused, StoreError
 from cockpit.model.forecast import ExpectedStart, Outlook
 from cockpit.model.ids import JobId, Millis
@@ -93,17 +93,17 @@ async def starts(engine: Engine, context: RequestContext, args: messages.StartsA
 async def load_promises(engine: Engine) -> None:
     """Load the starts that the previous engine process has promised, and continue to watch them."""
     engine.bounds = BoundHistory(await engine.host.journal.promised_starts())
-    _watch_on(engine, Millis(0))
+    _schedule_check(engine, Millis(0))
 
 
 async def _promise(engine: Engine, jobs: Sequence[JobId]) -> None:
     """Note that users were shown these jobs' latest starts, and watch them until the jobs start."""
     engine.bounds.promise(jobs)
     await _save_promises(engine)
-    _watch_on(engine, Millis(WATCH_MS))
+    _schedule_check(engine, Millis(WATCH_MS))
 
 
-def _watch_on(engine: Engine, after: Millis) -> None:
+def _schedule_check(engine: Engine, after: Millis) -> None:
     """Schedule the next check of the promised starts after this time, if there are any and none is scheduled."""
     if engine.bounds.promised and not engine.host.reminded:
         engine.host.remind(Millis(engine.host.clock.now() + after), partial(_watch, engine))
@@ -125,7 +125,7 @@ async def _watch(engine: Engine) -> None:
                 engine.host.note_faults(fresh.faults)
             await _save_promises(engine)
     finally:
-        _watch_on(engine, Millis(max(WATCH_MS, int(1000 * WATCH_SHARE * used))))
+        _schedule_check(engine, Millis(max(WATCH_MS, int(1000 * WATCH_SHARE * used))))
 
 
 def _follow(engine: Engine, fresh: StartPredictor) -> float:
@@ -160,7 +160,7 @@ async def predict(engine: Engine, context: RequestContext, args: messages.Predic
         message = f"One request predicts at most {MOST_SPECS} jobs; name fewer jobs."
         raise RequestRefused(Refusal(RefusalKind.INVALID, message))
     host = engine.host
-    jobs = would_be(host.machine, args.specs, context.actor, host.clock.now())
+    jobs = hypothetical_jobs(host.machine, args.specs, context.actor, host.clock.now())
     if isinstance(jobs, Refusal):
         raise RequestRefused(jobs)
     async with engine.prediction_lock:
@@ -172,7 +172,7 @@ async def predict(engine: Engine, context: RequestContext, args: messages.Predic
 async def _current_predictor(engine: Engine) -> StartPredictor:
     """Return the last request's predictor if nothing has happened since, or else a new one."""
     host, known = engine.host, engine.predictor
-    if known is not None and _still_true(known, host):
+    if known is not None and _is_current(known, host):
         return known
     fresh = await _new_predictor(host, [])
     await _in_thread(engine, lambda: engine.bounds.follow(fresh.basis))
@@ -180,7 +180,7 @@ async def _current_predictor(engine: Engine) -> StartPredictor:
     return fresh
 
 
-def _still_true(known: StartPredictor, host: Host) -> bool:
+def _is_current(known: StartPredictor, host: Host) -> bool:
     same = known.snapshot.version == host.machine.state.seq
     return same and host.clock.now() - known.snapshot.now < SAME_MOMENT_MS
 

@@ -16,7 +16,7 @@ from cockpit.engine.views.ranking import breakdowns
 from cockpit.engine.views.redaction import shown_explanation, shown_job, shown_reason, shown_to
 from cockpit.engine.views.rows import hold_row, node_rows
 from cockpit.engine.views.rows import overview as overview_shown
-from cockpit.engine.views.spending import ended_seen, is_open
+from cockpit.engine.views.spending import is_open, visible_ended_jobs
 from cockpit.engine.views.spending import spending as spending_shown
 from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import Snapshot, without_secrets
@@ -82,14 +82,14 @@ async def overview(engine: Engine, context: RequestContext, _args: messages.NoAr
 
     Clients request them every second, so for administrators, who see every job, they are computed once per change.
     """
-    glance = _glance(engine, context.actor)
+    glance = _overview_for(engine, context.actor)
     troubles = _troubles(engine)
     if not troubles and not engine.plain:
         return glance
     return msgspec.structs.replace(glance, trouble=troubles, plain=engine.plain)
 
 
-def _glance(engine: Engine, actor: Actor) -> Overview:
+def _overview_for(engine: Engine, actor: Actor) -> Overview:
     machine = engine.host.machine
     if not actor.admin:
         seen = (job for job in machine.state.jobs.values() if may_see(actor, job))
@@ -363,7 +363,7 @@ async def accounting(
     alone = not context.actor.admin and not context.actor.projects
     user = args.user or (context.actor.name if alone else None)
     jobs = await engine.host.journal.ended_jobs(limit=MOST_JOBS, user=user, since=since, until=until)
-    for piece in pieces(ended_seen(jobs, engine.host.machine.state, context.actor)):
+    for piece in pieces(visible_ended_jobs(jobs, engine.host.machine.state, context.actor)):
         yield piece
 
 

@@ -40,7 +40,7 @@ def given_up(error: Exception) -> Refusal:
     return Refusal(
         RefusalKind.UNAVAILABLE,
         f"The engine found its own records contradictory ({error}) and decides nothing more, so that nothing gets "
-        "worse. Running jobs continue. `cockpit engine restart` reads the journal anew; please report this with the "
+        "worse. Running jobs continue. `cockpit engine restart` reads the journal again; please report this with the "
         "engine's log.",
     )
 

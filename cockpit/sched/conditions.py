@@ -18,7 +18,7 @@ def is_unhindered(job: Job) -> bool:
     return not (job.held_by or job.waits_for or job.never is not None or job.rests_until is not None)
 
 
-def unmet(job: Job, now: Millis) -> Reason | None:
+def first_unmet_condition(job: Job, now: Millis) -> Reason | None:
     """Return the first condition of its own for which a queued job still waits; None: there is none."""
     if job.held_by:
         return Held(job.held_by, job.held_since if job.held_since is not None else job.submitted_at)

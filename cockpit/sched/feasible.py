@@ -13,8 +13,8 @@ from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.matching import most_apart
-from cockpit.sched.nodes.eligibility import PRICE, kept_off, may_launch, suits
+from cockpit.sched.matching import most_distinct_nodes
+from cockpit.sched.nodes.eligibility import PRICE, excluding_taints_and_pools, may_launch, suits
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits, serves
 from cockpit.sched.shape import Shape, shape_of
@@ -40,7 +40,7 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
     if shape.launcher and (nowhere := _no_launcher(shape, nodes.values(), in_service=False)):
         return nowhere
     never = _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
-    return _with_kept_off(never, _singly(nodes.values()), shape)
+    return _with_taints_and_pools(never, _singly(nodes.values()), shape)
 
 
 def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
@@ -61,9 +61,13 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
         nowhere = _no_launcher(shape, layout.nodes, in_service=True) if shape.launcher else None
         if nowhere is None and shape.barred:
             nowhere = infeasible(replace(shape, barred=()), layout)
-        never = nowhere or _kept_away(shape, layout) or _verdict(shape, _admitting(shape, layout), in_service=True)
+        never = (
+            nowhere
+            or _blocked_by_reservation(shape, layout)
+            or _verdict(shape, _admitting(shape, layout), in_service=True)
+        )
         if nowhere is None:
-            never = _with_kept_off(never, _serving(shape, layout), shape)
+            never = _with_taints_and_pools(never, _serving(shape, layout), shape)
             never = in_partition(
                 never, shape.partition, lambda: _verdict(shape, _suiting(shape, layout), in_service=False)
             )
@@ -85,7 +89,7 @@ def in_partition(never: Reason | None, partition: str, elsewhere: Callable[[], R
     return none_of(named)
 
 
-def kept_by(shape: Shape, layout: NodeLayout, passes: Callable[[Shape], bool]) -> NodesReserved | None:
+def blocking_reservation(shape: Shape, layout: NodeLayout, passes: Callable[[Shape], bool]) -> NodesReserved | None:
     """Return the advance reservation without which, and without those before it, a barred shape would pass; None: no
     reservation is the cause."""
     for count, name in enumerate(shape.barred, 1):
@@ -119,11 +123,13 @@ def _no_launcher(shape: Shape, nodes: Iterable[Node], *, in_service: bool) -> No
     return replace(_no_eligible(labelled, some), launcher=True)
 
 
-def _kept_away(shape: Shape, layout: NodeLayout) -> Reason | None:
+def _blocked_by_reservation(shape: Shape, layout: NodeLayout) -> Reason | None:
     """Return the advance reservation that keeps it from nodes that it needs."""
     if not shape.barred or _verdict(shape, _admitting(shape, layout), in_service=True) is None:
         return None
-    return kept_by(shape, layout, lambda freer: _verdict(freer, _admitting(freer, layout), in_service=True) is None)
+    return blocking_reservation(
+        shape, layout, lambda freer: _verdict(freer, _admitting(freer, layout), in_service=True) is None
+    )
 
 
 def _admitting(shape: Shape, layout: NodeLayout) -> list[Group]:
@@ -163,7 +169,7 @@ def _pinned(shape: Shape, layout: NodeLayout) -> list[int]:
     return sorted(set(orders))
 
 
-def _with_kept_off(never: Reason | None, groups: Sequence[Group], shape: Shape) -> Reason | None:
+def _with_taints_and_pools(never: Reason | None, groups: Sequence[Group], shape: Shape) -> Reason | None:
     """Add the taints and dedicated pools that keep the shape off nodes which have what it asks for."""
     if isinstance(never, NoAlternative):
         each = zip(never.specs, shape.specs, strict=True)
@@ -187,7 +193,7 @@ def _kept_off(never: OfOne, groups: Sequence[Group], shape: Shape) -> OfOne:
             for node_free in nodes_free
             if shortfall(node_free, shape.specs[0], exclusive=shape.exclusive) is None
         ]
-    taints, pools = kept_off([node_free.node for node_free in nodes_free], shape)
+    taints, pools = excluding_taints_and_pools([node_free.node for node_free in nodes_free], shape)
     return replace(never, taints=taints, dedicated=pools)
 
 
@@ -216,7 +222,7 @@ def _most_together(shape: Shape, matching: Sequence[Group], *, in_service: bool)
     holding = [[_holding(usable, shape, spec) for spec in group.specs] for group in groups]
     counts = [group.nodes for group in groups]
     # each combination of alternatives has its own nodes; the best one is the figure shown
-    return max(most_apart(nodes, counts) for nodes in product(*holding))
+    return max(most_distinct_nodes(nodes, counts) for nodes in product(*holding))
 
 
 def _holding(nodes_free: Iterable[NodeFree], shape: Shape, spec: NodeSpec) -> list[int]:

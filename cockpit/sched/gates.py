@@ -15,7 +15,7 @@ from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason, never_starts
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.conditions import unmet
+from cockpit.sched.conditions import first_unmet_condition
 from cockpit.sched.equivalence import EquivalenceCache, EquivalenceClass
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
@@ -55,11 +55,11 @@ class Gates(msgspec.Struct):
         return replace(self, _equivalence=equivalence)
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
-        """The first rule that stops the job in that partition; None: only free resources can be missing."""
+        """Return the first rule that stops the job in that partition; None: only free resources can be missing."""
         return self.job_refusal(job) or self.class_refusal(self.equivalence_class(job, partition))
 
     def equivalence_class(self, job: Job, partition: str) -> EquivalenceClass:
-        """The job's class in that partition."""
+        """Return the job's class in that partition."""
         return self._equivalence.equivalence_class(job, partition)
 
     def as_of(self, other: Gates) -> bool:
@@ -75,13 +75,13 @@ class Gates(msgspec.Struct):
     def job_refusal(self, job: Job) -> Reason | None:
         """Return what stops this job alone: a hold, a dependency, a begin time, the reservation that it names, a
         missing queue."""
-        reason = unmet(job, self.now) or self._no_queue(job)
+        reason = first_unmet_condition(job, self.now) or self._no_queue(job)
         return reason if reason is not None or not job.spec.reservation else self._windows.refusal(job)
 
     def permanent_job_refusal(self, job: Job) -> Reason | None:
         """Return what stops this job alone and will never pass, even if something that passes stops it first."""
         if job.never is not None:
-            return unmet(job, self.now)
+            return first_unmet_condition(job, self.now)
         reason = self._no_queue(job) or (self._windows.refusal(job) if job.spec.reservation else None)
         return reason if reason is not None and never_starts(reason) else None
 
@@ -136,7 +136,7 @@ class Gates(msgspec.Struct):
     def exceeded(
         self, equivalence_class: EquivalenceClass, amounts: Amounts, free: CounterAmounts = NO_AMOUNTS
     ) -> Limit | None:
-        """The first limit that a job of the class would break by holding these amounts; None: it breaks none."""
+        """Return the first limit that a job of the class would break by holding these amounts; None: it breaks none."""
         scope = equivalence_class.scope
         bound = self._beyond(scope.running, amounts, free)
         if bound is not None:
@@ -146,7 +146,8 @@ class Gates(msgspec.Struct):
         )
 
     def never(self, equivalence_class: EquivalenceClass, amounts: Amounts) -> Limit | None:
-        """The first limit that a job of the class would break by these amounts even if nothing else ran; None: none."""
+        """Return the first limit that a job of the class would break by these amounts even if nothing else ran; None:
+        none."""
         scope = equivalence_class.scope
         bound = next((each for each in scope.running if amounts.get(each.resource, 0) > each.allowed), None)
         if bound is not None:
@@ -197,8 +198,8 @@ class Gates(msgspec.Struct):
         return moment
 
     def stop(self, equivalence_class: EquivalenceClass) -> Stop | None:
-        """The limit that stops the class until enough comes free, if a single limit on running jobs stops it; else
-        None. It is cached, so that later passes close the class without testing it."""
+        """Return the limit that stops the class until enough comes free, if a single limit on running jobs stops it;
+        else None. It is cached, so that later passes close the class without testing it."""
         requested = self._equivalence.rules.requested[equivalence_class.shape]
         bound = self._beyond(equivalence_class.scope.running, requested[0]) if len(requested) == 1 else None
         if bound is None or bound.limit == QUOTA:  # not cached: borrowed resources may be reclaimed at any time
@@ -210,7 +211,7 @@ class Gates(msgspec.Struct):
         return self._equivalence.limit_cache.at(self.counters.used)
 
     def amounts(self, job_placement: JobPlacement, shape: Shape) -> Amounts:
-        """The amounts that a job would hold by this placement, with its job count and billing."""
+        """Return the amounts that a job would hold by this placement, with its job count and billing."""
         # only these may hold more than they ask for; for all others the requested amounts are cached
         if not (shape.exclusive or shape.spread is not None or shape.specs[job_placement.spec_index].card_milli):
             return self._equivalence.rules.requested[shape][job_placement.spec_index]
@@ -223,7 +224,7 @@ class Gates(msgspec.Struct):
         return self._equivalence.rules.version
 
     def held_by(self, placement: Placement, partition: str) -> Amounts:
-        """The amounts that part of a job holds by a placement, with its billing."""
+        """Return the amounts that part of a job holds by a placement, with its billing."""
         return self._equivalence.rules.billed(held(placement, self._snapshot.nodes), partition)
 
     @property

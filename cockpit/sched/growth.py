@@ -82,7 +82,7 @@ class AddedWorkers(NamedTuple):
 
 
 def further_workers(
-    wanted: GrowthRequest, index: Index, backfiller: DelayCheck, fit: Fit | None, lawful: Callable[[Placement], bool]
+    wanted: GrowthRequest, index: Index, backfiller: DelayCheck, fit: Fit | None, allowed: Callable[[Placement], bool]
 ) -> AddedWorkers:
     """Return the new workers that fit, best fit first, as many as the limits and the reservations of waiting jobs
     allow."""
@@ -102,7 +102,7 @@ def further_workers(
         if not backfiller.allows(index, wanted.job, wanted.end, (*begins_with, *added, part)):
             stopped = NoGrowth.RESERVED
             continue  # another node may be free of reservations; a limit counts the same on every node
-        if not lawful((*wanted.held, *added, part)):
+        if not allowed((*wanted.held, *added, part)):
             return AddedWorkers(added, NoGrowth.LIMIT_REACHED)
         added = (*added, part)
     return AddedWorkers(added, stopped)
@@ -147,7 +147,7 @@ def grow_jobs(
         most = job.spec.most_nodes
         wanted = GrowthRequest(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
         added, done.stopped[job.id] = further_workers(
-            wanted, index, backfiller, fit, sizes.lawful(job, attempt.partition)
+            wanted, index, backfiller, fit, sizes.allowed(job, attempt.partition)
         )
         if not added:
             continue
@@ -184,7 +184,7 @@ def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
     if job.ending is not None or job.leaving:
         return NoGrowth.BEING_EVICTED
     # a job grows only from a state in which all its workers run
-    whole = all(each.started_at is not None and each.ended_at is None for each in attempt.there)
+    whole = all(each.started_at is not None and each.ended_at is None for each in attempt.present_replicas)
     return None if whole and job.state is JobState.RUNNING else NoGrowth.WORKERS_MISSING
 
 
@@ -205,7 +205,7 @@ class GrowthTests:
     def __init__(self, rules: Rulebook, gates: Gates, nodes: Mapping[NodeName, Node]) -> None:
         self._rules, self._gates, self._nodes = rules, gates, nodes
 
-    def lawful(self, job: Job, partition: str) -> Callable[[Placement], bool]:
+    def allowed(self, job: Job, partition: str) -> Callable[[Placement], bool]:
         """Return a test whether the job may hold a placement in that partition: neither a limit on jobs of that size
         nor one on all running jobs forbids it."""
         equivalence_class = self._gates.equivalence_class(job, partition)

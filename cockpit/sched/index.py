@@ -94,7 +94,7 @@ class Index:
         self._update_maxima()
 
     def fork(self) -> Index:
-        """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
+        """Return a copy that may be changed; about 0.3 ms for 10 000 nodes."""
         fork = Index.__new__(Index)
         fork.version, fork.layout, fork.equivalence = self.version, self.layout, self.equivalence
         fork.counters, fork.shared, fork.single_node = self.counters, True, self.single_node
@@ -110,10 +110,13 @@ class Index:
         fork.most_cpus, fork.most_cards = self.most_cpus, self.most_cards
         return fork
 
-    def apart(self) -> Index:
-        """A copy with caches of its own: nothing that is computed with it changes what others compute."""
+    def with_own_caches(self) -> Index:
+        """Return a copy with caches of its own: nothing that is computed with it changes what others compute."""
         fork = self.fork()
-        fork.layout, fork.equivalence = self.layout.apart(), EquivalenceCache(self.equivalence.rules.apart())
+        fork.layout, fork.equivalence = (
+            self.layout.with_own_caches(),
+            EquivalenceCache(self.equivalence.rules.with_own_caches()),
+        )
         return fork
 
     @property
@@ -293,7 +296,7 @@ class Index:
 
 
 def _shared_holes(node_free: NodeFree) -> frozenset[int]:
-    """The distinct free thousandths of the node's cards that are shared already."""
+    """Return the distinct free thousandths of the node's cards that are shared already."""
     idle, holes = node_free.idle, node_free.holes
     if len(idle) == len(holes) - holes.count(0):  # each card with free thousandths is idle
         return frozenset()

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Collection, Sequence
 
 
-def choose_apart(nodes: Sequence[Sequence[int]], counts: Sequence[int]) -> list[list[int]] | None:
+def choose_distinct_nodes(nodes: Sequence[Sequence[int]], counts: Sequence[int]) -> list[list[int]] | None:
     """Return for each kind as many different nodes as it needs; None where no choice serves all kinds. `nodes`: by
     kind, the nodes that hold one replica, best first. Each kind in turn gets the best nodes that leave enough for the
     kinds behind it."""
-    if most_apart(nodes, counts) < sum(counts):
+    if most_distinct_nodes(nodes, counts) < sum(counts):
         return None
     chosen: list[list[int]] = []
     taken: set[int] = set()
@@ -28,14 +28,14 @@ def choose_apart(nodes: Sequence[Sequence[int]], counts: Sequence[int]) -> list[
             # take the node if what is left still serves the rest of this kind and all kinds behind it
             left = [count - len(own) - 1, *counts[kind + 1 :]]
             after = [node, *own, *taken]
-            if most_apart(nodes[kind:], left, after) == sum(left):
+            if most_distinct_nodes(nodes[kind:], left, after) == sum(left):
                 own.append(node)
         taken.update(own)
         chosen.append(own)
     return chosen
 
 
-def most_apart(nodes: Sequence[Sequence[int]], counts: Sequence[int], taken: Collection[int] = ()) -> int:
+def most_distinct_nodes(nodes: Sequence[Sequence[int]], counts: Sequence[int], taken: Collection[int] = ()) -> int:
     """Return how many of the replicas can have a node of their own at once. `taken`: nodes that none of them gets."""
     excluded = set(taken)
     # a kind that cannot be served now can never be: later augmentations only move nodes between kinds

@@ -29,7 +29,7 @@ from cockpit.sched.fleet.totals import by_totals
 from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
 from cockpit.sched.growth import GrowthRequest, GrowthTests, further_workers
 from cockpit.sched.index import Index
-from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
+from cockpit.sched.limited_shapes import limit_now, limit_of_all, within_limits
 from cockpit.sched.nodes.eligibility import launcher_node
 from cockpit.sched.nodes.reservation_windows import NO_WINDOWS, ReservationWindows
 from cockpit.sched.pass_queue import PassQueue
@@ -294,8 +294,8 @@ class PassState:
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         spec, held = shape.specs[job_placement.spec_index], job_placement.placement
         wanted = GrowthRequest(job.id, shape, spec, held, False, job.spec.nodes, len(held), end)
-        lawful = self._sizes().lawful(job, shape.partition)
-        placement = (*held, *further_workers(wanted, self.index, self.backfiller, self._fit, lawful).placement)
+        allowed = self._sizes().allowed(job, shape.partition)
+        placement = (*held, *further_workers(wanted, self.index, self.backfiller, self._fit, allowed).placement)
         position = self.index.layout.position
         # neighbouring ranks stay on neighbouring nodes
         in_order = sorted(placement, key=lambda part: position[part.node])

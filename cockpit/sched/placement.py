@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
-from cockpit.sched.matching import choose_apart
+from cockpit.sched.matching import choose_distinct_nodes
 from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets, walk
 from cockpit.sched.nodes.node_free import NodeFree, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
 from cockpit.sched.nodes.node_layout import admits
@@ -192,7 +192,7 @@ def place_together(
     # the first alternatives first, so that later ones are used only where these do not suffice
     for numbers in product(*(range(len(each.specs)) for each in groups)):
         nodes = [holding(group, number) for group, number in zip(groups, numbers, strict=True)]
-        chosen = choose_apart(nodes, [each.nodes for each in groups])
+        chosen = choose_distinct_nodes(nodes, [each.nodes for each in groups])
         if chosen is not None:
             each = zip(groups, numbers, chosen, strict=True)
             return joined(shape, {group: place(group, number, orders) for group, number, orders in each})
@@ -295,7 +295,7 @@ def _fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
     node_classes = index.layout.classes_for(shape, spec)
     # CPUs and memory alone on one class: every node of the walk fits, so none is tested again
     if len(node_classes) == 1 and not (spec.card_milli or shape.exclusive):
-        return index.nodes_free_at(index.by_whole[node_classes[0].number].wide_enough(spec.cpus, spec.memory_mib))
+        return index.nodes_free_at(index.by_whole[node_classes[0].number].with_at_least(spec.cpus, spec.memory_mib))
     idle = [index.by_whole[node_class.number] for node_class in node_classes]
     if shape.exclusive:
         # a node that is free as a whole has all its cards idle, so buckets below that are skipped

@@ -36,7 +36,7 @@ from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
-from cockpit.sched.lawful import limit_now, limit_of_all
+from cockpit.sched.limited_shapes import limit_now, limit_of_all
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import fits_now
 from cockpit.sched.shape import Shape
@@ -98,11 +98,11 @@ class Refusals:
         """What stops each class for good; None: nothing."""
         self._soonest: dict[tuple[EquivalenceClass, Reason], Millis | None] = {}
 
-    def keep_apart(self) -> None:
+    def detach_caches(self) -> None:
         """Leave the caches to the next pass: what is derived from now on is computed with caches of its own."""
         self.describe()
         _ = self._backfiller.reservations
-        self.index = self.index.apart()
+        self.index = self.index.with_own_caches()
         self.gates = self.gates.with_cache(self.index.equivalence)
         self._layout, self._shortages = self.index.layout, Shortages(self.index)
 
@@ -128,8 +128,8 @@ class Refusals:
     __hash__ = None  # type: ignore[assignment] # it is compared, never a key
 
     def reason(self, job: Job, partition: str) -> Reason | None:
-        """The reason for which the job does not start in that partition; None where no pass has considered such a job
-        yet.
+        """Return the reason for which the job does not start in that partition; None where no pass has considered such
+        a job yet.
 
         1. A nominated job waits for the evictions.
         2. Else the first rule that stops the job or its class, or the verdict on its shape.
@@ -234,7 +234,7 @@ class Refusals:
         if (bound := self._of_requests[equivalence_class]) is not None:
             return bound
         shape = self._narrowed.get(equivalence_class, equivalence_class.shape)
-        reason = self._of_room(shape, job)
+        reason = self._resource_reason(shape, job)
         if isinstance(reason, NoEligibleNode) and not equivalence_class.shape.node_names:
             reason = replace(reason, pins=())  # the names are those that a limit leaves, which the job does not ask for
         # a job that started later in the pass may have used up what a limit left to one of the alternatives
@@ -244,8 +244,8 @@ class Refusals:
         return reason
 
     def _limit(self, equivalence_class: EquivalenceClass) -> Limit | None:
-        """The limit that the class would break on any nodes, or would have broken on those that it could get, with what
-        is in use after the pass; None: there is none."""
+        """Return the limit that the class would break on any nodes, or would have broken on those that it could get,
+        with what is in use after the pass; None: there is none."""
         # a job that started after this class was considered may have used up what the limit left to it
         now = limit_now(self.gates, equivalence_class, self.gates.open_shape(equivalence_class), self._layout)
         if now is not None:
@@ -256,7 +256,7 @@ class Refusals:
     def _with_limits(
         self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative
     ) -> list[OfOne]:
-        """The reasons of the alternatives that were tried, and the limits that stop the others or stop them now."""
+        """Return the reasons of the alternatives that were tried, and the limits that stop the others, or them now."""
         left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
@@ -270,9 +270,9 @@ class Refusals:
             each += [other] if other is not None else []
         return each
 
-    def _of_room(self, shape: Shape, job: Job) -> Reason | None:
-        """The verdict on the shape; else that on a shape barred from fewer reservations: what fails with more nodes
-        fails with fewer."""
+    def _resource_reason(self, shape: Shape, job: Job) -> Reason | None:
+        """Return the verdict on the shape; else that on a shape barred from fewer reservations: what fails with more
+        nodes fails with fewer."""
         barred = self._windows.against_job(job)
         # reservations are sorted by their start, so a shorter job runs into the first few of these
         for count in range(len(barred), -1, -1):
@@ -288,8 +288,8 @@ class Refusals:
         return None
 
     def _of_job(self, job: Job, shape: Shape, reason: Reason) -> Reason | None:
-        """The reason of a job that fits now: which job it would delay depends on its own time limit and place in the
-        queue."""
+        """Return the reason of a job that fits now: which job it would delay depends on its own time limit and place in
+        the queue."""
         if isinstance(reason, BehindHead):
             met = self._conflicts.get((job.id, shape.partition), reason)
             return met if met.ahead != job.id else None  # it is itself the first, and waits in another partition
@@ -304,8 +304,8 @@ class Refusals:
         return known
 
     def _verdict(self, shape: Shape) -> Reason:
-        """The reason of a shape. Jobs that started later in the pass may have taken what was free when the verdict was
-        noted."""
+        """Return the reason of a shape. Jobs that started later in the pass may have taken what was free when the
+        verdict was noted."""
         # "would delay" and "behind the first job" say that the shape fitted then
         noted = self._failed[shape]
         if isinstance(noted, WouldDelay | BehindHead) and not fits_now(self.index, shape):

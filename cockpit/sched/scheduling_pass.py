@@ -25,7 +25,7 @@ from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.totals import reserved_placement
 from cockpit.sched.gates import CounterAmounts
 from cockpit.sched.growth import grow_jobs, growing_jobs
-from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
+from cockpit.sched.limited_shapes import limit_now, limit_of_all, within_limits
 from cockpit.sched.nodes.reservation_windows import NO_WINDOWS
 from cockpit.sched.pass_queue import PassQueue
 from cockpit.sched.pass_state import PassState

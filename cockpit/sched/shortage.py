@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.model.reasons import NodeShortfall, NotEnoughFree, NotEvaluated, OfOne, Reason, Resource
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.feasible import infeasible, kept_by, wanted
+from cockpit.sched.feasible import blocking_reservation, infeasible, wanted
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
 from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets
@@ -36,7 +36,7 @@ class Shortages:
         suspended after it was considered; the next pass will see that."""
         layout = self._index.layout
         # an advance reservation is the reason if the shape would fit on its nodes
-        if kept := kept_by(shape, layout, lambda freer: find_placement(self._index, freer) is not None):
+        if kept := blocking_reservation(shape, layout, lambda freer: find_placement(self._index, freer) is not None):
             return kept
         if shape.components:
             lacking = (each for each in shape.each_component if find_placement(self._index, each) is None)
@@ -112,12 +112,12 @@ def _near(index: Index, shape: Shape, spec: NodeSpec) -> Iterable[NodeFree]:
         node_free.order: node_free
         for node_class in index.layout.classes_for(shape, spec)
         for nodes_free in _candidates(index, node_class, shape, spec)
-        for node_free in islice(_worthwhile(nodes_free, shape, spec), _MOST_NEAREST)
+        for node_free in islice(_short_nodes(nodes_free, shape, spec), _MOST_NEAREST)
     }
     return near.values()
 
 
-def _worthwhile(nodes_free: Iterable[NodeFree], shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
+def _short_nodes(nodes_free: Iterable[NodeFree], shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
     """Yield the nodes that lack something and are big enough; that their cards suffice is known from their class."""
     return (
         node_free

@@ -152,7 +152,7 @@ def _spread_with_cards(nodes_free: Iterable[NodeFree], shape: Shape) -> list[Sha
         if count <= min(most, len(holding)) and (chosen is None or count < len(chosen)):
             chosen = holding[:count]
     # 4.
-    return _dealt(chosen, spread) if chosen is not None else None
+    return _split_tasks(chosen, spread) if chosen is not None else None
 
 
 _WEIGHTS: Final = (0.5, 1.0, 0.0, 0.75, 0.25)
@@ -169,13 +169,13 @@ def _tightness(node_free: NodeFree) -> tuple[int, int]:
     return node_free.cpus, node_free.order
 
 
-def _dealt(chosen: Sequence[Share], spread: TaskSpread) -> list[Share]:
+def _split_tasks(chosen: Sequence[Share], spread: TaskSpread) -> list[Share]:
     """Return the shares of exactly all tasks and cards: one of each on each node, the rest on the first ones."""
-    dealt: list[Share] = []
+    parts: list[Share] = []
     tasks, cards, each = spread.tasks, spread.cards, spread.tasks_per_card
     for share, behind in zip(chosen, range(len(chosen) - 1, -1, -1), strict=True):
         own_cards = min(share.cards, cards - behind)
         own_tasks = min(share.tasks, tasks - behind, own_cards * each if each is not None else tasks)
-        dealt.append(Share(share.node_free, own_tasks, own_cards))
+        parts.append(Share(share.node_free, own_tasks, own_cards))
         tasks, cards = tasks - own_tasks, cards - own_cards
-    return dealt
+    return parts

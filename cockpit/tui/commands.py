@@ -16,7 +16,7 @@ from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
-from cockpit.tui.actions.all import ACTIONS, called, command_name
+from cockpit.tui.actions.all import ACTIONS, action_named, command_name
 from cockpit.tui.controllers import accounts, catalogue, directives, nodes
 from cockpit.tui.controllers.jobs import TIME_LIMIT, prioritise, set_limit
 from cockpit.tui.views.all import VIEWS
@@ -60,7 +60,7 @@ def run_command(app: Cockpit, text: str) -> None:
         _go_to(app, int(words))
     elif (job := _job_named(app, words)) is not None:
         _go_to(app, job)
-    elif (action := called(words)) is not None:
+    elif (action := action_named(words)) is not None:
         app.dispatcher.perform(action.id)
     elif words:
         _unknown(app, words, [command_name(each.id) for each in ACTIONS], "action")
@@ -71,7 +71,7 @@ def _job_named(app: Cockpit, words: str) -> int | None:
 
     For an array this is its first task. An action of the same name takes precedence: None.
     """
-    if called(words) is not None:
+    if action_named(words) is not None:
         return None
     rows = app.state.job_rows.list.rows()
     ref = parse_reference(words)

@@ -12,7 +12,7 @@ from cockpit.config.loading import load_settings
 from cockpit.errors import SpecErrors
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.present.nearest import nearest
-from cockpit.runtime.leaving import leave_politely, leave_when_asked
+from cockpit.runtime.exit_signals import exit_on_signals, leave_when_asked
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.app_options import AppOptions, NoOthers, Pace, WatchedClusters
@@ -75,7 +75,7 @@ def run_cockpit(
 
     `go_on` opens the cluster that the user chose to see next, and returns its exit code.
     """
-    leave_politely()
+    exit_on_signals()
     gc.freeze()  # modules stay loaded: collections need not visit their objects
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()

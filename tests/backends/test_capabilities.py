@@ -58,7 +58,7 @@ async def test_an_absent_operation_is_refused_with_its_reason(backend: LiveBacke
     assert absent.keys() <= TABLE.keys() | set(Ability)
     for name, reason in absent.items():
         print(f"{type(backend).__name__}: no {name}: {reason}")  # noqa: T201 - the suite shows what is absent
-        if name in TABLE and TABLE[name].style is not Style.STANDS_ALONE:
+        if name in TABLE and TABLE[name].style is not Style.SPECIAL:
             with pytest.raises(RequestRefused) as no:
                 await call(backend, name)
             assert (no.value.refusal.kind, no.value.refusal.message) == (RefusalKind.UNAVAILABLE, reason)

@@ -145,7 +145,7 @@ def test_all_errors_of_a_catalogue_file_are_reported_when_the_engine_starts(lab:
     assert "volumes[0].mode: is no field here" in said
     assert "users[0].name: is missing" in said
     file.write_text(FILED + '[[projects]]\nname = "nlp"\n')
-    assert "projects: nlp stands in cluster.toml too" in refusal(root, "engine", "start", "--system")
+    assert "projects: nlp is defined in cluster.toml too" in refusal(root, "engine", "start", "--system")
     file.write_text(FILED)
     root.ok("engine", "start", "--system")
     assert root.row("catalogue", "list", "spec")["file"] == "catalogue.toml"

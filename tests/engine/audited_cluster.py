@@ -78,7 +78,7 @@ class AuditedCluster(EngineDriver):
                 return
             self.seen = len(self.journal)
             self.plan = self._pass()
-            self.act(decide.placed(self.machine, self.plan))
+            self.act(decide.carry_out_plan(self.machine, self.plan))
             if self.prompt:
                 self.start_commands()
         raise AssertionError("passes without end")

@@ -69,7 +69,7 @@ class EngineDriver:
     def schedule(self) -> None:
         index, priorities = (self.plan.index, self.plan.priorities) if self.plan else (None, None)
         self.plan = cycle(self.machine.snapshot(self.now), index, Policy(), priorities)
-        self.act(decide.placed(self.machine, self.plan))
+        self.act(decide.carry_out_plan(self.machine, self.plan))
 
     def run(self, *specs: JobSpec) -> list[JobId]:
         """Submit, place, and let the commands start."""

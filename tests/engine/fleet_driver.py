@@ -8,7 +8,7 @@ from cockpit.engine import decide
 from cockpit.engine.due import due
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.fleet.orders import MemberDecision, Open, orders
-from cockpit.engine.fleet.reports import ended, fleet_rules, nodes_seen, others_held, placed, started
+from cockpit.engine.fleet.reports import fleet_nodes, fleet_rules, others_held, part_ended, part_placed, part_started
 from cockpit.model import events
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.events import EventBody
@@ -33,7 +33,7 @@ class FleetDriver(EngineDriver):
     def __init__(self, members: Sequence[Member], nodes: Mapping[str, Sequence[Node]], rules: Cluster | None = None):
         self.members = {each.name: EngineDriver(*nodes[each.name]) for each in members}
         machines = {name: each.machine for name, each in self.members.items()}
-        seen = nodes_seen(machines)
+        seen = fleet_nodes(machines)
         super().__init__(*seen)
         self.machines = machines
         self.closed: dict[str, list[StartReplica]] = {name: [] for name in self.members}
@@ -41,7 +41,7 @@ class FleetDriver(EngineDriver):
         self.tell(events.ClusterConfigured(fleet_rules(members, seen, rules)))
 
     def settle(self) -> None:
-        """Everybody decides and hears of each other until nobody has anything more to say."""
+        """Let all clusters decide and exchange reports until no report is left."""
         while True:
             before = self._versions()
             for name, machine in self.machines.items():
@@ -56,7 +56,7 @@ class FleetDriver(EngineDriver):
                 return
 
     def after(self, ms: int) -> None:
-        """Time passes, for everybody."""
+        """Let time pass for all clusters."""
         self.pass_time(ms)
         for member in self.members.values():
             member.now = self.now
@@ -80,7 +80,7 @@ class FleetDriver(EngineDriver):
         self.settle()
 
     def parts(self, job: JobId) -> dict[str, JobId]:
-        """By member, its job that stands for the job's current attempt."""
+        """By member, its job for the job's current attempt."""
         found: dict[str, JobId] = {}
         attempt = self.job(job).attempt
         for name, member in self.members.items():
@@ -115,7 +115,7 @@ class FleetDriver(EngineDriver):
                             self._open(name, job)
 
     def _hear(self, name: str) -> None:
-        """A member's effects, as what the fleet is told."""
+        """A member's effects, as reports to the fleet."""
         member = self.members[name]
         pending, member.effects = member.effects, []
         for effect in pending:
@@ -131,7 +131,7 @@ class FleetDriver(EngineDriver):
             self._started(name, effect.replica)
             return
         self.closed[name].append(effect)
-        self.act(placed(self.machine, name, job))
+        self.act(part_placed(self.machine, name, job))
 
     def _open(self, name: str, job: JobId) -> None:
         opened = [each for each in self.closed[name] if each.replica.job == job]
@@ -144,7 +144,7 @@ class FleetDriver(EngineDriver):
         member.act(decide.replica_started(member.machine, replica, ""))
         part = member.job(replica.job).part
         if part is not None:
-            self.act(started(self.machine, part, replica.rank, ""))
+            self.act(part_started(self.machine, part, replica.rank, ""))
 
     def _signalled(self, name: str, replica: ReplicaId) -> None:
         begun = replica not in {each.replica for each in self.closed[name]}
@@ -156,4 +156,4 @@ class FleetDriver(EngineDriver):
         part = member.job(replica.job).part
         member.act(decide.replica_ended(member.machine, replica, status, self.now))
         if part is not None:
-            self.act(ended(self.machine, part, replica.rank, status, self.now, 0))
+            self.act(part_ended(self.machine, part, replica.rank, status, self.now, 0))

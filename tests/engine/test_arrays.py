@@ -22,7 +22,7 @@ def engine() -> EngineDriver:
 
 
 @pytest.mark.req("SC-10", "JT-25")
-def test_one_job_per_task_with_ids_in_a_row(engine: EngineDriver) -> None:
+def test_each_task_is_a_job_and_their_ids_are_consecutive(engine: EngineDriver) -> None:
     engine.submit(a_spec("before"))
     tasks = engine.submit(a_spec("sweep", array=Array((1, 4, 9), 2)))
     assert tasks == [2, 3, 4]

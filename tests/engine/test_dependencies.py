@@ -16,7 +16,7 @@ from cockpit.model.job import JobState
 from cockpit.model.reasons import DependencyNever, WaitsForJob
 from cockpit.model.refusal import Refusal
 from cockpit.model.spec import Array, Dependency, DependencyKind
-from cockpit.sched.conditions import unmet
+from cockpit.sched.conditions import first_unmet_condition
 from tests.builders import ANN, BOB, HOUR, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
@@ -54,7 +54,7 @@ def waits(engine: EngineDriver, job: JobId) -> bool | None:
     ],
 )
 @pytest.mark.parametrize("ended_before", [False, True])
-def test_each_kind_on_a_job(
+def test_each_kind_of_dependency_on_a_job(
     engine: EngineDriver, kind: DependencyKind, code: int, waiting: bool | None, ended_before: bool
 ) -> None:
     (first,) = engine.run(a_spec("first"))
@@ -149,8 +149,8 @@ def test_a_condition_on_a_task_waits_for_that_task_alone(engine: EngineDriver, k
     assert [waits(engine, job) for job in waiting] == [True, False, True]
     engine.ended(tasks[0], code=1)
     assert [waits(engine, job) for job in waiting] == [None, False, True]
-    assert unmet(engine.job(waiting[0]), engine.now) == DependencyNever(kind, tasks[0], 0)
-    assert unmet(engine.job(waiting[2]), engine.now) == WaitsForJob(kind, tasks[0], 0, 5)
+    assert first_unmet_condition(engine.job(waiting[0]), engine.now) == DependencyNever(kind, tasks[0], 0)
+    assert first_unmet_condition(engine.job(waiting[2]), engine.now) == WaitsForJob(kind, tasks[0], 0, 5)
 
 
 @pytest.mark.req("SC-10", "SC-13")
@@ -159,7 +159,7 @@ def test_the_reason_names_the_dependency_that_failed(engine: EngineDriver) -> No
     conditions = tuple(Dependency(OK, tasks[0], index) for index in (0, 1, 2))
     (other,) = engine.submit(a_spec("other", dependencies=conditions))
     engine.ended(tasks[2], code=1)
-    assert unmet(engine.job(other), engine.now) == DependencyNever(OK, tasks[0], 2)
+    assert first_unmet_condition(engine.job(other), engine.now) == DependencyNever(OK, tasks[0], 2)
 
 
 @pytest.mark.req("SC-10", "JT-25")

@@ -40,13 +40,13 @@ def test_a_fault_makes_every_resuming_job_of_the_node_save_and_resume_on_other_n
     node = driver.job(hit).attempt.placement[0].node
     assert driver.job(other).attempt.placement[0].node != node
     driver.effects.clear()
-    driver.act(faults.faulty(driver.machine, node, DOWN, driver.now))
+    driver.act(faults.drain_faulty(driver.machine, node, DOWN, driver.now))
     assert told(driver, events.FaultFound) == [events.FaultFound(hit, 1, node, DOWN)]
     assert driver.effects == [SignalReplica(driver.replicas(hit)[0], SignalKind.TERM)]
     assert driver.job(hit).ending.kill_at == driver.now + 60 * SECOND
     assert driver.machine.state.nodes[node].state_reason == DOWN
     assert driver.job(plain).ending is driver.job(other).ending is None
-    assert faults.faulty(driver.machine, node, DOWN, driver.now) == []
+    assert faults.drain_faulty(driver.machine, node, DOWN, driver.now) == []
     driver.ended(hit, code=0)  # it saved what it had, and ended well
     waiting = driver.job(hit)
     assert (waiting.state, waiting.retries, waiting.attempt.cause) == (JobState.QUEUED, 1, EndCause.FAULT)
@@ -59,7 +59,7 @@ def test_a_fault_makes_every_resuming_job_of_the_node_save_and_resume_on_other_n
 def test_a_fault_ends_a_job_without_remaining_resumes() -> None:
     driver = engine()
     (job,) = driver.run(resuming(most=0))
-    driver.act(faults.faulty(driver.machine, driver.job(job).attempt.placement[0].node, DOWN, driver.now))
+    driver.act(faults.drain_faulty(driver.machine, driver.job(job).attempt.placement[0].node, DOWN, driver.now))
     driver.ended(job, code=0)
     assert (driver.job(job).state, driver.job(job).end_cause) == (JobState.ERROR, EndCause.FAULT)
 
@@ -70,13 +70,13 @@ def test_an_alert_is_sent_once_per_attempt_and_does_not_change_the_job() -> None
     driver.tell(events.CatalogueChanged((UserEntry(name="ann", email="ann@example.org"),)))
     (job,) = driver.run(watching())
     (replica,) = driver.replicas(job)
-    assert faults.slow(driver.machine, replica, replace(SLOW, hardware_ms=90.0), driver.now) == []  # not above
-    driver.act(faults.slow(driver.machine, replica, SLOW, driver.now))
+    assert faults.report_slow(driver.machine, replica, replace(SLOW, hardware_ms=90.0), driver.now) == []  # not above
+    driver.act(faults.report_slow(driver.machine, replica, SLOW, driver.now))
     assert told(driver, events.PerformanceFell) == [
         events.PerformanceFell(job, 1, SLOW, 0.9, address="ann@example.org")
     ]
     assert (driver.job(job).state, driver.job(job).ending, driver.job(job).attempt.slow) == ("running", None, SLOW)
-    assert faults.slow(driver.machine, replica, SLOW, driver.now) == []
+    assert faults.report_slow(driver.machine, replica, SLOW, driver.now) == []
     assert job_row(driver.job(job), None).slow == (0.95, 0.9)
 
 
@@ -86,7 +86,7 @@ def test_a_slow_job_configured_to_move_resumes_on_other_nodes_and_avoids_the_slo
     (job,) = driver.run(watching(OnSlow.RESCHEDULE, most=1))
     first = driver.job(job).attempt.placement[0].node
     (replica,) = driver.replicas(job)
-    driver.act(faults.slow(driver.machine, replica, SLOW, driver.now))
+    driver.act(faults.report_slow(driver.machine, replica, SLOW, driver.now))
     ((fell),) = told(driver, events.PerformanceFell)
     other = ({NodeName("n1"), NodeName("n2")} - {first}).pop()
     assert fell.elsewhere == (other,)
@@ -96,7 +96,7 @@ def test_a_slow_job_configured_to_move_resumes_on_other_nodes_and_avoids_the_slo
     attempt = driver.job(job).attempt
     assert (attempt.placement[0].node, attempt.slow) == (other, None)
     (replica,) = driver.replicas(job)
-    driver.act(faults.slow(driver.machine, replica, SLOW, driver.now))  # no resume is left, and no node
+    driver.act(faults.report_slow(driver.machine, replica, SLOW, driver.now))  # no resume is left, and no node
     assert told(driver, events.PerformanceFell)[1].elsewhere == ()
     assert driver.job(job).ending is None
     driver.ended(job, code=1)
@@ -107,6 +107,6 @@ def test_a_slow_job_configured_to_move_resumes_on_other_nodes_and_avoids_the_slo
 def test_a_slow_job_that_fits_on_no_other_nodes_is_not_moved() -> None:
     driver = engine()
     (job,) = driver.run(watching(OnSlow.RESCHEDULE, nodes=2))
-    driver.act(faults.slow(driver.machine, driver.replicas(job)[1], replace(SLOW, rank=1), driver.now))
+    driver.act(faults.report_slow(driver.machine, driver.replicas(job)[1], replace(SLOW, rank=1), driver.now))
     assert told(driver, events.PerformanceFell)[0].elsewhere == ()
     assert driver.job(job).ending is None

@@ -1,4 +1,4 @@
-"""What users of a random cluster with every rule are told over some hours comes true, or the change has a cause.
+"""What users of a random cluster with every rule are shown over some hours comes true, or the change has a cause.
 
 `COCKPIT_SEEDS=7000-7500` tries these seeds instead of the few that run always.
 """
@@ -23,7 +23,7 @@ def seeds() -> tuple[int, ...]:
 
 @pytest.mark.req("SC-12", "SC-13")
 @pytest.mark.parametrize("seed", seeds())
-def test_what_users_are_told_of_starts_comes_true(seed: int) -> None:
+def test_starts_shown_to_users_come_true(seed: int) -> None:
     audit = Audit(seed)
     assert audit.run(STEPS) == []
     assert audit.counts["course"] + audit.counts["what-ifs"]

@@ -9,7 +9,7 @@ from cockpit.engine.access import Actor
 from cockpit.engine.effects import RemoveContainer, StartReplica, WriteWorkersFile
 from cockpit.engine.submission.submit import submit
 from cockpit.engine.views.spending import spans
-from cockpit.engine.workers import silent
+from cockpit.engine.workers import handle_silent_worker
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId
@@ -128,17 +128,17 @@ def test_an_unresponsive_worker_is_excluded_after_the_timeout_of_the_job() -> No
     (job,) = begun(driver, elastic("train", 1, 3, 3, max_wait_seconds=60))
     last = driver.replicas(job)[2]
     driver.pass_time(40 * SECOND)
-    driver.act(silent(driver.machine, last, 90 * SECOND, driver.now))
+    driver.act(handle_silent_worker(driver.machine, last, 90 * SECOND, driver.now))
     assert ranks(driver, job) == [0, 1, 2], "it has not run for that long"
     driver.pass_time(40 * SECOND)
-    driver.act(silent(driver.machine, last, 50 * SECOND, driver.now))
+    driver.act(handle_silent_worker(driver.machine, last, 50 * SECOND, driver.now))
     assert ranks(driver, job) == [0, 1, 2]
     driver.effects.clear()
-    driver.act(silent(driver.machine, last, 60 * SECOND, driver.now))
+    driver.act(handle_silent_worker(driver.machine, last, 60 * SECOND, driver.now))
     assert (ranks(driver, job), driver.job(job).attempt.blocked) == ([0, 1], {"n3"})
     assert RemoveContainer(last) in driver.effects
     driver.pass_time(60 * SECOND)
-    assert silent(driver.machine, last, 99 * SECOND, driver.now) == [], "it has left already"
+    assert handle_silent_worker(driver.machine, last, 99 * SECOND, driver.now) == [], "it has left already"
     grow(driver)
     assert [part.node for part in driver.job(job).attempt.placement] == ["n1", "n2", "n4"]
 
@@ -151,7 +151,7 @@ def test_a_worker_that_never_answered_is_excluded_too() -> None:
         ends(driver, other, rank, code=0)
     driver.schedule()
     driver.pass_time(60 * SECOND)
-    driver.act(silent(driver.machine, driver.replicas(job)[1], None, driver.now))
+    driver.act(handle_silent_worker(driver.machine, driver.replicas(job)[1], None, driver.now))
     assert ranks(driver, job) == [0]
 
 
@@ -160,7 +160,7 @@ def test_a_job_with_too_few_remaining_workers_is_suspended() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 2, 2, 2, max_wait_seconds=60))
     driver.pass_time(60 * SECOND)
-    driver.act(silent(driver.machine, driver.replicas(job)[1], 61 * SECOND, driver.now))
+    driver.act(handle_silent_worker(driver.machine, driver.replicas(job)[1], 61 * SECOND, driver.now))
     assert driver.job(job).ending.cause is EndCause.BELOW_MIN
     ends(driver, job, 0, code=255)
     ends(driver, job, 1, signal=9)

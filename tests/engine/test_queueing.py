@@ -106,7 +106,7 @@ def test_a_job_held_after_the_plan_does_not_start(engine: EngineDriver) -> None:
     plan = cycle(engine.machine.snapshot(engine.now), None, Policy())
     assert plan.starts
     engine.act(decide.hold(engine.job(job), "ann"))
-    assert decide.placed(engine.machine, plan) == []
+    assert decide.carry_out_plan(engine.machine, plan) == []
 
 
 @pytest.mark.req("SC-14")

@@ -334,7 +334,7 @@ class ElasticEngine(RuleBasedStateMachine):
     @rule(data=st.data(), code=st.sampled_from([0, 0, 255]))
     def end_one(self, data: st.DataObject, code: int) -> None:
         job = data.draw(st.sampled_from(self.running()))
-        there = [each.rank for each in job.attempt.there if each.ended_at is None]
+        there = [each.rank for each in job.attempt.present_replicas if each.ended_at is None]
         ends(self.engine, job.id, data.draw(st.sampled_from(there)), code=code)
 
     @precondition(lambda self: self.running())
@@ -344,7 +344,7 @@ class ElasticEngine(RuleBasedStateMachine):
         self.schedule(late=False)
 
     def gone(self, job: Job, **status: object) -> None:
-        for each in job.attempt.there:
+        for each in job.attempt.present_replicas:
             if each.ended_at is None:
                 ends(self.engine, job.id, each.rank, **status)
 

@@ -87,7 +87,7 @@ def test_each_verb_requests_one_change(desk: Desk, words: str, asked: change.Acc
         ("modify vision", ExitCode.USAGE, "say what is to change"),
         ("add-user alice", ExitCode.USAGE, "--account"),
         ("modify vision MaxJobs=x Colour=2", ExitCode.INVALID, "Colour=2: is no setting here"),
-        ("modify vision MaxJobs=-7", ExitCode.INVALID, 'MaxJobs: "-7" is no whole number from 0 on; -1 takes it away'),
+        ("modify vision MaxJobs=-7", ExitCode.INVALID, '"-7" is not a whole number from 0 on; -1 removes the limit'),
         (f"modify vision MaxJobs={'9' * 30}", ExitCode.INVALID, "MaxJobs: has 30 digits; no bound has more than 16"),
         ("add", ExitCode.USAGE, "the following arguments are required: ACCOUNT\n"),
         ("add-coordinator vision", ExitCode.USAGE, "USER"),

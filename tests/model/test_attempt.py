@@ -67,7 +67,7 @@ def test_an_attempt_ran_once_one_of_its_commands_was_started() -> None:
 def test_a_worker_that_left_is_no_part_of_the_job_and_its_node_may_be_blocked() -> None:
     left = replica(1, left_at=Millis(500), had=on(1, "n7"), blocked="it did not answer")
     kept = attempt(replica(0), left, replica(2))
-    assert [each.rank for each in kept.there] == [0, 2]
+    assert [each.rank for each in kept.present_replicas] == [0, 2]
     assert kept.blocked == {"n7"}
     assert kept.replica_ids(JobId(5)) == (ReplicaId(JobId(5), 2, 0), ReplicaId(JobId(5), 2, 2))
     assert {rank: part.node for rank, part in kept.places.items()} == {0: "n0", 1: "n7", 2: "n2"}
@@ -78,8 +78,8 @@ def test_a_worker_that_left_is_no_part_of_the_job_and_its_node_may_be_blocked() 
 def test_the_launcher_comes_before_the_workers_and_is_no_part_of_the_placement() -> None:
     workers = (on(1, "n1"), on(2, "n2"))
     with_launcher = attempt(replica(0), replica(1), replica(2), placement=workers, launcher=on(0, "n9"))
-    assert [part.node for part in with_launcher.everybody] == ["n9", "n1", "n2"]
-    assert replace(with_launcher, launcher=None).everybody == workers
+    assert [part.node for part in with_launcher.whole_placement] == ["n9", "n1", "n2"]
+    assert replace(with_launcher, launcher=None).whole_placement == workers
 
 
 @pytest.mark.req("SC-02")

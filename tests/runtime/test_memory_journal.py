@@ -87,7 +87,7 @@ async def test_stores_ended_jobs_newest_first_and_by_user_up_to_its_bound() -> N
     assert [job.id for job in await journal.ended_jobs(limit=1, user="bob")] == [2]
 
 
-async def test_gives_a_request_its_first_answer_until_too_many_followed() -> None:
+async def test_a_request_gets_its_first_answer_until_too_many_followed() -> None:
     journal = MemoryJournal(answers_kept=2)
     for number in (1, 2, 3):
         await journal.append([], durable=True, answer=KeptAnswer(f"r{number}", b"%d" % number))

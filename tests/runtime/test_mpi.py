@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.model.image import Mpi
-from cockpit.runtime.mpi import found_mpi
+from cockpit.runtime.mpi import detect_mpi
 
 
 @pytest.mark.req("LA-12")
@@ -29,4 +29,4 @@ def test_mpirun_is_identified_by_the_program_behind_its_links(
     for place, target in links.items():
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).symlink_to(target)
-    assert found_mpi(tmp_path) == (Mpi(found) if found else None)
+    assert detect_mpi(tmp_path) == (Mpi(found) if found else None)

@@ -1,4 +1,4 @@
-"""What is seen of nodes and logs while jobs run, and how people are told."""
+"""Checks of nodes and logs while jobs run, and the notices that users get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cockpit.model.resilience import Performance, Resume
 from cockpit.model.spec import JobSpec
 from cockpit.runtime.alerts import Alerts
 from cockpit.runtime.clock import VirtualClock
-from cockpit.runtime.faultpatrol import FaultChecks, go_round
+from cockpit.runtime.faultpatrol import FaultChecks, check_periodically
 from cockpit.runtime.iterations import Iterations, Watch
 from tests.builders import NOON, a_node, a_spec
 from tests.doubles.samples import job
@@ -135,7 +135,7 @@ async def test_every_node_is_checked_periodically_and_an_unresponsive_one_has_a_
         return NODE
 
     async with asyncio.TaskGroup() as group:
-        patrol = group.create_task(go_round(world.host, FaultChecks(probe, world.folder), 1))
+        patrol = group.create_task(check_periodically(world.host, FaultChecks(probe, world.folder), 1))
         while not world.executor.of(SignalReplica):
             world.clock.advance(1000)
             await asyncio.sleep(0.01)

@@ -73,7 +73,7 @@ def test_a_plan_detached_from_its_caches_gives_the_same_reasons_after_the_next_p
     world = settled(seed)
     plan, queue = world.plan, list(world.queue)
     reasons = {job.id: reason_of(plan, job) for job in queue}
-    plan.refusals.keep_apart()
+    plan.refusals.detach_caches()
     world.plan = plan
     for job in queue[::2]:
         world.hold(job.id, "" if isinstance(reasons[job.id], Held) else "root")

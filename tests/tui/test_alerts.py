@@ -20,5 +20,5 @@ async def test_an_own_slow_job_shows_a_notice_and_remains_an_alert() -> None:
     async with a_lab(job("train", pool="gpu", resume=RESUME)) as lab:
         await lab.cockpit.sees("train", "running").misses("slow")
         host, act = lab.demo.host, Act(actor="engine", origin="runtime")
-        await host.act(lambda machine, now: faults.slow(machine, ReplicaId(JobId(1), 1, 0), SLOW, now), act)
+        await host.act(lambda machine, now: faults.report_slow(machine, ReplicaId(JobId(1), 1, 0), SLOW, now), act)
         await lab.cockpit.sees("1 train: its iterations", "⚠ its iterations are slow")

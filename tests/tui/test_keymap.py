@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.tui.actions.all import ACTIONS, BY_ID, called, command_name
+from cockpit.tui.actions.all import ACTIONS, BY_ID, action_named, command_name
 from cockpit.tui.keymap import MOVING, key_name, key_of, with_keys
 
 
@@ -28,7 +28,7 @@ def test_a_former_id_of_an_action_is_accepted() -> None:
     assert action.keys == ("f9",)
     (action,) = (each for each in with_keys({"open_shell": ["F8"], "look_inside": ["F9"]}) if each.id == "open_shell")
     assert action.keys == ("f8",)
-    assert called("look-inside") is called("open-shell") is BY_ID["open_shell"]
+    assert action_named("look-inside") is action_named("open-shell") is BY_ID["open_shell"]
 
 
 @pytest.mark.req("UI-20")
@@ -96,8 +96,8 @@ def test_a_shown_key_name_can_be_written_in_the_keymap(key: str) -> None:
 
 def test_commands_are_named_with_hyphens_underscores_or_blanks() -> None:
     for text in ("extend-hold", "extend_hold", "Extend hold", " extend  hold "):
-        assert called(text) is BY_ID["extend_hold"]
-    assert called("extendhold") is None
+        assert action_named(text) is BY_ID["extend_hold"]
+    assert action_named("extendhold") is None
     assert command_name("extend_hold") == "extend-hold"
 
 

@@ -97,6 +97,6 @@ async def test_no_quota_tree_is_offered_where_slurm_schedules() -> None:
 async def test_a_key_explains_why_slurm_cannot_do_it_before_any_question() -> None:
     async with cluster() as cockpit:
         await cockpit.sees("timesout").press("colon").type("4").press("enter").stands_on("victim")
-        await cockpit.press("colon").type("delete").press("enter").sees("Slurm's accounting keeps what has ended")
+        await cockpit.press("colon").type("delete").press("enter").sees("Slurm's accounting keeps jobs that have ended")
         await cockpit.misses("Delete job")
         await cockpit.press("2").press("C").sees("A Slurm cluster has no staged copies.")

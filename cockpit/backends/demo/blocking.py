@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cockpit.backends.blocking import Blocking
 from cockpit.backends.demo.backend import DEFAULT_FIXTURE, DEFAULT_SEED, DemoBackend, open_demo
 from cockpit.backends.demo.pace import DEFAULT_SPEED
-from cockpit.runtime.leaving import leave_politely
+from cockpit.runtime.exit_signals import exit_on_signals
 
 if TYPE_CHECKING:
     from cockpit.backends.demo.backend import DemoCluster
@@ -27,7 +27,7 @@ class BlockingDemo(Blocking[DemoBackend]):
         cls, fixture: str = DEFAULT_FIXTURE, seed: int = DEFAULT_SEED, speed: float = DEFAULT_SPEED
     ) -> BlockingDemo:
         """Open a demo; the arguments are those of `open_demo`."""
-        leave_politely()
+        exit_on_signals()
         runner = asyncio.Runner()
         return cls(runner, runner.run(open_demo(fixture, seed, speed=speed)))
 

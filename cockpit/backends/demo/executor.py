@@ -93,7 +93,7 @@ class ScriptedExecutor:
             self._end(effect.replica, KILLED)
         elif effect.force is SignalKind.TERM and script.winds_down_ms is not None:
             task.cancel()
-            self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
+            self._follow(effect.replica, script, self._end_after(effect.replica, script.winds_down_ms))
 
     async def check(self, effect: CheckNodes) -> None:
         """Report that the nodes are healthy."""
@@ -111,10 +111,10 @@ class ScriptedExecutor:
         if effect.replica in self._remaining_ms:
             script, _ = self._running[effect.replica]
             self._follow(
-                effect.replica, script, self._go_on(effect.replica, script, self._remaining_ms.pop(effect.replica))
+                effect.replica, script, self._run_to_end(effect.replica, script, self._remaining_ms.pop(effect.replica))
             )
 
-    async def tell(self, effect: WriteWorkersFile) -> None:
+    async def write_workers_file(self, effect: WriteWorkersFile) -> None:
         """Do nothing: a simulated worker does not read the list of workers."""
 
     async def keep(self, effect: KeepContainer) -> None:
@@ -154,7 +154,7 @@ class ScriptedExecutor:
         await self._pass(script.begins_ms)
         self._began_at[replica] = self._clock.now()
         self._observer.replica_started(replica, LIMITS)
-        await self._go_on(replica, script, self._shared(replica, script.runs_of(replica.rank)))
+        await self._run_to_end(replica, script, self._shared(replica, script.runs_of(replica.rank)))
 
     def _shared(self, replica: ReplicaId, runs_ms: int | None) -> int | None:
         """Limit the run time of a worker that joins a running elastic job: it ends with the job's first worker."""
@@ -163,7 +163,7 @@ class ScriptedExecutor:
             return runs_ms
         return min(runs_ms, max(0, eldest - self._clock.now()))
 
-    async def _go_on(self, replica: ReplicaId, script: Script, runs_ms: int | None) -> None:
+    async def _run_to_end(self, replica: ReplicaId, script: Script, runs_ms: int | None) -> None:
         self._ends_at[replica] = None if runs_ms is None else Millis(self._clock.now() + runs_ms)
         if runs_ms is None:
             await asyncio.get_running_loop().create_future()
@@ -171,7 +171,7 @@ class ScriptedExecutor:
             await self._pass(runs_ms)
             self._end(replica, script.exit)
 
-    async def _wind_down(self, replica: ReplicaId, milliseconds: int) -> None:
+    async def _end_after(self, replica: ReplicaId, milliseconds: int) -> None:
         await self._pass(milliseconds)
         self._end(replica, TERMINATED)
 

@@ -193,13 +193,13 @@ class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The root of its quota tree, in an ElasticQuotaTree's words; a user's project is their group. Empty: no tree."""
 
     def template_of(self, job_name: str) -> Template | None:
-        """The template that a job of this name was made from: `<template>-<number>`."""
+        """Return the template that a job of this name was made from: `<template>-<number>`."""
         stem = job_name.rpartition("-")[0]
         return next((each for each in self.templates if each.name == stem), None)
 
 
 def read_fixture(name: str) -> Fixture:
-    """A fixture that ships, by its name, or a file of one's own by its path. Raises `SpecErrors`."""
+    """Return a fixture that ships, by its name, or a file of one's own by its path. Raises `SpecErrors`."""
     source = Path(name) if name.endswith(".toml") else _shipped_file(name)
     try:
         text = source.read_text(encoding="utf-8")
@@ -209,7 +209,7 @@ def read_fixture(name: str) -> Fixture:
         fixture = msgspec.convert(parse_toml(text, name), Fixture)
     except msgspec.ValidationError as error:
         raise SpecErrors([f"{name}: {error}"]) from error
-    if errors := list(_dangling(fixture)):
+    if errors := list(_unresolved_names(fixture)):
         raise SpecErrors([f"{name}: {error}" for error in errors])
     rules_of(fixture)
     quota_of(fixture)
@@ -295,8 +295,8 @@ def _card(row: CardGroup, node: str, index: int) -> Card:
     )
 
 
-def _dangling(fixture: Fixture) -> Iterator[str]:
-    """Names that lead nowhere."""
+def _unresolved_names(fixture: Fixture) -> Iterator[str]:
+    """Yield an error for each name in the fixture that names nothing."""
     templates = {template.name for template in fixture.templates}
     for user in fixture.users:
         for unknown in user.templates.keys() - templates:

@@ -35,7 +35,7 @@ def printed(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) 
     return text if done < lines else text + _ENDS[printing]
 
 
-def complained(status: ExitStatus, chance: Random) -> str:
+def error_output(status: ExitStatus, chance: Random) -> str:
     """Standard error of a replica that has ended."""
     if status.signal == 15:
         return "received SIGTERM, leaving\n"
@@ -59,7 +59,7 @@ def _training(done: int, lines: int, chance: Random) -> Iterator[str]:
 
 
 def _progress(done: int, lines: int, chance: Random) -> Iterator[str]:
-    """A tqdm bar that redraws itself with carriage returns; ten epochs, or as many as there are lines."""
+    """Yield a tqdm bar that redraws itself with carriage returns; ten epochs, or as many as there are lines."""
     epochs = min(10, lines)
     for at in range(1, done + 1):
         epoch = (at * epochs - 1) // lines
@@ -190,4 +190,4 @@ class LogFiles:
     def _errors(self, job: Job, replica: Replica) -> str:
         if replica.exit is None:
             return ""
-        return complained(replica.exit, self._scripts.chance("complained", job.spec.name))
+        return error_output(replica.exit, self._scripts.chance("complained", job.spec.name))

@@ -73,7 +73,7 @@ class SimulatedUsers:
         """Fill the queue, and start to submit jobs."""
         for _ in range(self._fixture.arrivals.backlog):
             await self._submit()
-        self._tasks.start(self._go_on(), "the crowd")
+        self._tasks.start(self._submit_jobs(), "the crowd")
 
     def rate(self, at: Millis) -> float:
         """Return the submissions per hour at this time of day and week, for an empty queue."""
@@ -84,7 +84,7 @@ class SimulatedUsers:
             arrivals.per_hour * arrivals.by_hour[int(hours % HOURS)] * (arrivals.weekend if weekday >= SATURDAY else 1)
         )
 
-    async def _go_on(self) -> None:
+    async def _submit_jobs(self) -> None:
         """Submit jobs as a Poisson process of varying rate, by thinning (Lewis and Shedler 1979).
 
         Arrivals are drawn at the highest rate, and each is kept with the probability of the present rate over it.

@@ -1,7 +1,7 @@
 """The backend of several clusters as one merged view (`-c all`).
 
-Lists are merged from all members that answer. An operation on one job or node goes to its cluster, which the fleet's id
-or the node's name (`lab:n1`) tells; ids, times and node names of its answer are translated (`id_translation`).
+Lists are merged from all members that answer. An operation on one job or node goes to its cluster, which is known from
+the fleet's id or the node's name (`lab:n1`); ids, times and node names of its answer are translated (`id_translation`).
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ class FleetBackend(Asking, LiveBackend):
         """Watch all members from now on, in the running event loop."""
         if not self._watched:
             for member in self.members:
-                self._tasks.start(member.follow(self._tell), f"watching {member.name}")
+                self._tasks.start(member.follow(self._notify_listeners), f"watching {member.name}")
 
     async def clusters(self) -> list[view.ClusterRow]:
         """Return the state of each member; if they are not watched, ask each of them once first."""
         if not self._watched:
             with suppress(Unreachable, StoreError):  # the rows say so
                 await self._each(Member.look)
-        return self._standing()
+        return self._member_rows()
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         """Return the jobs of all members that answer in time; `clusters` shows which do not."""
@@ -193,7 +193,7 @@ class FleetBackend(Asking, LiveBackend):
     @property
     def silent_members(self) -> tuple[tuple[str, str], ...]:
         silent = view.ClusterState.SILENT
-        return tuple((row.name, row.reason) for row in self._standing() if row.state is silent)
+        return tuple((row.name, row.reason) for row in self._member_rows() if row.state is silent)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         del anything
@@ -288,7 +288,7 @@ class FleetBackend(Asking, LiveBackend):
     def _watched(self) -> bool:
         return len(self._tasks) > 0
 
-    def _standing(self) -> list[view.ClusterRow]:
+    def _member_rows(self) -> list[view.ClusterRow]:
         return [member.row() for member in self.members]
 
     async def _each(self, ask: Callable[[Member], Awaitable[T]]) -> list[T]:
@@ -305,15 +305,15 @@ class FleetBackend(Asking, LiveBackend):
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     return [await ask(member)]
             except TimeoutError:
-                member.fell_silent(f"It did not answer within {PATIENCE_SECONDS:g} s.")
+                member.note_no_answer(f"It did not answer within {PATIENCE_SECONDS:g} s.")
             except RequestRefused as no:
                 if no.refusal.store and not self._watched:
                     without_store.add(member.name)
-                    member.fell_silent(str(no))
+                    member.note_no_answer(str(no))
             except CockpitError as error:
                 if isinstance(error, StoreError):
                     without_store.add(member.name)
-                member.fell_silent(str(error))
+                member.note_no_answer(str(error))
             return []
 
         answers = await asyncio.gather(*map(one, members))
@@ -323,13 +323,13 @@ class FleetBackend(Asking, LiveBackend):
             raise kind(" ".join(f"{name} does not answer: {reason}" for name, reason in silent))
         return [result for results in answers for result in results]
 
-    def _tell(self, delta: JobsDelta) -> None:
+    def _notify_listeners(self, delta: JobsDelta) -> None:
         for queue in self._listeners:
             queue.put_nowait(delta)
 
     def _sum(self) -> view.Overview:
         """Add up the overviews of all members; a member that does not answer counts with its last one."""
-        rows = self._standing()
+        rows = self._member_rows()
         known = [row.overview for row in rows if row.overview is not None]
         states = {state for each in known for state in each.jobs_by_state}
         return view.Overview(

@@ -90,11 +90,11 @@ class Member:
             way=self.way,
             state=state,
             reason=self._connection.reason,
-            heard_at=self._heard_at(state),
+            heard_at=self._received_at(state),
             overview=self.overview,
         )
 
-    def _heard_at(self, state: ClusterState) -> Millis | None:
+    def _received_at(self, state: ClusterState) -> Millis | None:
         """Return when the data shown was received; a cluster that answers with another clock: just now."""
         if self._open_cluster is None:
             return None
@@ -105,7 +105,7 @@ class Member:
             return good if good is not None and own else self._now()
         return good
 
-    def fell_silent(self, reason: str) -> None:
+    def note_no_answer(self, reason: str) -> None:
         """Note that the cluster did not answer a question; a watched one notes it by itself."""
         if self._connection.phase is not Phase.STALE:
             self._connection = replace(self._connection, phase=Phase.STALE, reason=reason)
@@ -144,7 +144,7 @@ class Member:
             async with asyncio.TaskGroup() as watching:
                 watching.create_task(self._follow_jobs(backend, changed))
                 watching.create_task(self._follow_figures(backend))
-                watching.create_task(self._follow_standing(backend, changed))
+                watching.create_task(self._follow_connection(backend, changed))
 
     async def _follow_jobs(self, backend: LiveBackend, changed: Callable[[JobsDelta], None]) -> None:
         async for delta in backend.watch_jobs():
@@ -159,7 +159,7 @@ class Member:
         async for overview in backend.overviews():
             self.overview = overview
 
-    async def _follow_standing(self, backend: LiveBackend, changed: Callable[[JobsDelta], None]) -> None:
+    async def _follow_connection(self, backend: LiveBackend, changed: Callable[[JobsDelta], None]) -> None:
         async for connection in backend.connections():
             before, self._connection = self._connection, connection
             self._report_phase(before, changed)

@@ -33,7 +33,7 @@ class LocalBackend(Asking):
     """Asks over a channel that `connect` opens.
 
     A read whose connection breaks is repeated once over a new connection. A change is sent until it is answered, under
-    one request id, so that it takes effect only once (see `insisting`).
+    one request id, so that it takes effect only once (see `repeated_request`).
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class LocalBackend(Asking):
         return self._ask(op, args, answer, patient=True)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        from cockpit.backends.local.insisting import PATIENCE_SECONDS, RepeatedRequest
+        from cockpit.backends.local.repeated_request import PATIENCE_SECONDS, RepeatedRequest
 
         request, words = (self._ids.next(), self._ids.words()) if self._ids is not None else (request_id(), b"")
         patience = self._patience or (lambda: PATIENCE_SECONDS)

@@ -36,13 +36,14 @@ class LocalEngineControl:
         self._system = system
 
     def status(self) -> EngineStatus:
-        """Never starts the engine. One that hangs is said to run, with what is wrong as its trouble."""
+        """Return the engine's status without starting it. An engine that hangs counts as running, with a sentence in
+        `trouble`."""
         try:
             channel = connect(self._places, system=self._system)
         except Unreachable as error:
-            return self._unasked(self._holder(), str(error))
+            return self._status_without_engine(self._holder(), str(error))
         if channel is None:
-            return self._unasked(None)
+            return self._status_without_engine(None)
         return self._ask(channel)
 
     def start(self) -> EngineStatus:
@@ -53,7 +54,7 @@ class LocalEngineControl:
         return self._ask(channel)
 
     def holds(self) -> list[HoldRow]:
-        """The held containers of an engine that runs and answers; of any other none."""
+        """Return the held containers, where an engine runs and answers; else none."""
         try:
             channel = connect(self._places, system=self._system)
         except CockpitError:
@@ -86,7 +87,7 @@ class LocalEngineControl:
         finally:
             channel.close()
 
-    def _unasked(self, pid: int | None, trouble: str = "") -> EngineStatus:
+    def _status_without_engine(self, pid: int | None, trouble: str = "") -> EngineStatus:
         return EngineStatus(
             running=pid is not None,
             pid=pid,

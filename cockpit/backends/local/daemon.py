@@ -1,6 +1,6 @@
 """The process of the embedded engine: `python -m cockpit.backends.local.daemon [--system]`.
 
-It starts in these steps, and then serves until it is told to stop. An error is one sentence on stderr.
+It starts in these steps, and then serves until it is stopped. An error is one sentence on stderr.
 
 1. Read the settings and lock the state folder, which only one engine may use.
 2. Load the state from the journal.
@@ -45,7 +45,7 @@ from cockpit.runtime.containers.probe import probe_runtime
 from cockpit.runtime.containers.staging.fetching import Fetcher
 from cockpit.runtime.containers.staging.staging_cache import StagingCache
 from cockpit.runtime.engine import Engine
-from cockpit.runtime.faultpatrol import FaultChecks, go_round
+from cockpit.runtime.faultpatrol import FaultChecks, check_periodically
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
 from cockpit.runtime.logs import tidy_logs
@@ -101,7 +101,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         setup = await asyncio.to_thread(_setup, places.cluster_file)  # step 4
         listener = listen(places.socket, system=system)  # step 5
         async with asyncio.TaskGroup() as group:  # step 6
-            group.create_task(_look_at_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
+            group.create_task(_probe_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
             watching = group.create_task(_watch_jobs(engine, settings))
             tidying = group.create_task(_tidy(engine, settings))
             await serve(engine, listener, setup)
@@ -112,7 +112,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         folder.release()
 
 
-async def _look_at_containers(engine: Engine, *, may_be_plain: bool) -> None:
+async def _probe_containers(engine: Engine, *, may_be_plain: bool) -> None:
     """Find out which containers this machine allows. It runs beside the engine, because it may take long."""
     runtime = await asyncio.to_thread(probe_runtime, engine.state_folder, may_be_plain=may_be_plain)
     engine.containers, engine.plain = str(runtime), runtime.is_plain
@@ -129,8 +129,8 @@ async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
             await alerts.tell(job, fell)
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(go_round(engine.host, FaultChecks(), settings.patrol_seconds))
-        group.create_task(Watch(engine.host, engine.logs, alert).go_on())
+        group.create_task(check_periodically(engine.host, FaultChecks(), settings.patrol_seconds))
+        group.create_task(Watch(engine.host, engine.logs, alert).read_periodically())
 
 
 async def _tidy(engine: Engine, settings: UserSettings) -> None:
@@ -140,13 +140,15 @@ async def _tidy(engine: Engine, settings: UserSettings) -> None:
 
 
 def _may_be_plain(settings: UserSettings, *, system: bool) -> bool:
-    """Whether jobs may run as plain processes; never in the system engine, since they do not isolate users."""
+    """Return whether jobs may run as plain processes; never in the system engine, since they do not isolate users."""
     return settings.plain_processes and not system
 
 
 def _engine(
     machine: Machine, journal: SqliteJournal, folder: Path, places: EnginePaths, settings: UserSettings, *, system: bool
 ) -> Engine:
+    """Build the engine: its host, and an executor whose plans follow the machine's state."""
+
     def plan_for(effect: StartReplica) -> ContainerPlan:
         job = machine.state.jobs[effect.replica.job]
         assert job.attempt is not None
@@ -156,7 +158,7 @@ def _engine(
             effect.submitter,
             node,
             effect.allocation,
-            job.attempt.everybody,
+            job.attempt.whole_placement,
             effect.replica,
             job.array,
             job_facts(job, os.uname().nodename),
@@ -179,6 +181,7 @@ def _engine(
     def facts(effect: StartReplica) -> ScriptFacts:
         return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
 
+    # not before the last event: the journal's moments never decrease, also when the machine's clock was set back
     clock = SystemClock(machine.state.at)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
@@ -236,7 +239,9 @@ def _setup(cluster_file: Path) -> ClusterSetup:
     known = {each.name for each in setup.cluster.projects}
     twice = [each.name for each in entries if isinstance(each, ProjectEntry) and each.name in known]
     if twice:
-        raise SpecErrors([f"{named}: projects: {each} stands in cluster.toml too; keep one of them" for each in twice])
+        raise SpecErrors(
+            [f"{named}: projects: {each} is defined in cluster.toml too; keep one of them" for each in twice]
+        )
     return replace(setup, catalogue=tuple(entries))
 
 

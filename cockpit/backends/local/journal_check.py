@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from cockpit.store.verifying import Damage, Verified
 
 _RESTORE = (
-    "Stop the engine (`cockpit engine stop`; jobs go on), keep a copy of {folder}, then restore it from a backup. "
-    "Until then the engine may refuse to start."
+    "Stop the engine (`cockpit engine stop`; jobs keep running), keep a copy of {folder}, then restore it from a "
+    "backup. Until then the engine may refuse to start."
 )
 _HISTORY = (
     "The engine starts without it: a later snapshot or record has what matters. Restore it from a backup if you need "

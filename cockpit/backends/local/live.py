@@ -17,8 +17,8 @@ from cockpit.backends import base
 from cockpit.backends.base import Asking, JobsDelta
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend, request_id
-from cockpit.backends.local.insisting import ANOTHER_ENGINE
 from cockpit.backends.local.reconnector import Patience, Reconnector, beside
+from cockpit.backends.local.repeated_request import ANOTHER_ENGINE
 from cockpit.backends.local.watching import LiveRows
 from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model import asking

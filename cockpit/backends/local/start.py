@@ -96,7 +96,8 @@ def _log_file(places: EnginePaths) -> Path:
 
 
 def _spawn(log: Path, *, system: bool) -> int:
-    """The engine's pid: a session of its own, nothing of this terminal, its words in the log."""
+    """Start the engine in a session of its own, without this terminal and with its output in the log. Returns its
+    pid."""
     arguments = [sys.executable, "-m", "cockpit.backends.local.daemon", *(["--system"] if system else [])]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -122,7 +123,7 @@ RESTART_SECONDS = 5.0
 STOPPED = "The engine was stopped; `cockpit engine start` starts it, and so does any change."
 
 
-def reach_back(ways: Sequence[EngineDialer]) -> Channel:
+def reconnect(ways: Sequence[EngineDialer]) -> Channel:
     """Connect by the first way that reaches an engine again; an engine that is being restarted is waited for. Raises
     `Unreachable`."""
     deadline = time.monotonic() + RESTART_SECONDS
@@ -145,7 +146,7 @@ class EngineDialer:
         self._system = system
 
     def reach(self) -> Channel:
-        """A connection; where no engine runs, one is started as by any command. Raises `Unreachable`."""
+        """Return a connection. A user's own engine is started where it does not run. Raises `Unreachable`."""
         channel = connect(self._places, system=self._system)
         if channel is not None:
             return channel

@@ -78,8 +78,8 @@ _MIRRORED = frozenset({"rules", "nodes", "reservations"})
 
 CAPABILITIES = Capabilities(
     {
-        "delete": "Slurm's accounting keeps what has ended; nothing of it can be taken away from here.",
-        "set_weights": "This cluster's weights stand in its slurm.conf: its administrator changes them there and runs "
+        "delete": "Slurm's accounting keeps jobs that have ended; the cockpit cannot delete them.",
+        "set_weights": "This cluster's weights are set in slurm.conf: its administrator changes them there and runs "
         "`scontrol reconfigure`.",
         "apply_quota": "Slurm has no quota tree: limits are set with `cockpit accounts modify`.",
         "remove_quota": "Slurm has no quota tree.",
@@ -89,8 +89,8 @@ CAPABILITIES = Capabilities(
         "unstage": "A Slurm cluster has no staged copies.",
         "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
         Ability.CLUSTERS: ONE_CLUSTER,
-        Ability.QUOTA_TREE: "No quota tree: this cluster has a scheduler of its own, which knows none.",
-        Ability.EVERY_EVENT: "What a cockpit saw while it was connected; the cluster itself tells no history.",
+        Ability.QUOTA_TREE: "No quota tree: this cluster has its own scheduler, which has none.",
+        Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Slurm provides no history of events.",
         Ability.ENVIRONMENT: "Slurm does not show a job's environment variables: they are part of its batch script.",
         Ability.REQUEST_IDS: NO_REQUEST_IDS,
         Ability.LOCAL_FILES: "A Slurm cluster's jobs run on its nodes, whose folders may differ from this machine's.",

@@ -60,6 +60,6 @@ def command(job: Job, folder: str, request: ShellRequest) -> tuple[str, ...]:
         )
     node = attempt.placement[request.rank].node
     where = ("srun", "--overlap", f"--jobid={slurm_id(job.id)}", "--nodes=1", "--ntasks=1", f"--nodelist={node}")
-    there = (f"--chdir={folder}",) if folder.startswith("/") else ()
+    chdir = (f"--chdir={folder}",) if folder.startswith("/") else ()
     pty = ("--pty",) if request.terminal else ()
-    return (*where, *there, *pty, *(request.command or SHELL))
+    return (*where, *chdir, *pty, *(request.command or SHELL))

@@ -73,7 +73,7 @@ async def is_doubtful(answers: Answers, look: ListComparison, config: str) -> bo
 
 
 def _hides_jobs(config: str) -> bool:
-    """Whether jobs are private: then sdiag also counts jobs that the user may not see."""
+    """Return whether jobs are private: then sdiag also counts jobs that the user may not see."""
     return "jobs" in settings(config).get("PrivateData", "").split(",")
 
 
@@ -137,7 +137,7 @@ async def completed(
         return printed
     # step 5
     error = Garbled(command_of(argv), f"it leaves out {name}")
-    answers.disbelieve(argv, error)
+    answers.replace_by_error(argv, error)
     raise error
 
 

@@ -106,7 +106,7 @@ class Reading:
         self._parsed: dict[str, tuple[object, Any]] = {}
         self._records: dict[str, Listed] = {}
         self._looked_at = Millis(0)
-        self._vouched: Printed | None = None
+        self._verified_list: Printed | None = None
         """The last list of jobs that was found to be complete."""
         self._absent: dict[str, set[str]] = {}
         """Names that a list leaves out on purpose although other lists have them, by list."""
@@ -141,27 +141,27 @@ class Reading:
 
         1. Run squeue, or take its last answer while that is fresh.
         2. A list that was found complete before, or that the transport made itself, is returned as it is.
-        3. Otherwise check it against the previous list and the controller's counts (`_vouch`).
+        3. Otherwise check it against the previous list and the controller's counts (`_verify_jobs`).
         4. If it is still incomplete, restore the previous records, so that the next list is compared with them.
         """
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         printed, before = await self._list(), (self._records, self._looked_at)  # step 1
-        if printed is self._vouched or printed.verified:  # step 2
+        if printed is self._verified_list or printed.verified:  # step 2
             return self._jobs_in(printed, shards)
         jobs = self._jobs_in(printed, shards)
         try:
-            jobs = await self._vouch(jobs, before, shards)  # step 3
+            jobs = await self._verify_jobs(jobs, before, shards)  # step 3
         except CockpitError as error:  # step 4
             self._records, self._looked_at = before
             self._parsed.pop("jobs", None)
-            self._answers.disbelieve(listing.command(self._fields), error)
+            self._answers.replace_by_error(listing.command(self._fields), error)
             raise
         return jobs
 
     def _jobs_in(self, printed: Printed, shards: int) -> tuple[Listed, ...]:
         return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
 
-    async def _vouch(
+    async def _verify_jobs(
         self, jobs: tuple[Listed, ...], before: tuple[dict[str, Listed], Millis], shards: int
     ) -> tuple[Listed, ...]:
         """Return the list, or a second one when jobs may be missing. Raises `Garbled` when the second lacks some, too.
@@ -178,7 +178,7 @@ class Reading:
             jobs = self._jobs_in(await self._answers.ask_now(question), shards)
             if lost := live - self._records.keys():
                 raise left_out(lost)
-        self._vouched = self._answers.last(question)
+        self._verified_list = self._answers.last(question)
         return jobs
 
     async def _check_inventory(self, nodes_list: Printed, partitions_list: Printed) -> None:
@@ -287,7 +287,7 @@ class Reading:
         return self._once("priorities", (printed, weights), made)
 
     def _same_moment(self, argv: tuple[str, ...]) -> bool:
-        """Whether the last answer of the command and the last list of jobs are of about the same time."""
+        """Return whether the last answer of the command and the last list of jobs are of about the same time."""
         listed_at, given_at = self.listed_at, self._answers.given_at(argv)
         return listed_at is not None and given_at is not None and abs(listed_at - given_at) < SAME_MOMENT_MS
 
@@ -299,6 +299,7 @@ class Reading:
         `during`: also those that were there in this time and ended later.
         When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
         """
+        # one turn for each field that this version of sacct does not know; it names only the first of them
         while True:
             fields = tuple(name for name in accounting.FIELDS if name in self._past_fields)
             argv = accounting.command(since, until, user=user, during=during, fields=fields)
@@ -391,6 +392,7 @@ class Reading:
             printed = await self._answers.ask(("sacct", "--batch-script", "--jobs", job), self.intervals.settings)
         except CockpitError:
             return ""
+        # sacct prints a heading of its own before the script, and NONE where it has none
         head, mark, script = printed.stdout.partition("#!")
         return mark + script if not head.startswith("NONE") else ""
 
@@ -454,6 +456,7 @@ class Reading:
         for fields in _jobs(printed, self._fields):
             if not fields["JobID"].isdigit():
                 raise Garbled("squeue", f"{fields['JobID'][:20]!r} is not a job id")
+            # the same object for an unchanged record: its parsed values, and rows made of it, need not be made again
             listed = known.get(fields["JobID"])
             if listed is None or listed.fields != fields or listed.shards != shards:
                 listed = Listed(fields, UTC, shards)
@@ -497,6 +500,7 @@ class Reading:
         Raises `Garbled` for an incomplete answer when there was none before.
         """
         try:
+            # a third of the time limit: what the screen can do without must not delay it for so long
             printed = await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)
         except CockpitError as error:
             if means_none and isinstance(error, Failed) and means_none in str(error):
@@ -522,6 +526,7 @@ class Reading:
 
     def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
         """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
+        # compared by value: a command that ran again mostly prints what it printed before
         known = self._parsed.get(what)
         if known is None or known[0] != source:
             known = self._parsed[what] = (source, make())

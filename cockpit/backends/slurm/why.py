@@ -81,7 +81,7 @@ def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | Non
 def _limits_named(
     code: re.Match[str], snapshot: Snapshot, rules: Rulebook, scope: LimitScope, wants: dict[str, int]
 ) -> Iterator[LimitReached]:
-    for limit in scope.standing:
+    for limit in scope.per_job:
         if _is(code, limit.holder, limit.limit, limit.resource):
             yield LimitReached(
                 limit.holder, limit.limit, limit.resource, limit.allowed / ONE, 0, wants.get(limit.resource, 0) / ONE
@@ -131,17 +131,17 @@ async def outlook(
     reading: Reading, mirror: PlanningMirror, known: LookedUpJob, rows: Mapping[JobId, JobRow]
 ) -> Outlook:
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
-    row, told = _waiting(known, rows)  # step 1
+    row, by_slurm = _waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
     planned, together = _planned(everything, known)
     core = await (await mirror.judge(everything)).explain(planned)  # step 2
     judged = core.explanation.reason if core.explanation is not None else None
     # Step 3
-    # the plan is that of all components together, so its figures may be those of another one
+    # the plan is that of all components together, so its figures may be those of another component
     figures = judged
     if together and not isinstance(judged, LimitReached):
         figures = _alone(await mirror.snapshot(everything), everything, known)
-    reason, held, in_all = with_figures(told.reason, figures), core.holders, core.holders_in_all
+    reason, held, in_all = with_figures(by_slurm.reason, figures), core.holders, core.holders_in_all
     if reason is not judged:
         reason, held = await _limited(reading, mirror, everything, known, reason)
         in_all = len(held)
@@ -152,15 +152,15 @@ async def outlook(
         known.listed is not None and spreads_freely(known.listed.fields) and not shared_out
     )  # to the core, it is not
     unknown = never or equal or (core.forecast.now and known.listed is not None and known.listed.code not in UNJUDGED)
-    named = (*told.ahead, *held[:MOST_HOLDERS])
+    named = (*by_slurm.ahead, *held[:MOST_HOLDERS])
     return replace(
         core,
         forecast=Forecast() if unknown else core.forecast,
         job=row.id,
         name=row.name,
         component=row.component,
-        position=told.position,
-        explanation=replace(told, reason=reason),
+        position=by_slurm.position,
+        explanation=replace(by_slurm, reason=reason),
         unavailable=core.unavailable or tuple(unavailable_nodes(reason, known.job, everything)),
         holders=held[:MOST_HOLDERS],
         holders_in_all=in_all,
@@ -200,11 +200,11 @@ def _component_named(named: Iterable[HoldingJob], rows: Mapping[JobId, JobRow]) 
 
 def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
     row = task_row(rows[known.listed.id], known.job) if known.listed is not None else None
-    told = explanation(row, rows) if row is not None else None
-    if row is None or told is None:
+    by_slurm = explanation(row, rows) if row is not None else None
+    if row is None or by_slurm is None:
         message = f"Job {slurm_id(known.job.id)} is {known.job.state}; only a queued job waits for something."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
-    return row, told
+    return row, by_slurm
 
 
 async def _limited(

@@ -64,7 +64,7 @@ def contradictions() -> Iterator[None]:
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         raise SpecErrors(
-            [f"The snapshot contradicts itself, so this cannot be shown ({why}). Make it anew."]
+            [f"The snapshot contradicts itself, so this cannot be shown ({why}). Create it again."]
         ) from error
 
 

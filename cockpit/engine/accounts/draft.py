@@ -107,9 +107,7 @@ class Draft:
             )
         users = list(self._uses_of(name))
         if users:
-            raise ChangeRefused(
-                RefusalKind.CONFLICT, f"QOS {name} is used by {_some(users)}; take it away there first."
-            )
+            raise ChangeRefused(RefusalKind.CONFLICT, f"QOS {name} is used by {_some(users)}; remove it there first.")
         del self.qos[name]
 
     def below(self, account: str) -> Iterator[Association]:

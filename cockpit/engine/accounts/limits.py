@@ -58,7 +58,7 @@ def changed_limits(before: Limits, change: LimitsChange) -> Limits:
 
 
 def changed_names(before: tuple[str, ...], change: tuple[str, ...] | None, *, lower: bool = True) -> tuple[str, ...]:
-    """`+name` adds, `-name` takes away, names alone replace what was."""
+    """Return the names after the change: `+name` adds one, `-name` removes one, names without a sign replace all."""
     if change is None:
         return before
     names = [name.lower() for name in change] if lower else list(change)
@@ -111,7 +111,7 @@ def _limit_errors(change: LimitsChange) -> Iterator[str]:
 
 def _figure_errors(name: str, value: int | None, bounds: Bounds = FIGURE) -> Iterator[str]:
     if value is not None and value != CLEAR and (error := bounds.error(value)):
-        yield f"{name}: {error}, and not -1, which takes it away"
+        yield f"{name}: {error}, and not -1, which removes it"
 
 
 def _amount_errors(name: str, tres: Tres) -> Iterator[str]:

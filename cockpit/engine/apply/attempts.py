@@ -36,7 +36,7 @@ def _with_replica(attempt: Attempt, changed: Replica) -> Attempt:
 
 def all_are_staged(state: JobState, attempt: Attempt) -> bool:
     """Tell whether the job is staging and the last of its replicas has been staged."""
-    return state is JobState.STAGING and all(each.staged_at is not None for each in attempt.there)
+    return state is JobState.STAGING and all(each.staged_at is not None for each in attempt.present_replicas)
 
 
 @RULES.of(events.PrologFailed, events.PrecheckFailed)
@@ -221,7 +221,7 @@ def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRec
 def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     # A suspended job is not charged: its usage ends here and begins anew when it is resumed.
-    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    write_down(state, usage.with_usage_of(ledger(state), usage_rules(state), job, record.at))
     entered = since(job, SUSPENDED, record.at)
     change(state, record, body.job, suspension=body.suspension, state=SUSPENDED, state_since=entered)
 
@@ -279,7 +279,7 @@ def _queue_again(
 
     `attempt`: the attempt as it ended. `accrues`: since when the job's age counts; None: it starts again from zero.
     """
-    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    write_down(state, usage.with_usage_of(ledger(state), usage_rules(state), job, record.at))
     change_waiting(
         state,
         record,
@@ -321,7 +321,7 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     if (rules := usage_rules(state)).charge(job):
-        write_down(state, usage.ended(ledger(state), rules, job, record.at))
+        write_down(state, usage.with_usage_of(ledger(state), rules, job, record.at))
     # the first one only: `afterok` on the array needs no more, and names it in its reason
     if job.array is not None and body.state is not SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)

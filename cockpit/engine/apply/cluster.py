@@ -31,7 +31,7 @@ def _(body: events.ClusterConfigured, state: ClusterState, _record: events.Event
 
 @RULES.of(events.UsageDecayed)
 def _(body: events.UsageDecayed, state: ClusterState, record: events.EventRecord) -> None:
-    passed = usage.passed(ledger(state), usage_rules(state), state.jobs.values(), record.at, reset=body.reset)
+    passed = usage.updated(ledger(state), usage_rules(state), state.jobs.values(), record.at, reset=body.reset)
     write_down(state, passed)
     if body.reset or not state.usage_reset_at:
         state.usage_reset_at = record.at
@@ -45,7 +45,7 @@ def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRe
         associations={key: each for key, each in associations.items() if key not in body.removed_associations},
         qos={name: each for name, each in qos.items() if name not in body.removed_qos},
     )
-    state.usage = usage.moved(state.usage, state.accounts, accounts)
+    state.usage = usage.after_account_change(state.usage, state.accounts, accounts)
     state.accounts = accounts
 
 

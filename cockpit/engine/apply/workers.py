@@ -89,5 +89,5 @@ def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventReco
 def _attempt_so_far(state: ClusterState, record: events.EventRecord, job: Job) -> Attempt:
     """Charge what the job has used so far, and return its attempt as resized now: from now on it uses more or less."""
     assert job.attempt is not None
-    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    write_down(state, usage.with_usage_of(ledger(state), usage_rules(state), job, record.at))
     return replace(job.attempt, resized_at=record.at)

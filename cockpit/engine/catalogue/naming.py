@@ -58,8 +58,9 @@ class ResolvedSpec(NamedTuple):
     errors: list[str]
 
 
-def names_nothing(spec: JobSpec) -> bool:
-    """Most jobs: there is nothing to look up, and nothing that a request has filled in."""
+def needs_no_lookup(spec: JobSpec) -> bool:
+    """Return whether the spec needs no lookup, and no request has filled in anything; true of most
+    jobs."""
     if (
         spec.pool is not None
         or spec.pool_nodes

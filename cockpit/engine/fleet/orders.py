@@ -85,11 +85,11 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
     for name, part in parts_of(job).items():
         if part.ranks[0] != effect.replica.rank:
             continue
-        there = job_of(members[name], job, part)
-        if there is None:
+        member_job = job_of(members[name], job, part)
+        if member_job is None:
             return [MemberDecision(name, partial(_submitted, job, name, part))]
         if not job.attempt.awaits:
-            return [Open(name, there.id)]
+            return [Open(name, member_job.id)]
     return []
 
 
@@ -118,9 +118,9 @@ def _on_part(
     """Return orders that do to the parts what happens to the fleet's job."""
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
     for name, part in parts_of(job).items() if job is not None else ():
-        there = job_of(members[name], job, part) if job is not None else None
-        if effect.replica.rank in part.ranks and there is not None:
-            return [MemberDecision(name, partial(deed, there.id, job.ending if job is not None else None))]
+        member_job = job_of(members[name], job, part) if job is not None else None
+        if effect.replica.rank in part.ranks and member_job is not None:
+            return [MemberDecision(name, partial(deed, member_job.id, job.ending if job is not None else None))]
     return []
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cockpit.model.usage import ReplicaTotals
 
 
-def nodes_seen(members: Mapping[str, Machine]) -> tuple[Node, ...]:
+def fleet_nodes(members: Mapping[str, Machine]) -> tuple[Node, ...]:
     """Return all nodes of all members under their names in the fleet."""
     return tuple(
         replace(node, name=node_in(name, node.name))
@@ -64,7 +64,7 @@ def _names(nodes: Iterable[Node], member: str) -> tuple[NodeName, ...]:
     return tuple(node.name for node in nodes if node.name.startswith(f"{member}/"))
 
 
-def placed(fleet: Machine, member: str, job: Job) -> list[EventBody]:
+def part_placed(fleet: Machine, member: str, job: Job) -> list[EventBody]:
     """Return the events after a member's scheduler has placed its part of a job."""
     if job.part is None or job.attempt is None:
         return []
@@ -83,12 +83,12 @@ def _member_placed(machine: Machine, job_id: JobId, attempt: int, member: str, p
     return [events.MemberPlaced(job_id, attempt, member, placement)] if member in job.attempt.awaits else []
 
 
-def started(fleet: Machine, part: FleetPart, rank: int, limits: str) -> list[EventBody]:
+def part_started(fleet: Machine, part: FleetPart, rank: int, limits: str) -> list[EventBody]:
     """Return the events after a replica of the part has started."""
     return decide.replica_started(fleet, replica_of(part, rank), limits)
 
 
-def ended(
+def part_ended(
     fleet: Machine,
     part: FleetPart,
     rank: int,

@@ -21,72 +21,73 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
 
 
-def taken_back(machine: Machine, node: NodeName, gone_at: Millis, now: Millis) -> list[EventBody]:
+def leave_reclaimed_node(machine: Machine, node: NodeName, gone_at: Millis, now: Millis) -> list[EventBody]:
     """Return the events for a node that its provider reclaims: all jobs leave it by `gone_at`.
 
     An elastic job continues without its worker if enough workers are left; other jobs are queued again.
     """
-    return [each for job in _running_on(machine, node) for each in _taken_from(job, node, gone_at, now)]
+    return [each for job in _running_on(machine, node) for each in _leave_reclaimed_node(job, node, gone_at, now)]
 
 
-def _taken_from(job: Job, node: NodeName, gone_at: Millis, now: Millis) -> Iterator[EventBody]:
+def _leave_reclaimed_node(job: Job, node: NodeName, gone_at: Millis, now: Millis) -> Iterator[EventBody]:
     assert job.attempt is not None
     elastic = job.spec.elastic
     own = elastic.grace_seconds if elastic is not None else None
     kill_at = min(gone_at, Millis(now + 1000 * own)) if own is not None else gone_at
     launches = job.attempt.launcher is not None and job.attempt.launcher.node == node
-    # Workers cannot go on without their launcher, so a job whose launcher is there ends as a whole.
+    # Workers cannot continue without their launcher, so a job whose launcher is there ends as a whole.
     if not job.spec.suspends or launches:
-        yield _ends(job, kill_at, Grounds.RECLAIM)
+        yield _end_job(job, kill_at, Grounds.RECLAIM)
     else:
-        yield _gives_up(job, node, kill_at, Grounds.RECLAIM)
+        yield _leave_node(job, node, kill_at, Grounds.RECLAIM)
 
 
-def pressed(machine: Machine, node: NodeName, now: Millis) -> list[EventBody]:
+def relieve_memory(machine: Machine, node: NodeName, now: Millis) -> list[EventBody]:
     """Recall the best-effort worker placed last on a node short of memory; none while another one is leaving.
 
     One at a time: its end may free enough memory.
     """
-    there = [job for job in _holding(machine) if job.spec.is_best_effort and _is_on(job, node)]
-    if not there or any(_goes(job, node) for job in there):
+    best_effort_jobs = [job for job in _occupying_jobs(machine) if job.spec.is_best_effort and _is_on(job, node)]
+    if not best_effort_jobs or any(_is_leaving(job, node) for job in best_effort_jobs):
         return []
-    job = max(there, key=lambda each: (each.attempt.placed_at if each.attempt is not None else 0, each.id))
+    # the youngest: it has least work to lose
+    job = max(best_effort_jobs, key=lambda each: (each.attempt.placed_at if each.attempt is not None else 0, each.id))
     elastic = job.spec.elastic
     assert elastic is not None
     grace = RECLAIM_SECONDS if elastic.grace_seconds is None else elastic.grace_seconds
     kill_at = Millis(now + 1000 * grace * elastic.supervised)
-    return [_gives_up(job, node, kill_at, Grounds.PRESSURE)]
+    return [_leave_node(job, node, kill_at, Grounds.PRESSURE)]
 
 
 def _running_on(machine: Machine, node: NodeName) -> list[Job]:
     """Return the jobs that hold resources or have their launcher on the node, and are not leaving yet."""
-    return [job for job in _holding(machine) if _is_on(job, node) and not _goes(job, node)]
+    return [job for job in _occupying_jobs(machine) if _is_on(job, node) and not _is_leaving(job, node)]
 
 
-def _holding(machine: Machine) -> Iterator[Job]:
+def _occupying_jobs(machine: Machine) -> Iterator[Job]:
     jobs = (machine.state.jobs.get(job) for job in machine.occupied)
     return (job for job in jobs if job is not None and not job.ended)
 
 
 def _is_on(job: Job, node: NodeName) -> bool:
-    return job.attempt is not None and any(part.node == node for part in job.attempt.everybody)
+    return job.attempt is not None and any(part.node == node for part in job.attempt.whole_placement)
 
 
-def _goes(job: Job, node: NodeName) -> bool:
+def _is_leaving(job: Job, node: NodeName) -> bool:
     """Return whether the part of the job on the node is leaving already."""
     if job.ending is not None or job.attempt is None:
         return True
-    return not any(part.node == node for part in staying(job.attempt.everybody, job))
+    return not any(part.node == node for part in staying(job.attempt.whole_placement, job))
 
 
-def _gives_up(job: Job, node: NodeName, kill_at: Millis, grounds: Grounds) -> EventBody:
+def _leave_node(job: Job, node: NodeName, kill_at: Millis, grounds: Grounds) -> EventBody:
     """Let the job leave the node: only its worker there, if enough others are left; else the job is suspended."""
     assert job.attempt is not None
     ranks = tuple([part.rank for part in staying(job.attempt.placement, job) if part.node == node])
     if len(set(live_workers(job)).difference(ranks)) >= job.spec.least_nodes:
         return events.WorkersRecalled(job.id, ranks, kill_at, None, grounds)
-    return _ends(job, kill_at, grounds)
+    return _end_job(job, kill_at, grounds)
 
 
-def _ends(job: Job, kill_at: Millis, grounds: Grounds) -> EventBody:
+def _end_job(job: Job, kill_at: Millis, grounds: Grounds) -> EventBody:
     return events.EndingBegan(job.id, EndCause.RECLAIMED, kill_at, grounds=grounds, requeue=True)

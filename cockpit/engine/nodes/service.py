@@ -51,7 +51,7 @@ def take_back(
         if error:
             return Refusal(RefusalKind.INVALID, f"{path}: {error}.")
     gone_at = Millis(now + 1000 * seconds)
-    taken = reclaiming.taken_back(machine, node.name, gone_at, now)
+    taken = reclaiming.leave_reclaimed_node(machine, node.name, gone_at, now)
     return [events.NodeDrained(node.name, by, reason, gone_at), *taken]
 
 
@@ -62,11 +62,11 @@ def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:
         return node
     if not node.drained_by:
         why = f"is {node.state}: {node.state_reason}" if node.state is not NodeState.UP else "is in service"
-        return Refusal(RefusalKind.CONFLICT, f"Node {node.name} {why}; only one that was drained is given back.")
+        return Refusal(RefusalKind.CONFLICT, f"Node {node.name} {why}; only a drained node can be resumed.")
     return [events.NodeResumed(node.name, by)]
 
 
-def drained(machine: Machine, name: NodeName, because: str) -> list[EventBody]:
+def drain_for_fault(machine: Machine, name: NodeName, because: str) -> list[EventBody]:
     """Return the event that drains a node because of a fault; none if it is drained, or no longer configured."""
     node = machine.state.nodes.get(name)
     return [] if node is None or node.drained_by else [events.NodeDrained(name, ENGINE, because)]

@@ -86,7 +86,7 @@ def predict_arrivals(
     now and then with the number of ended jobs."""
     replay = Replay(nodes, arrivals, policy, rules)
     asking = _Asking(replay, policy, frozenset(chosen))
-    replay.told = asking.take
+    replay.on_event = asking.take
     for ended in replay.moments():
         watch(ended)
     return asking.said()

@@ -1,7 +1,7 @@
 """Arrivals and ends of the past fed to the engine on virtual time. What starts, and when, `sched.cycle` decides.
 
-Arrivals and ends are facts: they are told to the machine as events, and so is what the cycle's plan says. Which of the
-facts of one moment is told first, and after which the scheduler looks, are the policy's `TieOrder`.
+Arrivals and ends are facts, which the machine gets as events, as it gets the decisions of the cycle's plan. The
+policy's `TieOrder` decides which of the facts of one moment comes first, and after which of them a pass is made.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Replay:
         """`arrivals` in order of their moments, ids increasing. `rules`: what configures the cluster."""
         self.machine = Machine(ClusterState())
         self.started_at: dict[JobId, Millis] = {}
-        self.told: Callable[[events.EventBody, Millis], None] | None = None
-        """Told of every event once the machine has taken it over."""
+        self.on_event: Callable[[events.EventBody, Millis], None] | None = None
+        """Called with every event once the machine has applied it; None: no caller follows."""
         self._policy, self._ties = policy, policy.ties
         self._arrivals = arrivals
         self._runs_ms = {arrival.submitted.job: arrival.runs_ms for arrival in arrivals}
@@ -170,7 +170,7 @@ class Replay:
             return
         self._plan = plan = self._planned(snapshot, room)
         if plan.starts:
-            for placed in decide.placed(machine, plan):
+            for placed in decide.carry_out_plan(machine, plan):
                 if isinstance(placed, events.JobPlaced):
                     self._start(placed)
                 else:
@@ -212,8 +212,8 @@ class Replay:
         machine = self.machine
         seq = machine.state.seq + 1
         machine.follow(events.EventRecord(seq=seq, at=self._now, actor="replay", origin="replay", body=body))
-        if self.told is not None:
-            self.told(body, self._now)
+        if self.on_event is not None:
+            self.on_event(body, self._now)
 
 
 def _has_room(room: Index, job: Job) -> bool:

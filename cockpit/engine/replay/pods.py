@@ -68,7 +68,7 @@ class PodReplay:
         self._index = refresh_index(self._index, snapshot)
         placed: list[events.EventBody] = []
         if fits_now(self._index, shape_of(pod)):  # else the cycle has nothing to decide
-            placed = decide.placed(self.machine, cycle(snapshot, self._index, self._policy))
+            placed = decide.carry_out_plan(self.machine, cycle(snapshot, self._index, self._policy))
         self._tell(*placed or (events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job)))
         return bool(placed)
 

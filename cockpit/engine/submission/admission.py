@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor, may_see
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
-from cockpit.engine.catalogue.naming import Names, ResolvedSpec, names_nothing
+from cockpit.engine.catalogue.naming import Names, ResolvedSpec, needs_no_lookup
 from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.engine.submission.account_defaults import Charge, charge
@@ -106,7 +106,7 @@ class Admission:
         5. If all is well, check that some partition could hold the job when empty.
         """
         project = self._edited.project if self._edited is not None else spec.project or self._owner.name
-        names = ResolvedSpec(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
+        names = ResolvedSpec(spec, []) if needs_no_lookup(spec) else self._names.meant(spec, project)
         names = names._replace(spec=self._spelling.corrected(names.spec))
         charged = charge(self._machine.state, names.spec.as_accepted, self._owner)
         spec = charged.spec
@@ -218,6 +218,7 @@ class Admission:
 
     def _waits_on(self, start: Dependency, target: Job) -> bool:
         """Tell whether a job that `start` names is the target or depends on it, directly or through other jobs."""
+        # `visited`, since several jobs may wait for the same one
         visited: set[JobId] = set()
         pending = self._meant(start)
         while pending:
@@ -232,6 +233,7 @@ class Admission:
     def _rule_reasons(self, charged: Charge) -> Iterator[tuple[str, Reason]]:
         """Yield the limits and reservations that forbid to queue the job."""
         limit = submission_limits(self._machine, self._request(charged), self._requests)
+        # an edit adds no job, so it cannot exceed a limit on their number
         if limit is not None and self._edited is None:
             yield "account", limit
         if (denied := denied_by_qos(self._machine, charged, self._owner, self._now)) is not None:

@@ -16,7 +16,7 @@ from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.reasons import SuspendedReason
 from cockpit.model.spec import WHOLE_CARD, Access
 from cockpit.model.view import HoldRow, NodeRow, Overview, SliceUse
-from cockpit.sched.nodes.reservation_windows import kept_now
+from cockpit.sched.nodes.reservation_windows import reservations_in_force
 from cockpit.sched.rules.partitions import for_login
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> 
         for allocation in placement:
             by_node.setdefault(allocation.node, []).append((job, (allocation,)))
     others = _others_by_node(machine)
-    kept = kept_now(machine.state.reservations, now)
+    kept = reservations_in_force(machine.state.reservations, now)
     modes = {each.name: each.mode for each in machine.state.cluster.members}
     return [
         replace(
@@ -203,7 +203,7 @@ def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:
 
 
 def demand(machine: Machine) -> dict[str, int]:
-    """Return the cards that all queued jobs ask for, in thousandths by model; the empty model stands for any.
+    """Return the cards that all queued jobs ask for, in thousandths by model; the empty model means any.
 
     A job with alternatives counts with the one that asks for most cards of each model.
     """

@@ -136,7 +136,7 @@ def spending(
     return Spending(tuple(edges), tuple(stretches))
 
 
-def ended_seen(jobs: Iterable[Job], live: ClusterState, actor: Actor) -> Iterator[EndedJob]:
+def visible_ended_jobs(jobs: Iterable[Job], live: ClusterState, actor: Actor) -> Iterator[EndedJob]:
     """Yield the ended jobs that the actor may see, without those that were requeued since and have not ended again."""
     for job in jobs:
         now = live.jobs.get(job.id)

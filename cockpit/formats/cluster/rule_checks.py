@@ -16,7 +16,7 @@ def preemption_errors(preemption: Preemption, *, kind: str = "type", mode: str =
     if not modes:
         yield f"{mode}: is empty; write OFF, CANCEL, REQUEUE or SUSPEND,GANG"
     if "OFF" in modes and len(modes) > 1:
-        yield f"{mode}: OFF stands alone; remove it, or everything else"
+        yield f"{mode}: OFF excludes all other modes; remove it, or the others"
     if len(acts) > 1:
         yield f"{mode}: {' and '.join(acts)} exclude each other; keep one"
     if "SUSPEND" in modes and "GANG" not in modes:

@@ -160,7 +160,7 @@ def _advice(equals: str, own: Mapping[str, tuple[str, ...]]) -> str:
 def _number(text: str) -> int:
     """Read a number; the engine checks its bounds."""
     if text != str(CLEAR) and not (text.isascii() and text.isdigit()):
-        raise ValueError(f'"{visible(text)}" is no whole number from 0 on; -1 takes it away')
+        raise ValueError(f'"{visible(text)}" is not a whole number from 0 on; -1 removes the limit')
     if len(text) > MOST_DIGITS:
         raise ValueError(f"has {len(text)} digits; no bound has more than {MOST_DIGITS}")
     return int(text)
@@ -169,7 +169,7 @@ def _number(text: str) -> int:
 def _tres(text: str) -> dict[str, float]:
     tres = parse_tres(text)
     if isinstance(tres, str) or not tres:
-        raise ValueError(tres or "is empty; write cpu=16,mem=64G; an amount of -1 takes it away")
+        raise ValueError(tres or "is empty; write cpu=16,mem=64G; an amount of -1 removes the limit")
     return tres
 
 

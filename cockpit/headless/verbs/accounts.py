@@ -29,7 +29,7 @@ _OPTIONS = {
     "default_qos": ("DefaultQOS", "Q", "the QOS of a job that names none"),
 }
 """The settings in sacctmgr's terms, by option."""
-_SETTINGS_HELP = "limits by sacctmgr's names, such as MaxJobs=4 GrpTRES=cpu=16,mem=64G; -1 takes one away"
+_SETTINGS_HELP = "limits by sacctmgr's names, such as MaxJobs=4 GrpTRES=cpu=16,mem=64G; -1 removes one"
 
 
 async def run_list(call: Call) -> int:

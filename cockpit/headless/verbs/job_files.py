@@ -159,9 +159,9 @@ def _mpi_of(spec: JobSpec) -> Mpi | None:
     from pathlib import Path
 
     from cockpit.model.image import HOST
-    from cockpit.runtime.mpi import found_mpi
+    from cockpit.runtime.mpi import detect_mpi
 
-    return found_mpi(Path("/")) if spec.image == HOST else None
+    return detect_mpi(Path("/")) if spec.image == HOST else None
 
 
 def _submitter() -> Submitter:

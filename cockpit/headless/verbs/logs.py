@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--attempt", type=count, metavar="K", help="of this attempt, from 1 (the last)")
     parser.add_argument("--stderr", action="store_true", help="its error stream instead of its output")
     parser.add_argument("--tail", type=count, metavar="N", help="only the last so many lines")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as it writes, until it has ended")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow the log until the job has ended")
 
 
 async def run(call: Call) -> int:

@@ -48,12 +48,12 @@ def script_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if spec.mode is not Mode.SLURM:
         yield "script", f"is for the mode slurm; write mode: {Mode.SLURM}, or remove script"
     if spec.kind is not JobKind.REGULAR:
-        yield "script", f"cannot stand in a job of the kind {spec.kind}; write kind: regular, or remove it"
+        yield "script", f"cannot be used in a job of the kind {spec.kind}; write kind: regular, or remove it"
     if spec.home is not HomeAccess.RW:
         yield "home", "must be rw beside script, which finds its home as under sbatch; write rw, or leave it out"
     for field, given in (("elastic", spec.elastic), ("sweep", spec.sweep)):
         if given is not None:
-            yield field, "cannot stand beside script; remove one of them"
+            yield field, "cannot be used with script; remove one of them"
 
 
 def _first_line_error(text: str) -> str | None:

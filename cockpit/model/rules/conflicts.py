@@ -33,12 +33,12 @@ def kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if spec.kind is JobKind.BATCH:
         yield from _batch_conflicts(spec)
     elif spec.tasks:
-        yield "tasks", f"cannot stand in a job of the kind {spec.kind}; write kind: batch, or remove them"
+        yield "tasks", f"cannot be used in a job of the kind {spec.kind}; write kind: batch, or remove them"
     if spec.kind is not JobKind.REGULAR and spec.resume is not None:
         yield "resume", "is for regular jobs alone; remove it, or write kind: regular"
     if spec.kind is JobKind.INTERACTIVE:
         if spec.array is not None:
-            yield "array", "cannot stand in a session, which people enter one by one; remove it"
+            yield "array", "cannot be used in a session, which people enter one by one; remove it"
         if spec.staging:
             yield "staging", "cannot be used in a session (kind: interactive), which starts without copies; remove it"
 
@@ -48,9 +48,9 @@ def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "tasks", "is missing; a batch has one or more: [{command: …, algorithm: …}]"
     for field, given in (("command", spec.command), ("algorithm", spec.algorithm)):
         if given:
-            yield field, "cannot stand beside tasks, each of which has its own; remove it"
+            yield field, "cannot be used with tasks, each of which has its own; remove it"
     if spec.array is not None:
-        yield "array", "cannot stand beside tasks, which are one already; remove it"
+        yield "array", "cannot be used with tasks, which are one already; remove it"
     # The last task has the most digits, so that its folder has the longest name.
     longest = f"{spec.name}-{len(spec.tasks) - 1}"
     if utf8_size(longest) > FILE_NAME_BYTES:
@@ -68,7 +68,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
         *sweep_conflicts(spec),
         *_staging_conflicts(spec),
         *_elastic_conflicts(spec),
-        *_again_conflicts(spec),
+        *_retry_conflicts(spec),
         *kind_conflicts(spec),
         *script_conflicts(spec),
     )
@@ -79,7 +79,7 @@ def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if spec.node_names:
         for path, value in (("pool", spec.pool), ("driver_version", spec.driver_version)):
             if value is not None:
-                yield path, f"cannot stand beside node_names, which already say where; remove {path} or node_names"
+                yield path, f"cannot be used with node_names, which already say where; remove {path} or node_names"
     if spec.driver_version is not None and not any(alternative.card_milli for alternative in spec.specs):
         yield "driver_version", "needs a spec with cards; add cards or remove driver_version"
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
@@ -110,7 +110,7 @@ def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
         yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
     if spec.mode not in {None, Mode.STANDALONE} and spec.divide_over_clusters:
-        yield "mode", "cannot stand beside divide_over_clusters: containers of two clusters do not reach each other"
+        yield "mode", "cannot be used with divide_over_clusters: containers of two clusters do not reach each other"
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
@@ -129,19 +129,19 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if elastic.supervised and not elastic.best_effort:
         yield "elastic.supervised", "is for best-effort workers only; all others are notified in any case; remove it"
     if elastic.best_effort and spec.exclusive:
-        yield "exclusive", "cannot stand beside elastic.best_effort, which asks for nothing; remove one of them"
+        yield "exclusive", "cannot be used with elastic.best_effort, which asks for nothing; remove one of them"
     if elastic.launcher_selector and not spec.has_launcher:
         yield "elastic.launcher_selector", "is for jobs with a launcher; write mode: horovod, or remove it"
     if spec.divide_over_clusters:
-        yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
+        yield "elastic", "cannot be used with divide_over_clusters: a job that is divided keeps its size; remove one"
 
 
-def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+def _retry_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     resume = spec.resume
     if spec.restart is not None and resume is not None:
-        yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
+        yield "restart", "cannot be used with resume, which restarts it too; remove one of them"
     elif spec.restart is not None and spec.elastic is not None:
-        yield "restart", "cannot stand beside elastic, which has a job_restart_policy; remove one of them"
+        yield "restart", "cannot be used with elastic, which has a job_restart_policy; remove one of them"
     if resume is None:
         return
     if spec.pool is None:
@@ -149,7 +149,7 @@ def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if resume.elastic is not None and resume.elastic.min_nodes > spec.nodes:
         yield "resume.elastic.min_nodes", f"{resume.elastic.min_nodes} is more than the job's {spec.nodes} nodes"
     elif spec.elastic != resume.sizes(spec.nodes):
-        yield "resume", "cannot stand beside elastic; write resume.elastic with min_nodes, or remove one of them"
+        yield "resume", "cannot be used with elastic; write resume.elastic with min_nodes, or remove one of them"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

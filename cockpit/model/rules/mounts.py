@@ -38,7 +38,7 @@ def mount_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     """Return mounts that would share a folder in the job."""
     for field, algorithm in spec.algorithms():
         if algorithm.path and algorithm.name:
-            yield f"{field}.name", "cannot stand beside path: one is in the catalogue, the other a folder; keep one"
+            yield f"{field}.name", "cannot be used with path: one is in the catalogue, the other a folder; keep one"
     places = {field: [_place(each) for each in given] for field, given in _versioned(spec)}
     places["volumes"] = [each.name for each in spec.volumes]
     for field, names in places.items():

@@ -53,7 +53,7 @@ def sweep_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         return
     for field, given in (("array", spec.array), ("tasks", spec.tasks)):
         if given:
-            yield "sweep", f"cannot stand beside {field}: its trials are tasks themselves; remove one"
+            yield "sweep", f"cannot be used with {field}: its trials are tasks themselves; remove one"
     if not spec.command:
         yield "sweep", "needs a command that its values are appended to"
     # Only multiplied, never listed: 64 parameters of 10 000 values each have 10^256 combinations.
@@ -65,11 +65,11 @@ def sweep_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def pool_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Between pools, mode and the fields that they take the place of."""
+    """Yield each field that conflicts with the pools or the mode, with the error."""
     if spec.parameter_servers and spec.mode is not Mode.TENSORFLOW:
         yield "parameter_servers", "are TensorFlow's; write mode: tensorflow, or leave them out"
     if (spec.mode is Mode.WORKER_POOLS) != bool(spec.worker_pools):
-        yield "worker_pools", "and mode: worker-pools stand together; write both, or neither"
+        yield "worker_pools", "and mode: worker-pools require each other; write both, or neither"
     if not spec.helpers and not spec.worker_pools:
         return
     path = "worker_pools" if spec.worker_pools else "parameter_servers"
@@ -77,7 +77,7 @@ def pool_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield path, f"come to {len(spec.helpers)} replicas beside the first; at most {MOST_HELPERS} are possible"
     for other, given in (("elastic", spec.elastic), ("divide_over_clusters", spec.divide_over_clusters)):
         if given:
-            yield path, f"cannot stand beside {other}; remove one"
+            yield path, f"cannot be used with {other}; remove one"
     if spec.worker_pools:
         yield from _between_pools(spec)
 
@@ -89,9 +89,9 @@ def _between_pools(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if first.replicas != 1:
         yield "worker_pools[0].replicas", f"{first.replicas} is not 1: the first pool is the primary alone"
     if spec.nodes != 1:
-        yield "nodes", "cannot stand beside worker_pools, which say how many replicas there are; leave it out"
+        yield "nodes", "cannot be used with worker_pools, which say how many replicas there are; leave it out"
     if spec.specs != (first.spec,):
-        yield "specs", "cannot stand beside worker_pools, which say what each replica asks for; leave it out"
+        yield "specs", "cannot be used with worker_pools, which say what each replica asks for; leave it out"
     for index, pool in enumerate(spec.worker_pools):
         if pool.spec.name:
             yield f"worker_pools[{index}].spec.name", "names of the catalogue mean nothing in a pool; write its fields"

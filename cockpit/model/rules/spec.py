@@ -94,7 +94,7 @@ def _checks(spec: JobSpec) -> _Checks:
         yield "debug_hold.allocation", "is for Slurm clusters; here `cards` says what a failed job keeps"
     if spec.debug_hold.window_seconds is not None:
         yield "debug_hold.window", WINDOW_SECONDS.error(spec.debug_hold.window_seconds)
-    yield from _again_checks(spec)
+    yield from _retry_checks(spec)
     yield "image", image_error(spec.image)
     yield "parameter_servers", PARAMETER_SERVERS.error(spec.parameter_servers)
     if spec.worker_pools:
@@ -168,7 +168,7 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
         yield from _selector_checks("elastic.launcher_selector", spec.elastic.launcher_selector)
 
 
-def _again_checks(spec: JobSpec) -> _Checks:
+def _retry_checks(spec: JobSpec) -> _Checks:
     """Return what is wrong with the fields about hooks, restarts and resumes."""
     if spec.restart is not None:
         yield "restart.max_restarts", RESTARTS.error(spec.restart.max_restarts)

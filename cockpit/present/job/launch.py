@@ -114,7 +114,7 @@ def _ranks(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
         yield line()
         yield line(Span(f"{INDENT}Environment of every rank", STRONG))
         yield from _variables(common)
-    places = {each.rank: each.node for each in attempt.everybody}
+    places = {each.rank: each.node for each in attempt.whole_placement}
     for rank, plan in plans.items():
         yield line()
         yield line(Span(f"{INDENT}Rank {rank}", STRONG), Span(f" on {safe(places[rank])}", MUTED))
@@ -143,14 +143,14 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
 
 def _plans(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[tuple[int, LaunchPlan | str]]:
     """Yield each rank's launch plan, or the sentence why it cannot be computed."""
-    for place in attempt.everybody:
+    for place in attempt.whole_placement:
         node = around.node(place.node)
         replica = ReplicaId(job.id, attempt.number, place.rank)
         if node is None:
             yield place.rank, f"{safe(place.node)} is not known here, so neither is what it gives to the container."
             continue
         try:
-            plan = launch_plan(job.spec, job.submitter, node, place, attempt.everybody, replica, job.array)
+            plan = launch_plan(job.spec, job.submitter, node, place, attempt.whole_placement, replica, job.array)
         except (SpecErrors, LookupError) as error:
             yield place.rank, safe(str(error))
         else:

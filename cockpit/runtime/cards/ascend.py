@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.findings import Finding, FoundCards, note, silence
+from cockpit.runtime.findings import DetectedCards, Finding, note, silence
 from cockpit.runtime.probe_command import Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices
 
@@ -51,7 +51,7 @@ def parse_info(text: str) -> tuple[tuple[NpuChip, ...], str, tuple[Finding, ...]
                 chips.append(_chip(name, chip))
             name = None
         elif name := _NAME_LINE.match(line.strip()):
-            findings += _sick(name)
+            findings += _health_findings(name)
     version = _VERSION.search(text)
     return tuple(chips), printable(version[1]) if version else "", tuple(findings)
 
@@ -66,7 +66,7 @@ def _chip(name: re.Match[str], chip: re.Match[str]) -> NpuChip:
     )
 
 
-def _sick(name: re.Match[str]) -> tuple[Finding, ...]:
+def _health_findings(name: re.Match[str]) -> tuple[Finding, ...]:
     if name["health"] == "OK":
         return ()
     return (
@@ -78,15 +78,15 @@ def _sick(name: re.Match[str]) -> tuple[Finding, ...]:
     )
 
 
-def probe(root: Path, probe: Probe) -> FoundCards:
+def probe(root: Path, probe: Probe) -> DetectedCards:
     answer = probe(COMMAND)
     if answer.outcome is Outcome.ABSENT:
-        return FoundCards()
+        return DetectedCards()
     if not answer.ok:
-        return FoundCards(findings=(silence(SUBJECT, "npu-smi", answer),))
+        return DetectedCards(findings=(silence(SUBJECT, "npu-smi", answer),))
     chips, version, findings = parse_info(answer.text)
     cards = tuple(_card(root, chip, index) for index, chip in enumerate(chips))
-    return FoundCards(cards=cards, driver_version=version, findings=findings)
+    return DetectedCards(cards=cards, driver_version=version, findings=findings)
 
 
 def _card(root: Path, chip: NpuChip, index: int) -> Card:

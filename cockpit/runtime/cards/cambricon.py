@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.findings import FoundCards, silence
+from cockpit.runtime.findings import DetectedCards, silence
 from cockpit.runtime.probe_command import Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices
 
@@ -50,14 +50,14 @@ def parse_table(text: str) -> tuple[tuple[CnmonCard, ...], str]:
     return tuple(cards), driver[1] if driver else ""
 
 
-def probe(root: Path, probe: Probe) -> FoundCards:
+def probe(root: Path, probe: Probe) -> DetectedCards:
     answer = probe(COMMAND)
     if answer.outcome is Outcome.ABSENT:
-        return FoundCards()
+        return DetectedCards()
     if not answer.ok:
-        return FoundCards(findings=(silence(SUBJECT, "cnmon", answer),))
+        return DetectedCards(findings=(silence(SUBJECT, "cnmon", answer),))
     cards, version = parse_table(answer.text)
-    return FoundCards(
+    return DetectedCards(
         cards=tuple(_card(root, card, index) for index, card in enumerate(cards)),
         driver_version=version,
     )

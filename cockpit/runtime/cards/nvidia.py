@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.findings import Finding, FoundCards, note, silence
+from cockpit.runtime.findings import DetectedCards, Finding, note, silence
 from cockpit.runtime.probe_command import Answer, Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices, read_text
 
@@ -39,7 +39,7 @@ _LIST_MIG = re.compile(r"^\s+MIG (?P<profile>\S+)\s+Device\s+\d+: \(UUID: (?P<uu
 _INFORMATION_LINE = re.compile(r"^(?P<key>[A-Za-z ]+):\s+(?P<value>.*\S)\s*$", re.MULTILINE)
 # NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat …, or: … Open Kernel Module for x86_64  560.35.03 …
 _DRIVER_VERSION = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
-# A100-SXM4-80GB, H100 PCIe, V100-SXM2-32GB, L40S: the model is what people call it; the memory is told apart
+# A100-SXM4-80GB, H100 PCIe, V100-SXM2-32GB, L40S: the model is the short name in use; the memory is read separately
 _DATACENTRE_MODEL = re.compile(r"^([A-Z]{1,2}\d{1,4}[A-Za-z]?)(?:[ -].*)?$")
 
 
@@ -63,7 +63,7 @@ def model_name(product: str) -> str:
 
 
 def parse_query(text: str) -> tuple[SmiCard, ...]:
-    """The cards that `QUERY` printed; lines that are not of its form (a lost card, an error) are left out."""
+    """Return the cards that `QUERY` printed; lines that are not of its form (a lost card, an error) are left out."""
     matches = (_QUERY_LINE.match(line.strip()) for line in text.splitlines())
     return tuple(_smi_card(match) for match in matches if match)
 
@@ -93,12 +93,13 @@ def parse_list(text: str) -> dict[int, tuple[tuple[str, str], ...]]:
 
 
 def parse_information(text: str) -> dict[str, str]:
-    """`Model`, `GPU UUID`, `Device Minor` … of /proc/driver/nvidia/gpus/<bus>/information."""
+    """Return the values of `Model`, `GPU UUID`, `Device Minor` … of /proc/driver/nvidia/gpus/<bus>/information."""
     return {match["key"]: match["value"] for match in _INFORMATION_LINE.finditer(text)}
 
 
-def probe(root: Path, probe: Probe) -> FoundCards:
-    """Return the cards that nvidia-smi lists, or without it those that the driver lists. `root` stands for `/`."""
+def probe(root: Path, probe: Probe) -> DetectedCards:
+    """Return the cards that nvidia-smi lists, or without it those that the driver lists. `root`: the folder that is
+    used as `/`."""
     driver = root / "proc/driver/nvidia"
     answer = probe(QUERY)
     smi_cards = parse_query(answer.text) if answer.ok else ()
@@ -114,7 +115,7 @@ def probe(root: Path, probe: Probe) -> FoundCards:
         _card(root, smi, position, minors.get(smi.bus, smi.index), instances.get(smi.index, ()))
         for position, smi in enumerate(smi_cards)
     )
-    return FoundCards(
+    return DetectedCards(
         cards=cards,
         driver_version=smi_cards[0].driver_version,
         findings=(*_unlisted(listed), *_uneven(instances), *_without_device(cards)),
@@ -191,14 +192,14 @@ def _capability_devices(root: Path, minor: int) -> list[str]:
     return [f"nvidia-caps/nvidia-cap{match[1]}" for match in matches if match]
 
 
-def _from_driver(root: Path, driver: Path) -> FoundCards:
-    """Model and UUID of each card as the loaded driver tells them; it does not tell the memory."""
+def _from_driver(root: Path, driver: Path) -> DetectedCards:
+    """Return the cards with model and UUID as the loaded driver reports them; it does not report the memory."""
     cards = [
         _driver_card(root, parse_information(read_text(folder / "information")), index)
         for index, folder in enumerate(sorted(driver.glob("gpus/*")))
     ]
     version = _DRIVER_VERSION.search(read_text(driver / "version"))
-    return FoundCards(cards=tuple(cards), driver_version=version[1] if version else "")
+    return DetectedCards(cards=tuple(cards), driver_version=version[1] if version else "")
 
 
 def _driver_card(root: Path, information: dict[str, str], index: int) -> Card:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.findings import FoundCards
+from cockpit.runtime.findings import DetectedCards
 from cockpit.runtime.probe_command import Probe, printable
 from cockpit.runtime.sysfiles import present_devices, read_text
 
@@ -20,19 +20,20 @@ BYTES_PER_MIB = 1 << 20
 
 
 def parse_properties(text: str) -> dict[str, int]:
-    """`name number` a line."""
+    """Return the numbers by name, from a text with `name number` on each line."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isascii() and pair[1].isdigit()}
 
 
 def gfx_name(target_version: int) -> str:
-    """`gfx90a` for 90010: decimal major, two decimal digits each of minor and stepping, which are spelt in hex."""
+    """Return `gfx90a` for 90010: decimal major, two decimal digits each of minor and stepping, which are spelt in
+    hex."""
     major, minor, stepping = target_version // 10000, target_version // 100 % 100, target_version % 100
     return f"gfx{major}{minor:x}{stepping:x}"
 
 
 def is_card(properties: dict[str, int]) -> bool:
-    """A node that computes, has a render device, and is not a processor with graphics built in."""
+    """Return whether the node computes, has a render device, and is not a processor with graphics built in."""
     return (
         properties.get("simd_count", 0) > 0
         and properties.get("drm_render_minor", 0) > 0
@@ -40,11 +41,11 @@ def is_card(properties: dict[str, int]) -> bool:
     )
 
 
-def probe(root: Path, _ask: Probe) -> FoundCards:
+def probe(root: Path, _ask: Probe) -> DetectedCards:
     folders = sorted((root / TOPOLOGY).glob("[0-9]*"), key=lambda folder: (len(folder.name), folder.name))
     nodes = [(folder, parse_properties(read_text(folder / "properties"))) for folder in folders]
     gpus = [(folder, properties) for folder, properties in nodes if is_card(properties)]
-    return FoundCards(
+    return DetectedCards(
         cards=tuple(_card(root, folder, properties, index) for index, (folder, properties) in enumerate(gpus)),
         driver_version=printable(read_text(root / "sys/module/amdgpu/version")) if gpus else "",
     )

@@ -21,13 +21,13 @@ from pathlib import Path
 FOLDER = "/run/cockpit-launch"
 TAKE_A_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 FAILED = 255
-HANDED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
+FORWARDED_SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
 PATIENCE_SECONDS = 300
 """The time for a container of the job that is still being made, since they do not all start at the same moment."""
 
 
 def parsed(words: list[str]) -> tuple[str, str]:
-    """The host and the command; ssh's options mean nothing here."""
+    """Return the host and the command; ssh's options have no effect here."""
     words = list(words)
     while words and words[0].startswith("-"):
         option = words.pop(0)
@@ -41,16 +41,16 @@ def connected(host: str) -> socket.socket:
     """Return a connection to the host's agent, which starts programs there. Raises OSError."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while True:
-        there = socket.socket(socket.AF_UNIX)
+        agent = socket.socket(socket.AF_UNIX)
         try:
-            there.connect(f"{FOLDER}/{host}.sock")
+            agent.connect(f"{FOLDER}/{host}.sock")
         except FileNotFoundError:
-            there.close()
+            agent.close()
             if not is_of_the_job(host) or time.monotonic() > give_up_at:
                 raise
             time.sleep(0.05)
         else:
-            return there
+            return agent
 
 
 def is_of_the_job(host: str) -> bool:
@@ -58,10 +58,10 @@ def is_of_the_job(host: str) -> bool:
     return any(host in line.split()[1:] for line in known.splitlines())
 
 
-def hand_on(there: socket.socket, number: int) -> None:
+def forward_signal(agent: socket.socket, number: int) -> None:
     """Have the program get the signal that came here; where it has ended already, nothing is left to do."""
     with suppress(OSError):
-        there.sendall(struct.pack("!I", number))
+        agent.sendall(struct.pack("!I", number))
 
 
 def main(words: list[str]) -> int:
@@ -71,13 +71,13 @@ def main(words: list[str]) -> int:
         return FAILED
     request = os.fsencode(command)
     try:
-        there = connected(host)
+        agent = connected(host)
         streams = array.array("i", [0, 1, 2])
-        there.sendmsg([struct.pack("!I", len(request))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
-        there.sendall(request)
-        for name in HANDED_ON:
-            signal.signal(getattr(signal, name), lambda number, _frame: hand_on(there, number))
-        answer = there.recv(4)
+        agent.sendmsg([struct.pack("!I", len(request))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+        agent.sendall(request)
+        for name in FORWARDED_SIGNALS:
+            signal.signal(getattr(signal, name), lambda number, _frame: forward_signal(agent, number))
+        answer = agent.recv(4)
     except OSError as error:
         sys.stderr.write(f"{host} is not reached: {error.strerror}; only replicas of the same job are\n")
         return FAILED

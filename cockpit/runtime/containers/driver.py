@@ -30,7 +30,16 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.usage import ReplicaTotals
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, heartbeats, library, networks, removal, spawning, telling
+from cockpit.runtime.containers import (
+    attempt_records,
+    entering,
+    freezing,
+    heartbeats,
+    library,
+    networks,
+    removal,
+    spawning,
+)
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.heartbeats import Heartbeats
 from cockpit.runtime.containers.nodescripts import noted
@@ -94,7 +103,7 @@ class ContainerExecutor:
     1. `check`: check the nodes of certain jobs. `stage`: copy images and datasets, in a task of its own.
     2. `start`: run the prologs, write the plan, spawn the shim, and watch its holder.
     3. `_look`: report the start and the end that the attempt's folder records, each once.
-    4. `signal`, `freeze`, `thaw`, `tell`: act on the running container.
+    4. `signal`, `freeze`, `thaw`, `write_workers_file`: act on the running container.
     5. `_end`: after the last replica of the job, run the epilogs, and only then report the end.
     6. `keep`: hold the container of a failed job. `remove`: end the holder, and delete the attempt's folder.
 
@@ -247,7 +256,7 @@ class ContainerExecutor:
             if watched is not None and watched.alive and not watched.ended:
                 await asyncio.to_thread(how, watched.attempt)
 
-    async def tell(self, effect: WriteWorkersFile) -> None:
+    async def write_workers_file(self, effect: WriteWorkersFile) -> None:
         async with self._lock(effect.replica):
             watched = self._watched.get(effect.replica)
             if watched is not None and watched.alive and not watched.ended:
@@ -258,8 +267,8 @@ class ContainerExecutor:
             await self._run_epilogs(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
-            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards, effect.until)
-        if telling.is_of_podman(attempt):
+            await asyncio.to_thread(attempt_records.mark_kept, attempt, effect.cards, effect.until)
+        if attempt_records.is_of_podman(attempt):
             await self._keep_in_podman(effect.replica, attempt)
 
     async def remove(self, effect: RemoveContainer) -> None:
@@ -269,9 +278,11 @@ class ContainerExecutor:
         named = {start.replica for start in expected} | {mark.replica for mark in kept}
         if self._staging_cache is not None:
             await self._staging_cache.forget_others({replica.folder for replica in named})
+        # all at once: most of the time is spent waiting for processes to end
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
             group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
+            # folders that the state does not name: the engine before this one ended while it removed them
             for replica in self._replicas_on_disk() - named:
                 self._run_task(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
@@ -303,7 +314,7 @@ class ContainerExecutor:
         try:
             async with self._lock(replica):
                 await self._ensure_holder(replica, attempt)
-            facts = await asyncio.to_thread(telling.entry_facts, attempt)
+            facts = await asyncio.to_thread(attempt_records.entry_facts, attempt)
             return await entering.enter(attempt, command, terminal, label=label, facts=facts, python=self._python)
         except (entering.EnterError, spawning.SpawnError, OSError) as error:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, f"{replica}: {error}")) from error
@@ -313,7 +324,9 @@ class ContainerExecutor:
 
     async def _start(self, effect: StartReplica) -> None:
         attempt = self._attempt(effect.replica)
+        # with either file the command may have run: it is watched then, and never started a second time
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
+            # prologs come before the shim, which makes the container at once
             if self._scripts is not None and (failed := await self._scripts.before(effect, attempt)):
                 self._observer.prolog_failed(effect.replica, failed)
                 return
@@ -344,6 +357,7 @@ class ContainerExecutor:
     async def _adopt_held(self, mark: KeepContainer) -> None:
         await self.keep(mark)
         watched = self._watch(mark.replica, self._attempt(mark.replica))
+        # the end of its command is in the journal already
         watched.ended = True
 
     async def _ensure_holder(self, replica: ReplicaId, attempt: Attempt) -> None:
@@ -363,7 +377,8 @@ class ContainerExecutor:
         async with self._lock(replica):
             watched = self._watched.get(replica) or self._watch(replica, attempt)
             watched.ended = True
-            if not telling.was_made_again(attempt):
+            # a repeated effect finds the container of the image, whose holder stays
+            if not attempt_records.was_made_again(attempt):
                 await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             with suppress(spawning.SpawnError, OSError):
                 await self._ensure_holder(replica, attempt)
@@ -382,6 +397,7 @@ class ContainerExecutor:
 
         The epilogs of all nodes run with the last replica of the job, since the nodes may share files.
         """
+        # before the epilogs, which may remove what the processes use
         await asyncio.to_thread(job_processes.end_plain, self._attempt(replica))
         gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas if facts else 0)]
         if all(self._has_ended(member) for member in gang):
@@ -399,7 +415,9 @@ class ContainerExecutor:
         async with self._lock(replica):
             watched = self._watched.pop(replica, None) or WatchedAttempt(attempt, lambda: None)
             self._unfollow(replica)
+            # `_look` reports nothing from here on: the engine has asked for this end
             watched.ended = True
+            # a frozen holder would handle no signal
             await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
@@ -442,9 +460,11 @@ class ContainerExecutor:
         if record is not None or not alive:
             watched.ended = True
             self._unfollow(replica)
-            status, lost = telling.exit_status(watched.attempt, record), record is None
+            status, lost = attempt_records.exit_status(watched.attempt, record), record is None
             used = _with_logs(self._sampler.leave(replica), watched.attempt)
             facts = noted(watched.attempt) if self._scripts is not None else None
+            # Epilogs run programs, and a holder that was killed may leave plain processes: a task waits for both before
+            # the end is reported, since the resources are free only then.
             if facts is not None or lost:
                 self._tasks.start(self._end(replica, facts, status, used), f"end of {replica}")
             else:

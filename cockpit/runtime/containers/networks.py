@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.runtime.containers import agentscript
 from cockpit.runtime.containers.shim.agentserver import SHOWN
-from cockpit.runtime.containers.shim.nat import CABLE, TABLE, nftables
+from cockpit.runtime.containers.shim.nat import TABLE, VETH, nftables
 
 if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
@@ -64,14 +64,14 @@ def _tidy_up(networks: Path, containers: Path) -> None:
     for folder in folders:
         if folder.name not in alive:
             shutil.rmtree(folder, ignore_errors=True)
-    if not any(networks.iterdir()) and not any(Path("/sys/class/net").glob(f"{CABLE}*")):
+    if not any(networks.iterdir()) and not any(Path("/sys/class/net").glob(f"{VETH}*")):
         _forget_rules()
         with suppress(OSError):  # another job has just created its folder
             networks.rmdir()
 
 
 def _forget_rules() -> None:
-    """Delete the NAT rules. The caller has checked that no cable exists, so no other engine of root uses them."""
+    """Delete the NAT rules. The caller has checked that no veth pair exists, so no other engine of root uses them."""
     if os.geteuid() == 0 and (nft := nftables()):
         command = [nft, "delete", "table", "ip", TABLE]
         subprocess.run(command, check=False, capture_output=True, timeout=_NFT_SECONDS)

@@ -75,8 +75,8 @@ class Gate:
     async def thaw(self, effect: ThawReplica) -> None:
         await self._inner.thaw(effect)
 
-    async def tell(self, effect: WriteWorkersFile) -> None:
-        await self._inner.tell(effect)
+    async def write_workers_file(self, effect: WriteWorkersFile) -> None:
+        await self._inner.write_workers_file(effect)
 
     def staging(self, replica: ReplicaId) -> Progress | None:
         return self._inner.staging(replica)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine import decide
 from cockpit.engine.fleet.orders import FLEET, MemberDecision, Open, orders
 from cockpit.engine.fleet.parts import replica_there
-from cockpit.engine.fleet.reports import nodes_seen, others_held
+from cockpit.engine.fleet.reports import fleet_nodes, others_held
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
@@ -71,8 +71,8 @@ class Members:
     def __init__(self) -> None:
         self._members: dict[str, MemberHost] = {}
         self._fleet: Host | None = None
-        self._news: asyncio.Queue[Told] = asyncio.Queue()
-        self._unread_news = 0
+        self._reports: asyncio.Queue[Told] = asyncio.Queue()
+        self._unread_reports = 0
         self._tasks = Tasks()
 
     @property
@@ -88,7 +88,7 @@ class Members:
     @property
     def resting(self) -> bool:
         """Whether all members are idle and no report to the fleet is pending."""
-        return not self._unread_news and all(each.host.resting for each in self._members.values())
+        return not self._unread_reports and all(each.host.resting for each in self._members.values())
 
     def join(
         self,
@@ -99,12 +99,12 @@ class Members:
         settings: Settings,
     ) -> None:
         """Add a member."""
-        self._members[name] = MemberHost(name, self._tell, journal, executor_for, clock, settings)
+        self._members[name] = MemberHost(name, self._queue_report, journal, executor_for, clock, settings)
 
     async def begin(self, fleet: Host) -> None:
         """Start the members, and report their changes to the fleet from now on, beginning with their nodes."""
         self._fleet = fleet
-        self._tasks.start(self._hear(), "news of the fleet's members")
+        self._tasks.start(self._apply_reports(), "news of the fleet's members")
         for member in self._members.values():
             await member.host.start()
             self._tasks.start(self._watch(member), f"watching {member.name}")
@@ -145,7 +145,7 @@ class Members:
     async def thaw(self, effect: ThawReplica) -> None:
         await self._order(effect)
 
-    async def tell(self, effect: WriteWorkersFile) -> None:
+    async def write_workers_file(self, effect: WriteWorkersFile) -> None:
         """Do nothing: a fleet's jobs never change their number of workers."""
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
@@ -187,17 +187,17 @@ class Members:
                 case Open():
                     await member.gate.open(order.job)
 
-    def _tell(self, news: Told) -> None:
-        self._unread_news += 1
-        self._news.put_nowait(news)
+    def _queue_report(self, report: Told) -> None:
+        self._unread_reports += 1
+        self._reports.put_nowait(report)
 
-    async def _hear(self) -> None:
+    async def _apply_reports(self) -> None:
         """Apply the members' reports in their order: resources are released before another job gets them."""
         assert self._fleet is not None
         while True:
-            news = await self._news.get()
-            await self._fleet.act(news, Act(actor="engine", origin="runtime"))
-            self._unread_news -= 1
+            report = await self._reports.get()
+            await self._fleet.act(report, Act(actor="engine", origin="runtime"))
+            self._unread_reports -= 1
 
     async def _watch(self, member: MemberHost) -> None:
         """Report changes of the member's nodes and of the resources that its own jobs use."""
@@ -206,8 +206,8 @@ class Members:
         while True:
             seen = host.machine.state.seq
             if others_held(fleet.machine, member.name, host.machine):
-                self._tell(lambda machine, _: others_held(machine, member.name, host.machine))
-            if decide.nodes_changed(fleet.machine, nodes_seen(self.machines)):
-                self._tell(lambda machine, _: decide.nodes_changed(machine, nodes_seen(self.machines)))
+                self._queue_report(lambda machine, _: others_held(machine, member.name, host.machine))
+            if decide.nodes_changed(fleet.machine, fleet_nodes(self.machines)):
+                self._queue_report(lambda machine, _: decide.nodes_changed(machine, fleet_nodes(self.machines)))
             async with host.changed:
                 await host.changed.wait_for(lambda seen=seen: host.machine.state.seq != seen)  # type: ignore[misc] # mypy infers no lambda's defaults

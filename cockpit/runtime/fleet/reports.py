@@ -42,7 +42,7 @@ class MemberReports:
         """Report that the member has placed the job."""
         job_there = self._machine.state.jobs.get(job)
         if job_there is not None:
-            self._tell(lambda fleet, _: reports.placed(fleet, self._name, job_there))
+            self._tell(lambda fleet, _: reports.part_placed(fleet, self._name, job_there))
 
     def replica_staged(self, replica: ReplicaId) -> None:
         self._observer.replica_staged(replica)
@@ -57,7 +57,7 @@ class MemberReports:
         self._observer.replica_started(replica, limits)
         part = self.part(replica.job)
         if part is not None:
-            self._tell(lambda fleet, _: reports.started(fleet, part, replica.rank, limits))
+            self._tell(lambda fleet, _: reports.part_started(fleet, part, replica.rank, limits))
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:
         self._observer.precheck_passed(replica, found)
@@ -82,4 +82,4 @@ class MemberReports:
         part = self.part(replica.job)
         if part is not None:
             hold = self._hold_seconds
-            self._tell(lambda fleet, now: reports.ended(fleet, part, replica.rank, exit_status, now, hold, used))
+            self._tell(lambda fleet, now: reports.part_ended(fleet, part, replica.rank, exit_status, now, hold, used))

@@ -22,12 +22,12 @@ from cockpit.sched.shape import Shape
 class PlannedSlots(Protocol):
     """A conservative plan in which nothing is reserved yet."""
 
-    def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
+    def reserve_slot(self, index: Index, slot: Reserved, end: Millis) -> None:
         """Reserve the slot."""
         ...
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
-        """The nodes where the shape may run from now until `moment`; none if they are too few."""
+        """Return the nodes where the shape may run from now until `moment`; none if they are too few."""
         ...
 
 
@@ -52,7 +52,7 @@ def first_delayed(
         if job in slots and job not in reserved:
             reserved.add(job)
             search.ahead.append(slots[job])
-            plan.keep(index, slots[job], until[job])
+            plan.reserve_slot(index, slots[job], until[job])
     return conflicts
 
 
@@ -65,7 +65,8 @@ class _ConflictSearch:
         answer only if they begin sooner."""
 
     def first_conflict(self, shape: Shape) -> Reserved | None:
-        """The slot ahead whose start a job of the shape would delay by running beyond it; None: no slot limits it."""
+        """Return the slot ahead whose start a job of the shape would delay by running beyond it; None: no slot limits
+        it."""
         met, count = self._delayed_by_shape.get(shape, (None, 0))
         if met is None or any(each.reserved_at < met.reserved_at for each in self.ahead[count:]):
             met = self._find_conflict(shape, self.ahead)

@@ -121,7 +121,7 @@ class Conservative:
         replanned = Conservative(self._now, self._backfill, self._fit)
         return first_delayed(replanned, index, self._waiting, self._slots, self._until)
 
-    def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
+    def reserve_slot(self, index: Index, slot: Reserved, end: Millis) -> None:
         """Reserve the slot, also on nodes that have no timeline yet."""
         for order, _ in index.located(slot.placement):
             # made first: `_reserve` skips nodes that have no timeline
@@ -129,7 +129,7 @@ class Conservative:
         self._reserve(index, slot.job, slot.placement, slot.reserved_at, end)
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
-        """The nodes where the shape may run from now until `moment`; none if they are too few."""
+        """Return the nodes where the shape may run from now until `moment`; none if they are too few."""
         span = moment - self._now
         for spec in shape.specs:
             opening = self.opening(index, shape, spec, span, span, self._now)
@@ -265,7 +265,7 @@ class Conservative:
         # slots of other jobs were found beside it and stay, so the bounds by shape no longer hold
         self._timelines, self._own, self._not_before = {}, set(), {}
         for slot in self._slots.values():
-            self.keep(index, slot, self._until[slot.job])
+            self.reserve_slot(index, slot, self._until[slot.job])
 
     def is_due_after(self, now: Millis) -> bool:
         """Return whether all slots begin later than `now`. A deferred slot begins when some job leaves, which is later
@@ -277,7 +277,7 @@ class Conservative:
         return self.head in jobs
 
     def jobs_with_reservation(self) -> set[JobId]:
-        """The waiting jobs that have a slot, or will get one."""
+        """Return the waiting jobs that have a slot, or will get one."""
         return {*self._slots, *(job.id for _, job, _ in self._deferred)}
 
     def resumed(self, now: Millis) -> Self:
@@ -395,14 +395,14 @@ class Conservative:
         return find_among(nodes_free, shape, number, self._fit)
 
     def next_change(self, index: Index, moment: Millis) -> Millis | None:
-        """The next moment at which a job comes or leaves, on the nodes that have timelines, or an advance reservation
-        ends."""
+        """Return the next moment at which a job starts or ends on the nodes that have timelines, or an advance
+        reservation ends."""
         steps = (timeline.next_step(moment) for timeline in self._timelines.values())
         over = (Millis(each.end_at) for each in index.layout.reservations.values())
         return min((at for at in (*steps, *over) if at is not None and at > moment), default=None)
 
     def _only_place(self, index: Index, shape: Shape) -> int | None:
-        """The node, if only one may hold the shape, which asks for CPUs and memory alone."""
+        """Return the node, if only one may hold the shape, which asks for CPUs and memory alone."""
         layout = index.layout
         node_class = layout.single_class[shape] if not layout.reservations else None
         return (
@@ -489,7 +489,7 @@ def _leaves(node_free: NodeFree, part: Allocation) -> bool:
 
 
 def _reserved_spans(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
-    """The spans of time, soonest first, in which advance reservations keep a node from the shape."""
+    """Return the spans of time, soonest first, in which advance reservations keep a node from the shape."""
     layout = index.layout
     reservations = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]
     # a job that names one runs inside it, so nothing after its end is open to the job

@@ -273,7 +273,7 @@ class ClusterSimulation:
         if self._usage_rules is not None:
             snapshot = self._snapshot
             before = usage.Ledger(dict(snapshot.usage), dict(snapshot.qos_usage), snapshot.usage_at)
-            after = usage.ended(before, self._usage_rules, job, at)
+            after = usage.with_usage_of(before, self._usage_rules, job, at)
             self._snapshot = replace(snapshot, usage=after.associations, qos_usage=after.qos)
 
     def _give_up(self) -> bool:

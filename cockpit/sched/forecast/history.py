@@ -74,7 +74,7 @@ class History:
         return self._runs.get(user, ())
 
     def arrivals(self, now: Millis) -> Sequence[Job]:
-        """The jobs of the day before `now`, oldest first."""
+        """Return the jobs of the day before `now`, oldest first."""
         return [job for job in self._arrivals[-MOST_ARRIVALS:] if now - DAY_MS < job.submitted_at < now]
 
 
@@ -89,7 +89,7 @@ def history_of(jobs: Iterable[Job]) -> History:
     return history
 
 
-def coming(history: History, now: Millis, first_id: JobId) -> list[Job]:
+def expected_arrivals(history: History, now: Millis, first_id: JobId) -> list[Job]:
     """Return the submissions to expect if each of the next days is like the last one."""
     day = history.arrivals(now)
     shifts = [days * DAY_MS for days in range(1, REPEATED_DAYS + 1)]

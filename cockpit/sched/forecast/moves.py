@@ -102,7 +102,7 @@ class BoundHistory:
         return self._promised
 
     def unsaved(self) -> tuple[list[PromisedStart], list[JobId]]:
-        """The promises that are new or have moved since `saved`, and the jobs whose promises are over."""
+        """Return the promises that are new or have moved since `saved`, and the jobs whose promises are over."""
         current = [PromisedStart(job, bound, self.of(job)) for job, bound in self._promised.items()]
         changed = [each for each in current if self._stored.get(each.job) != each]
         return changed, [job for job in self._stored if job not in self._promised]
@@ -114,7 +114,7 @@ class BoundHistory:
             self._stored.pop(job, None)
 
     def of(self, job: JobId) -> tuple[BoundMove, ...]:
-        """The last moves of the job's bound, oldest first."""
+        """Return the last moves of the job's bound, oldest first."""
         return self._moves.get(job, ())
 
 
@@ -149,10 +149,10 @@ class _Difference:
     def _delays(self, job: JobId) -> Iterator[MoveCause]:
         yield from map(NodeLost, self._lost)
         yield from self._overran
-        yield from map(CameAhead, (other for other in self._came if self._is_ahead_now(other, job)))
+        yield from map(CameAhead, (other for other in self._came_ahead if self._is_ahead_now(other, job)))
         yield from map(LimitFreed, (other for other in self._freed if self._was_ahead(other, job)))
         if job in self._after.limited:
-            yield from map(SharesLimit, self._came)
+            yield from map(SharesLimit, self._came_ahead)
 
     def _gains(self, job: JobId) -> Iterator[MoveCause]:
         yield from map(NodeReturned, self._returned)
@@ -221,7 +221,7 @@ class _Difference:
         return [job for job in self._after.snapshot.occupied if job not in self._before.snapshot.occupied]
 
     @cached_property
-    def _came(self) -> Sequence[JobId]:
+    def _came_ahead(self) -> Sequence[JobId]:
         """Jobs that wait or have started since, and were not in the queue before, or had a later place."""
         # a held job delays no other, so its coming moves nothing
         waiting = [job for job, each in self._queued_now.items() if not each.held_by]
@@ -307,5 +307,5 @@ def _grace_ms(job: Job | None) -> int:
 
 
 def _editable_parts(job: Job) -> object:
-    """The parts of a job that an edit changes: what it asks for, and where."""
+    """Return the parts of a job that an edit changes: what it asks for, and where."""
     return job.spec, job.partitions, job.account, job.qos, job.held_by

@@ -28,7 +28,7 @@ from cockpit.sched.explain import explain, reasons_of
 from cockpit.sched.faults import Faults, described
 from cockpit.sched.forecast.bounds import Ends, GatesAhead, is_strict, likely_range, opens_at, unstable_order
 from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, fails_at, simulation_index
-from cockpit.sched.forecast.history import History, coming
+from cockpit.sched.forecast.history import History, expected_arrivals
 from cockpit.sched.forecast.moves import Basis, waits_its_turn
 from cockpit.sched.forecast.runtime_predictors import (
     MeanRuntimePredictor,
@@ -68,7 +68,7 @@ class StartPredictor:
         """`snapshot`: frozen. `plan`: the last plan, or None; it saves work, and neither changes nor is changed."""
         self.snapshot = snapshot
         self._policy, self._history = policy, history
-        self._index = refresh_index(plan.index.apart() if plan is not None else None, snapshot)
+        self._index = refresh_index(plan.index.with_own_caches() if plan is not None else None, snapshot)
         self._calculator = plan.priorities.calculator if plan is not None else None
         self._usual_runtimes = MeanRuntimePredictor(history)
         self.faults: Faults = {}
@@ -280,15 +280,15 @@ class StartPredictor:
 
     @cached_property
     def _careful(self) -> ClusterSimulation:
-        return self._future(self.snapshot, self._entries, P90RuntimePredictor(self._history), self._coming)
+        return self._future(self.snapshot, self._entries, P90RuntimePredictor(self._history), self._expected_arrivals)
 
     @cached_property
     def _hard(self) -> ClusterSimulation:
-        return self._future(self.snapshot, self._entries, TimeLimitPredictor(), self._coming)
+        return self._future(self.snapshot, self._entries, TimeLimitPredictor(), self._expected_arrivals)
 
     @cached_property
-    def _coming(self) -> Sequence[Job]:
-        return coming(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
+    def _expected_arrivals(self) -> Sequence[Job]:
+        return expected_arrivals(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
 
     def _latest_likely(self, job: JobId, likely_at: Millis) -> Millis | None:
         """Return the end of the range: 1.1 times the careful wait, at least 1.5 times the likely wait and half the hard

@@ -44,8 +44,8 @@ def may_hold(place: Place, spec: JobSpec) -> bool:
     return suits(place, shape_of(spec))
 
 
-def kept_off(places: Iterable[Place], shape: Shape) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The taints and the dedicated pools that alone keep the shape off places that have what it asks for."""
+def excluding_taints_and_pools(places: Iterable[Place], shape: Shape) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the taints and the dedicated pools that alone keep the shape off places that have what it asks for."""
     taints: dict[str, None] = {}
     pools: dict[str, None] = {}
     for place in places:
@@ -66,7 +66,8 @@ def _is_asked_for(place: Place, shape: Shape) -> bool:
 
 
 def _price_milli(place: Place) -> float:
-    """The price from the node's label in thousandths: 0 without a label, infinite where the label is not a number."""
+    """Return the price from the node's label in thousandths: 0 without a label, infinite where the label is not a
+    number."""
     try:
         return 1000 * float(place.labels.get(PRICE, "0"))
     except ValueError:

@@ -88,7 +88,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
                     return False
         return True
 
-    def wide_enough(self, cpus: int, memory_mib: int) -> Iterator[int]:
+    def with_at_least(self, cpus: int, memory_mib: int) -> Iterator[int]:
         """Yield all nodes with at least these free, lowest key first, within a bucket the tightest first."""
         for _, bucket in sorted(self.items()):
             for number in range(bisect_left(bucket, (cpus,)), len(bucket)):
@@ -97,7 +97,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
                     yield order
 
     def tightest(self, cpus: int, memory_mib: int, avoid: Collection[int] = ()) -> int | None:
-        """Return the first node that `wide_enough` yields and that is not in `avoid`; None: there is none."""
+        """Return the first node that `with_at_least` yields and that is not in `avoid`; None: there is none."""
         for _, bucket in sorted(self.items()) if len(self) > 1 else self.items():
             if len(bucket) == 1:
                 free, memory, order = bucket[0]

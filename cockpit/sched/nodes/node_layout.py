@@ -82,7 +82,7 @@ class NodeLayout:
         self.possible: set[Shape] = set()
         """Shapes for which `never` is None."""
         self.groups: dict[object, Any] = {}
-        """Cache of `lawful`: groups of nodes on which a replica holds the same amounts."""
+        """Cache of `limited_shapes`: groups of nodes on which a replica holds the same amounts."""
         self.some_day: set[tuple[int, object]] = set()
         """Cache of `refusals`: rules version and class, for classes that nothing stops for good."""
         self.fit_cache: dict[object, Any] = {}
@@ -91,7 +91,7 @@ class NodeLayout:
         self._nodes_for: dict[object, frozenset[int]] = {}
         self.single_class = _SingleClasses(self)
 
-    def apart(self) -> NodeLayout:
+    def with_own_caches(self) -> NodeLayout:
         """Return a layout of the same nodes with caches of its own."""
         other = copy(self)
         other._forget()  # noqa: SLF001 - same class

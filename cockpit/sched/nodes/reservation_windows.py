@@ -71,7 +71,7 @@ class ReservationWindows:
         return InReservation(name, begins_at) if begins_at is not None else None
 
     def next_at(self) -> Millis | None:
-        """The next start or end of a reservation."""
+        """Return the next start or end of a reservation."""
         moments = (moment for each in self.lasting for moment in (each.start_at, each.end_at))
         return min((Millis(moment) for moment in moments if moment > self._now), default=None)
 
@@ -81,19 +81,20 @@ NO_WINDOWS = ReservationWindows({}, Millis(0))
 
 
 def closed(reservations: Mapping[str, Reservation], named: str, start: int, end: int) -> frozenset[str]:
-    """The names of the reservations that a job would run into from `start` to `end`, except the one that it names."""
+    """Return the names of the reservations that a job would run into from `start` to `end`, except the one that it
+    names."""
     return frozenset(
         name for name, each in reservations.items() if each.start_at < end and each.end_at > start and name != named
     )
 
 
 def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) -> list[tuple[str, ...]]:
-    """The names of the reservations that each node is in."""
+    """Return the names of the reservations that each node is in."""
     named = [(each.name, frozenset(each.nodes)) for each in reservations.values()]
     return [tuple(name for name, nodes_of_it in named if node.name in nodes_of_it) for node in nodes]
 
 
-def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeName, list[str]]:
+def reservations_in_force(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeName, list[str]]:
     """Return the names of the reservations that are in force on each reserved node at this moment."""
     names_by_node: dict[NodeName, list[str]] = {}
     for name, each in reservations.items():

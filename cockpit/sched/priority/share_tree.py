@@ -42,7 +42,7 @@ class ShareTree:
         return (each.shares or 0) / siblings if siblings else 0.0
 
     def sum_at(self, each: Association) -> int:
-        """The sum of its own and its siblings' shares."""
+        """Return the sum of its own and its siblings' shares."""
         return self._sums[self.parent[each.key]]
 
     def parts(self, each: Association) -> Iterator[float]:
@@ -65,8 +65,8 @@ class ShareTree:
 
 
 def _sharing_account(accounts: Accounts, each: Association) -> AssocKey | None:
-    """The nearest account above with shares of its own, at the latest root; None for root, and for associations that
-    are not connected to it."""
+    """Return the nearest account above with shares of its own, at the latest root; None for root, and for associations
+    that are not connected to it."""
     above = accounts.above(each)
     if not above or above[-1].key != ROOT_KEY:
         return None
@@ -107,7 +107,7 @@ def ranked(tree: ShareTree, level: Levels) -> dict[AssocKey, float]:
     """Return each user's rank over the number of users: depth first, siblings by level from the highest, users before
     accounts on a tie."""
     ranking = _Ranking(tree, level)
-    ranking.go_through(tree.children.get(ROOT_KEY, []), tied=False)
+    ranking.rank_siblings(tree.children.get(ROOT_KEY, []), tied=False)
     return ranking.factors
 
 
@@ -119,7 +119,7 @@ class _Ranking:
         self._rank = tree.user_count
         self._rank_without_ties = tree.user_count
 
-    def go_through(self, siblings: list[Association], *, tied: bool) -> None:
+    def rank_siblings(self, siblings: list[Association], *, tied: bool) -> None:
         """Rank these siblings. `tied`: the account above ties with what came before it, and so does the first of
         these."""
         # users before accounts on a tie, as Slurm sorts them; an account passes its tie on to its best child
@@ -131,7 +131,7 @@ class _Ranking:
             if each.user:
                 self._give_rank(each.key, tied=tied)
             else:
-                self.go_through(self._tree.children.get(each.key, []), tied=tied)
+                self.rank_siblings(self._tree.children.get(each.key, []), tied=tied)
             previous = level
 
     def _give_rank(self, user: AssocKey, *, tied: bool) -> None:

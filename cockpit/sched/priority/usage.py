@@ -63,7 +63,7 @@ class Rules(msgspec.Struct, frozen=True):
         return runs and bool(self.line(job) or self.qos(job))
 
 
-def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
+def updated(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
     """Return the ledger updated at `now`: all usage decayed (on a reset: dropped), then the running jobs added."""
     kept = Ledger({}, {}, ledger.at) if reset else _decayed(ledger, rules, now)
     grown = _LedgerUpdate(kept, rules)
@@ -73,7 +73,7 @@ def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, re
     return Ledger(grown.associations, grown.qos, max(now, ledger.at))
 
 
-def ended(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
+def with_usage_of(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
     """Return the ledger with what a job that ends at `now` has used since the last update. Nothing decays until the
     next one.
 
@@ -86,7 +86,7 @@ def ended(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
     return Ledger(grown.associations, grown.qos, ledger.at)
 
 
-def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:
+def after_account_change(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:
     """Return usage by association after a change of the account tree: an association that moved takes its usage along,
     one that is gone leaves it to the account above. The same mapping if neither happened."""
     if all(key in after.associations and _parent(before, key) == _parent(after, key) for key in used):

@@ -62,7 +62,7 @@ class LimitScope(msgspec.Struct, frozen=True, cache_hash=True):
 
     account: str = ""
     user: str = ""
-    standing: tuple[PerJobLimit, ...] = ()
+    per_job: tuple[PerJobLimit, ...] = ()
     running: tuple[Running, ...] = ()
     budgets: tuple[Budget, ...] = ()
     counters: tuple[Counter, ...] = ()
@@ -89,7 +89,7 @@ def scope(accounts: Accounts, association: Association, qos: Qos | None, partiti
     return LimitScope(
         account,
         user,
-        tuple(_standing(line, several)),
+        tuple(_per_job_limits(line, several)),
         tuple(_running(line, several, account, user)),
         tuple(_budgets(line, several, free=qos is not None and qos.usage_factor == 0)),
         tuple(dict.fromkeys(_counters(line, several, account, user))),
@@ -99,7 +99,7 @@ def scope(accounts: Accounts, association: Association, qos: Qos | None, partiti
     )
 
 
-def who(association: Association) -> str:
+def association_name(association: Association) -> str:
     """Return the association's name as a reason shows it."""
     if not association.user:
         return f"account {association.account}"
@@ -121,8 +121,11 @@ def in_order(qos: Qos | None, own: Qos | None, partition: str) -> tuple[Held, ..
     return tuple(both)
 
 
-def _standing(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[PerJobLimit]:
-    holders = [*((name, qos.limits) for name, qos in several), *((who(each), each.limits) for each in line)]
+def _per_job_limits(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[PerJobLimit]:
+    holders = [
+        *((name, qos.limits) for name, qos in several),
+        *((association_name(each), each.limits) for each in line),
+    ]
     taken = set()
     for holder, limits in holders:
         for limit, resource, allowed in _each_job(limits):
@@ -149,11 +152,11 @@ def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: 
     # a QOS's limit on the jobs of each user has precedence over the association's
     if ("MaxJobsPerUser", JOBS) not in taken and (most := _most_jobs(line)) is not None:
         # the nearest value on the way up is inherited, but it counts the jobs of the association itself
-        yield Running("MaxJobs", who(most[0]), JOBS, ONE * most[1], (*_association_counter(line[0]), JOBS))
+        yield Running("MaxJobs", association_name(most[0]), JOBS, ONE * most[1], (*_association_counter(line[0]), JOBS))
     for each in line:
         for limit, resource, allowed in _of_group(each.limits):
             if (limit, resource) not in taken:
-                yield Running(limit, who(each), resource, allowed, (*_association_counter(each), resource))
+                yield Running(limit, association_name(each), resource, allowed, (*_association_counter(each), resource))
 
 
 def _of_qos(qos: Qos, account: str, user: str) -> Iterator[tuple[str, str, int, Counter]]:
@@ -194,7 +197,7 @@ def _budgets(line: tuple[Association, ...], several: tuple[Held, ...], *, free: 
     for each in line:
         for limit, resource, allowed in _of_usage(each.limits, free=free):
             if (limit, resource) not in taken:
-                yield Budget(limit, who(each), resource, allowed, (*_association_counter(each), resource))
+                yield Budget(limit, association_name(each), resource, allowed, (*_association_counter(each), resource))
 
 
 def _groups(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[tuple[Counter, Limits]]:

@@ -94,7 +94,7 @@ class Rulebook:
         self.requested = _RequestedAmounts(self)
         self._scopes: dict[tuple[str, str, str, str, str], LimitScope] = {}
 
-    def apart(self) -> Rulebook:
+    def with_own_caches(self) -> Rulebook:
         """Return the same rules with caches of their own."""
         other = copy(self)
         other._forget()  # noqa: SLF001 - same class
@@ -113,7 +113,7 @@ class Rulebook:
 
     def with_cluster(self, cluster: Cluster) -> Rulebook:
         """Return the same rules with another preemption configuration."""
-        other = self.apart()
+        other = self.with_own_caches()
         other.cluster = cluster
         other.may_evict = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
         return other
@@ -131,7 +131,7 @@ class Rulebook:
         if refused is not None and never_starts(refused):
             return refused
         # a partition that is down comes back: reasons that never pass say more
-        never = self._no_right(job, partition) or self._too_much(job, self.scope(job, partition), partition)
+        never = self._no_permission(job, partition) or self._too_much(job, self.scope(job, partition), partition)
         return never or refused
 
     def denied(self, job: Job, partition: str) -> LimitReached | None:
@@ -143,7 +143,7 @@ class Rulebook:
         limits = (each for each in bound.running if each.limit != QUOTA)
         whole = (PerJobLimit(each.limit, each.holder, each.resource, each.allowed) for each in limits)
         on_resources = tuple(each for each in whole if each.resource != JOBS)
-        return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
+        return self._too_much(job, replace(bound, per_job=(*bound.per_job, *on_resources)), partition)
 
     def billed(self, amounts: Amounts, partition: str) -> Amounts:
         """Return the amounts with their billing."""
@@ -163,7 +163,7 @@ class Rulebook:
         own = self.accounts.qos.get(where.qos) if where is not None and where.qos else None
         return scope(self.accounts, association, self.accounts.qos.get(qos), partition, own)
 
-    def _no_right(self, job: Job, partition: str) -> Reason | None:
+    def _no_permission(self, job: Job, partition: str) -> Reason | None:
         if Enforce.ASSOCIATIONS not in self.enforced:
             return None
         association = self.accounts.of(job.account, job.submitter.name, partition)
@@ -177,10 +177,10 @@ class Rulebook:
 
     def _too_much(self, job: Job, bound: LimitScope, partition: str) -> LimitReached | None:
         """Return the first limit that each of the job's alternatives breaks, as the first alternative breaks it."""
-        if not bound.standing:
+        if not bound.per_job:
             return None
         broken = [
-            next((limit for each in bound.standing if (limit := _broken(each, job.spec, bound.factor, amounts))), None)
+            next((limit for each in bound.per_job if (limit := _broken(each, job.spec, bound.factor, amounts))), None)
             for amounts in self.requested[shape_of(job.spec, partition)]
         ]
         return None if None in broken else broken[0]

@@ -100,6 +100,6 @@ def current_id(name: str) -> str:
     return _FORMER_IDS.get(name, name)
 
 
-def called(text: str) -> Action | None:
+def action_named(text: str) -> Action | None:
     """Return the action of this name, written with hyphens, underscores or blanks; None where there is none."""
     return BY_ID.get(current_id("_".join(text.lower().replace("-", " ").replace("_", " ").split())))

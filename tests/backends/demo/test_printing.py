@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.demo.fixture import Printing, read_fixture
-from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, LogFiles, complained, printed
+from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, LogFiles, error_output, printed
 from cockpit.backends.demo.scripts import Script, Scripts
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import ExitStatus
@@ -104,7 +104,7 @@ def test_a_short_run_prints_a_little() -> None:
     ],
 )
 def test_a_failure_complains_in_its_own_way(status: ExitStatus, said: str) -> None:
-    text = complained(status, Random(1))
+    text = error_output(status, Random(1))
     assert said in text
     assert bool(text) == bool(said)
 

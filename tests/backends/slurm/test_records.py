@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import holding, reasons, rules
 from cockpit.backends.slurm.mapping.acts import NotPossible
+from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
 from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
 from cockpit.backends.slurm.mapping.rest import jobs as rest_jobs
-from cockpit.backends.slurm.mapping.whole import flaw
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import SchedulerReason
 from cockpit.model.spec import Array

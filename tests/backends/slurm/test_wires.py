@@ -149,10 +149,10 @@ async def test_a_lost_shared_connection_is_reported(
 
 
 async def test_a_connection_that_the_user_has_open_is_shared(ssh: Callable[[], list[str]], tmp_path: Path) -> None:
-    assert await openssh.standing(Host("lab")) is not None
+    assert await openssh.open_master(Host("lab")) is not None
     assert ssh() == ["-O check -- lab"]
     (tmp_path / "code").write_text("255")
-    assert await openssh.standing(Host("lab")) is None
+    assert await openssh.open_master(Host("lab")) is None
 
 
 @pytest.mark.parametrize("typing", [False, True])

@@ -113,7 +113,7 @@ def test_an_entry_outside_the_users_rights_is_not_added(entry: AnyEntry, said: s
         assert changed(an_engine(), ADMIN, (None, entry)) is None
 
 
-def test_every_user_sets_an_own_address() -> None:
+def test_every_user_sets_their_own_address() -> None:
     engine = an_engine()
     assert changed(engine, OWNER, (None, UserEntry(name="ann", owner="ann", email="ann@lab.example"))) is None
 

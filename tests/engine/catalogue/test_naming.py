@@ -241,7 +241,7 @@ def test_a_named_spec_has_the_values_of_the_catalogue() -> None:
 
 
 @pytest.mark.req("JT-12", "JT-49")
-def test_a_catalogue_pool_stands_for_its_nodes() -> None:
+def test_a_catalogue_pool_means_its_nodes() -> None:
     engine = an_engine()
     accepted(engine, pool="pair")
     engine.schedule()

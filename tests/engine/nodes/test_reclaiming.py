@@ -24,7 +24,7 @@ from tests.engine.test_workers import begun, elastic, ends, engine, grow, ranks,
 FIVE_MINUTES = 300
 
 
-def taken_back(driver: EngineDriver, node: str, within: int = FIVE_MINUTES) -> None:
+def reclaim_node(driver: EngineDriver, node: str, within: int = FIVE_MINUTES) -> None:
     driver.effects.clear()
     decided = service.take_back(driver.machine, node, "spot", "root", driver.now, within)
     assert driver.act(decided) is None
@@ -36,14 +36,14 @@ def effortless(name: str, least: int, wanted: int, most: int, **fields: object):
 
 def pressed(driver: EngineDriver, node: str) -> None:
     driver.effects.clear()
-    driver.act(reclaiming.pressed(driver.machine, NodeName(node), driver.now))
+    driver.act(reclaiming.relieve_memory(driver.machine, NodeName(node), driver.now))
 
 
 @pytest.mark.req("EL-02")
 def test_a_worker_on_a_reclaimed_node_is_notified_and_its_job_continues_without_it() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 3, 3, worker_restart_policy="OnFailure"))
-    taken_back(driver, "n2")
+    reclaim_node(driver, "n2")
     kill_at = driver.now + FIVE_MINUTES * SECOND
     assert told(driver, events.WorkersRecalled) == [events.WorkersRecalled(job, (1,), kill_at, None, Grounds.RECLAIM)]
     assert {each.replica.rank for each in driver.effects if isinstance(each, WriteWorkersFile)} == {0, 1, 2}
@@ -59,7 +59,7 @@ def test_a_worker_on_a_reclaimed_node_is_notified_and_its_job_continues_without_
 def test_a_job_reclaimed_below_its_minimum_is_suspended_and_resumes_elsewhere() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 3, 3, 3, grace_seconds=60))
-    taken_back(driver, "n2")
+    reclaim_node(driver, "n2")
     (ending,) = told(driver, events.EndingBegan)
     assert (ending.cause, ending.kill_at, ending.requeue) == (EndCause.RECLAIMED, driver.now + 60 * SECOND, True)
     for rank in (0, 1, 2):
@@ -77,8 +77,8 @@ def test_a_job_reclaimed_below_its_minimum_is_suspended_and_resumes_elsewhere() 
 def test_reclaiming_the_launchers_node_ends_its_whole_job_and_requeues_other_jobs() -> None:
     driver = engine(nodes=3)
     (job, other) = begun(driver, elastic("train", 1, 2, 2, mode=Mode.HOROVOD), a_spec("other", cpus=4))
-    taken_back(driver, "n1", within=60)
-    taken_back(driver, "n3", within=60)
+    reclaim_node(driver, "n1", within=60)
+    reclaim_node(driver, "n3", within=60)
     assert [(each.job, each.cause) for each in told(driver, events.EndingBegan)] == [
         (job, EndCause.RECLAIMED),
         (other, EndCause.RECLAIMED),
@@ -97,7 +97,7 @@ def test_a_drained_node_is_reclaimed_later_but_not_with_a_negative_notice() -> N
     assert driver.job(job).ending is None
     refused = service.take_back(driver.machine, "n1", "spot", "root", driver.now, -1)
     assert isinstance(refused, Refusal)
-    taken_back(driver, "n1")
+    reclaim_node(driver, "n1")
     assert driver.job(job).ending is not None
 
 
@@ -224,5 +224,5 @@ def test_a_failed_job_whose_cards_are_held_on_a_reclaimed_node_ends_no_second_ti
     driver.ended(job, code=1)
     assert driver.job(job).kept
     assert job in driver.machine.occupied
-    taken_back(driver, "n1")
+    reclaim_node(driver, "n1")
     assert [each for each in driver.journal if isinstance(each.body, events.EndingBegan)] == []

@@ -1,4 +1,5 @@
-"""What jobs held is counted by attempt and divided over stretches of time; who may not know a name is not told it."""
+"""Resources that jobs held are counted by attempt and divided over intervals; names are hidden from users who may not
+see them."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
 from cockpit.engine.state import ClusterState
-from cockpit.engine.views.spending import divided, ended_job, ended_seen, spans, spending
+from cockpit.engine.views.spending import divided, ended_job, spans, spending, visible_ended_jobs
 from cockpit.model.accounting import Span, UsageSum
 from cockpit.model.attempt import EndCause, Replica
 from cockpit.model.ids import JobId, Millis
@@ -119,7 +120,7 @@ def test_names_of_others_are_only_for_administrators() -> None:
 def test_a_requeued_job_has_not_ended_and_jobs_of_others_are_not_shown() -> None:
     ended, state = twice(), ClusterState()
     owner = Actor(ended.submitter, admin=False)
-    assert [each.row.id for each in ended_seen([ended], state, owner)] == [ended.id]
-    assert list(ended_seen([ended], state, Actor(replace(ANNA, uid=4242), admin=False))) == []
+    assert [each.row.id for each in visible_ended_jobs([ended], state, owner)] == [ended.id]
+    assert list(visible_ended_jobs([ended], state, Actor(replace(ANNA, uid=4242), admin=False))) == []
     state.jobs[ended.id] = replace(ended, state=JobState.QUEUED, ended_at=None)
-    assert list(ended_seen([ended], state, owner)) == []
+    assert list(visible_ended_jobs([ended], state, owner)) == []

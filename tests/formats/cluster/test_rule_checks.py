@@ -16,7 +16,7 @@ from cockpit.model.cluster import Preemption, Project
         (("CANCEL", "REQUEUE"), ["mode: CANCEL and REQUEUE exclude each other; keep one"]),
         (("REQUEUE",), []),
         (("SUSPEND", "GANG"), []),
-        (("OFF", "GANG"), ["mode: OFF stands alone; remove it, or everything else"]),
+        (("OFF", "GANG"), ["mode: OFF excludes all other modes; remove it, or the others"]),
     ],
 )
 def test_of_the_modes_of_preemption_only_one_may_end_jobs(modes: tuple[str, ...], errors: list[str]) -> None:

@@ -213,7 +213,7 @@ def test_every_other_node_is_in_the_default_pool() -> None:
         ),
         ('[preemption]\nmode = ["CANCEL"]', "preemption.mode: CANCEL needs another type than preempt/none"),
         ('[preemption]\ntype = "preempt/qos"', "preemption.mode: preempt/qos needs CANCEL, REQUEUE or SUSPEND,GANG"),
-        ('[preemption]\nmode = ["OFF", "GANG"]', "preemption.mode: OFF stands alone"),
+        ('[preemption]\nmode = ["OFF", "GANG"]', "preemption.mode: OFF excludes all other modes"),
         ("[preemption]\nmode = []", "preemption.mode: is empty"),
         ('[priority.weights]\ntres = "disk=1"', "priority.weights.tres: "),
         ('[priority.weights]\ntres = { cpu = "many" }', 'priority.weights.tres.cpu: "many" is no number'),

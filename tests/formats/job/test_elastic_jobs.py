@@ -91,7 +91,7 @@ def test_the_waiting_time_and_the_launchers_node_are_read() -> None:
         ("elastic: {workers: 4, max_workers: 3}", "elastic.max_workers: 3 is less than the 4 workers"),
         ("elastic: {workers: 0}", "elastic.workers: 0 is not between 1 and 10000"),
         ("nodes: 3\nelastic: {workers: 4}", "nodes: 3 is not elastic.workers (4)"),
-        ("elastic: {workers: 2}\ndivide_over_clusters: true", "elastic: cannot stand beside divide_over_clusters"),
+        ("elastic: {workers: 2}\ndivide_over_clusters: true", "elastic: cannot be used with divide_over_clusters"),
         ("elastic: {workers: two}", "elastic.workers: is the text"),
         ("elastic: {workers: 2, max_wait_time: 0}", "elastic.max_wait_time: 0 s is not between 1 s"),
         ("elastic: {workers: 2, max_price: 0.5}", "elastic.max_price: is for spot nodes"),
@@ -99,7 +99,7 @@ def test_the_waiting_time_and_the_launchers_node_are_read() -> None:
         ("elastic: {workers: 2, supervised: true}", "elastic.supervised: is for best-effort workers"),
         (
             "elastic: {workers: 2, best_effort: true}\nexclusive: true",
-            "exclusive: cannot stand beside elastic.best_eff",
+            "exclusive: cannot be used with elastic.best_eff",
         ),
         ("elastic: {workers: 2, launcher_selector: a=b}", "elastic.launcher_selector: is for jobs with a launcher"),
         ("elastic: {worker: 2}", "elastic.worker: is no field here; did you mean workers?"),

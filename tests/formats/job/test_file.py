@@ -224,7 +224,7 @@ def test_relative_paths_start_at_the_folder_of_the_file(path: str, expected: str
         ),
         ({"output": "a\0"}, 'output: "/work/a\\x00" contains a NUL character; remove it'),
         ({"algorithm": {}}, "algorithm: says neither path nor name; write one of them"),
-        ({"algorithm": {"path": "/a", "name": "a"}}, "algorithm.name: cannot stand beside path"),
+        ({"algorithm": {"path": "/a", "name": "a"}}, "algorithm.name: cannot be used with path"),
         ({"datasets": [{"name": "a", "version": "v1"}]}, "datasets[0].version: is none of a private one's"),
         ({"models": [{"name": "a", "source": "favorite"}]}, "models[0].version: is missing"),
         ({"models": ["a", {"name": "a"}]}, 'models: the name "private/a" is there twice'),
@@ -233,7 +233,7 @@ def test_relative_paths_start_at_the_folder_of_the_file(path: str, expected: str
         ({"volumes": ["/a/v", "/b/v"]}, 'volumes: the name "v" is there twice; each may be there once'),
         ({"env": []}, "env: is a list; write NAME: value pairs"),
         ({"env": {"A": 1.5}}, 'env.A: is the number 1.5, not text; quote it: "1.5"'),
-        ({"node_names": ["n"], "pool": "p"}, "pool: cannot stand beside node_names"),
+        ({"node_names": ["n"], "pool": "p"}, "pool: cannot be used with node_names"),
     ],
 )
 def test_each_wrong_field_has_one_sentence_with_its_path(fields: dict[str, Any], expected: str) -> None:

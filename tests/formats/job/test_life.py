@@ -29,12 +29,12 @@ def read(text: str) -> JobSpec:
         ("resume: {max_resumes: 3, grace_period: 5m}", "resume: needs a dedicated pool of nodes; add pool"),
         (
             "resume: {max_resumes: 3, grace_period: 5m}\nrestart: {max_restarts: 1}\npool: a",
-            "restart: cannot stand beside resume",
+            "restart: cannot be used with resume",
         ),
-        ("restart: {max_restarts: 1}\nelastic: {workers: 2}", "restart: cannot stand beside elastic"),
+        ("restart: {max_restarts: 1}\nelastic: {workers: 2}", "restart: cannot be used with elastic"),
         (
             "pool: a\nresume: {max_resumes: 1, grace_period: 5m}\nelastic: {workers: 2}",
-            "resume: cannot stand beside elastic",
+            "resume: cannot be used with elastic",
         ),
         (
             "pool: a\nnodes: 2\nresume: {max_resumes: 1, grace_period: 5m, elastic: {min_nodes: 3}}",

@@ -30,16 +30,16 @@ def test_worker_pools_or_parameter_servers_alone_are_valid(spec: JobSpec) -> Non
 @pytest.mark.parametrize("spec", [with_pools(1), with_pools(1, 3), WITH_SERVERS])
 def test_pools_and_servers_exclude_elastic_jobs_and_division_over_clusters(spec: JobSpec) -> None:
     path = "worker_pools" if spec.worker_pools else "parameter_servers"
-    assert f"{path}: cannot stand beside elastic; remove one" in spec_errors(replace(spec, elastic=ELASTIC))
+    assert f"{path}: cannot be used with elastic; remove one" in spec_errors(replace(spec, elastic=ELASTIC))
     divided = replace(spec, divide_over_clusters=True)
-    assert f"{path}: cannot stand beside divide_over_clusters; remove one" in spec_errors(divided)
+    assert f"{path}: cannot be used with divide_over_clusters; remove one" in spec_errors(divided)
 
 
 @pytest.mark.req("LA-60")
 def test_the_first_pool_has_one_replica_and_its_own_request() -> None:
     assert any("first pool is the primary alone" in error for error in spec_errors(with_pools(2)))
     other = replace(with_pools(1), specs=(NodeSpec(cpus=7),))
-    assert any(error.startswith("specs: cannot stand beside worker_pools") for error in spec_errors(other))
+    assert any(error.startswith("specs: cannot be used with worker_pools") for error in spec_errors(other))
 
 
 def reducing(workers: int, servers: int, image: str = "us/vertex-ai-restricted/training/reductionserver:1") -> JobSpec:

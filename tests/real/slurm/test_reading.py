@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.priorities import COMMAND
-from cockpit.backends.slurm.mapping.whole import flaw
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.model.asking import LogRequest

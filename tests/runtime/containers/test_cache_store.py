@@ -45,7 +45,7 @@ def test_a_copy_is_available_once_it_is_published(store):
     assert (copy.users, copy.made_at, copy.used_at, copy.jobs) == ((), 10, 10, ())
 
 
-def test_a_copy_that_was_given_up_leaves_no_file(store):
+def test_an_abandoned_copy_leaves_no_file(store):
     store.begin("k")
     store.give_up("k")
     assert keys(store) == []

@@ -210,7 +210,7 @@ def test_the_early_signal_is_for_the_running_command_only(world):
     assert world.done == ["early 5"]
 
 
-def test_the_holder_leaves_when_it_is_told_to(world):
+def test_the_holder_ends_on_the_leave_signal(world):
     with pytest.raises(Left):
         world.holder()._take(received(LEAVE))
     assert world.done == ["left"]

@@ -82,7 +82,7 @@ def test_the_holder_learns_why_podman_made_no_container(monkeypatch, ends, conta
     here, there = ends
     maker._answer(None, {}, there, 1, again=False)
     asked = maker.Maker.__new__(maker.Maker)
-    asked._here = here
+    asked._holder_side = here
     with pytest.raises(view.ViewError, match=f"^{sentence}$"):
         asked.wait()
 
@@ -96,7 +96,7 @@ def test_the_holder_keeps_the_file_system_open_that_the_maker_sends(monkeypatch,
     here, there = ends
     maker._answer(None, {}, there, 1, again=False)
     asked = maker.Maker.__new__(maker.Maker)
-    asked._here = here
+    asked._holder_side = here
     assert asked.wait() == []
     assert kept == [b"the file system"]
     os.close(seen)
@@ -106,7 +106,7 @@ def test_a_maker_that_dies_is_reported(ends):
     here, there = ends
     there.close()
     asked = maker.Maker.__new__(maker.Maker)
-    asked._here = here
+    asked._holder_side = here
     with pytest.raises(view.ViewError, match="its maker process died"):
         asked.wait()
 

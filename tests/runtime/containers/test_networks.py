@@ -127,7 +127,7 @@ def test_why_a_network_leads_nowhere_is_recorded(monkeypatch):
     ("place", "end", "address"),
     [(0, 1, "198.19.0.1"), (63, 2, "198.19.0.254"), (64, 1, "198.19.1.1"), ((1 << 14) - 1, 2, "198.19.255.254")],
 )
-def test_every_cable_has_a_pair_of_addresses(place, end, address):
+def test_every_veth_pair_has_two_addresses(place, end, address):
     assert nat._address(place, end) == address
 
 
@@ -152,19 +152,19 @@ def cables(monkeypatch: pytest.MonkeyPatch) -> Callable[[set[str]], list[str]]:
     return with_taken
 
 
-def test_a_cable_takes_the_first_free_pair_of_addresses(cables):
+def test_a_veth_pair_gets_the_first_free_addresses(cables):
     done = cables({"ckp16383", "ckp0"})
-    assert nat._lay_cable(9) == 1
+    assert nat._make_veth_pair(9) == 1
     assert done == ["ckp1 up 9", "ckp1 198.19.0.5 30", "up ckp1"]
 
 
-def test_without_a_free_pair_of_addresses_the_reason_is_given(cables):
+def test_without_free_addresses_the_reason_is_shown(cables):
     cables({f"ckp{number}" for number in range(1 << 14)})
     with pytest.raises(OSError, match="no address left for another job's network"):
-        nat._lay_cable(9)
+        nat._make_veth_pair(9)
     cables({"ckp16383"}, number=1)
     with pytest.raises(OSError, match="taken"):
-        nat._lay_cable(9)
+        nat._make_veth_pair(9)
 
 
 def siblings(folder: Path, monkeypatch: pytest.MonkeyPatch, living: set[str]) -> list[str]:

@@ -149,7 +149,7 @@ async def test_a_hostile_archive_writes_no_file_outside_and_leaves_none(house, n
         for info, content in HOSTILE[name]:
             archive.addfile(info, content)
     said = await lost(house, file)
-    assert SAID.get(name, "which is no folder") in said
+    assert SAID.get(name, "which is not a folder") in said
     assert said.isprintable()
     assert not Path("/tmp/cockpit-evil").exists()
     assert unpacked(house) == []

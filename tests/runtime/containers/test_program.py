@@ -319,7 +319,7 @@ def test_the_resolvers_file_is_read_only_and_shown_only_if_it_is_in_run(monkeypa
 def test_mount_points_in_the_containers_own_folders_are_found():
     first = [("/stage/own/tmp", "/tmp", True), ("/stage/1", "/data", True)]
     targets = ("/tmp/a", "/tmp", "/tmpx/a", "/data/a", "/workspace/a", "/run/a")
-    assert [view._stands_in(first, target) for target in targets] == [True, *[False] * 5]
+    assert [view._is_in_own_folder(first, target) for target in targets] == [True, *[False] * 5]
 
 
 class AttemptFolder:

@@ -18,7 +18,7 @@ from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.resilience import Elastic
 from cockpit.model.spec import HoldCards
-from cockpit.runtime.containers import heartbeats, spawning, telling, watching
+from cockpit.runtime.containers import attempt_records, heartbeats, spawning, watching
 from cockpit.runtime.containers.heartbeats import Heartbeats, silence_ms
 from cockpit.runtime.containers.shim import hold
 from cockpit.runtime.containers.shim.attempt import Attempt
@@ -43,8 +43,8 @@ def attempt(tmp_path: Path) -> Attempt:
 @pytest.mark.parametrize(
     ("records", "status"),
     [
-        ({}, ExitStatus(lost=telling.NEVER_BEGAN, unstarted=True)),
-        ({"shim.json": HERE}, ExitStatus(lost=telling.NEVER_BEGAN, unstarted=True)),
+        ({}, ExitStatus(lost=attempt_records.NEVER_BEGAN, unstarted=True)),
+        ({"shim.json": HERE}, ExitStatus(lost=attempt_records.NEVER_BEGAN, unstarted=True)),
         ({"shim.json": HERE, "beginning.json": {}}, ExitStatus(lost=GONE)),
         ({"shim.json": HERE, "started.json": {}}, ExitStatus(lost=GONE)),
         ({"shim.json": BEFORE}, ExitStatus(lost="the machine was restarted while it ran")),
@@ -53,7 +53,7 @@ def attempt(tmp_path: Path) -> Attempt:
 def test_a_replica_without_exit_record_is_lost_or_never_began(attempt, records, status):
     for name, record in records.items():
         attempt.write(name, record)
-    assert telling.exit_status(attempt, None) == status
+    assert attempt_records.exit_status(attempt, None) == status
 
 
 def test_an_exit_record_says_how_a_replica_ended(attempt):
@@ -63,7 +63,7 @@ def test_an_exit_record_says_how_a_replica_ended(attempt):
         ({"code": 7, "hook": "before_start"}, ExitStatus(code=7, hook="before_start")),
         ({"lost": "no folder"}, ExitStatus(lost="no folder")),
     ):
-        assert telling.exit_status(attempt, record) == status
+        assert attempt_records.exit_status(attempt, record) == status
 
 
 def a_plan(attempt: Attempt, **more: object) -> None:
@@ -80,13 +80,13 @@ def a_plan(attempt: Attempt, **more: object) -> None:
         (False, None, ["/dev/card"], False),
     ],
 )
-def test_a_user_is_told_when_the_cards_of_a_container_are_freed(attempt, ended, cards, devices, freed):
+def test_the_notice_says_when_the_cards_of_a_container_are_freed(attempt, ended, cards, devices, freed):
     a_plan(attempt, devices=devices)
     if ended:
         attempt.write_exit({"code": 1})
     if cards:
         attempt.write("kept.json", {"cards": cards, "until": None})
-    facts = telling.entry_facts(attempt)
+    facts = attempt_records.entry_facts(attempt)
     assert (facts.kept, facts.cards_freed) == (ended, freed)
     assert attempt.has_cards() == (cards != "free")
 
@@ -94,7 +94,7 @@ def test_a_user_is_told_when_the_cards_of_a_container_are_freed(attempt, ended, 
 def test_empty_card_variables_alone_are_freed_cards_too(attempt):
     a_plan(attempt, kept_env={"CUDA_VISIBLE_DEVICES": ""})
     attempt.write_exit({"code": 1})
-    assert telling.entry_facts(attempt).cards_freed
+    assert attempt_records.entry_facts(attempt).cards_freed
 
 
 @pytest.mark.parametrize(
@@ -106,23 +106,23 @@ def test_empty_card_variables_alone_are_freed_cards_too(attempt):
         ({"plain": True}, "", False, True),
     ],
 )
-def test_a_user_is_told_what_kind_of_container_it_is(attempt, identity, podman, remounted, plain):
+def test_the_notice_says_what_kind_of_container_it_is(attempt, identity, podman, remounted, plain):
     a_plan(attempt, podman=podman)
     attempt.write("shim.json", HERE | identity)
-    facts = telling.entry_facts(attempt)
+    facts = attempt_records.entry_facts(attempt)
     assert (facts.remounted, facts.plain) == (remounted, plain)
-    assert telling.is_of_podman(attempt) == bool(podman)
+    assert attempt_records.is_of_podman(attempt) == bool(podman)
 
 
 def test_a_held_container_is_marked_and_has_an_exit_record(attempt):
     attempt.write("shim.json", HERE)
     attempt.write_bytes("running", b"")
-    telling.mark_kept(attempt, HoldCards.FREE, Millis(9))
+    attempt_records.mark_kept(attempt, HoldCards.FREE, Millis(9))
     assert attempt.read("kept.json") == {"cards": "free", "until": 9}
     assert attempt.read("exit.json") == {"lost": GONE}
     assert not os.path.exists(attempt.file("running"))
     attempt.write_exit({"code": 3})
-    telling.mark_kept(attempt, HoldCards.KEEP)
+    attempt_records.mark_kept(attempt, HoldCards.KEEP)
     assert attempt.read("kept.json") == {"cards": "keep", "until": None}
     assert attempt.read("exit.json") == {"code": 3}
 

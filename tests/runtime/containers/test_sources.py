@@ -163,7 +163,7 @@ def test_a_path_is_inside_of_a_folder_by_whole_names():
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root takes another user's rights")
-def test_the_submitters_rights_are_taken_and_given_back():
+def test_the_submitters_rights_are_taken_and_returned():
     before = os.getgroups()
     with sources_module.credentials({"rootless": False, "uid": 12, "gid": 34, "groups": [34, 56]}):
         inside = (os.geteuid(), os.getegid(), sorted(os.getgroups()))

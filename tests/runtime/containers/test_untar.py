@@ -138,10 +138,10 @@ def test_a_later_member_replaces_an_earlier_one(packed, target):
     ("members", "error"),
     [
         ([member("usr/../../x")], "leads out of it"),
-        ([member("/".join(["a"] * 200 + ["x"]))], "lies deeper than 200 folders"),
+        ([member("/".join(["a"] * 200 + ["x"]))], "is deeper than 200 folders"),
         ([member("usr/a"), member("usr/a", tarfile.DIRTYPE)], "'usr/a' is a folder and something else"),
         ([member("usr/a/b"), member("usr/a")], "'usr/a' is a folder and something else"),
-        ([member("usr/a"), member("usr/a/b")], "'usr/a/b' lies behind 'a', which is no folder"),
+        ([member("usr/a"), member("usr/a/b")], "'usr/a/b' is inside 'a', which is not a folder"),
         ([member("usr/a", tarfile.LNKTYPE, link="./")], "'usr/a' is a link to nothing"),
         ([member("app/a")], "neither bin nor usr at its top"),
         ([member("manifest.json")], "written by `docker save`"),

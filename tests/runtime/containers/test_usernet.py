@@ -26,7 +26,7 @@ def test_no_network_program_connects_to_the_machines_localhost(program, guarded)
 def outpost(tmp_path):
     made = HostSideProcess("up", str(tmp_path / "lock"), lambda: False)
     yield made
-    made._here.close()
+    made._holder_side.close()
 
 
 def test_without_a_network_program_the_supported_ones_are_named(outpost, monkeypatch):
@@ -61,14 +61,14 @@ def program(monkeypatch, tmp_path):
 
     yield installed
     for each in made:
-        each._here.close()
+        each._holder_side.close()
 
 
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
         ("echo first >&2; echo 'no tunnel today' >&2; exit 1", "no tunnel today"),
-        ("exit 1", "its helper ended without a word"),
+        ("exit 1", "its helper ended without a message"),
     ],
 )
 def test_the_last_words_of_a_network_program_that_ends_are_reported(program, script, sentence):
@@ -98,7 +98,7 @@ def test_a_network_program_ends_when_no_container_of_the_job_is_left(program, mo
     )
     host_side.connect()
     pid = int((tmp_path / "began").read_text())
-    host_side._here.close()  # the maker of the network has ended
+    host_side._holder_side.close()  # the maker of the network has ended
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         assert stat.read().split()[2] != "Z", "a container still uses the network"
     pidfd = os.pidfd_open(pid)

@@ -11,7 +11,7 @@ from cockpit.model.job import Job
 from cockpit.model.reasons import DependencyNever, NotEvaluated, Reason
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched import gates
-from cockpit.sched.conditions import unmet
+from cockpit.sched.conditions import first_unmet_condition
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor
@@ -77,9 +77,9 @@ def test_a_job_that_cannot_be_judged_changes_no_other_answer(seed: int, monkeypa
     def broken(job: Job, now: Millis) -> Reason | None:
         if job.id == held:
             raise ZeroDivisionError("not this one")
-        return unmet(job, now)
+        return first_unmet_condition(job, now)
 
-    monkeypatch.setattr(gates, "unmet", broken)
+    monkeypatch.setattr(gates, "first_unmet_condition", broken)
     world.plan = world.index = None
     assert answers(world, held) == before
     seer = foresight(world)

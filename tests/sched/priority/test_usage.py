@@ -13,7 +13,16 @@ from cockpit.model.cluster import Cluster, Partition, Priority, UsageReset
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation, CardSlice
-from cockpit.sched.priority.usage import Ledger, Rules, decay_per_second, ended, moved, next_reset, passed, reset_due
+from cockpit.sched.priority.usage import (
+    Ledger,
+    Rules,
+    after_account_change,
+    decay_per_second,
+    next_reset,
+    reset_due,
+    updated,
+    with_usage_of,
+)
 from tests.sched.share_trees import account, accounts_of, some_trees, user
 from tests.sched.world import node, spec_of
 
@@ -58,20 +67,20 @@ class TestDecay:
 
     def test_the_decay_takes_nearly_half_in_a_half_life(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0, 100.0, {"cpu": 10.0})}, {}, T)
-        (left,) = passed(ledger, rules(), (), after(WEEK)).associations.values()
+        (left,) = updated(ledger, rules(), (), after(WEEK)).associations.values()
         assert left.raw == pytest.approx(500, rel=1e-3)
         assert left == Usage(left.raw, left.raw / 10, {"cpu": left.raw / 100})
 
     def test_without_a_half_life_nothing_decays(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0)}, {"high": Usage(5.0)}, T)
-        assert passed(ledger, rules(half_life=0), (), after(WEEK)) == replace(ledger, at=after(WEEK))
+        assert updated(ledger, rules(half_life=0), (), after(WEEK)) == replace(ledger, at=after(WEEK))
 
     @given(st.integers(1, 10**9), st.integers(1, 10 * WEEK), st.floats(0, 1e12))
     def test_two_decays_of_half_the_time_equal_one(self, milliseconds: int, half_life: int, raw: float):
         ledger = Ledger({assoc_key("root"): Usage(raw)}, {}, T)
         whole, half = Millis(T + 2 * milliseconds), Millis(T + milliseconds)
-        once = passed(ledger, rules(half_life=half_life), (), whole)
-        twice = passed(passed(ledger, rules(half_life=half_life), (), half), rules(half_life=half_life), (), whole)
+        once = updated(ledger, rules(half_life=half_life), (), whole)
+        twice = updated(updated(ledger, rules(half_life=half_life), (), half), rules(half_life=half_life), (), whole)
         key = assoc_key("root")
         assert twice.associations[key].raw == pytest.approx(once.associations[key].raw, rel=1e-9, abs=1e-290)
 
@@ -80,63 +89,63 @@ class TestDecay:
             ACCOUNTS, qos={"keep": Qos(name="keep", flags=(QosFlag.NO_DECAY,)), "lose": Qos(name="lose")}
         )
         ledger = Ledger({}, {"keep": Usage(8.0), "lose": Usage(8.0), "gone": Usage(8.0)}, T)
-        left = passed(ledger, rules(accounts), (), after(WEEK)).qos
+        left = updated(ledger, rules(accounts), (), after(WEEK)).qos
         assert left["keep"].raw == 8.0
         assert left["lose"].raw == left["gone"].raw == pytest.approx(4, rel=1e-3)
 
     def test_the_decay_never_goes_back_in_time(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0)}, {}, T)
-        assert passed(ledger, rules(), (), after(-5)) == ledger
+        assert updated(ledger, rules(), (), after(-5)) == ledger
 
 
 class TestGrowth:
     def test_running_jobs_are_charged_up_the_tree(self):
-        found = passed(NOTHING, rules(half_life=0), (running(), running("bob", "lab")), after(10)).associations
+        found = updated(NOTHING, rules(half_life=0), (running(), running("bob", "lab")), after(10)).associations
         assert {key: each.raw for key, each in found.items()} == {
             "team/ann": 20.0, "team/": 20.0, "lab/bob": 20.0, "lab/": 40.0, "root/": 40.0,
         }  # fmt: skip
 
     def test_usage_grows_by_billing_wall_clock_and_each_resource(self):
-        found = passed(NOTHING, rules(half_life=0), (running(),), after(10)).associations[assoc_key("team", "ann")]
+        found = updated(NOTHING, rules(half_life=0), (running(),), after(10)).associations[assoc_key("team", "ann")]
         assert found == Usage(
             20.0, 10.0, {"cpu": 40.0, "mem": 10_000.0, "node": 10.0, "gres/gpu": 20.0, "gres/gpu:a100": 20.0}
         )
 
     def test_usage_decays_within_a_step_as_if_all_was_used_at_its_start(self):
-        found = passed(NOTHING, rules(half_life=600), (running(),), after(300)).associations[assoc_key("root")]
+        found = updated(NOTHING, rules(half_life=600), (running(),), after(300)).associations[assoc_key("root")]
         assert found.raw == 300 * decay_per_second(600) ** 300 * 2.0
 
     def test_usage_counts_from_the_last_pass_or_the_start(self):
-        found = passed(NOTHING, rules(half_life=0), (running(since=4), running("bob", "lab", since=-99)), after(10))
+        found = updated(NOTHING, rules(half_life=0), (running(since=4), running("bob", "lab", since=-99)), after(10))
         assert found.associations[assoc_key("team", "ann")].wall_seconds == 6.0
         assert found.associations[assoc_key("lab", "bob")].wall_seconds == 10.0
 
     @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.SUCCEEDED, JobState.ERROR])
     def test_usage_omits_jobs_without_allocated_resources(self, state: JobState):
-        assert passed(NOTHING, rules(), (running(state=state),), after(10)).associations == {}
+        assert updated(NOTHING, rules(), (running(state=state),), after(10)).associations == {}
 
     def test_a_job_without_an_association_is_charged_to_none(self):
         nobodys = (running("eve", "team"), running(account=""), running(account="gone"))
-        assert passed(NOTHING, rules(), nobodys, after(10)).associations == {}
+        assert updated(NOTHING, rules(), nobodys, after(10)).associations == {}
 
     def test_usage_is_charged_to_the_association_of_the_partition(self):
         accounts = accounts_of(account("lab"), user("lab", "ann"), user("lab", "ann", partition="gpu"))
-        found = passed(NOTHING, rules(accounts), (running(account="lab", partition="gpu"),), after(10)).associations
+        found = updated(NOTHING, rules(accounts), (running(account="lab", partition="gpu"),), after(10)).associations
         assert set(found) == {"lab/ann/gpu", "lab/", "root/"}
 
     def test_a_qos_weighs_by_its_usage_factor(self):
         accounts = replace(ACCOUNTS, qos={"half": Qos(name="half", usage_factor=0.5)})
-        found = passed(NOTHING, rules(accounts, half_life=0), (running(qos="half"),), after(10))
+        found = updated(NOTHING, rules(accounts, half_life=0), (running(qos="half"),), after(10))
         assert found.qos["half"].raw == found.associations[assoc_key("root")].raw == 10.0
         assert found.qos["half"].wall_seconds == 5.0
 
     def test_the_partitions_qos_grows_too(self):
         accounts = replace(ACCOUNTS, qos={name: Qos(name=name) for name in ("own", "parts")})
         partitions = (Partition(name="gpu", qos="parts"), Partition(name="cpu", qos="own"))
-        twice = passed(
+        twice = updated(
             NOTHING, rules(accounts, partitions=partitions), (running(qos="own", partition="gpu"),), after(10)
         )
-        once = passed(
+        once = updated(
             NOTHING, rules(accounts, partitions=partitions), (running(qos="own", partition="cpu"),), after(10)
         )
         assert twice.qos["own"] == twice.qos["parts"] == once.qos["own"]
@@ -144,25 +153,25 @@ class TestGrowth:
 
     def test_a_qos_without_decay_grows_by_the_whole_time(self):
         accounts = replace(ACCOUNTS, qos={"keep": Qos(name="keep", flags=(QosFlag.NO_DECAY,))})
-        found = passed(NOTHING, rules(accounts, half_life=60), (running(qos="keep"),), after(30))
+        found = updated(NOTHING, rules(accounts, half_life=60), (running(qos="keep"),), after(30))
         assert found.qos["keep"].raw == 60.0 > found.associations[assoc_key("root")].raw
 
 
 class TestEnd:
     def test_the_end_of_a_job_adds_what_came_after_the_last_pass(self):
-        ledger = passed(NOTHING, rules(half_life=0), (running(),), after(10))
-        done = ended(ledger, rules(half_life=0), running(), after(13))
+        ledger = updated(NOTHING, rules(half_life=0), (running(),), after(10))
+        done = with_usage_of(ledger, rules(half_life=0), running(), after(13))
         assert done.associations[assoc_key("root")].raw == 26.0
         assert done.at == ledger.at
 
     def test_the_end_of_a_job_that_never_ran_changes_nothing(self):
         ledger = Ledger({assoc_key("root"): Usage(1.0)}, {}, T)
-        assert ended(ledger, rules(), running(state=JobState.QUEUED), after(3)) is ledger
-        assert ended(ledger, rules(), running(account=""), after(3)) is ledger
+        assert with_usage_of(ledger, rules(), running(state=JobState.QUEUED), after(3)) is ledger
+        assert with_usage_of(ledger, rules(), running(account=""), after(3)) is ledger
 
     def test_the_end_of_a_job_changes_no_ledger_in_place(self):
         ledger = Ledger({assoc_key("root"): Usage(1.0)}, {}, T)
-        done = ended(ledger, rules(), running(), after(3))
+        done = with_usage_of(ledger, rules(), running(), after(3))
         assert ledger.associations == {assoc_key("root"): Usage(1.0)}
         assert done.associations is not ledger.associations
 
@@ -190,11 +199,11 @@ def test_usage_is_conserved_up_the_tree(jobs: list[tuple[str, int, int]], passes
             if each not in over and start <= at
         ]
         if end is None:
-            ledger = passed(ledger, known, alive, after(at))
+            ledger = updated(ledger, known, alive, after(at))
         else:
             over.add(end)
             name, start, _ = jobs[end]
-            ledger = ended(ledger, known, running(name, homes[name], since=start), after(at))
+            ledger = with_usage_of(ledger, known, running(name, homes[name], since=start), after(at))
         found = {key: each.raw for key, each in ledger.associations.items()}
         assert found.get("team/", 0) == pytest.approx(found.get("team/ann", 0))
         assert found.get("lab/", 0) == pytest.approx(found.get("team/", 0) + found.get("lab/bob", 0))
@@ -206,7 +215,7 @@ def test_usage_is_conserved_up_the_tree(jobs: list[tuple[str, int, int]], passes
 class TestReset:
     def test_the_usage_reset_starts_at_zero_and_counts_running_jobs(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0)}, {"high": Usage(5.0)}, T)
-        found = passed(ledger, rules(half_life=0), (running(),), after(10), reset=True)
+        found = updated(ledger, rules(half_life=0), (running(),), after(10), reset=True)
         assert found.associations[assoc_key("root")].raw == 20.0
         assert found.qos == {}
 
@@ -261,7 +270,7 @@ def test_a_changed_tree_conserves_usage(drawn: tuple[Accounts, dict[AssocKey, Us
         parent = each.parent if each.user or not place else data.draw(st.sampled_from(accounts[:place]))
         changed[key] = replace(each, parent=parent)
     after = replace(before, associations=changed)
-    found = moved(used, before, after)
+    found = after_account_change(used, before, after)
     assert {key: found[key].raw for key in found if changed[key].user} == pytest.approx(
         {key: used[key].raw for key in used if key in changed and changed[key].user}
     )

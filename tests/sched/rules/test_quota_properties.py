@@ -1,5 +1,5 @@
-"""On random trees, nodes and jobs, after every pass: no max is passed, sums hold, who may insist is served, only
-borrowers go, and no more of them than a search of every set needs."""
+"""On random trees, nodes and jobs, after every pass: no max is exceeded, sums hold, one of the jobs entitled to their
+guarantee starts or is nominated, only borrowers are evicted, and no more of them than a search of every set needs."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def submit_some(random: Random, world: World) -> None:
 def checked_pass(world: World) -> None:
     before, jobs = Naive(world, dict(world.occupied)), dict(world.jobs)
     leaving = [job for job in before.occupied if jobs[job].ending is not None]
-    owed = leaving or any(job.clears for job in world.queue)  # these come first
-    insisting = [] if owed else who_may_insist(world, before)
+    reclaiming = leaving or any(job.clears for job in world.queue)  # these jobs come first
+    entitled = [] if reclaiming else entitled_jobs(world, before)
     plan = world.cycle()
     nominated = plan.refusals.nominated
     assert all(jobs[each.job].state is JobState.RUNNING for each in plan.evictions)
-    if insisting:
+    if entitled:
         served = {*nominated, *(start.job for start in plan.starts)}
-        assert served & set(insisting), "somebody who may insist is served at once"
+        assert served & set(entitled), "one of the entitled jobs starts or is nominated at once"
     if len(nominated) == 1 and plan.evictions and not (plan.starts or leaving):
         (job,) = nominated
         assert before.fewest(jobs[job], list(before.occupied)) == len(plan.evictions)
@@ -90,14 +90,14 @@ def checked_pass(world: World) -> None:
     now = Naive(world, dict(world.occupied))
     assert now.passes_max() == []
     assert sums_hold(now)
-    if not (plan.starts or plan.evictions):  # who may insist by what was started or sent away waits for the next pass
+    if not (plan.starts or plan.evictions):  # a job entitled by this pass's starts and evictions waits for the next one
         after = Naive(
             world, {job: parts for job, parts in plan.scheduling_pass.index.placed.items() if job not in leaving}
         )
-        assert [job for job in who_may_insist(world, after) if job not in nominated] == []
+        assert [job for job in entitled_jobs(world, after) if job not in nominated] == []
 
 
-def who_may_insist(world: World, now: Naive) -> list[JobId]:
+def entitled_jobs(world: World, now: Naive) -> list[JobId]:
     """Return the jobs within the guarantee of their queue that fit once the fewest borrowers, or none, have been
     evicted."""
     running = [job for job in now.occupied if world.jobs[job].state is JobState.RUNNING]

@@ -114,7 +114,7 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
             f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."
         )
     if not commands:
-        raise NotPossible("Nothing of it would be other than it is.")
+        raise NotPossible("The edit changes nothing.")
     return commands
 
 
@@ -160,7 +160,7 @@ def _cards(spec: JobSpec) -> str:
 def drain_node(args: messages.DrainArgs) -> Command:
     if args.within_seconds is not None:
         raise NotPossible(
-            "within: Slurm lets go on what runs on a drained node; leave it out, and cancel or requeue jobs"
+            "within: Slurm lets jobs keep running on a drained node; leave it out, and cancel or requeue them"
         )
     return Command(("scontrol", "update", f"NodeName={args.name}", "State=DRAIN", f"Reason={args.reason}"))
 

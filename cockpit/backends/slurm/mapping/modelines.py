@@ -62,12 +62,12 @@ export PATH="$COCKPIT_FILES:$PATH" PDSH_RCMD_TYPE=ssh"""
 
 def prelude(spec: JobSpec) -> Iterator[str]:
     """Once, before anything is started."""
-    (first, *_) = everybody = groups(spec)
+    (first, *_) = all_groups = groups(spec)
     if spec.mode in _ADDRESSED | _TORCH:
         yield "export COCKPIT_PORT=$((10000 + SLURM_JOB_ID % 20000))"
     if spec.mode in _ADDRESSED:
         yield _ADDRESSES
-        yield from _addresses(everybody)
+        yield from _addresses(all_groups)
     if spec.mode in _TORCH:
         yield 'export MASTER_ADDR="$COCKPIT_MASTER" MASTER_PORT="$COCKPIT_PORT" WORLD_SIZE="$SLURM_JOB_NUM_NODES"'
         yield f"export SLOTS={first.slots}"
@@ -77,7 +77,7 @@ def prelude(spec: JobSpec) -> Iterator[str]:
 
 
 def of_replica(spec: JobSpec, group: Group) -> Iterator[str]:
-    """`NAME=word` of each variable that every node of the group has in its own way."""
+    """Yield `NAME=word` of each variable whose value differs between the nodes of the group."""
     if spec.mode in _TORCH:
         yield f'RANK="{NODE}"'
     if spec.mode is Mode.TENSORFLOW:
@@ -90,7 +90,7 @@ def of_replica(spec: JobSpec, group: Group) -> Iterator[str]:
 
 
 def started(spec: JobSpec, group: Group) -> str:
-    """The command with its mode's launcher before it, for a shell."""
+    """Return the command with its mode's launcher before it, for a shell."""
     if spec.mode is Mode.PYTORCH:
         return torch_command(
             group.command,
@@ -112,22 +112,22 @@ def under_mpi(spec: JobSpec, group: Group) -> str | None:
     return mpi_command(group.command, f"$((SLURM_JOB_NUM_NODES * {group.slots}))")
 
 
-def _addresses(everybody: tuple[Group, ...]) -> Iterator[str]:
-    for each in everybody:
+def _addresses(all_groups: tuple[Group, ...]) -> Iterator[str]:
+    for each in all_groups:
         nodes = each.of_slurm("SLURM_JOB_NODELIST")
         yield f'export {each.peers}="$(cockpit_peers {each.first} "${nodes}")"'
 
 
 def _of_pool(spec: JobSpec, group: Group) -> Iterator[str]:
-    everybody = groups(spec)
+    all_groups = groups(spec)
     values = pool_values(
         spec,
-        {each.role: Variable(each.peers) for each in everybody},
+        {each.role: Variable(each.peers) for each in all_groups},
         group.role,
         Variable("SLURM_NODEID"),
         job=Variable("COCKPIT_JOB_TEXT"),
         trial=Variable("COCKPIT_TRIAL_TEXT") if spec.sweep is not None else "",
-        alone=len(everybody) == 1 and everybody[0].nodes == 1,
+        alone=len(all_groups) == 1 and all_groups[0].nodes == 1,
     )
     yield 'COCKPIT_JOB_TEXT="\\"$SLURM_JOB_ID\\""'
     if spec.sweep is not None:

@@ -76,18 +76,18 @@ def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVA
     return _by_code(listed, reservations) or _cached_reason(listed.code, _about(listed))
 
 
-def with_figures(told: Reason, core: Reason | None) -> Reason:
+def with_figures(by_slurm: Reason, core: Reason | None) -> Reason:
     """Return the core's reason if it has the meaning of Slurm's code, else Slurm's."""
-    if not isinstance(told, SchedulerReason) or core is None:
-        return told
-    code = told.code.replace("_", " ")
+    if not isinstance(by_slurm, SchedulerReason) or core is None:
+        return by_slurm
+    code = by_slurm.code.replace("_", " ")
     kinds = next((kinds for lead, kinds in _OF_CORE if code.startswith(lead)), ())
-    return core if isinstance(core, kinds) else told
+    return core if isinstance(core, kinds) else by_slurm
 
 
 @lru_cache(maxsize=4096)
 def _cached_reason(code: str, about: str) -> SchedulerReason:
-    """Ten thousand jobs wait for few reasons."""
+    """Return one shared reason for equal codes: ten thousand jobs wait for few reasons."""
     return SchedulerReason(code, about)
 
 
@@ -114,7 +114,7 @@ def _of_dependency(listed: Listed) -> Reason | None:
 
 
 def _about(listed: Listed) -> str:
-    """The names that a limit's code leaves out."""
+    """Return whose limit it is, which the code does not say."""
     code, fields = listed.code, listed.fields
     if code.startswith("QOS"):
         return f"QOS {values.text(fields['QOS'])}"

@@ -77,15 +77,15 @@ def _group_refusals(spec: JobSpec) -> Iterator[str]:
     if error := NODES.error(spec.nodes):
         yield f"nodes: {error}"  # sbatch takes 0, and leaves the job on no node
         return
-    everybody = groups(spec)
-    if any(is_in_workspace(each.command) for each in everybody):
+    all_groups = groups(spec)
+    if any(is_in_workspace(each.command) for each in all_groups):
         yield "command: a Slurm cluster has no /workspace; write the paths that files have there"
-    for path, each in zip(_paths(spec), everybody, strict=False):
+    for path, each in zip(_paths(spec), all_groups, strict=False):
         if each.each.shares_a_card:
             yield f"{path}.cards: ask for whole cards; shares are this cluster's gres/shard, in a script of your own"
         if len(each.each.card_models) > 1:
             yield f"{path}.card_models: Slurm takes one model; keep one of them"
-    if len(everybody) > 1 and (spec.array is not None or spec.sweep is not None):
+    if len(all_groups) > 1 and (spec.array is not None or spec.sweep is not None):
         field = "array" if spec.array is not None else "sweep"
         yield f"{field}: Slurm has no arrays of jobs whose nodes are not all alike"
 

@@ -60,8 +60,8 @@ def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime 
 
 
 def _place(spec: JobSpec) -> Iterator[str]:
-    (first, *_) = everybody = groups(spec)
-    replicas = " + ".join(each.of_slurm("SLURM_JOB_NUM_NODES") for each in everybody)
+    (first, *_) = all_groups = groups(spec)
+    replicas = " + ".join(each.of_slurm("SLURM_JOB_NUM_NODES") for each in all_groups)
     cpus, nodes = first.of_slurm("SLURM_CPUS_PER_TASK"), first.of_slurm("SLURM_JOB_NODELIST")
     yield f"export COCKPIT_JOB_NAME={quoted(spec.name)} COCKPIT_OUTPUTS={quoted(spec.output)}"
     yield f'export COCKPIT_JOB_ID="$SLURM_JOB_ID" COCKPIT_REPLICAS=$(({replicas}))'
@@ -86,6 +86,7 @@ def _trials(spec: JobSpec) -> Iterator[str]:
 def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
     """Return the lines that start the groups: helpers first, which end with the groups that decide the job's end."""
     (first, *others) = groups(spec)
+    # in the background, so that the deciding group's exit code is the one that is kept
     for each in others:
         yield f"{_step(spec, each, started(spec, each), runtime)} &"
         yield 'cockpit_others="$cockpit_others $!"'
@@ -143,7 +144,7 @@ class Submission(NamedTuple):
 
 
 def submission(spec: JobSpec, runtime: Runtime | None = None) -> Submission:
-    """The command with all that is asked for, and the script that it reads from its standard input."""
+    """Return the command with all that is asked for, and the script that it reads from its standard input."""
     lines = body(spec, asked_seconds(spec), kept_seconds(spec), runtime)
     return Submission(("sbatch", "--parsable", *options(spec)), "\n".join(["#!/bin/sh", *lines, ""]))
 
@@ -162,9 +163,11 @@ def options(spec: JobSpec) -> Iterator[str]:
     for name, value in _wishes(spec):
         if value:
             yield f"--{name}={value}"
+    # requeue always: with JobRequeue=0 Slurm requeues only jobs that were submitted with it (slurm.conf(5))
     for name, wanted in (("hold", spec.hold), ("requeue", True)):
         if wanted:
             yield f"--{name}"
+    # a colon separates the components of a heterogeneous job (sbatch(1), heterogeneous_jobs.html)
     for each in others:
         yield ":"
         yield from _size(spec, each)
@@ -179,7 +182,7 @@ def _files(script: BatchScript) -> Iterator[str]:
 
 
 def _pattern(folder: str) -> str:
-    """A folder in one of sbatch's file patterns."""
+    """Return the folder escaped for one of sbatch's file patterns."""
     return folder.replace("%", "%%")
 
 
@@ -204,7 +207,7 @@ def _size(spec: JobSpec, group: Group) -> Iterator[str]:
 
 
 def asked_seconds(spec: JobSpec) -> int:
-    """The time limit; with a debug hold its window on top, since the allocation is kept for so long."""
+    """Return the time limit; with a debug hold its window on top, since the allocation is kept for so long."""
     return spec.time_limit_seconds + kept_seconds(spec)
 
 

@@ -1,7 +1,7 @@
 """The few lines around a command that keep a failed job's allocation for a while, so that it can be entered.
 
-POSIX sh. Killed, they end as any job does; told by USR1 they let go, and by USR2 they look up until when. A time-out
-and the failure of a node end the script itself, and these lines with it.
+The lines are POSIX sh. SIGTERM ends them as it ends any job. SIGUSR1 ends the hold, and SIGUSR2 lets them read again
+until when it lasts. A time-out and the failure of a node end the script itself, and these lines with it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if [ "$rc" -ne 0 ]; then
         cp -a --reflink=auto -- "$each" "$copy/"
     done
     scontrol update JobId="$SLURM_JOB_ID" Comment="cockpit:copied rc=$rc folder=$copy" || :
-    echo "cockpit: ended with $rc; its folder is copied to $copy, its nodes are given back, and it waits" >&2
-    echo "cockpit: cockpit shell $SLURM_JOB_ID enters the copy, cockpit release $SLURM_JOB_ID begins it anew" >&2
+    echo "cockpit: ended with $rc; its folder is copied to $copy, its nodes are released, and it waits" >&2
+    echo "cockpit: cockpit shell $SLURM_JOB_ID enters the copy, cockpit release $SLURM_JOB_ID starts the job again" >&2
     scontrol requeuehold State=SpecialExit "$SLURM_JOB_ID"
 fi
 exit "$rc\""""

@@ -7,7 +7,8 @@ A command goes through these steps:
 3. Otherwise the answer comes from the cache that this user's (or all users') cockpits share, if that one is young
    enough; only one process at a time fetches a new one.
 4. The command runs with a random field separator. It is repeated when Slurm was busy for a moment.
-5. The output is checked to be complete (`mapping.whole`). An incomplete answer is fetched once more, then `Garbled`.
+5. The output is checked to be complete (`mapping.completeness`). An incomplete answer is fetched once more, then
+   `Garbled`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
+from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
-from cockpit.backends.slurm.mapping.whole import flaw
 from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, checked, command_of
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
@@ -85,6 +86,7 @@ class Answers:
 
         This includes answers that other cockpits of this user share and answers that are still under way.
         """
+        # a time rather than a deletion: an answer that is under way now was asked for before the change
         for program in programs:
             self._outdated[program] = self._now()
             if self.cache is not None:
@@ -102,6 +104,7 @@ class Answers:
             known = self._cached.get(question)
             if known is not None and self._is_good(question, known, fresh_seconds):
                 return known.printed
+            # in the lock, so that callers who waited for a failing command get its error and do not run it too
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
             known = self._cached[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
@@ -116,6 +119,7 @@ class Answers:
         async with self._asking.setdefault(question, asyncio.Lock()):
             began = self._now()
             printed = await self._run(question, seconds or self.patience)
+            # without the shared cache: another cockpit's answer may be of before the decision
             self._cached[question] = Answer(printed, began, self._now() - began)
             return printed
 
@@ -124,7 +128,7 @@ class Answers:
         known = self._cached.get(tuple(argv))
         return known.printed if known is not None else None
 
-    def disbelieve(self, argv: Sequence[str], error: CockpitError) -> None:
+    def replace_by_error(self, argv: Sequence[str], error: CockpitError) -> None:
         """Discard the last answer of the command, which proved wrong, and raise `error` instead for `FAILED_MS`."""
         question = tuple(argv)
         self._cached.pop(question, None)
@@ -152,6 +156,7 @@ class Answers:
         return answer
 
     def _is_good(self, question: tuple[str, ...], known: Answer, fresh_seconds: float) -> bool:
+        # `given_at` is when the command was started: an answer that came after a change may have been made before it
         good_for = max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
         return known.given_at > self._outdated_at(question[0]) and self._now() - known.given_at < good_for
 

@@ -83,7 +83,7 @@ class Master:
         return (*_ssh(self._host, self._folder, *shared, *options), line)
 
 
-async def standing(host: Host) -> Master | None:
+async def open_master(host: Host) -> Master | None:
     """Return the shared connection that the user has open to this host (by ControlPath in ~/.ssh/config), if any."""
     try:
         answer = await LocalCommands(os.environ).run(_ssh(host, None, "-O", "check"), seconds=CHECK_SECONDS)

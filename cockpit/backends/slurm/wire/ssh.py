@@ -4,7 +4,7 @@ It uses what OpenSSH is configured with: ~/.ssh/config with its jump hosts, the 
 connection that `ssh` holds open already. A host whose key is unknown or has changed is refused, and the error shows
 its fingerprint. If the server asks for a password or a code, `ssh` asks at the terminal before the cockpit opens.
 
-Each command looks for a connection in this order (`_way_in`):
+Each command looks for a connection in this order (`_open_connection`):
 
 1. the shared connection of `ssh` that an earlier command used;
 2. the asyncssh connection of an earlier command, if it is still open;
@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
 from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, AnswerLost, Garbled, Printed, all_of
-from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, standing
+from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, open_master
 from cockpit.errors import LoginLost, SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
 
@@ -99,7 +99,7 @@ class SshCommands:
         command tries again.
         """
         try:
-            await self._way_in()
+            await self._open_connection()
         except Unreachable as error:
             if not isinstance(error, Refused | LoginLost):
                 return
@@ -120,11 +120,12 @@ class SshCommands:
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         import asyncssh
 
+        # random, so that no text of a job can look like the end of the output
         end = f"~{os.urandom(6).hex()}~" if reading else ""
         line, error_type = remote_line(argv, utc=reading, end=end), Unreachable
         try:
             async with asyncio.timeout(seconds):
-                connection = await self._way_in()
+                connection = await self._open_connection()
                 error_type = AnswerLost  # from here on the command may have taken effect
                 if isinstance(connection, Master):
                     return _whole(await self._through(connection, line, stdin), end, argv[0])
@@ -136,6 +137,7 @@ class SshCommands:
         except TimeoutError:
             raise error_type(f"{argv[0]} on {self.name} has not answered within {seconds:g} s.") from None
         except (OSError, asyncssh.Error) as error:
+            # the next command connects anew
             self._connection = None
             raise error_type(f"The connection to {self.name} was lost: {error}.") from None
 
@@ -144,10 +146,11 @@ class SshCommands:
         return tuple(argv)
 
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
-        """Open a shell on a connection of its own, whose thread goes on while the caller's event loop is blocked."""
+        """Open a shell on a connection of its own, whose thread keeps running while the caller's event loop is
+        blocked."""
         from cockpit.backends.slurm.wire.pumping import remote_shell
 
-        connection = await self._way_in()
+        connection = await self._open_connection()
         if isinstance(connection, Master):
             return await connection.open_shell(remote_line(argv), request)
         fds = remote_shell(self._connect, remote_line(argv), request)
@@ -163,17 +166,18 @@ class SshCommands:
                 await self._connection.wait_closed()
             self._connection = None
 
-    async def _way_in(self) -> asyncssh.SSHClientConnection | Master:
+    async def _open_connection(self) -> asyncssh.SSHClientConnection | Master:
         """Return an open connection, by the steps at the top of this module."""
         async with self._connecting:
             if self._master is not None:  # step 1
                 return self._master
             if self._connection is not None and not self._connection.is_closed():  # step 2
                 return self._connection
-            master = await standing(self._to)  # step 3
+            master = await open_master(self._to)  # step 3
             self._master = self._master or master  # the user may have typed a login meanwhile
             if self._master is not None:
                 return self._master
+            # after step 3, since a new login may ask the user for a code once more
             try:
                 self._connection = await self._connect()  # step 4
                 self._refused = False

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.attempt import PlanDict
 
-_TMP, _FOR_EVERYBODY = "/tmp", 0o1777  # noqa: S108 - the container's own
+_TMP, _STICKY_FOR_ALL = "/tmp", 0o1777  # noqa: S108 - the container's own
 _ALWAYS = (_TMP, "/home", "/workspace")
 _DONE = b"+"
 _LONGEST = 4096
@@ -43,20 +43,20 @@ class Maker:
     """The maker of one container, as the shim and the holder see it. `again`: the container is held."""
 
     def __init__(self, attempt: Attempt, plan: PlanDict, *, again: bool) -> None:
-        self._here, there = _socket.socketpair()
+        self._holder_side, maker_side = _socket.socketpair()
         if os.fork() == 0:
-            self._here.close()
-            _make(attempt, plan, there, again=again)
-        there.close()
+            self._holder_side.close()
+            _make(attempt, plan, maker_side, again=again)
+        maker_side.close()
 
     def begin(self, holder: int) -> None:
         """Tell the maker the holder's pid. The maker ends without having done anything if the shim dies before."""
-        self._here.sendall(_NUMBER.pack(holder))
+        self._holder_side.sendall(_NUMBER.pack(holder))
 
     def wait(self) -> list[str]:
         """Wait, in the holder, for the file system, and keep it open. Raises ViewError."""
-        message, attached, _, _ = self._here.recvmsg(_LONGEST, _socket.CMSG_SPACE(4))
-        self._here.close()
+        message, attached, _, _ = self._holder_side.recvmsg(_LONGEST, _socket.CMSG_SPACE(4))
+        self._holder_side.close()
         if message != _DONE:
             sentence = message.decode(errors="replace")
             raise view.ViewError(sentence or "the container could not be made: its maker process died")
@@ -86,29 +86,29 @@ def _leave_mounts() -> None:
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
 
 
-def _make(attempt: Attempt, plan: PlanDict, there: _socket.socket, *, again: bool) -> NoReturn:
+def _make(attempt: Attempt, plan: PlanDict, maker_side: _socket.socket, *, again: bool) -> NoReturn:
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         linux.name_process("cockpit-maker")
-        number = there.recv(_NUMBER.size)
+        number = maker_side.recv(_NUMBER.size)
         if number:
-            _answer(attempt, plan, there, _NUMBER.unpack(number)[0], again=again)
+            _answer(attempt, plan, maker_side, _NUMBER.unpack(number)[0], again=again)
     finally:
         os._exit(0)
 
 
-def _answer(attempt: Attempt, plan: PlanDict, there: _socket.socket, holder: int, *, again: bool) -> None:
+def _answer(attempt: Attempt, plan: PlanDict, maker_side: _socket.socket, holder: int, *, again: bool) -> None:
     container = podman.Container(plan)
     try:
         seen = _laid_out(attempt, plan, container, holder, again=again)
     except (podman.PodmanError, SourceError) as error:
-        there.sendall(str(error).encode(errors="replace")[:_LONGEST])
+        maker_side.sendall(str(error).encode(errors="replace")[:_LONGEST])
         return
     except OSError as error:
-        there.sendall(f"the container could not be made: {error}".encode(errors="replace")[:_LONGEST])
+        maker_side.sendall(f"the container could not be made: {error}".encode(errors="replace")[:_LONGEST])
         return
     try:
-        there.sendmsg([_DONE], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", seen))])
+        maker_side.sendmsg([_DONE], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", seen))])
     except BrokenPipeError:  # the holder was killed meanwhile, and no other process knows this container
         if not again:
             container.remove()
@@ -146,7 +146,7 @@ def _complete(seen: int) -> None:
                 if not os.path.lexists(name):
                     os.mkdir(name)
             if not os.path.islink(_TMP):
-                os.chmod(_TMP, _FOR_EVERYBODY)
+                os.chmod(_TMP, _STICKY_FOR_ALL)
         finally:
             os._exit(0)
     os.waitpid(pid, 0)

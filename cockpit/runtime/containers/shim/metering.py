@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Measure = dict[str, object]
 
 
-_TELL_SECONDS = 0.25
+_REPORT_SECONDS = 0.25
 
 
 class FetchError(Exception):
@@ -43,20 +43,20 @@ class DiskFull(Exception):
 
 
 class Meter:
-    """Counts bytes, tells them, and looks at the disk that they go to."""
+    """Counts bytes, reports the count, and checks the disk that they are written to."""
 
     def __init__(self, target: str, full_percent: int) -> None:
         self._target = target
         self._full_percent = full_percent
-        self._told_at = 0.0
+        self._reported_at = 0.0
         self.done = 0
 
     def count(self, size: int) -> None:
         """Add bytes to the progress. Raises DiskFull."""
         self.done += size
         now = time.monotonic()
-        if now - self._told_at >= _TELL_SECONDS:
-            self._told_at = now
+        if now - self._reported_at >= _REPORT_SECONDS:
+            self._reported_at = now
             self.look()
             say({"done": self.done})
 

@@ -46,7 +46,8 @@ def measure(order: Order, _meter: Meter) -> Measure:
 
 
 def copy(order: Order, meter: Meter) -> int:
-    """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError."""
+    """Copy the image into the existing folder `target`, and return the bytes of its files. Raises FetchError, DiskFull
+    or OSError."""
     _hide_mounts(order)
     program, _ = _find_image(order["source"])
     with _container(program, order) as name:
@@ -98,17 +99,17 @@ def _container(program: str, order: Order) -> Iterator[str]:
 
 def _find_image(name: str) -> tuple[str, dict[str, Any]]:
     """Return the program that has the image, and what it reports about the image. Raises FetchError."""
-    there = [each for each in _PROGRAMS if _is_installed(each)]
-    if not there:
+    installed = [each for each in _PROGRAMS if _is_installed(each)]
+    if not installed:
         raise FetchError(
             f"{name} would be an image of podman or docker, and neither is on this node; install one, or write "
             "dir:PATH or tar:PATH"
         )
-    for program in there:
+    for program in installed:
         inspection = _run(program, "image", "inspect", name)
         if inspection.returncode == 0:
             return program, json.loads(inspection.stdout)[0]
-    raise FetchError(f"{there[0]} has no image {name} on this node; `{there[0]} pull {name}` there gets it")
+    raise FetchError(f"{installed[0]} has no image {name} on this node; `{installed[0]} pull {name}` there gets it")
 
 
 def _is_installed(program: str) -> bool:

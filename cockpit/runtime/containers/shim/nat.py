@@ -1,8 +1,8 @@
 """Connect a job's network to the machine's network, by network address translation (NAT).
 
 1. The hub translates the job's addresses, so that every job can use the same ones.
-2. The hub is connected to the machine. An engine of root lays a virtual cable, with a pair of addresses of its own for
-   each job, and the machine translates these a second time. An ordinary user's engine uses `usernet`.
+2. The hub is connected to the machine. An engine of root makes a veth pair, with two addresses of its own for each job,
+   and the machine translates these a second time. An ordinary user's engine uses `usernet`.
 
 On the machine only one nftables table, cockpit's own, is changed. Forwarding is not switched on: if the machine does
 not forward packets, the job's network is not connected.
@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.usernet import HostSideProcess
 
-CABLE = "ckp"
-"""Prefix of the cables' names at the machine's end."""
+VETH = "ckp"
+"""Prefix of the names that veth pairs have at the machine's end."""
 HUB_END = "up"
 """The interface of the hub that leads outward."""
 _PREFIX = 30
@@ -38,7 +38,7 @@ table ip {table} {{
 flush chain ip {table} postrouting
 add rule ip {table} postrouting {rule} masquerade
 """
-_AT_MACHINE = f'ip saddr 198.19.0.0/16 oifname != "{CABLE}*"'
+_AT_MACHINE = f'ip saddr 198.19.0.0/16 oifname != "{VETH}*"'
 _AT_HUB = f'oifname "{HUB_END}"'
 
 
@@ -52,7 +52,7 @@ def connect(machine: int, hub: int) -> str:
     try:
         if not _forwards():
             raise OSError(errno.ENETUNREACH, "net.ipv4.ip_forward is 0")
-        place = _lay_cable(hub)
+        place = _make_veth_pair(hub)
         _run(program, _RULES.format(table=TABLE, rule=_AT_MACHINE))
     finally:
         linux.setns(hub, linux.CLONE_NEWNET)
@@ -95,8 +95,8 @@ def _forwards() -> bool:
         return stream.read().strip() == "1"
 
 
-def _lay_cable(hub: int) -> int:
-    """Make a cable with the first free pair of addresses, and return its number.
+def _make_veth_pair(hub: int) -> int:
+    """Make a veth pair with the first free pair of addresses, and return its number.
 
     The search starts at a random number, so that jobs that start at the same time rarely try the same one.
     """
@@ -104,13 +104,13 @@ def _lay_cable(hub: int) -> int:
     for step in range(_PLACES):
         place = (begin + step) % _PLACES
         try:
-            netlink.make_pair(f"{CABLE}{place}", HUB_END, hub)
+            netlink.make_pair(f"{VETH}{place}", HUB_END, hub)
         except OSError as error:
             if error.errno != errno.EEXIST:
                 raise
             continue
-        netlink.give(f"{CABLE}{place}", _address(place, 1), _PREFIX)
-        netlink.bring_up(f"{CABLE}{place}")
+        netlink.give(f"{VETH}{place}", _address(place, 1), _PREFIX)
+        netlink.bring_up(f"{VETH}{place}")
         return place
     raise OSError(errno.ENOSPC, "there is no address left for another job's network")
 
@@ -134,4 +134,4 @@ def _run(program: str, rules: str) -> None:
         os.close(fd)
         os.close(null)
     if status:
-        raise OSError(errno.EOPNOTSUPP, "nftables does not take the rules for it")
+        raise OSError(errno.EOPNOTSUPP, "nftables does not accept the rules for it")

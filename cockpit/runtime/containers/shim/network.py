@@ -1,16 +1,16 @@
 """The network of a job with several replicas.
 
-Each container has a network namespace with an `eth0`. The other end of that virtual cable is a port of a bridge, in
+Each container has a network namespace with an `eth0`. The other end of that veth pair is a port of a bridge, in
 another network namespace: the hub. A shim joins the network in these steps:
 
 1. Take the network's lock, so that only one sibling (replica of the same attempt) makes the hub.
 2. Open the hub, through the holder of a living sibling. Without one, make the hub: bridge, gateway address, and the
    connection to the machine's network (`nat`).
-3. Make a network namespace for the container, and a cable from its `eth0` to the hub's bridge.
+3. Make a network namespace for the container, and a veth pair from its `eth0` to the hub's bridge.
 4. Keep the hub open in the holder, and release the lock once siblings can find the holder.
 
 The hub exists as long as any holder has it open. When the last one dies, for whatever reason, the kernel removes the
-bridge and the cables.
+bridge and the veth pairs.
 
     NETWORK/lock          locked while a shim makes or joins the network
     NETWORK/outward.json  how the hub is connected to the machine's network, or why it is not, see `nat`
@@ -103,7 +103,7 @@ class Membership:
             hub = self._make_hub(machine)
         os.close(machine)
         linux.unshare(linux.CLONE_NEWNET)
-        self._plug_in(hub)
+        self._connect_to_hub(hub)
         os.dup2(hub, HUB_FD, inheritable=False)
         os.close(hub)
 
@@ -132,7 +132,7 @@ class Membership:
             return {"by": "", "why_not": error.strerror or str(error)}
         return {"by": by, "why_not": ""}
 
-    def _plug_in(self, hub: int) -> None:
+    def _connect_to_hub(self, hub: int) -> None:
         """Connect the new network namespace, in which this process is, to the hub."""
         own = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
         port = f"rank{self._attempt.name.rpartition('.')[2]}"

@@ -1,7 +1,7 @@
 """Calls podman and reads its output, for containers of images that podman has.
 
-podman lays the container's file system out; what runs in it is cockpit's to start, see `maker`. Its own program there
-waits for ever, which tells podman that the container is in use: nobody's `podman prune` takes it away.
+podman makes the container's file system; cockpit starts the programs in it, see `maker`. podman's own program there
+waits for ever, so that podman regards the container as used, and no user's `podman prune` removes it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LIMITS = (("nofile", resource.RLIMIT_NOFILE, 1024), ("nproc", resource.RLIMIT_N
 
 
 class PodmanError(Exception):
-    """podman did not do it; the text says what it said."""
+    """podman failed; the text is its last message."""
 
 
 class Layout:
@@ -58,8 +58,10 @@ class Container:
         self.kept_image = f"{_KEPT}:{plan['cgroup']}"
 
     def run(self, image: str, layout: Layout, holder: int, pidfile: str) -> int:
-        """Lay it out in the namespaces of the process `holder`; the number of podman's own program in it, which podman
-        writes into `pidfile`. Raises PodmanError, or OSError where it did not."""
+        """Make and start the container in the namespaces of the process `holder`.
+
+        Returns the pid of podman's own program in it, which podman writes into `pidfile`. Raises PodmanError, or
+        OSError if there is no such file."""
         try:
             said(*arguments(self._plan, self.name, image, layout, holder, pidfile))
             said("start", self.name)
@@ -71,6 +73,7 @@ class Container:
     def commit(self) -> None:
         """Make an image of the container's present content, replacing an earlier one; without the container the earlier
         image stays. Raises PodmanError."""
+        # without the container: an earlier try has committed and removed it
         if _run("container", "exists", self.name).returncode == 0:
             said("commit", "--quiet", "--pause=false", self.name, self.kept_image, seconds=_COMMIT_SECONDS)
             self.remove()
@@ -80,7 +83,7 @@ class Container:
         said("rm", "--force", "--ignore", "--time", "0", self.name)
 
     def forget_kept(self) -> None:
-        """Remove the image of what was kept of it, if there is one. Raises PodmanError."""
+        """Remove the image of the held container, if there is one. Raises PodmanError."""
         if _run("image", "exists", self.kept_image).returncode == 0:
             said("rmi", "--force", self.kept_image)
 
@@ -108,7 +111,7 @@ def said(*words: str, seconds: int = _SECONDS) -> str:
     done = _run(*words, seconds=seconds)
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise PodmanError(f"podman {words[0]}: {lines[-1].removeprefix('Error: ') if lines else 'no word of why'}")
+        raise PodmanError(f"podman {words[0]}: {lines[-1].removeprefix('Error: ') if lines else 'no message'}")
     return done.stdout.decode(errors="replace").strip()
 
 
@@ -151,7 +154,7 @@ def _mounts(layout: Layout) -> Iterator[str]:
 
 
 def _row(words: list[str]) -> str:
-    """podman reads it as one row of CSV."""
+    """Return the words as one row of CSV, in which form podman reads `--mount`."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(words)
     return text.getvalue()

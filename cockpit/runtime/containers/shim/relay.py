@@ -43,7 +43,7 @@ def start(plan: PlanDict) -> None:
         listener.close()
 
 
-def _relay(plan: PlanDict, listener: _socket.socket, there: tuple[str, int]) -> NoReturn:
+def _relay(plan: PlanDict, listener: _socket.socket, address: tuple[str, int]) -> NoReturn:
     linux.name_process("cockpit-relay")
     program.become_submitter(plan)
     linux.drop_capabilities()
@@ -52,16 +52,16 @@ def _relay(plan: PlanDict, listener: _socket.socket, there: tuple[str, int]) -> 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         with contextlib.suppress(OSError):
-            _serve_one(listener, there)
+            _serve_one(listener, address)
 
 
-def _serve_one(listener: _socket.socket, there: tuple[str, int]) -> None:
+def _serve_one(listener: _socket.socket, address: tuple[str, int]) -> None:
     """Accept one connection, and forward it in a process of its own."""
     fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
     try:
         if os.fork() == 0:
             try:
-                _carry(_socket.socket(fileno=fd), there)
+                _carry(_socket.socket(fileno=fd), address)
             finally:
                 os._exit(0)
     finally:
@@ -75,22 +75,22 @@ def _connected(address: tuple[str, int]) -> _socket.socket:
     """
     give_up_at = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        there = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+        connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
         try:
-            there.connect(address)
+            connection.connect(address)
         except OSError:
-            there.close()
+            connection.close()
             if time.monotonic() > give_up_at:
                 raise
             time.sleep(_MOMENT)
         else:
-            return there
+            return connection
 
 
-def _carry(here: _socket.socket, address: tuple[str, int]) -> None:
+def _carry(client: _socket.socket, address: tuple[str, int]) -> None:
     """Forward data in both directions, and the end of each, until both have ended."""
-    there = _connected(address)
-    other = {here.fileno(): (here, there), there.fileno(): (there, here)}
+    server = _connected(address)
+    other = {client.fileno(): (client, server), server.fileno(): (server, client)}
     poll = select.poll()
     for fd in other:
         poll.register(fd, select.POLLIN)

@@ -131,7 +131,7 @@ class Sources:
         """
         for folder in map(os.path.realpath, (self._plan["state"], self._plan["socket"])):
             if os.path.commonpath([real, folder]) == folder:
-                raise SourceError(f"{what}: {real} lies in the engine's own folder {folder}; choose another one")
+                raise SourceError(f"{what}: {real} is in the engine's own folder {folder}; choose another one")
             if os.path.commonpath([real, folder]) == real:
                 yield os.path.join(target, os.path.relpath(folder, real))
 

@@ -165,22 +165,24 @@ class _Tree:
             os.chown(name, status.st_uid, status.st_gid, dir_fd=target, follow_symlinks=False)
 
     def _copy_file(self, name: str, folder: int, target: int, path: str) -> None:
+        # O_NOFOLLOW, O_NONBLOCK: since it was listed, a link or a FIFO may have taken its place
         source = self._open(name, folder, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             status = os.fstat(source)
             _remove(name, target)
             written = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=target)
             try:
-                self._pour(source, written)
+                self._copy_bytes(source, written)
                 self._own(written, status)
                 os.fchmod(written, stat.S_IMODE(status.st_mode) & _PERMISSIONS)
+                # last: with this time the file counts as complete (`_is_there`)
                 os.utime(written, ns=(status.st_mtime_ns, status.st_mtime_ns))
             finally:
                 os.close(written)
         finally:
             os.close(source)
 
-    def _pour(self, source: int, written: int) -> None:
+    def _copy_bytes(self, source: int, written: int) -> None:
         while count := _piece(source, written):
             self._meter.count(count)
 

@@ -175,7 +175,7 @@ class _Unpacking:
                     os.chmod(part, _UNSAID_MODE, dir_fd=here)
                     inner = os.open(part, _FOLDER, dir_fd=here)
             except NotADirectoryError:
-                raise FetchError(f"its member {name!r} lies behind {part!r}, which is no folder") from None
+                raise FetchError(f"its member {name!r} is inside {part!r}, which is not a folder") from None
             finally:
                 os.close(here)
             here = inner
@@ -224,7 +224,7 @@ def _parts(name: str) -> list[str]:
     if ".." in parts:
         raise FetchError(f"its member {name!r} leads out of it")
     if len(parts) > _MOST_DEPTH:
-        raise FetchError(f"its member {name[:100]!r}… lies deeper than {_MOST_DEPTH} folders")
+        raise FetchError(f"its member {name[:100]!r}… is deeper than {_MOST_DEPTH} folders")
     return parts
 
 

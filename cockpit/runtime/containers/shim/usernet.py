@@ -1,8 +1,8 @@
 """Connects a job's network to the outside for an ordinary user's engine, through slirp4netns or pasta. These programs
 make the job's connections with sockets of that user.
 
-They are given the network from outside of it. So a process stays behind on the machine before the first container
-leaves it, starts the program when it is told to, and ends it once the last container of the job is gone.
+They enter a network from outside. So a process remains in the machine's namespaces before the first container leaves
+them, starts the program on request, and ends it once the last container of the job is gone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONGEST = 1000
 
 
 def installed() -> str:
-    """The program's path; empty: none is here."""
+    """Return the path of the first program that is installed; empty: none is."""
     programs = (f"{folder}/{name}" for name in PROGRAMS for folder in _FOLDERS)
     return next((path for path in programs if os.access(path, os.X_OK)), "")
 
@@ -60,11 +60,11 @@ class HostSideProcess:
 
     def __init__(self, interface: str, lock: str, in_use: Callable[[], bool]) -> None:
         self._interface = interface
-        self._here, there = _socket.socketpair()
+        self._holder_side, helper_side = _socket.socketpair()
         if os.fork() == 0:
-            self._here.close()
-            _stay(there, interface, lock, in_use)
-        there.close()
+            self._holder_side.close()
+            _stay(helper_side, interface, lock, in_use)
+        helper_side.close()
 
     def connect(self) -> str:
         """Start the program from inside the new network, and return its name once the interface leads outside. Raises
@@ -74,11 +74,13 @@ class HostSideProcess:
             raise OSError(errno.ENOENT, f"neither {' nor '.join(PROGRAMS)} is installed")
         if not os.access(_TUN, os.R_OK | os.W_OK):
             raise OSError(errno.EACCES, f"{_TUN} is not open to this user")
-        self._here.sendall(_NUMBER.pack(os.getpid()))
+        self._holder_side.sendall(_NUMBER.pack(os.getpid()))
         deadline = time.monotonic() + _READY_SECONDS
         while not _leads_outward(self._interface):
-            if linux.is_readable(self._here.fileno(), within_milliseconds=_STEP_MILLISECONDS):
-                raise OSError(errno.EIO, self._here.recv(_LONGEST).decode(errors="replace") or "its helper is gone")
+            if linux.is_readable(self._holder_side.fileno(), within_milliseconds=_STEP_MILLISECONDS):
+                raise OSError(
+                    errno.EIO, self._holder_side.recv(_LONGEST).decode(errors="replace") or "its helper is gone"
+                )
             if time.monotonic() > deadline:
                 raise OSError(errno.ETIME, f"{program} is not ready within {_READY_SECONDS} seconds")
         return os.path.basename(program)
@@ -90,31 +92,31 @@ def _leads_outward(interface: str) -> bool:
         return any(line.split()[:2] == [interface, "00000000"] for line in stream)
 
 
-def _stay(there: _socket.socket, interface: str, lock: str, in_use: Callable[[], bool]) -> NoReturn:
+def _stay(helper_side: _socket.socket, interface: str, lock: str, in_use: Callable[[], bool]) -> NoReturn:
     try:
         linux.name_process("cockpit-outpost")
-        _close_all_but(there.fileno())
+        _close_all_but(helper_side.fileno())
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        request = there.recv(_NUMBER.size)
+        request = helper_side.recv(_NUMBER.size)
         if request:
-            _serve(there, arguments(installed(), _NUMBER.unpack(request)[0], interface), lock, in_use)
+            _serve(helper_side, arguments(installed(), _NUMBER.unpack(request)[0], interface), lock, in_use)
     finally:
         os._exit(0)
 
 
 def _close_all_but(kept: int) -> None:
-    """The attempt's lock above all: who holds that is taken for its holder."""
+    """Close all other descriptors, above all the attempt's lock: a process that has it open counts as the holder."""
     os.closerange(3, kept)
     os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _serve(there: _socket.socket, words: list[str], lock: str, in_use: Callable[[], bool]) -> None:
+def _serve(helper_side: _socket.socket, words: list[str], lock: str, in_use: Callable[[], bool]) -> None:
     complaints = os.memfd_create("complaints")
     streams = [(os.POSIX_SPAWN_DUP2, complaints, number) for number in (1, 2)]
     child = os.posix_spawn(words[0], words, {}, file_actions=streams, setsigdef=_IGNORED_BY_PYTHON)
     try:
-        if _await_either(there.fileno(), os.pidfd_open(child)):
-            there.sendall(_last_words(complaints))
+        if _await_either(helper_side.fileno(), os.pidfd_open(child)):
+            helper_side.sendall(_last_words(complaints))
             return
         while not _is_left(lock, in_use):
             time.sleep(_LOOK_SECONDS)
@@ -147,4 +149,4 @@ def _is_left(lock: str, in_use: Callable[[], bool]) -> bool:
 
 def _last_words(complaints: int) -> bytes:
     lines = os.pread(complaints, _LONGEST, 0).strip().splitlines()
-    return lines[-1] if lines else b"its helper ended without a word"
+    return lines[-1] if lines else b"its helper ended without a message"

@@ -130,7 +130,7 @@ def _view(
     given = _write_files(attempt, plan)
     targets = [target for _, target, _ in (*given, *sources.binds)]
     _make_parents(attempt.file("root"), targets)
-    _make_parents(os.path.join(stage, "own"), [each for each in targets if _stands_in(first, each)])
+    _make_parents(os.path.join(stage, "own"), [each for each in targets if _is_in_own_folder(first, each)])
     return bubblewrap.View(
         root=attempt.file("root"),
         binds=[*first, *_world(attempt), *_library(attempt), *_agent(plan), *given, *sources.binds],
@@ -138,7 +138,7 @@ def _view(
     )
 
 
-def _stands_in(binds: Iterable[tuple[str, str, bool]], target: str) -> bool:
+def _is_in_own_folder(binds: Iterable[tuple[str, str, bool]], target: str) -> bool:
     """Return whether a path is in one of the container's own folders, which are mounted over those of its root."""
     return any(target.startswith(f"{place}/") for _, place, _ in binds if place[1:] in dict(_OWN))
 

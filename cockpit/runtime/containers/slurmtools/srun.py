@@ -1,7 +1,7 @@
 """`srun` in a batch script: runs a command as tasks in the containers of the script's job.
 
 A task on the script's own host is a child of this process, any other is started by the agent of its container. Signals
-are handed on to all tasks; the exit code is the largest of theirs. Source: srun(1) of Slurm 22.05.
+are forwarded to all tasks; the exit code is the largest of theirs. Source: srun(1) of Slurm 22.05.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FAILED = 1
 _NO_MPI = "tasks of srun are no ranks of one MPI program here; start it by mpirun, which knows the hosts of the job"
 KILL_WAIT_SECONDS = 30
 """The time between SIGTERM and SIGKILL, as slurm.conf's KillWait has it."""
-HANDED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
+FORWARDED_SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
 OF_EACH_CONTAINER = (
     *("COCKPIT_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_"),
     *("SLURMD_NODENAME", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_CPUS_ON_NODE"),
@@ -159,7 +159,7 @@ class Step:
         cards = own_cards_elsewhere(self.options, task)
         return f"cd {shlex.quote(folder)} 2>/dev/null; {cards}exec {text}"
 
-    def pass_on(self, number: int) -> None:
+    def forward(self, number: int) -> None:
         """Send a signal that srun got to every task; to those that have not been started yet, once they are."""
         # A script may send one as soon as a task runs, which is before `running` has its process.
         if self._has_started:
@@ -168,10 +168,12 @@ class Step:
             self._early_signals.append(number)
 
     def send(self, number: int) -> None:
-        """A signal to every task, and to all that it has started."""
+        """Send a signal to every task, and to all processes that it has started."""
         for pid, task in list(self.running.items()):
             here = task.host == self.env.get("SLURMD_NODENAME", task.host)
             try:
+                # a task on this host leads a session, whose group has all that it has started; an agent forwards the
+                # signal itself
                 if here and "pty" not in self.options:
                     os.killpg(pid, number)
                 else:
@@ -180,9 +182,10 @@ class Step:
                 continue
 
     def wait(self) -> int:
-        """The largest exit code of all tasks; what failed is said on standard error."""
+        """Wait for all tasks, and return the largest exit code. Failed tasks are reported on standard error."""
         kills = _kills_on_bad_exit(self.options, self.env)
         worst = 0
+        # the limit counts from the start of the tasks, as that of a step in Slurm
         if self.limit:
             self._later(self.limit, self._end_at_limit)
         while self.running:
@@ -260,12 +263,13 @@ def _line_of(lines: list[tuple[set[int], list[str]]], task: Task, tasks: list[Ta
 
 
 def _exported(options: dict[str, str], env: dict[str, str]) -> dict[str, str]:
-    """The variables that tasks get: all of the script's, where `--export` says nothing else."""
+    """Return the variables that tasks get: all of the script's, unless `--export` chooses others."""
     wanted = [each for each in options.get("export", "ALL").split(",") if each]
     names = {each for each in wanted if "=" not in each}
     given = dict(each.split("=", 1) for each in wanted if "=" in each)
     if "ALL" in names or not names:
         return {**env, **given}
+    # Slurm's own variables are always passed on (srun(1), --export); PATH and HOME, since little starts without them
     kept = {name: value for name, value in env.items() if name.startswith("SLURM") or name in names | {"PATH", "HOME"}}
     return {**kept, **given}
 
@@ -279,7 +283,7 @@ def _address(name: str) -> str:
 
 
 def _patience(options: dict[str, str], env: dict[str, str]) -> int:
-    """Seconds from the end of the first task to that of all others; 0: without end."""
+    """Return how many seconds after the first task ends the others are ended (`--wait`); 0: never."""
     given = {"wait": options.get("wait", env.get("SLURM_WAIT", "0"))}
     return 0 if given["wait"] == "0" else number(given, "wait", 0)
 
@@ -307,7 +311,7 @@ def _refuse_mpi(options: dict[str, str]) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Run what the words say; the exit code."""
+    """Run srun with these arguments, and return its exit code."""
     if words and words[0] in {"-V", "--version"}:
         sys.stdout.write("slurm 22.05 (cockpit)\n")
         return 0
@@ -325,8 +329,8 @@ def main(words: list[str]) -> int:
     except Unusable as error:
         sys.stderr.write(f"srun: error: {error}\n")
         return FAILED
-    for name in HANDED_ON:
-        signal.signal(getattr(signal, name), lambda number, _frame: step.pass_on(number))
+    for name in FORWARDED_SIGNALS:
+        signal.signal(getattr(signal, name), lambda number, _frame: step.forward(number))
     try:
         outputs = Outputs(options, env, len(step.tasks))
         step.start(outputs)

@@ -52,7 +52,7 @@ class Copying:
         self.done = 0
         self._progress: deque[tuple[Millis, int]] = deque([(began_at, 0)])
 
-    def came_to(self, done: int, now: Millis) -> None:
+    def note_progress(self, done: int, now: Millis) -> None:
         """Note that `done` bytes are copied, and report the progress to all that wait."""
         self.done = min(done, self.measured.size)  # podman may understate an image's size
         self._progress.append((now, self.done))
@@ -188,6 +188,7 @@ class StagingCache:
         task = making.task
         assert task is not None
         try:
+            # shielded: the cancellation of one waiting replica must not end the copying for the others
             await asyncio.shield(task)
         except FetchFailed:
             if others is None:
@@ -200,6 +201,7 @@ class StagingCache:
             making.waiting.remove(tell)
             if not making.waiting and not task.done():
                 task.cancel()
+                # its files are removed before the next try begins in the same folder
                 await asyncio.wait([task])
 
     def _begin(self, store: CacheStore, wanted: StagingSource, who: Submitter, measured: MeasuredSource) -> Copying:
@@ -216,7 +218,7 @@ class StagingCache:
             await self._check_disk(store, full)
             part = await self._alone(store.begin, key)
             copied = await self._fetcher.copy(
-                wanted, who, measured, str(part), full, lambda done: making.came_to(done, self._clock.now())
+                wanted, who, measured, str(part), full, lambda done: making.note_progress(done, self._clock.now())
             )
             record = new_record(_KINDS[wanted.kind], wanted.source, copied, self._clock.now())
             await asyncio.to_thread(store.publish, key, record)
@@ -225,6 +227,7 @@ class StagingCache:
         finally:
             if not self._closed:
                 await asyncio.to_thread(store.give_up, key)
+            # last: until then another job waits for this copying instead of beginning its own
             del self._making[key]
 
     async def _check_disk(self, store: CacheStore, full: int) -> None:

@@ -292,10 +292,10 @@ def test_a_signal_reaches_the_group_of_a_task_and_only_the_agent_of_one_elsewher
     monkeypatch.setattr(srun.os, "kill", lambda pid, number: sent.append(("process", pid, number)))
     made = step("x", SLURMD_NODENAME="a")
     made.running = {10 + task.rank: task for task in made.tasks}
-    made.pass_on(15)
+    made.forward(15)
     assert sent == []
     made._has_started = True
-    made.pass_on(15)
+    made.forward(15)
     assert sent == [("group", 10, 15), ("group", 11, 15), ("process", 12, 15)]
     made.options["pty"] = ""
     sent.clear()

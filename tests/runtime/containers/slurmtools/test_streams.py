@@ -56,7 +56,7 @@ def test_without_options_a_task_has_the_streams_of_the_script():
     assert outputs(input="all", output="all").of(THIRD, 0) == (None, None, None)
 
 
-def test_a_stream_can_be_one_tasks_or_none():
+def test_a_stream_can_be_that_of_one_task_or_of_none():
     null = subprocess.DEVNULL
     only = outputs(input="2", output="2", error="0")
     assert only.of(FIRST, 0) == (null, null, None)

@@ -10,28 +10,28 @@ from contextlib import contextmanager
 from types import FrameType
 
 DEADLY = (signal.SIGTERM, signal.SIGHUP)
-"""A polite kill, and a terminal that is gone."""
-INSISTS_AFTER = 10.0
-"""Seconds. An exit can be lost: Python drops what is raised while it clears an object away."""
-PATIENCE = 2.0
-"""Seconds that a program has to end by itself when it is asked to, before the exit is raised wherever it is."""
+"""The signals of an ordinary kill and of a closed terminal."""
+REPEAT_SECONDS = 10.0
+"""Interval at which the exit is raised again: Python drops an exception that is raised in a finalizer."""
+GRACE_SECONDS = 2.0
+"""How long a program that is asked to end may take, before the exit is raised wherever it is."""
 
 
-def leave_politely() -> None:
+def exit_on_signals() -> None:
     """Treat deadly signals as an exit from now on."""
     for number in DEADLY:
         signal.signal(number, _leave)
 
 
 def leave_when_asked(ask: Callable[[int], object]) -> None:
-    """Have deadly signals call `ask` with the exit code, and raise the exit only if the program is still there later.
+    """Let deadly signals call `ask` with the exit code, and raise the exit only if the program has not ended by itself.
 
-    An exit that is raised in the middle of a drawing leaves what it draws half done, and each task of an event loop
-    reports it with a traceback of its own.
+    An exit that is raised while the screen is drawn leaves it half drawn, and each task of an event loop reports it
+    with a traceback.
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
-        _insist(number, PATIENCE)
+        _exit_repeatedly(number, GRACE_SECONDS)
         ask(128 + number)
 
     for number in DEADLY:
@@ -39,13 +39,14 @@ def leave_when_asked(ask: Callable[[int], object]) -> None:
 
 
 @contextmanager
-def leaving_politely() -> Iterator[None]:
-    """Treat deadly signals as an exit within this context; a process that does so anyway continues to."""
+def exiting_on_signals() -> Iterator[None]:
+    """Treat deadly signals as an exit within this context, and no longer afterwards unless the process did so
+    before."""
     before = {number: signal.getsignal(number) for number in DEADLY}
     if all(handler is _leave for handler in before.values()):
         yield
         return
-    leave_politely()
+    exit_on_signals()
     try:
         yield
     finally:
@@ -55,22 +56,23 @@ def leaving_politely() -> Iterator[None]:
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
-    _insist(number, INSISTS_AFTER)
+    _exit_repeatedly(number, REPEAT_SECONDS)
     _exit(number)
 
 
-def _insist(number: int, seconds: float) -> None:
-    """Raise the exit in this many seconds, and again and again."""
-    signal.signal(signal.SIGCONT, _stay_away)
+def _exit_repeatedly(number: int, seconds: float) -> None:
+    """Raise the exit in this many seconds, and then every `REPEAT_SECONDS`."""
+    signal.signal(signal.SIGCONT, _ignore_continue)
     signal.signal(signal.SIGALRM, lambda *_: _exit(number))
-    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)  # behind that nobody would take an alarm
-    signal.setitimer(signal.ITIMER_REAL, seconds, INSISTS_AFTER)
+    # an alarm after the interpreter has removed its handlers would kill the process with a message
+    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
 
 
 def _exit(number: int) -> None:
     raise SystemExit(128 + number)
 
 
-def _stay_away(_number: int, _frame: FrameType | None) -> None:
+def _ignore_continue(_number: int, _frame: FrameType | None) -> None:
     """Handle the SIGCONT that a closing terminal sends behind SIGHUP, at which an application would take the screen
     again."""

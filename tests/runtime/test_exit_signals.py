@@ -8,24 +8,24 @@ import pytest
 
 PROGRAM = """
 import atexit, os, signal
-from cockpit.runtime.leaving import leaving_politely
+from cockpit.runtime.exit_signals import exiting_on_signals
 
 signal.signal(signal.SIGCONT, lambda *_: print("takes the screen again"))
 atexit.register(lambda: (os.kill(os.getpid(), signal.SIGCONT), print("tidied")))
-with leaving_politely():
+with exiting_on_signals():
     os.kill(os.getpid(), {number})
 """
 
 DEAF = """
 import os, signal, time
-from cockpit.runtime import leaving
+from cockpit.runtime import exit_signals
 
 class Passing:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
 
-leaving.INSISTS_AFTER = 0.1
-leaving.leave_politely()
+exit_signals.REPEAT_SECONDS = 0.1
+exit_signals.exit_on_signals()
 Passing()
 while True:
     time.sleep(60)
@@ -33,12 +33,12 @@ while True:
 
 LOST_INSIDE = """
 import os, signal, time
-from cockpit.runtime import leaving
+from cockpit.runtime import exit_signals
 
-leaving.INSISTS_AFTER = 0.1
-leaving.leave_politely()
+exit_signals.REPEAT_SECONDS = 0.1
+exit_signals.exit_on_signals()
 try:
-    with leaving.leaving_politely():
+    with exit_signals.exiting_on_signals():
         os.kill(os.getpid(), signal.SIGTERM)
 except SystemExit:
     while True:
@@ -48,13 +48,13 @@ except SystemExit:
 
 ASKED = """
 import asyncio, os, signal
-from cockpit.runtime import leaving
+from cockpit.runtime import exit_signals
 
-leaving.PATIENCE = 0.1
+exit_signals.GRACE_SECONDS = 0.1
 
 async def run():
     ends = asyncio.get_running_loop().create_future()
-    leaving.leave_when_asked(lambda code: {answer})
+    exit_signals.leave_when_asked(lambda code: {answer})
     drawing = asyncio.create_task(draw())
     return await ends
 
@@ -98,9 +98,9 @@ def test_an_exit_is_raised_again_after_a_part_that_shut_down_by_itself() -> None
 
 
 def test_signal_handlers_are_restored_afterwards() -> None:
-    from cockpit.runtime.leaving import DEADLY, leaving_politely
+    from cockpit.runtime.exit_signals import DEADLY, exiting_on_signals
 
     before = [signal.getsignal(number) for number in DEADLY]
-    with leaving_politely():
+    with exiting_on_signals():
         assert all(signal.getsignal(number) not in before for number in DEADLY)
     assert [signal.getsignal(number) for number in DEADLY] == before

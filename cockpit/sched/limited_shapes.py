@@ -107,15 +107,15 @@ def within_limits(
     if len(several) == 1 and all(each is not None and each.specs for each in restricted):
         return replace(shape, node_names=several.pop())
     left = [each or replace(shape, specs=(spec,)) for each, spec in zip(restricted, shape.specs, strict=True)]
-    lawful = [each for each in left if each.specs]
+    allowed = [each for each in left if each.specs]
     up = {node.name for _, nodes in index.layout.sizes for node in nodes if node.state is NodeState.UP}
     # stable: of those that may start when something comes free, the one that the user prefers comes first; behind them
     # those that wait for nodes out of service, and at last those that no node could hold
-    lawful.sort(
+    allowed.sort(
         key=lambda each: (_never_fits(each, index.layout), bool(each.node_names) and up.isdisjoint(each.node_names))
     )
-    fits = (each for each in lawful if sum(1 for _ in fitting(index, each, each.specs[0])) >= each.nodes)
-    return next(fits, lawful[0] if lawful else shape)
+    fits = (each for each in allowed if sum(1 for _ in fitting(index, each, each.specs[0])) >= each.nodes)
+    return next(fits, allowed[0] if allowed else shape)
 
 
 def _never_fits(shape: Shape, layout: NodeLayout) -> bool:
@@ -131,17 +131,17 @@ def _restricted(
     known = _groups(gates, shape, shape.specs[0], index.layout)
     groups = [each for each in known if each.up]
     choices = _choices(groups, shape.nodes, up=True)
-    lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
+    allowed = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
     # node names restrict a shape and make it one of its own, so it stays as it is where nothing is excluded
-    if choices and not lawful:
+    if choices and not allowed:
         waits_for = _names_out_of_service(gates, equivalence_class, shape, known, free)
         return replace(shape, node_names=waits_for) if waits_for else replace(shape, specs=())
-    if len(lawful) == len(choices):
+    if len(allowed) == len(choices):
         return None
     if shape.nodes == 1:
-        return replace(shape, node_names=tuple(name for ((group, _),) in lawful for name in group.up))
+        return replace(shape, node_names=tuple(name for ((group, _),) in allowed for name in group.up))
     nodes_free = {node_free.node.name for node_free in fitting(index, shape, shape.specs[0])}
-    names = [_names_of_choice(each, nodes_free) for each in lawful]
+    names = [_names_of_choice(each, nodes_free) for each in allowed]
     free_now = (each for each in names if nodes_free.issuperset(each))
     return replace(shape, node_names=next(free_now, names[0] if names else ()))
 
@@ -152,10 +152,10 @@ def _names_out_of_service(
     """Return nodes that would break no limit but are not all in service: for one node all of them, else those of the
     first choice; none where every choice breaks a limit."""
     choices = _choices(groups, shape.nodes, up=False)
-    lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
+    allowed = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
     if shape.nodes == 1:
-        return tuple(name for ((group, _),) in lawful for name in group.names)
-    return tuple(name for group, count in (lawful[0] if lawful else ()) for name in group.names[:count])
+        return tuple(name for ((group, _),) in allowed for name in group.names)
+    return tuple(name for group, count in (allowed[0] if allowed else ()) for name in group.names[:count])
 
 
 def _names_of_choice(choice: _Choice, nodes_free: set[NodeName]) -> tuple[str, ...]:

@@ -97,8 +97,8 @@ class RepeatedRequest:
         channel.send(op, args, self._request, self._words)
         self._folder = channel.hello.state_folder
         if not channel.is_answered(FIRST_SECONDS):
-            channel.wait_for_answer(self._left_of_try())
-        return channel.take(answer, self._left_of_try)
+            channel.wait_for_answer(self._seconds_of_try())
+        return channel.take(answer, self._seconds_of_try)
 
     def _reason(self, error: CockpitError) -> str:
         """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
@@ -106,7 +106,7 @@ class RepeatedRequest:
             return str(NoAnswerInTime(error.where, time.monotonic() - self._began_at))
         return error.cause if isinstance(error, ConnectionLost) else str(error)
 
-    def _left_of_try(self) -> float:
+    def _seconds_of_try(self) -> float:
         return max(0.0, min(TRY_SECONDS, self._seconds_left()))
 
     def _seconds_left(self) -> float:

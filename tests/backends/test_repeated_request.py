@@ -17,7 +17,7 @@ import pytest
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend
 from cockpit.backends.local.channel import Channel
-from cockpit.backends.local.insisting import TRY_SECONDS
+from cockpit.backends.local.repeated_request import TRY_SECONDS
 from cockpit.backends.local.start import connect
 from cockpit.errors import MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model.refusal import RefusalKind
