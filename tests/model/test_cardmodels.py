@@ -15,6 +15,11 @@ from tests.builders import a_spec
     ("model", "instances"),
     [
         ("A100_1g.10gb", 7),
+        ("h100_1g.20gb", 4),
+        ("h200_1g.35gb", 4),
+        ("a30_1g.6gb", 4),
+        ("a30_2g.12gb", 2),
+        ("a30_4g.24gb", 1),
         ("mig-2g.20gb", 3),
         ("3g.40gb", 2),
         ("A100-4g.40gb", 1),
