@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from cockpit.backends.slurm.mapping import accounting, cross_checks, reservations
+from cockpit.backends.slurm.mapping import accounting, cross_checks, listing, reservations
+from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.wire.calls import Garbled, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogRequest
 from cockpit.model.ids import JobId
 from tests.backends.slurm.paper_cluster import Fault, PaperCluster
+from tests.backends.slurm.test_values import a_record
 from tests.backends.slurm.test_whole import a_cockpit
 
 Lines = Callable[[list[str]], list[str]]
@@ -92,6 +94,24 @@ def test_reservations_are_those_that_sinfo_names_too() -> None:
     assert list(reservations.names("No reservations in the system\n")) == []
     check = cross_checks.of_reservations([], reservations.names(table))
     assert check.lacks("ReservationName=maint StartTime=2026-11-28T06:57:30\n") == {"a_very_long_name"}
+
+
+@pytest.mark.req("TR-04", "SL-14")
+def test_details_are_those_of_the_live_jobs_that_were_there_before() -> None:
+    at = 1_795_867_200_000
+    early, late = "2026-11-28T11:59:00", "2026-11-28T12:00:00"
+    jobs = [
+        Listed(a_record(JobID="1", State="PENDING", SubmitTime=early)),
+        Listed(a_record(JobID="2", State="RUNNING", SubmitTime=early)),
+        Listed(a_record(JobID="3", State="PENDING", SubmitTime=late)),
+        Listed(a_record(JobID="4", State="COMPLETED", SubmitTime=early)),
+    ]
+    check = cross_checks.of_details(jobs, at)
+    assert check.lacks("JobId=1 JobName=x\n   Comment=JobId=2\n\n") == {"2"}
+    assert check.alone("2")[-2:] == ("job", "2")
+    # scontrol leaves out the jobs of hidden partitions without this option.
+    assert "--all" in check.alone("2")
+    assert "--all" in listing.command()
 
 
 @pytest.mark.req("TR-04", "SL-10")

@@ -114,7 +114,8 @@ def _pieces(card: Card, before: int, milli: int) -> Iterator[CardSlice]:
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
 _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
 NO_GRES: Mapping[NodeName, Cards] = {}
-DETAIL = ("scontrol", "-d", "show", "job")
+DETAIL = ("scontrol", "--all", "-d", "show", "job")
+"""`--all`: also jobs in hidden partitions, which squeue lists (`--all`), too."""
 
 
 def details(printed: str, gres: Mapping[NodeName, Cards] = NO_GRES) -> dict[JobId, dict[NodeName, Allocation]]:
