@@ -101,6 +101,8 @@ def is_of_one(argv: Sequence[str]) -> bool:
 
 
 def subject_of(argv: Sequence[str]) -> str:
-    """`squeue`, `scontrol show node`, `sacctmgr list qos`: which question it is."""
+    """`squeue`, `scontrol show node`, `sacctmgr list qos`, `sacct ids`: which question it is."""
+    if argv[0] == "sacct" and "--noheader" in argv:
+        return "sacct ids"
     words = [word for word in argv[1:] if not word.startswith("-")]
     return " ".join([argv[0], *words[:2]]) if argv[0] in {"scontrol", "sacctmgr"} else argv[0]
