@@ -43,6 +43,7 @@ from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.why import SLURM, outlook
+from cockpit.backends.slurm.wire.calls import Garbled
 from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
@@ -195,8 +196,12 @@ class SlurmBackend(Asking, LiveBackend):
         has_started = record.attempt is not None
         steps: tuple[jobdetail.StepRow, ...] = ()
         if has_started:
-            with suppress(CockpitError):  # the details are useful without accounting, too
+            try:
                 steps = (await self._reading.accounted(slurm_id(record.id)))[1]
+            except Garbled:
+                raise
+            except CockpitError:
+                pass  # the details are useful without accounting, too
         if has_started and record.state not in ENDED:
             steps = accounting.beside(steps, await self._reading.running_steps(known.number))
         path = await logs.output_path(self._reading, known)

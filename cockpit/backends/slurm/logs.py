@@ -13,9 +13,10 @@ from cockpit.backends.slurm.mapping.jobs import LookedUpJob
 from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.wire.calls import Commands
+from cockpit.backends.slurm.wire.calls import Commands, Garbled
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.asking import LogChunk, LogRequest, LogStream
+from cockpit.model.ids import JobId
 from cockpit.model.job import ENDED
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -78,7 +79,7 @@ async def output_path(reading: Reading, known: LookedUpJob, stream: LogStream = 
 async def _files(reading: Reading, known: LookedUpJob) -> dict[str, str]:
     """Return the files of the job, or of the one that runs its script, as far as Slurm reports them."""
     known = await _leader(reading, known)
-    return await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
+    return await reading.output_files(_one_job(known)) or await _remembered(reading, known)
 
 
 async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
@@ -102,7 +103,7 @@ async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: 
     """Return the path of a step's output, empty without one. A relative path begins at the job's working folder."""
     if not step.output:
         return ""
-    folder = (await reading.output_files(slurm_id(known.job.id)) or dict(known.fields)).get("folder", "")
+    folder = (await reading.output_files(_one_job(known)) or dict(known.fields)).get("folder", "")
     path = step.output if step.output.startswith("/") else posixpath.join(folder or known.job.spec.output, step.output)
     return outputs.resolved(path, outputs.step_words(await _words(reading, known, path), step, rank))
 
@@ -111,6 +112,13 @@ async def _leader(reading: Reading, known: LookedUpJob) -> LookedUpJob:
     """Return the first component of a heterogeneous job: it runs the script, and alone has a file."""
     leader = known.leader
     return await look_up(reading, leader) if leader is not None else known
+
+
+def _one_job(known: LookedUpJob) -> str:
+    """Return Slurm's id of the job; of an array's waiting tasks that of the first: squeue finds no `12_[1-9]`."""
+    waiting = known.listed.tasks if known.listed is not None and known.job.id == known.listed.id else ()
+    array = known.job.array
+    return slurm_id(JobId(array.array), waiting[0]) if waiting and array is not None else slurm_id(known.job.id)
 
 
 async def _words(reading: Reading, known: LookedUpJob, path: str) -> dict[str, str]:
@@ -131,7 +139,9 @@ async def _remembered(reading: Reading, known: LookedUpJob) -> dict[str, str]:
 async def _size(commands: Commands, path: str) -> int | None:
     printed = await commands.run(("stat", "--dereference", "--format=%s", "--", path), seconds=SECONDS)
     if printed.code == 0:
-        return values.number(printed.stdout)
+        if (size := values.number(printed.stdout)) is None:
+            raise Garbled("stat", f"{printed.stdout[:20]!r} is not the size of a file")
+        return size
     if "Permission denied" in printed.stderr:
         raise RequestRefused(Refusal(RefusalKind.DENIED, f"{path} cannot be read: it belongs to another user."))
     return None
@@ -157,4 +167,10 @@ async def _piece(commands: Commands, path: str, start: int, size: int) -> bytes:
     )
     if printed.code != 0 or (printed.stderr and not printed.stdout):
         raise RequestRefused(Refusal(RefusalKind.DENIED, f"{path} cannot be read: {printed.stderr.strip()[-200:]}"))
-    return base64.b64decode(printed.stdout)
+    try:
+        data = base64.b64decode(printed.stdout.strip(), validate=True)
+    except ValueError:
+        raise Garbled("base64", f"it is no piece of {path}") from None
+    if size and not data:
+        raise Garbled("base64", f"it has nothing of {path}")
+    return data

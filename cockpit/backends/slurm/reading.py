@@ -13,11 +13,13 @@ last answer stays and `trouble` has a sentence that says so.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
+from cockpit.backends.slurm.id_checks import IdCheck, IdQuestion
 from cockpit.backends.slurm.list_checks import (
     ListComparison,
     check_inventory,
@@ -71,6 +73,9 @@ _ACCOUNTING = "accounting"
 """Key of `Reading.trouble` for a cluster without an accounting database."""
 
 
+_HOST = re.compile(r"[A-Za-z0-9_.-]{1,255}")
+
+
 class PollIntervals(NamedTuple):
     """How old the answers of each kind may be before the command runs again, in seconds, and the time limit of one."""
 
@@ -99,6 +104,7 @@ class Reading:
 
     def __init__(self, answers: Answers, now: Callable[[], Millis], intervals: PollIntervals | None = None) -> None:
         self._answers, self._now = answers, now
+        self._ids = IdCheck(answers)
         self.intervals = intervals or PollIntervals()
         answers.patience = self.intervals.patience
         self._fields: tuple[str, ...] = listing.FIELDS
@@ -112,6 +118,8 @@ class Reading:
         """Names that a list leaves out on purpose although other lists have them, by list."""
         self._inventory: tuple[Printed, Printed] | None = None
         """The last lists of nodes and of partitions that agree."""
+        self._detailed: tuple[Printed, Printed | None] | None = None
+        """The last details of jobs that were checked, and the list of jobs that they were compared with."""
         self.trouble: dict[str, str] = {}
         """Sentences about lists that could not be read although the cluster answers, by list."""
         self.hidden: dict[str, str] = {}
@@ -201,7 +209,21 @@ class Reading:
             if listing.UNKNOWN_JOB in failed.printed.stderr:
                 return ()
             raise
-        return tuple(Listed(fields, UTC, shards) for fields in _jobs(printed, self._fields))
+        records = tuple(_jobs(printed, self._fields))
+        self._expect(slurm_id(task_of(job)[0]), printed, records)
+        return tuple(Listed(fields, UTC, shards) for fields in records)
+
+    def _expect(self, job: str, printed: Printed, records: Collection[Record]) -> None:
+        """Raise `Garbled` if squeue's answer for one job is empty although its list has the job.
+
+        For a job that the controller has forgotten squeue prints an error instead.
+        """
+        number = re.split(r"[_+]", job)[0]
+        names = ("JobID", "ArrayJobID", "HetJobID")
+        if printed.verified or records:
+            return
+        if any(number in map(each.fields.get, names) for each in self._records.values()):
+            raise Garbled("squeue", f"it leaves out job {job}")
 
     @property
     def listed_at(self) -> Millis | None:
@@ -216,20 +238,33 @@ class Reading:
         gres = {each.node.name: each.gres for each in await self.nodes(self.intervals.settings)}
         if self.hidden:
             return NOTHING_KNOWN
-        printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
+        printed = await self._detailed_jobs()
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
     async def spreads(self) -> Spreads:
         """Return the tasks of waiting jobs whose tasks are spread over nodes; empty where `details` is empty."""
         if self.hidden:
             return NO_SPREADS
-        printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
+        printed = await self._detailed_jobs()
         return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout))
+
+    async def _detailed_jobs(self) -> Printed:
+        """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
+        what = "scontrol show job"
+        printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
+        if self._detailed is not None and self._detailed[0] is printed and self._detailed[1] is self._vouched:
+            return printed
+        asked_at = self._answers.given_at(placements.DETAIL) or self._now()
+        check = cross_checks.of_details(self._records.values(), asked_at)
+        printed = await self._completed(what, placements.DETAIL, printed, check)
+        self._detailed = printed, self._vouched
+        return printed
 
     async def reservations(self) -> tuple[Reservation, ...]:
         what = "scontrol show reservation"
         printed = await self._optional(what, reservations.COMMAND, self.intervals.reservations)
-        check = cross_checks.of_reservations(self._records.values())
+        names = reservations.names(await self._beside(printed, reservations.NAMES, self.intervals.reservations))
+        check = cross_checks.of_reservations(self._records.values(), names)
         printed = await self._completed(what, reservations.COMMAND, printed, check)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
 
@@ -255,7 +290,8 @@ class Reading:
             check = cross_checks.of_associations(shares.stdout, name)
             assoc = await self._completed("sacctmgr list assoc", accounts.ASSOCIATIONS, assoc, check)
         if assoc.stdout:
-            check = cross_checks.of_qos(assoc.stdout, name)
+            names = await self._beside(qos, accounts.QOS_NAMES, self.intervals.settings)
+            check = cross_checks.of_qos(assoc.stdout, name, names.splitlines())
             qos = await self._completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
@@ -308,6 +344,7 @@ class Reading:
                 break
             if not self._leave_out_past_field(printed.stderr):
                 return ()
+        printed = await self._with_all_ended(argv, fields, printed, since, user, during=during)
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         source = (printed, shards)
         return self._once(
@@ -315,6 +352,32 @@ class Reading:
             source,
             lambda: tuple(accounting.ended(_past(printed, fields), UTC, shards)),
         )
+
+    async def _with_all_ended(
+        self, argv: tuple[str, ...], fields: Sequence[str], printed: Printed, since: str, user: str, *, during: bool
+    ) -> Printed:
+        """Return sacct's list, checked to have every job; its last answer, with `trouble`, if a new one lacks some.
+
+        Raises `Garbled` when there is no last answer.
+        """
+        if "sacct" in self.trouble:  # it is the last answer already
+            return printed
+        begin = accounting.compared_since(since, self._now())
+
+        def jobs(one: Printed) -> list[tuple[str, str]]:
+            return [(each["JobID"], each["End"]) for each in _past(one, fields) if "." not in each["JobID"]]
+
+        question = IdQuestion(argv, accounting.ids_command(argv), self.intervals.accounting, jobs, begin)
+        whose = (each for each in self._records.values() if user in {"", each.fields["UserName"]})
+        known = () if during else accounting.ids_of_ended(whose, begin)
+        try:
+            return await self._ids.complete(question, printed, tuple(known))
+        except Garbled as error:
+            last = self._ids.last(question)
+            if last is None:
+                raise
+            self.trouble["sacct"] = f"sacct is not available at the moment: {error} Its last answer is shown."
+            return last
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
         """Return the record of a job in accounting (None until it has ended) and its steps; `job` is Slurm's id.
@@ -329,8 +392,15 @@ class Reading:
                 if not self._leave_out_past_field(failed.printed.stderr):
                     return None, ()
             else:
+                printed = await self._ids.complete(self._steps_question(job, argv), printed)
                 shards = shards_per_card(await self.nodes(self.intervals.settings))
                 return accounting.of_one(_past(printed, self._past_fields), job, UTC, shards)
+
+    def _steps_question(self, job: str, argv: tuple[str, ...]) -> IdQuestion:
+        def records(one: Printed) -> list[tuple[str, str]]:
+            return [(each["JobID"], each["End"]) for each in _past(one, self._past_fields)]
+
+        return IdQuestion(argv, accounting.ids_command_of_one(job), self.intervals.details, records)
 
     def _leave_out_past_field(self, complaint: str) -> bool:
         """Leave out the field of sacct that this version of it does not know; False: it complains about another thing.
@@ -360,9 +430,11 @@ class Reading:
             printed = await self._answers.ask(listing.output_command(job), self.intervals.details)
         except Failed:
             return {}
-        record = next(iter(_jobs(printed, listing.OUTPUT_FIELDS)), None)
-        if record is None:
+        records = tuple(_jobs(printed, listing.OUTPUT_FIELDS))
+        self._expect(job, printed, records)
+        if not records:
             return {}
+        (record, *_) = records
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
 
     async def host_of(self, node: NodeName) -> str:
@@ -371,7 +443,8 @@ class Reading:
         host = (seen.host if seen is not None else "") or node
         if host == "localhost":
             with suppress(CockpitError):
-                host = (await self._answers.ask(("uname", "-n"), self.intervals.settings)).stdout.strip() or host
+                named = (await self._answers.ask(("uname", "-n"), self.intervals.settings)).stdout.strip()
+                host = named if _HOST.fullmatch(named) else host
         return host
 
     async def lacks_accounting(self) -> str:
@@ -523,6 +596,15 @@ class Reading:
         if printed.code or printed.verified or what in self.trouble:
             return printed
         return await completed(self._answers, argv, printed, check, self._absent.setdefault(what, set()))
+
+    async def _beside(self, printed: Printed, argv: tuple[str, ...], fresh_seconds: float) -> str:
+        """Return the output of a command that names what a list should have; empty if there is no such command."""
+        if printed.code or printed.verified:
+            return ""
+        try:
+            return (await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)).stdout
+        except CockpitError:
+            return ""  # the list itself was answered
 
     def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
         """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""

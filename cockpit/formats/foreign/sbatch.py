@@ -27,7 +27,14 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission, runnable, upwards
-from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, refuse_components, script_lines
+from cockpit.formats.foreign.sbatch_options import (
+    DIRECTIVE,
+    as_directive,
+    directives,
+    is_command,
+    refuse_components,
+    script_lines,
+)
 from cockpit.formats.slurm.begin import begin_moment
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
@@ -486,7 +493,7 @@ def without_script(spec: JobSpec) -> JobSpec:
 
 def _without_directives(lines: list[str]) -> list[str]:
     """Behind the first command Slurm takes them for comments, and so does the shell."""
-    first = next((number for number, line in enumerate(lines) if line.strip() and line[0] != "#"), len(lines))
+    first = next((number for number, line in enumerate(lines) if is_command(line)), len(lines))
     head = [line for line in lines[:first] if not line.startswith(DIRECTIVE)]
     # The marker is a line of `write_sbatch`; without its removal each conversion would add another one.
     behind = lines[first + 1 :] if lines[first : first + 1] == [_NO_OPTIONS] else lines[first:]
@@ -592,8 +599,7 @@ def _directive(name: str, value: str) -> str:
 def _begins_with_options(body: str) -> bool:
     """Return whether Slurm would take the first lines of the command for options of the job."""
     lines = body.split("\n")
-    head = takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
-    return any(line.startswith(DIRECTIVE) for line in head)
+    return any(line.startswith(DIRECTIVE) for line in takewhile(lambda line: not is_command(line), lines))
 
 
 def _script_options(script: Mapping[str, Any]) -> dict[str, object]:

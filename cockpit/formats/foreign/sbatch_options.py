@@ -72,15 +72,16 @@ _NEXT_COMPONENT: Final = frozenset({"hetjob", "packjob"})
 def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
     """Return the options of the job, or of its first component, by long name, with the value on the last line that
     gives each; empty for options without a value. `lines` begin with the interpreter's. Slurm stops reading at the
-    first line that is neither blank nor a comment."""
+    first line that is neither blank nor a comment. Comments may be indented; option lines may not, and need no space
+    behind `#SBATCH`."""
     options: dict[str, str] = {}
     for number, line in enumerate(lines[1:], 2):
-        if line.startswith(DIRECTIVE) and line[len(DIRECTIVE) :][:1].isspace():
+        if line.startswith(DIRECTIVE):
             text = line.removeprefix(DIRECTIVE).strip()
             if _begins_component(text):
                 break
             _collect(text, options, draft)
-        elif line.strip() and not line.startswith("#"):
+        elif is_command(line):
             late = sum(later.startswith("#SBATCH") for later in lines[number:])
             if late:
                 draft.lacks("#SBATCH", f"Slurm reads none behind the first command; {late} of them left out")
@@ -92,14 +93,19 @@ def refuse_components(lines: Sequence[str]) -> None:
     """Raise ValueError, with the line's number, where the options of a second component begin. `lines` begin with the
     interpreter's."""
     for number, line in enumerate(lines[1:], 2):
-        if line.strip() and not line.startswith("#"):
+        if is_command(line):
             return
         text = line.removeprefix(DIRECTIVE)
-        if text != line and text[:1].isspace() and _begins_component(text):
+        if text != line and _begins_component(text):
             raise ValueError(
                 f"line {number}: {DIRECTIVE} {text.strip()} begins a second component, and a job here has one; submit "
                 "a job for each component, or submit the script to a Slurm cluster"
             )
+
+
+def is_command(line: str) -> bool:
+    """Return whether Slurm stops looking for options at this line: it is neither blank nor a comment."""
+    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def script_options(script: str) -> dict[str, str]:

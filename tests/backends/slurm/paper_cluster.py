@@ -50,6 +50,8 @@ class PaperCluster(Changeable):
 
     def _whole(self, argv: Sequence[str]) -> str:
         words = [word for word in argv[1:] if not word.startswith("-")]
+        if (ids := self._ids_alone(argv, words)) is not None:
+            return ids
         if argv[0] == "sdiag":
             return self._statistics()
         if argv[0] == "sprio" and option(argv, "--jobs") in self.started:
@@ -69,6 +71,15 @@ class PaperCluster(Changeable):
             lines = [line for line in text.splitlines() if line.split()[0].endswith(f"Name={words[2]}")]
             return "".join(f"{line}\n" for line in lines)
         return text
+
+    def _ids_alone(self, argv: Sequence[str], words: Sequence[str]) -> str | None:
+        """Return the answer to a question about ids or names alone."""
+        if argv[0] == "sacct" and "--noheader" in argv:
+            lines = self._printed([word for word in argv if word != "--noheader"] + ["--delimiter=|"]).splitlines()
+            return "".join(f"{line[:-1]}\n" for line in lines if "." not in line.partition("|")[0] or "--jobs" in argv)
+        if list(words[:2]) == ["list", "qos"] and "-n" in argv:
+            return "".join(f"{line.partition('|')[0]}\n" for line in self._text("sacctmgr-qos.txt").splitlines()[1:])
+        return None
 
     def _header(self, argv: Sequence[str]) -> str:
         if argv[0] == "sacct":
@@ -90,6 +101,8 @@ def is_of_one(argv: Sequence[str]) -> bool:
 
 
 def subject_of(argv: Sequence[str]) -> str:
-    """`squeue`, `scontrol show node`, `sacctmgr list qos`: which question it is."""
+    """`squeue`, `scontrol show node`, `sacctmgr list qos`, `sacct ids`: which question it is."""
+    if argv[0] == "sacct" and "--noheader" in argv:
+        return "sacct ids"
     words = [word for word in argv[1:] if not word.startswith("-")]
     return " ".join([argv[0], *words[:2]]) if argv[0] in {"scontrol", "sacctmgr"} else argv[0]

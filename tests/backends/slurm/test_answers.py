@@ -14,7 +14,7 @@ from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.wire import answer_cache, answers
 from cockpit.backends.slurm.wire.answer_cache import SharedAnswerCache, UserAnswerCache, answer_cache_for
 from cockpit.backends.slurm.wire.answers import AnswerCache, Answers
-from cockpit.backends.slurm.wire.calls import Failed, Printed
+from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, Printed
 from cockpit.errors import Unreachable
 from cockpit.runtime.clock import VirtualClock
 
@@ -92,6 +92,34 @@ async def test_a_failed_command_is_not_repeated_for_a_while() -> None:
     assert len(commands.asked) == 1
     clock.advance(3_000)
     assert (await cockpit.ask(QUESTION, 10)).stdout == "fine"
+
+
+NOT_ASKED = {
+    "munge": """squeue: error: If munged is up, restart with --num-threads=10
+squeue: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2": No such file (Did you start munged?)
+squeue: error: slurm_send_node_msg: auth_g_create: REQUEST_JOB_INFO has authentication error
+slurm_load_jobs error: Protocol authentication error
+""",
+    "the controller's munge": "slurm_load_jobs error: Protocol authentication error\n",
+    "the configuration": """scontrol: error: _parse_next_key: Parsing error at unrecognized key: NonsenseKey
+scontrol: fatal: Unable to process configuration file
+""",
+    "a host name": """squeue: error: slurm_set_addr: Unable to resolve "head"
+squeue: error: Unable to establish control machine address
+""",
+}
+"""What squeue and scontrol of 22.05 print when they cannot ask the controller."""
+
+
+@pytest.mark.req("SL-04", "TR-04")
+@pytest.mark.parametrize("cause", NOT_ASKED)
+async def test_a_command_that_cannot_ask_the_controller_is_no_refusal(cause: str) -> None:
+    clock = VirtualClock()
+    commands = Told(clock, Printed("", NOT_ASKED[cause], 1))
+    with pytest.raises(Unreachable, match="Slurm does not answer squeue: ") as failed:
+        await asking(commands, clock).ask(QUESTION, 10)
+    assert not isinstance(failed.value, AnswerLost), "nothing was sent"
+    assert cause != "munge" or str(failed.value).endswith("(Did you start munged?)")
 
 
 async def test_a_refusal_is_reported_with_slurms_message() -> None:

@@ -96,6 +96,19 @@ def test_unreported_mig_instances_are_assumed_to_be_the_first_of_the_card() -> N
     assert pieces == [(CardSlice(0, 0, 142), CardSlice(0, 1, 142)), (CardSlice(0, 2, 142), CardSlice(0, 3, 142))]
 
 
+@pytest.mark.req("SL-11")
+def test_a_recently_started_job_is_assumed_to_have_no_more_of_a_node_than_there_is() -> None:
+    """squeue has 26 CPUs on two nodes, of 12 and 16."""
+    sizes = ((1, 12, 900), (2, 16, 4000))
+    printed = "".join(f"NodeName=n{name} CPUTot={cpus} RealMemory={mem} State=MIXED\n" for name, cpus, mem in sizes)
+    nodes = {each.node.name: each.node for each in parse_nodes(printed)}
+    runs = {"State": "RUNNING", "NodeList": "n[1-2]", "StartTime": "2026-11-21T08:00:01", "NumNodes": "2"}
+    job = Listed(a_record(JobID="7", NumCPUs="26", **{"tres-alloc": "cpu=26,mem=2000M,node=2"}, **runs)).job
+    (found,) = placed([job], nodes, {}, UnattributedGpus())
+    assert found.attempt is not None
+    assert [(part.cpus, part.memory_mib) for part in found.attempt.placement] == [(12, 900), (13, 1000)]
+
+
 @pytest.mark.parametrize(
     ("asked", "milli", "models"),
     [

@@ -55,6 +55,8 @@ CROSS_CHECKED = {
     "sshare",
     "sacctmgr list assoc",
     "sacctmgr list qos",
+    "scontrol show job",
+    "sacct",
 }
 """A cut between two records is seen, too: something else tells of what is missing."""
 RECORD_END = {"squeue": "~\n", "sacct": "~\n", "scontrol show job": "\n\n"}

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import Submission
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
+from cockpit.formats.foreign.sbatch import write_sbatch
+from cockpit.formats.foreign.sbatch_options import script_options
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.launch.command import expand
 from cockpit.model.batchscript import EarlySignal
@@ -276,6 +278,24 @@ def test_options_are_called_as_sbatch_calls_them_and_none_is_dropped(lines: str,
     spec, notes = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
     assert spec.specs[0].cpus == cpus
     assert notes == [*([note] if note else [])]
+
+
+@pytest.mark.req("LA-70", "SL-20")
+def test_options_stand_behind_indented_comments_and_without_a_space_too() -> None:
+    """So sbatch reads them: it stops at the first line that is a command."""
+    script = "#!/bin/bash\n  # a comment\n\t#SBATCH -J none\n#SBATCH--job-name=x\n \n#SBATCH\t-c 3\npython t.py\n"
+    spec, notes = taken(script)
+    assert (spec.name, spec.specs[0].cpus, notes) == ("x", 3, [])
+    late, notes = taken(script.replace("\n \n", "\n :\n"))
+    assert late.specs[0].cpus == 1
+    assert notes == ["#SBATCH"]
+
+
+@pytest.mark.req("LA-70", "TR-04")
+def test_a_command_below_an_indented_comment_becomes_no_option() -> None:
+    text = write_sbatch({"name": "x", "command": "  # first\n#SBATCH --hold\necho done", "output": "/data"})
+    assert "--hold" in text
+    assert "hold" not in script_options(text)
 
 
 @pytest.mark.req("LA-70")

@@ -117,6 +117,8 @@ def test_an_unknown_and_a_changed_host_key_are_refused_with_the_fingerprint(
         asyncio.run(SshCommands(login.address).run(("id",), seconds=20))
     assert "host key" in str(refused.value)
     assert shown.stdout.split()[1] in str(refused.value)
+    person = login.address.removeprefix("ssh://").partition(":")[0]
+    assert f"Connect once with `ssh -p {login.port} {person}`" in str(refused.value)
 
 
 @pytest.mark.req("TR-06")

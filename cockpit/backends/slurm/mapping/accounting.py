@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -56,6 +57,10 @@ ENDED_STATES = "BF,CA,CD,DL,F,NF,OOM,PR,TO"
 """sacct's short names of the states in which a job has ended."""
 UNKNOWN_USER = "Invalid user id"
 """sacct's error for a user whom its machine does not know."""
+_IDS = "--format=JobID,End"
+_RELATIVE = re.compile(r"now-([0-9]+)(hours|days)")
+_UNIT_SECONDS = {"hours": 3600, "days": 86_400}
+_MOVES_SECONDS = 60
 FIELDS_OF_ONE = (*FIELDS, "NTasks", "StdErr")
 """The fields that are requested for a single job. Slurm 22.05 does not know the last one."""
 
@@ -82,6 +87,17 @@ def command(
     return _sacct(fields, *whose, *which, "--starttime", since, "--endtime", until)
 
 
+def ids_command(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that lists the ids and ends of the jobs that a command of `command` lists, without steps."""
+    which = (word for word in argv if not word.startswith(("sacct", "--parsable", "--delimiter=", "--format=")))
+    return ("sacct", "--noheader", "--parsable2", "--allocations", *which, _IDS)
+
+
+def ids_command_of_one(job: str) -> tuple[str, ...]:
+    """Return the command that lists the ids and ends of a job and its steps."""
+    return ("sacct", "--noheader", "--parsable2", "--jobs", job, _IDS)
+
+
 def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:
     """Return the command that asks for one job by Slurm's id, of any time."""
     return _sacct(fields, "--jobs", job)
@@ -89,6 +105,34 @@ def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:
 
 def _sacct(fields: Sequence[str], *which: str) -> tuple[str, ...]:
     return ("sacct", "--parsable", f"--delimiter={SEPARATOR}", *which, f"--format={','.join(fields)}")
+
+
+def compared_since(since: str, now: int) -> str:
+    """Return the end, as sacct prints it in UTC, from which on jobs are expected in every list of `command`.
+
+    A time such as `now-8hours` moves while commands run: jobs of its first minute are in one list and not in the next.
+    """
+    relative = _RELATIVE.fullmatch(since)
+    if relative is None:
+        return since
+    begin = now // 1000 - int(relative[1]) * _UNIT_SECONDS[relative[2]] + _MOVES_SECONDS
+    return _printed(begin)
+
+
+def _printed(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def ids_of_ended(jobs: Iterable[Listed], begin: str) -> Iterator[str]:
+    """Yield sacct's ids of jobs in squeue's list that ended at `begin` or later."""
+    for each in jobs:
+        at = each.at("EndTime") if each.kind in ENDED else None
+        if at is None or _printed(at / 1000) < begin:
+            continue
+        if each.component is not None:
+            yield f"{each.component[0]}+{each.component[1]}"
+        elif not each.tasks:
+            yield values.slurm_id(each.id)
 
 
 def unknown_field(complaint: str) -> str | None:

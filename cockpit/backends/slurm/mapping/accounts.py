@@ -10,6 +10,7 @@ from cockpit.backends.slurm.mapping.records import with_header
 from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Qos, Usage, assoc_key
 
 QOS = ("sacctmgr", "-P", "--readonly", "list", "qos")
+QOS_NAMES = ("sacctmgr", "-n", "-P", "--readonly", "list", "qos", "format=name")
 ASSOCIATIONS = ("sacctmgr", "-P", "--readonly", "list", "assoc")
 SHARES = ("sshare", "-a", "-l", "-P")
 

@@ -54,7 +54,7 @@ def _check(argv: Sequence[str]) -> Callable[[Sequence[str], str, str], str] | No
     if program in {"squeue", "sacct"} and "--noheader" not in argv and "--batch-script" not in argv:
         return _fields
     if program == "sacctmgr" and "-n" in argv:
-        return _level
+        return _level if "user" in words else None
     if program == "scontrol" and words[:1] == ["show"] and len(words) > 1:
         return _SHOWN.get(words[1])
     return _BY_PROGRAM.get(program)

@@ -5,10 +5,11 @@ Each check returns the names that a list lacks, and the command that asks for on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from cockpit.backends.slurm.mapping import accounts, licences, priorities, reservations, values
+from cockpit.backends.slurm.mapping import accounts, licences, placements, priorities, reservations, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import blocks, settings, words
 from cockpit.model.ids import task_of
@@ -16,6 +17,11 @@ from cockpit.model.job import ENDED
 
 _IN_TURN = frozenset({"Priority", "Resources"})
 """Reasons of pending jobs that sprio always lists; it leaves out some jobs with other reasons."""
+
+
+_JOB = re.compile(r"^JobId=(\d+)", re.MULTILINE)
+_SAME_MS = 2000
+"""The clocks of the controller and of this machine may differ a little, and SubmitTime is in whole seconds."""
 
 
 class CrossCheck(NamedTuple):
@@ -36,13 +42,26 @@ def of_licences(config: str) -> CrossCheck:
     )
 
 
-def of_reservations(jobs: Iterable[Listed]) -> CrossCheck:
-    """Expect the reservations that jobs name."""
+def of_reservations(jobs: Iterable[Listed], names: Iterable[str] = ()) -> CrossCheck:
+    """Expect the reservations that jobs name, and those of another command (`names`)."""
     live = [each.fields.get("Reservation", "") for each in jobs if each.kind not in ENDED]
-    wanted = {name for each in live for name in values.names(each)}
+    wanted = {*names, *(name for each in live for name in values.names(each))}
     return CrossCheck(
         lambda printed: wanted - {words(each)["ReservationName"] for each in blocks(printed, "ReservationName")},
         lambda name: (*reservations.COMMAND, name),
+    )
+
+
+def of_details(jobs: Iterable[Listed], asked_at: int) -> CrossCheck:
+    """Expect `scontrol -d show job` to have the live jobs that were submitted before it was asked."""
+    wanted = {
+        each.fields["JobID"]
+        for each in jobs
+        if each.kind not in ENDED and (each.at("SubmitTime") or asked_at) < asked_at - _SAME_MS
+    }
+    return CrossCheck(
+        lambda printed: wanted - set(_JOB.findall(printed)),
+        lambda name: (*placements.DETAIL, name),
     )
 
 
@@ -78,10 +97,10 @@ def of_associations(shares: str, cluster: str) -> CrossCheck:
     return CrossCheck(lambda printed: wanted - _associations(printed, cluster), alone)
 
 
-def of_qos(associations: str, cluster: str) -> CrossCheck:
-    """Expect sacctmgr to list the QOS that the associations name."""
+def of_qos(associations: str, cluster: str, names: Iterable[str] = ()) -> CrossCheck:
+    """Expect sacctmgr to list the QOS that the associations name, and those of another command (`names`)."""
     named = accounts.accounts(associations, "", "", cluster).associations.values()
-    wanted = {name for each in named for name in (*each.qos, each.default_qos) if name}
+    wanted = {name for each in named for name in (*each.qos, each.default_qos) if name} | {*filter(None, names)}
     return CrossCheck(
         lambda printed: wanted - set(accounts.accounts("", printed, "", cluster).qos),
         lambda name: (*accounts.QOS, f"name={name}"),

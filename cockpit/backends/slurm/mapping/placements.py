@@ -114,7 +114,8 @@ def _pieces(card: Card, before: int, milli: int) -> Iterator[CardSlice]:
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
 _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
 NO_GRES: Mapping[NodeName, Cards] = {}
-DETAIL = ("scontrol", "-d", "show", "job")
+DETAIL = ("scontrol", "--all", "-d", "show", "job")
+"""`--all`: also jobs in hidden partitions, which squeue lists (`--all`), too."""
 
 
 def details(printed: str, gres: Mapping[NodeName, Cards] = NO_GRES) -> dict[JobId, dict[NodeName, Allocation]]:
@@ -180,8 +181,12 @@ def _placed(
     for part in attempt.placement:
         allocation = known.get(part.node)
         if allocation is None:
-            slices = unattributed.take(part.node, nodes.get(part.node), job.spec.specs[0])
-            allocation = replace(part, slices=slices)
+            node = nodes.get(part.node)
+            slices = unattributed.take(part.node, node, job.spec.specs[0])
+            # squeue has the sum of a job's CPUs: an equal share of it may be more than a small node has.
+            cpus = part.cpus if node is None else min(part.cpus, node.cpus)
+            memory = part.memory_mib if node is None else min(part.memory_mib, node.memory_mib)
+            allocation = replace(part, cpus=cpus, memory_mib=memory, slices=slices)
         parts.append(replace(allocation, rank=part.rank))
     return replace(job, attempt=replace(attempt, placement=_within(tuple(parts), nodes)))
 

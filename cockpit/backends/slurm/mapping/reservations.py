@@ -11,6 +11,8 @@ from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.model.cluster import Reservation
 
 COMMAND = ("scontrol", "-o", "show", "reservation")
+NAMES = ("sinfo", "--reservation", "--noheader")
+"""The command that lists the names of reservations, too: a list that is cut lacks some of them."""
 
 
 def reservations(printed: str, zone: tzinfo | None) -> Iterator[Reservation]:
@@ -28,3 +30,11 @@ def reservations(printed: str, zone: tzinfo | None) -> Iterator[Reservation]:
                 accounts=values.names(record.get("Accounts", "")),
                 maintenance="MAINT" in record.get("Flags", "").split(","),
             )
+
+
+def names(printed: str) -> Iterator[str]:
+    """Yield the names in the output of `NAMES`; nothing where the cluster has no reservation."""
+    for line in printed.splitlines():
+        name, *rest = line.split()[:2] or [""]
+        if rest in (["ACTIVE"], ["INACTIVE"]):
+            yield name

@@ -27,8 +27,14 @@ STALLED = (
     "Connection timed out",
     "Connection reset by peer",
     "Could not establish a configuration source",
+    "Unable to process configuration file",
+    "Unable to establish control",
+    "Munge encode failed",
+    "Munge decode failed",
+    "Protocol authentication error",
 )
-"""Parts of the messages on stderr of commands that got no answer from slurmctld or slurmdbd."""
+"""Parts of the messages on stderr of commands that got no answer from slurmctld or slurmdbd, or could not ask them: the
+configuration cannot be read, a host name is unknown, munge does not run, or the clocks differ."""
 _SENT = (STALLED[0], "Socket timed out", "Connection timed out", "Connection reset by peer")
 """Messages of `STALLED` that appear after the request was sent: the controller may have acted on it."""
 PASSING = STALLED[0]
@@ -127,6 +133,8 @@ async def all_of(stream: Stream, program: str) -> bytes:
 def complaint(printed: Printed) -> str:
     """Return the last three lines of stderr as one, each without the leading `program: error: `."""
     lines = [each.strip() for each in printed.stderr.splitlines() if each.strip()]
+    if munge := [each for each in lines if "Munge" in each]:  # the lines behind it tell of its consequences
+        lines = munge[:1]
     return " ".join(each.partition("error: ")[2] or each for each in lines[-3:])
 
 

@@ -238,6 +238,11 @@ class SshCommands:
         names = str(_configured(self._to)["ProxyJump"] or "")
         return [_jump(each) for each in names.split(",") if each and each.lower() != "none"]
 
+    @property
+    def _by_hand(self) -> tuple[str, ...]:
+        """The command with which a user connects to the same server."""
+        return ("ssh", *(("-p", str(self._port)) if self._port is not None else ()), self.name)
+
     async def _unverified(self, error: Exception) -> str:
         """Return the error for an unknown host key, with its fingerprint, to compare with the administrator's."""
         import asyncssh
@@ -249,7 +254,7 @@ class SshCommands:
         shown = f" Its fingerprint is {key.get_fingerprint()}." if key is not None else ""
         return (
             f"The host key of {self.name} is unknown or differs from the one in known_hosts: {error}.{shown} Connect "
-            f"once with `ssh {self.name}` and compare the fingerprint before you accept it."
+            f"once with `{shlex.join(self._by_hand)}` and compare the fingerprint before you accept it."
         )
 
 
