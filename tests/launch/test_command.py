@@ -163,6 +163,7 @@ def test_variables_and_sums_are_expanded_and_nothing_else(command: str, argv: tu
         ("x $((UNSET + SLOTS)) $((SLOTS))", ("x", "$((UNSET + SLOTS))", "4")),
         ('bash -c "for i in 1 2; do echo $i; done"', ("bash", "-c", "for i in 1 2; do echo $i; done")),
         ('bash -c "echo $((SLOTS + 1)) $((cd x; pwd))"', ("bash", "-c", "echo 5 $((cd x; pwd))")),
+        ('bash -c "echo $(((SLOTS + 1) * 2)) $((SLOTS))"', ("bash", "-c", "echo 10 4")),
         ('bash -c "n=2; echo $((n * 2)) $LR"', ("bash", "-c", "n=2; echo $((n * 2)) 0.1")),
     ],
 )
@@ -190,6 +191,7 @@ def test_an_unset_variable_is_not_replaced(command: str, argv: tuple[str, ...]) 
         "echo ${X:-y} ${X#a'b} ${#X}",
         "echo $(echo ')$LR') ${X:-$(echo ')${LR}')}",
         'echo $(date "+%s" | wc -c) $(case x in (x) echo ");" ;; esac)',
+        "echo $(f() { echo $LR; }; f) $(() $LR)",
         "echo `date` $((i++)) $((1 < 2)) $((2 ** 3))",
         'echo $(echo "a $(echo "b") ${c:-"d"}")',
     ],
