@@ -192,3 +192,10 @@ items:
         '{"kind": "ElasticQuotaTree", "apiVersion": "scheduling.sigs.k8s.io/v1beta1", '
         '"metadata": {"name": "t", "namespace": "kube-system"}, "spec": {"root": {"name": "r"}}}',
     )
+
+
+@pytest.mark.req("FL-01")
+def test_amounts_of_0_and_below_1_are_read() -> None:
+    both = "{cpu: 500m, memory: 0, nvidia.com/gpu: 0}"
+    root = read_quota_tree("q.yaml", manifest(f"{{name: root, min: {both}, max: {both}}}")).root
+    assert root.max == root.min == {"cpu": 500, "mem": 0, "gres/gpu": 0}

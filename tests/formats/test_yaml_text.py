@@ -112,6 +112,11 @@ def test_growing_aliases_are_refused_at_once() -> None:
     assert f"more than {MOST_VALUES} values" in error_of("\n".join(lines))
 
 
+def test_an_alias_counts_what_it_repeats_and_not_what_comes_before_it() -> None:
+    before, repeated = ", ".join(["1"] * 20_000), ", ".join(["*b"] * 150)
+    assert len(value_of(f"a: [{before}]\nb: &b [1, 2]\nc: [{repeated}]")["c"]) == 150
+
+
 PLAIN = st.none() | st.booleans() | st.integers(-(10**17), 10**17) | st.text(max_size=12)
 VALUES = st.recursive(
     PLAIN, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)

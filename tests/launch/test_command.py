@@ -25,6 +25,8 @@ ENV = {"LR": "0.1", "SLOTS": "4", "SPACES": "a b", "STAR": "*", "EMPTY": ""}
         ("python3 t.py \"a && b\" 'c | d'", ("python3", "t.py", "a && b", "c | d")),
         ("python3 t.py --kv=A=1 B=2", ("python3", "t.py", "--kv=A=1", "B=2")),
         ("python3 \\\n  t.py \\\n  -v", ("python3", "t.py", "-v")),
+        ('echo "a\\\nb \\$c"', ("echo", "ab $c")),
+        ("echo 'a\\\nb'", ("echo", "a\\\nb")),
         ("\n  python3 t.py \n\n", ("python3", "t.py")),
         ("\tpython3\tt.py", ("python3", "t.py")),
         ("python3 t.py '' \"\"", ("python3", "t.py", "", "")),
@@ -161,6 +163,7 @@ def test_variables_and_sums_are_expanded_and_nothing_else(command: str, argv: tu
         ("x $((UNSET + SLOTS)) $((SLOTS))", ("x", "$((UNSET + SLOTS))", "4")),
         ('bash -c "for i in 1 2; do echo $i; done"', ("bash", "-c", "for i in 1 2; do echo $i; done")),
         ('bash -c "echo $((SLOTS + 1)) $((cd x; pwd))"', ("bash", "-c", "echo 5 $((cd x; pwd))")),
+        ('bash -c "echo $(((SLOTS + 1) * 2)) $((SLOTS))"', ("bash", "-c", "echo 10 4")),
         ('bash -c "n=2; echo $((n * 2)) $LR"', ("bash", "-c", "n=2; echo $((n * 2)) 0.1")),
     ],
 )
@@ -170,13 +173,25 @@ def test_an_unset_variable_is_not_replaced(command: str, argv: tuple[str, ...]) 
 
 
 @pytest.mark.req("LA-01")
-@pytest.mark.parametrize("shell", ["bash -c", "/bin/sh -ec", "bash -e -o pipefail -c", "mpirun -np 2 bash -lc"])
+@pytest.mark.parametrize(
+    "shell",
+    [
+        "bash -c",
+        "/bin/sh -ec",
+        "bash -x -e -c",
+        "bash -e -o pipefail -c",
+        "bash --rcfile f -c",
+        "mpirun -np 2 bash -lc",
+    ],
+)
 @pytest.mark.parametrize(
     "script",
     [
         "echo $1 $? $$ $# $@ $* $!",
         "echo ${X:-y} ${X#a'b} ${#X}",
+        "echo $(echo ')$LR') ${X:-$(echo ')${LR}')}",
         'echo $(date "+%s" | wc -c) $(case x in (x) echo ");" ;; esac)',
+        "echo $(f() { echo $LR; }; f) $(() $LR)",
         "echo `date` $((i++)) $((1 < 2)) $((2 ** 3))",
         'echo $(echo "a $(echo "b") ${c:-"d"}")',
     ],
@@ -189,7 +204,19 @@ def test_the_script_of_a_shell_keeps_the_syntax_that_only_a_shell_has(shell: str
 
 @pytest.mark.req("LA-01")
 @pytest.mark.parametrize(
-    "command", ['python -c "$1"', 'echo -c "$(a)"', 'bash x.sh "$1"', "bash -c $1", 'bash -c "$(a"']
+    "command",
+    [
+        'python -c "$1"',
+        'echo -c "$(a)"',
+        'bash x.sh "$1"',
+        'bash x -c "$1"',
+        'bash -o -c "$1"',
+        "bash -c $1",
+        'bash -c "$(a"',
+        'bash -c "$(a \'b)"',
+        'bash -c "${a"',
+        'bash -c "`a"',
+    ],
 )
 def test_shell_syntax_is_refused_elsewhere(command: str) -> None:
     assert command_errors(command)

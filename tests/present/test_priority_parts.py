@@ -63,6 +63,15 @@ def test_a_bar_is_as_long_as_its_sum_and_never_longer_than_its_width(
         assert abs(line_width(stacked(made, age + fair + max(-nice, 0), columns, letters=True)) - columns) <= 1
 
 
+@pytest.mark.req("UI-07")
+def test_a_whole_bar_is_the_most_that_the_factors_of_one_job_add() -> None:
+    direct = Breakdown(JobId(1), "gpu", 9000, (), direct=True)
+    rows = [row(1, 1, breakdown(100, 0, 50)), row(2, 2, breakdown(60)), row(3, 3, direct), row(4, None, None)]
+    assert longest(rows) == 100
+    assert longest([row(1, 1, breakdown(100, 0, -50))]) == 150
+    assert longest([]) == 0
+
+
 def test_resources_are_one_factor_together() -> None:
     made = breakdown(0, 0, 0, Part(TRES, 0.5, 10, 5, "cpu"), Part(TRES, 1, 90, 90, "gres/gpu"))
     assert amounts(made)[TRES] == (0.95, 100, 95)

@@ -407,7 +407,7 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
             # --gpus counts the whole job, the others a node or a task; rounded up, so that each node has enough.
             return math.ceil(count * share), model
     wanted = [each for each in _gres(options) if each.partition(":")[0] == "gpu"]
-    text = ",".join(each.partition(":")[2] or "1" for each in wanted)
+    text = ",".join(each.partition(":")[2] for each in wanted)
     return _of_one_model(f"--gres={options['gres']}", _split_counts(text)) if wanted else (0, "")
 
 

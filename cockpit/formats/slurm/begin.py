@@ -123,9 +123,9 @@ def _combine(day: date, at: time, now: datetime) -> datetime:
 def _offset(match: re.Match[str], text: str) -> int:
     if match["count"] is None:
         return 0
-    unit = (match["unit"] or "second").lower().rstrip("s")
+    unit = (match["unit"] or "second").lower()
     # A unit may be shortened (`now+2h`), as long as one unit alone begins so.
-    names = [name for name in _SECONDS if unit and name.startswith(unit)]
+    names = [name for name in _SECONDS if f"{name}s".startswith(unit)]
     if len(names) != 1:
         raise _wrong(text)
     return int(match["count"]) * _SECONDS[names[0]] * (-1 if match["sign"] == "-" else 1)

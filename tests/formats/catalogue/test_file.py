@@ -115,3 +115,11 @@ def test_all_invalid_settings_are_reported() -> None:
     with pytest.raises(SpecErrors) as wrong:
         with_settings(EntryKind.SPEC, {"name": "a"}, ["cpus=x", "card=2", "cards"], "/", "")
     assert [error.split(":")[0] for error in wrong.value.errors] == ["cards", "card", "cpus"]
+
+
+@pytest.mark.parametrize("word", ["access", "=ro", "access=all", "colour=red"])
+def test_one_invalid_setting_alone_is_refused(word: str) -> None:
+    entry = BY_KIND[EntryKind.VOLUME]
+    with pytest.raises(SpecErrors) as wrong:
+        with_settings(entry.kind, entry_values(entry), [word], "/", "")
+    assert len(wrong.value.errors) == 1

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cockpit.errors import SpecErrors
+from cockpit.formats.foreign import exchange
 from cockpit.formats.foreign.draft import Submission
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
 from cockpit.formats.foreign.sbatch_options import line_options
@@ -352,3 +353,22 @@ def test_a_script_for_another_interpreter_is_handed_to_it(interpreter: str, comm
 )
 def test_the_options_of_a_submit_line_end_at_the_script(line: str, options: dict[str, str]) -> None:
     assert line_options(line, {"pty"}) == options
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("given", "back", "differs"),
+    [
+        ("x 'a' $LR $((N+1))", 'x "a" ${LR} $((N+1))', False),
+        ("x a", "x b", True),
+        ("x $A", "x $B", True),
+        ("x $A", "x '$A'", True),
+        ("x $((N+1))", "x $((N+2))", True),
+        ("a | b", "a | c", True),
+    ],
+)
+def test_a_command_is_lost_only_where_its_words_differ_and_not_their_quotes(
+    given: str, back: str, differs: bool
+) -> None:
+    found = exchange._differences({"tasks": [{"command": given}]}, {"tasks": [{"command": back}]})
+    assert found == (["tasks"] if differs else [])

@@ -175,6 +175,8 @@ def test_a_batch_script() -> None:
         ("--gpus=4 -N2", {"card_milli": 2000}),
         ("--gpus-per-node=a100:2 --mem-per-gpu=8G", {"card_milli": 2000, "memory_mib": 16_384}),
         ("--gres=shard:1,gpu:3", {"card_milli": 3000}),
+        ("--gres=gpu", {"card_milli": 1000}),
+        ("--gres=gpu,gpu:2", {"card_milli": 3000}),
         ("--gres=gpu:2 --cpus-per-gpu=8", {"cpus": 16}),
         ("-N1 -n1 --gres=gpu:2 --cpus-per-gpu=8 --mem-per-cpu=1G", {"cpus": 16, "memory_mib": 16_384}),
         ("--ntasks-per-node=4 --gpus-per-node=1 --cpus-per-gpu=2", {"cpus": 4}),

@@ -184,3 +184,9 @@ def test_scripts_of_several_lines_stay_readable() -> None:
 def test_invisible_characters_beyond_65535_can_be_in_a_form() -> None:
     spec = JobSpec(name="a", command="x", output="/out", env={"A": "\U000e0041"})
     assert read_back(json.dumps(values_of(texts_of(spec_as_table(spec)))), "job.json") == spec
+
+
+@pytest.mark.req("UI-08")
+def test_letters_of_every_language_are_themselves_in_a_form() -> None:
+    spec = JobSpec(name="a", command="x", output="/out", env={"A": "训练 é"})
+    assert texts_of(spec_as_table(spec))["env"] == '{"A": "训练 é"}'

@@ -88,3 +88,17 @@ def test_the_first_of_many_invalid_lines_are_reported() -> None:
     with pytest.raises(SpecErrors) as raised:
         read_nodes("nodes.csv", b"sn,cpu_milli,memory_mib,gpu,model\n" + b"x\n" * 100)
     assert raised.value.errors[-1] == "nodes.csv: … and 80 more"
+    assert len(raised.value.errors) == 21
+    with pytest.raises(SpecErrors) as raised:
+        read_nodes("nodes.csv", b"sn,cpu_milli,memory_mib,gpu,model\n" + b"x\n" * 20)
+    assert len(raised.value.errors) == 20
+
+
+@pytest.mark.req("SC-23")
+def test_a_node_has_at_most_1024_cards_and_a_pod_of_several_has_them_whole() -> None:
+    (node,) = read_nodes("nodes.csv", b"sn,cpu_milli,memory_mib,gpu,model\nn,1,1,1024,A\n")
+    assert len(node.cards) == 1024
+    with pytest.raises(SpecErrors, match=r"gpu is '1025'; it has a whole number from 0 to 1024"):
+        read_nodes("nodes.csv", b"sn,cpu_milli,memory_mib,gpu,model\nn,1,1,1025,A\n")
+    (pod,) = read_pods("pods.csv", b"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np,1,1,2,1000,\n")
+    assert pod.specs[0].card_milli == 2000

@@ -5,7 +5,17 @@ import gzip
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.traces.swf import MOST, Skipped, history, read_swf, swf_lines
+from cockpit.formats.traces.swf import (
+    MOST,
+    Skipped,
+    history,
+    machine,
+    multifactor,
+    processors_said,
+    read_swf,
+    swf_lines,
+)
+from cockpit.model.cluster import PriorityKind
 
 LINE = "{number} {submit} 7 {run} {procs} -1 -1 {asks} {limit} -1 {status} {user} -1 -1 -1 -1 -1 -1"
 USUAL = {"number": 1, "submit": 0, "run": 60, "procs": 4, "asks": 4, "limit": 100, "status": 1, "user": 3}
@@ -56,6 +66,7 @@ def test_only_the_first_of_many_errors_are_reported() -> None:
     told = errors(log(*["nonsense"] * 30))
     assert len(told) == 21
     assert told[-1] == "log.swf: … and 10 more"
+    assert len(errors(log(*["nonsense"] * 20))) == 20
 
 
 @pytest.mark.parametrize("data", [b"", b"; nothing\n", b"\n\n"])
@@ -90,6 +101,7 @@ def test_a_log_is_written_as_it_was_with_other_waits_and_run_times() -> None:
     ("fields", "why"),
     [
         ({"status": 2}, Skipped.PART),
+        ({"status": 3}, Skipped.PART),
         ({"status": 4}, Skipped.PART),
         ({"status": 5, "run": 0}, Skipped.CANCELLED),
         ({"status": 5, "run": -1}, Skipped.CANCELLED),
@@ -111,6 +123,10 @@ def test_jobs_that_no_scheduler_could_start_are_omitted_and_counted(fields: dict
         ({"status": 0, "run": 0}, 4, 100, 0),
         ({"asks": -1, "procs": 3}, 3, 100, 60),
         ({"limit": -1}, 4, 60, 60),
+        ({"limit": 0}, 4, 60, 60),
+        ({"asks": 0, "procs": 3}, 3, 100, 60),
+        ({"asks": 8}, 8, 100, 60),
+        ({"procs": 8, "asks": 1}, 1, 100, 60),
         ({"run": 150}, 4, 100, 100),
     ],
 )
@@ -129,3 +145,46 @@ def test_with_perfect_times_each_job_requests_its_actual_run_time() -> None:
 def test_each_user_is_one_submitter() -> None:
     arrivals = history(read_swf("log", log(line(), line(number=2), line(number=3, user=4))), 8).arrivals
     assert [each.submitted.submitter.name for each in arrivals] == ["user3", "user3", "user4"]
+
+
+@pytest.mark.req("SC-20")
+def test_a_job_arrives_at_its_moment_in_milliseconds_under_an_id_that_counts_the_replayed_jobs() -> None:
+    first, second = history(
+        read_swf("log", log(line(number=7, submit=5), line(number=9, submit=6, user=-1))), 8
+    ).arrivals
+    assert [(each.submitted.job, each.at) for each in (first, second)] == [(1, 5000), (2, 6000)]
+    assert [each.submitted.submitter.uid for each in (first, second)] == [3, 0]
+    assert (first.submitted.project, first.submitted.account) == ("user3", "users")
+
+
+@pytest.mark.req("SC-20")
+@pytest.mark.parametrize(
+    ("header", "processors"),
+    [
+        ("; MaxProcs: 128\n; MaxNodes: 16\n", 128),
+        (";MaxNodes:  16 \n", 16),
+        ("; MaxProcs: -1\n", None),
+        ("; MaxProcs: 0\n", None),
+        ("; MaxProcs: 128 or more\n", None),
+        ("", None),
+    ],
+)
+def test_the_number_of_processors_is_that_of_the_header(header: str, processors: int | None) -> None:
+    data = header.encode() + log(line())
+    assert processors_said("log", data) == processors_said("log", gzip.compress(data)) == processors
+
+
+@pytest.mark.req("SC-01")
+def test_by_slurms_priority_the_users_of_a_log_have_equal_shares_of_one_account() -> None:
+    rules, accounts = multifactor(history(read_swf("log", log(line(), line(number=2), line(number=3, user=4))), 8))
+    priority = rules.cluster.priority
+    assert priority.kind is PriorityKind.MULTIFACTOR
+    assert (priority.weights.age, priority.weights.fairshare, priority.weights.job_size) == (1000, 10_000, 1000)
+    assert priority.max_age_seconds == priority.decay_half_life_seconds == 14 * 86_400
+    account, *members = accounts.associations
+    assert (account.account, account.user, account.parent) == ("users", "", "root")
+    assert [(each.user, each.default, each.shares) for each in members] == [("user3", True, 1), ("user4", True, 1)]
+
+
+def test_the_machine_of_a_log_has_no_memory_to_run_out_of() -> None:
+    assert (machine(8).name, machine(8).cpus, machine(8).memory_mib) == ("machine", 8, 0)

@@ -51,7 +51,11 @@ CONFLICTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"volumes": (Volume(name="v", path="/v"),)}, {"volumes": (Volume(name="v", path="/v"),) * 2}, "volumes: the name"),
     (COPIED, {"datasets": ()}, "staging: has nothing to copy; add datasets, or remove staging"),
     (COPIED, {"datasets": (Dataset(name="d", path="/d"),)}, "datasets[0].read_only: must be true with staging"),
-    ({"mode": Mode.STANDALONE}, {"nodes": 2}, "mode: standalone has one node, and there are 2"),
+    (
+        {"mode": Mode.STANDALONE},
+        {"nodes": 2},
+        "mode: standalone has one node, and there are 2; write nodes: 1, or one of horovod",
+    ),
     (
         {"mode": Mode.PYTORCH, "nodes": 2},
         {"divide_over_clusters": True},
