@@ -180,7 +180,7 @@ async def test_an_archive_file_and_its_name_are_on_the_disk_before_its_events_le
     sync = os.fsync
 
     def noted(descriptor: int) -> None:
-        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
         synced.append((path.name, sorted(each.name for each in (tmp_path / "archive").iterdir())))
         sync(descriptor)
 
