@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import accounts, cluster, priorities, reservations
 from cockpit.backends.slurm.mapping.cluster import NEVER, PLANNED_TASKS, ClusterLists, components, state
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob, find_job
-from cockpit.model.accounts import Limits
-from cockpit.model.cluster import Cluster, Weights
+from cockpit.backends.slurm.planning_mirror import PlanningMirror
+from cockpit.backends.slurm.why import _planned
+from cockpit.model.accounts import Accounts, Limits
+from cockpit.model.cluster import Cluster, Reservation, Weights
 from cockpit.model.ids import JobId, Millis, rest_id, task_id
 from cockpit.model.job import JobState
 from cockpit.model.priority import FactorName
+from cockpit.runtime.clock import VirtualClock
 from tests.backends.slurm.test_values import a_record
 
 pytestmark = pytest.mark.req("SL-14", "SL-12")
@@ -86,6 +90,41 @@ def test_components_that_wait_belong_to_the_first_one_in_their_order() -> None:
     assert {first: [each.id for each in others] for first, others in components(jobs).items()} == {7: [8, 9]}
     runs = {"State": "RUNNING", "NodeList": "n1", "StartTime": "2026-11-21T08:00:00"}
     assert components(listed(het(7, 0, **runs), het(7, 1, **runs))) == {}
+
+
+def test_a_component_is_planned_as_its_first_one_and_a_task_as_the_first_that_waits() -> None:
+    jobs = lists(het(7, 0), het(7, 1), het(7, 2), {"JobID": "5"}, array(20, "2-4"))
+    planned = {}
+    for each in jobs.jobs:
+        job = each.task(3) if each.tasks else each.job
+        planned[job.id] = _planned(jobs, LookedUpJob(job, each))
+    assert planned == {
+        7: (7, True),
+        8: (7, True),
+        9: (7, True),
+        5: (5, False),
+        task_id(20, 3): (task_id(20, 2), False),
+    }
+
+
+async def test_the_copy_of_a_cluster_is_made_anew_when_any_of_its_lists_changes() -> None:
+    mirror = PlanningMirror(VirtualClock(Millis(9)), "lab", "ann")
+    first = lists({"JobID": "1"}, accounts=Accounts(), site_factors={1: 2})
+    engine = await mirror._fresh(first)
+    assert await mirror._fresh(first._replace(at=Millis(10))) is engine, "a later moment alone changes nothing"
+    changes = {
+        "rules": replace(Cluster(), mutable=not Cluster().mutable),
+        "nodes": (),
+        "jobs": listed({"JobID": "2"}),
+        "accounts": Accounts(),
+        "reservations": (Reservation(name="r", nodes=(), start_at=1, end_at=2),),
+        "site_factors": {1: 3},
+    }
+    changed = first
+    for name, value in changes.items():
+        before, changed = engine, changed._replace(**{name: value})
+        engine = await mirror._fresh(changed)
+        assert (engine is before) is (value == ()), name
 
 
 def test_what_keeps_one_component_from_starting_keeps_all() -> None:
