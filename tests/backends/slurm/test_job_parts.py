@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.backends.slurm.mapping import jobparts, placements, states
+from cockpit.backends.slurm.mapping import jobparts, placements, states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Cards, SlurmNode, cards_of, parse_nodes
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason, with_figures
@@ -292,6 +292,24 @@ def test_two_shares_fit_on_one_card_and_a_third_goes_to_the_next() -> None:
     seen = with_cards(2, shards=2)
     unattributed = placements.UnattributedGpus([seen])
     assert [take(seen, unattributed, 500) for _ in range(5)] == [[(0, 500)], [(0, 500)], [(1, 500)], [(1, 500)], []]
+    (share,) = placements.UnattributedGpus([seen]).take(NodeName("n1"), seen.node, NodeSpec(card_milli=500))
+    assert share == CardSlice(0, 0, 500), "shares are numbered once all jobs are placed"
+
+
+@pytest.mark.parametrize(
+    ("printed", "number"),
+    [("12", 12), ("12K", 12_288), ("2m", 2 << 20), ("4G", 4), ("4-8", 4), ("1.5K", 1536), ("x", None), ("", None)],
+)
+def test_slurms_counts_have_units_of_two_kinds(printed: str, number: int | None) -> None:
+    assert values.number(printed) == number
+
+
+@pytest.mark.parametrize(
+    ("printed", "seconds"),
+    [("2-12:30", 2 * 86_400 + 12 * 3600 + 30 * 60), ("1-02", 86_400 + 2 * 3600), ("0", 0), ("00:00:05.9", 5)],
+)
+def test_durations_of_days_and_hours(printed: str, seconds: int) -> None:
+    assert values.seconds(printed) == seconds
 
 
 def test_listed_allocations_are_read_by_job_task_and_node() -> None:
