@@ -116,7 +116,7 @@ class JobFeed:
         self._subscribers.append(subscription)
         return subscription
 
-    def first_load(self, subscription: Subscription, first: int, *, brief: bool = False) -> Iterable[msgspec.Raw]:
+    def first_load(self, subscription: Subscription, first: int, *, brief: bool) -> Iterable[msgspec.Raw]:
         """Return the pages of all rows for a new subscription; administrators share them."""
         if subscription.sent is not None:
             return self.pages(list(subscription.sent.values()), first, brief=brief)

@@ -42,10 +42,11 @@ from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from cockpit.model.accounting import Spending
     from cockpit.model.jobrow import JobRow
+    from cockpit.model.priority import Breakdown
     from cockpit.model.resilience import NoGrowth
     from cockpit.runtime.engine import Engine
 
@@ -146,13 +147,14 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
     host, own = engine.host, is_owner(context.actor, job)
     shown = shown_to(context.actor, host.machine.state.jobs)
     explanation = None
+    priority: tuple[Breakdown, ...] = ()
     if host.plan is not None and job.id in host.machine.queue:
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, job.id)
         explanation = explanation and shown_explanation(shown, explanation, own=own)
         if explanation is not None:
             host.waited.note(host.plan, job, host.clock.now())
+            priority = breakdowns(host.plan.priorities, job)
     tasks = await _batch(engine, context.actor, job)
-    priority = breakdowns(host.plan.priorities, job) if explanation is not None and host.plan is not None else ()
     return JobDetail(
         row=engine.feed.row(context.actor, job),
         job=shown_job(shown, job, own=own),
@@ -299,14 +301,16 @@ async def logs(engine: Engine, context: RequestContext, request: asking.LogReque
             )
         )
 
-    def ended() -> bool:
-        live = engine.host.machine.state.jobs.get(job.id)
-        current = live.attempt if live is not None else None
-        if current is None or current.number != replica.attempt:
-            return live is None or live.ended or current is not None
-        return current.replicas[request.rank].ended_at is not None
+    path = log_path(engine.logs, replica, request.stream)
+    return await read_log(path, request, lambda: _has_ended(engine.host.machine.state.jobs, replica))
 
-    return await read_log(log_path(engine.logs, replica, request.stream), request, ended)
+
+def _has_ended(jobs: Mapping[JobId, Job], replica: ReplicaId) -> bool:
+    """Return whether the replica writes nothing more: it has ended, its job is gone, or a later attempt runs."""
+    job = jobs.get(replica.job)
+    if job is None or job.attempt is None:
+        return job is None or job.ended
+    return job.attempt.number != replica.attempt or job.attempt.replicas[replica.rank].ended_at is not None
 
 
 def _address(engine: Engine, job: Job) -> str:

@@ -8,7 +8,7 @@ from cockpit.engine import decide
 from cockpit.engine.access import Actor
 from cockpit.engine.arrays import addressed, task
 from cockpit.engine.submission.submit import edit, submit
-from cockpit.model.events import JobSubmitted
+from cockpit.model.events import JobArchived, JobSubmitted
 from cockpit.model.job import ArrayTask
 from cockpit.model.refusal import Refusal
 from cockpit.model.spec import Array
@@ -104,3 +104,18 @@ def test_more_tasks_than_the_engine_accepts_are_refused(engine: EngineDriver) ->
     refused = submit(engine.machine, [a_spec("sweep", array=Array(tuple(range(100_000))))], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     assert "at most 100000" in refused.message
+
+
+@pytest.mark.req("JT-09", "SC-10")
+@pytest.mark.parametrize("order", [(0, 2, 1), (2, 1, 0), (0, 1, 2), (1, 0, 2)])
+def test_failed_tasks_are_remembered_until_the_last_task_is_archived(
+    engine: EngineDriver, order: tuple[int, ...]
+) -> None:
+    tasks = engine.run(a_spec("sweep", array=Array((0, 1, 2))))
+    for at, each in enumerate(tasks):
+        engine.ended(each, code=at)
+    failed = engine.machine.state.failed_tasks
+    assert set(failed) == {tasks[0]}
+    for at, place in enumerate(order, 1):
+        engine.act([JobArchived(tasks[place])])
+        assert (tasks[0] in engine.machine.state.failed_tasks) is (at < 3)

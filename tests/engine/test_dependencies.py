@@ -304,3 +304,12 @@ def test_a_requeued_job_learns_of_dependencies_that_ended_while_it_was_over(
     engine.ended(first, code=code)
     engine.act(requeue(engine.machine, engine.job(second), engine.now))
     assert waits(engine, second) is waiting
+
+
+@pytest.mark.req("SC-10")
+def test_a_failed_condition_is_named_first_and_the_others_are_kept(engine: EngineDriver) -> None:
+    first, second, third = engine.run(a_spec("a"), a_spec("b"), a_spec("c"))
+    (last,) = engine.submit(a_spec("d", **after(OK, first, second, third)))
+    engine.ended(second, code=1)
+    assert [each.job for each in engine.job(last).waits_for] == [second, first, third]
+    assert engine.job(last).never == second

@@ -6,6 +6,7 @@ import pytest
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
+from cockpit.engine.evictions import requeue
 from cockpit.engine.submission.submit import edit, submit
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
@@ -86,6 +87,8 @@ def test_a_queued_job_is_edited_in_its_place(engine: EngineDriver) -> None:
     assert engine.act(edit(engine.machine, engine.job(job), a_spec("c", cpus=2))) is None
     assert list(engine.machine.queue) == [job, other]
     assert engine.machine.live_job_named("ann", "a") is None
+    assert engine.machine.live_job_named("ann", "c") == job
+    assert engine.machine.live_job_named("bob", "c") is None
     taken = edit(engine.machine, engine.job(job), a_spec("b"))
     assert isinstance(taken, Refusal)
     assert taken.message.startswith("name: job 2 ")
@@ -117,3 +120,16 @@ def test_a_job_that_ended_and_was_archived_between_views_is_in_no_view_of_the_qu
     for body in (events.JobEnded(goes, JobState.STOPPED, EndCause.STOP), events.JobArchived(goes)):
         machine.follow(EventRecord(seq=machine.state.seq + 1, at=engine.now, actor="test", origin="test", body=body))
     assert [job.id for job in machine.peek(engine.now).queue] == [stays]
+
+
+@pytest.mark.req("JT-42")
+def test_an_ended_job_is_not_requeued_while_another_has_its_name(engine: EngineDriver) -> None:
+    (first,) = engine.run(a_spec("a"))
+    engine.ended(first)
+    (other,) = engine.submit(a_spec("a", hold=True))
+    refused = requeue(engine.machine, engine.job(first), engine.now)
+    assert isinstance(refused, Refusal)
+    assert refused.message.startswith("Another job of project ann has the name of job 1 now")
+    engine.act(decide.cancel(engine.job(other), engine.now, None))
+    assert engine.act(requeue(engine.machine, engine.job(first), engine.now)) is None
+    assert engine.job(first).state is JobState.QUEUED

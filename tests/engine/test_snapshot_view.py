@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine import decide
+from cockpit.model.attempt import EndCause, Suspension
+from cockpit.model.events import EventRecord, JobArchived, JobEnded, JobSuspended
+from cockpit.model.job import JobState
 from tests.builders import a_node, a_spec
 from tests.engine.driver import EngineDriver
 
@@ -52,3 +55,16 @@ def test_the_version_of_a_view_grows_with_every_event_and_identifies_its_changes
     second = engine.machine.snapshot(engine.now)
     assert second.version > first.version == second.changes_from
     assert list(second.touched) == [job]
+
+
+@pytest.mark.req("SC-08")
+def test_a_suspended_job_that_ends_and_is_archived_at_once_is_forgotten() -> None:
+    engine = EngineDriver(a_node("n1", cpus=4))
+    (job,) = engine.run(a_spec("a"))
+    engine.act([JobSuspended(job, Suspension(by="root"))])
+    assert list(engine.machine.peek(engine.now).suspended) == [job]
+    for body in (JobEnded(job, JobState.STOPPED, EndCause.STOP), JobArchived(job)):
+        seq = engine.machine.state.seq + 1
+        engine.machine.follow(EventRecord(seq=seq, at=engine.now, actor="root", origin="test", body=body))
+    assert list(engine.machine.peek(engine.now).suspended) == []
+    assert job not in engine.machine.occupied

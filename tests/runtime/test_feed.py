@@ -112,7 +112,7 @@ async def test_subscribers_with_full_access_share_the_encoded_changes(host: Plan
     await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
     both = [jobs.subscribe(ADMIN), jobs.subscribe(ADMIN)]
     assert [each.sent for each in both] == [None, None]
-    pages = [jobs.first_load(each, 5) for each in both]
+    pages = [jobs.first_load(each, 5, brief=False) for each in both]
     assert pages[0] is pages[1]
     assert list(pages[0]) == list(pages[1])
     await host.happens(events.JobHeld(JobId(2), "ann"))

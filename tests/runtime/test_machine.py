@@ -49,6 +49,19 @@ def test_memory_is_the_smallest_limit_above_v2(machine_root) -> None:
     assert allowance.usable_cpus(root) == 1
 
 
+def test_the_limits_of_other_controllers_groups_do_not_count(machine_root) -> None:
+    root = machine_root(
+        {
+            "proc/meminfo": MEMINFO,
+            "proc/self/mountinfo": MOUNTS_V1,
+            "proc/self/cgroup": "4:memory:/docker/abc/job\n2:cpu,cpuacct:/docker/abc/other\n",
+            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "4294967296\n",
+            "sys/fs/cgroup/memory/other/memory.limit_in_bytes": "1048576\n",
+        }
+    )
+    assert allowance.usable_memory_mib(root) == 4096
+
+
 def test_limits_of_a_container_under_v1(machine_root) -> None:
     root = machine_root(
         {

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sqlite3
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,11 +14,9 @@ from cockpit.errors import StoreError
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import Millis
 from cockpit.store import archive
-from tests.store.samples import SECOND, T0, submitted, toy_apply
+from tests.store.samples import DAY, SECOND, T0, opened, shells, submitted, toy_apply
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cockpit.store.journal import SqliteJournal
 
 RECORDS = [submitted(seq) for seq in range(1, 21)]
@@ -170,3 +170,27 @@ async def test_the_catalogue_is_kept_with_the_rows(full: SqliteJournal, tmp_path
         (1, 4, "events-1-4.jsonl.gz")
     ]
     stored.close()
+
+
+@pytest.mark.req("TR-01")
+async def test_an_archive_file_and_its_name_are_on_the_disk_before_its_events_leave_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, list[str]]] = []
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append((path.name, sorted(each.name for each in (tmp_path / "archive").iterdir())))
+        sync(descriptor)
+
+    async with opened(tmp_path) as journal:
+        await journal.append([submitted(1, at=T0), *shells(2, 6)], durable=True)
+        state, seq = await journal.load()
+        await journal.snapshot(state, seq)
+        monkeypatch.setattr(archive.os, "fsync", noted)
+        assert await journal.archive(Millis(T0 + DAY)) == 6
+    assert synced == [
+        ("events-1-6.jsonl.unfinished", ["events-1-6.jsonl.unfinished"]),
+        ("archive", ["events-1-6.jsonl.gz"]),
+    ]

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from cockpit.backends.slurm.list_checks import completed
+from cockpit.backends.slurm.list_checks import check_inventory, completed
 from cockpit.backends.slurm.mapping.cross_checks import (
     CrossCheck,
     of_associations,
@@ -116,3 +116,65 @@ async def test_an_intended_omission_is_checked_once() -> None:
     assert (cluster.asked, absent) == (3, {"b"})
     assert (await checked(cluster, absent)).stdout == both("a")
     assert cluster.asked == 4
+
+
+NODES = "NodeName=n1 Partitions=gpu\nNodeName=n2 Partitions=gpu,batch\n"
+PARTITIONS = "PartitionName=gpu Nodes=n[1-2]\nPartitionName=batch Nodes=n2\n"
+
+
+class Inventory:
+    """Answers questions about one name; without an answer the controller does not know it."""
+
+    name, on_this_disk, absent = "paper", False, NOTHING_ABSENT
+
+    def __init__(self, **alone: str) -> None:
+        self.alone, self.asked = alone, []
+
+    async def run(self, argv, *, seconds, stdin=b"", reading=True) -> Printed:
+        self.asked.append(tuple(argv))
+        told = self.alone.get(argv[-1])
+        return Printed(told, "", 0) if told else Printed("", f"{argv[-2]} {argv[-1]} not found", 1)
+
+
+async def inventory(cluster: Inventory, nodes: str = NODES, partitions: str = PARTITIONS) -> None:
+    await check_inventory(Answers(cluster, lambda: Millis(0), Random(1)), nodes, partitions, 60.0)
+
+
+@pytest.mark.req("TR-04", "SL-11")
+async def test_lists_of_nodes_and_partitions_that_name_each_other_are_not_asked_about() -> None:
+    cluster = Inventory()
+    await inventory(cluster)
+    assert cluster.asked == []
+
+
+@pytest.mark.req("TR-04", "SL-11")
+@pytest.mark.parametrize(
+    ("lists", "alone", "said"),
+    [
+        (
+            {"nodes": "NodeName=n2 Partitions=gpu,batch\n"},
+            {"n1": "NodeName=n1 State=IDLE\n"},
+            "node is not whole: .* n1",
+        ),
+        ({"nodes": "NodeName=n2 Partitions=gpu,batch\n"}, {"n1": "NodeName=n1 State=IDLE+FUTURE\n"}, ""),
+        ({"nodes": "NodeName=n2 Partitions=gpu,batch\n"}, {}, ""),
+        ({"nodes": "NodeName=n2 Partitions=gpu,batch\n"}, {"n1": "NodeName=n9 State=IDLE\n"}, ""),
+        (
+            {"partitions": "PartitionName=gpu Nodes=n[1-2]\n"},
+            {"batch": "PartitionName=batch State=UP\n"},
+            "partition is not whole: .* batch",
+        ),
+        ({"partitions": "PartitionName=gpu Nodes=n[1-2]\n"}, {}, ""),
+    ],
+)
+async def test_a_missing_node_or_partition_is_asked_for_alone(
+    lists: dict[str, str], alone: dict[str, str], said: str
+) -> None:
+    cluster = Inventory(**alone)
+    if said:
+        with pytest.raises(Garbled, match=said):
+            await inventory(cluster, **lists)
+    else:
+        await inventory(cluster, **lists)
+    ((*_, what, name),) = cluster.asked
+    assert (what, name) in {("node", "n1"), ("partition", "batch")}

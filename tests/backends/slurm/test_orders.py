@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm import ranking
-from cockpit.backends.slurm.list_checks import _fewer
+from cockpit.backends.slurm.list_checks import ListComparison, _fewer, is_doubtful, left_out, live_jobs
 from cockpit.backends.slurm.mapping.accounts import ShareLine
 from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, task_row
+from cockpit.backends.slurm.wire.calls import Printed
+from cockpit.errors import Unreachable
 from cockpit.model.accounts import Association, assoc_key
 from cockpit.model.cluster import Cluster, Partition
 from cockpit.model.ids import JobId, Millis, rest_id, task_id
@@ -245,3 +249,74 @@ def test_a_list_is_shorter_than_sdiags_count_of_the_same_second(
 
 def test_without_a_count_no_list_is_shorter() -> None:
     assert not _fewer([], "sdiag: nothing\n")
+
+
+class Statistics:
+    """Answers sdiag with this count of pending jobs, or not at all."""
+
+    def __init__(self, pending: int | None) -> None:
+        self.pending, self.asked = pending, 0
+
+    async def ask(self, argv: tuple[str, ...], _fresh_seconds: float) -> Printed:
+        assert argv == ("sdiag",)
+        self.asked += 1
+        if self.pending is None:
+            raise Unreachable("sdiag is for administrators")
+        at = f"Job states ts:  Sat Nov 21 08:01:57 2026 ({COUNTED_AT})"
+        return Printed(f"{at}\nJobs pending:   {self.pending}\nJobs running:   0\n", "", 0)
+
+
+LIVE, OVER = waiting(1), {**RUNS, "JobID": "1", "State": "COMPLETED", "EndTime": "2026-11-21T08:01:00"}
+CONFIG = "MinJobAge = 300 sec\n"
+
+
+@pytest.mark.parametrize(
+    ("records", "before", "elapsed", "pending", "config", "doubtful", "asked"),
+    [
+        ([], [LIVE], 299.0, 0, CONFIG, True, 0),
+        ([], [LIVE], 300.0, 0, CONFIG, False, 0),
+        ([], [LIVE], 1.0, 0, "", False, 0),
+        ([waiting(2)], [LIVE], 299.0, 0, CONFIG, True, 0),
+        ([LIVE], [LIVE], 1.0, 9, CONFIG, False, 0),
+        ([waiting(2)], [OVER], 1.0, 9, CONFIG, False, 0),
+        ([], [OVER], 1.0, 1, CONFIG, True, 1),
+        ([], [], 1.0, 1, CONFIG, True, 1),
+        ([], [], 1.0, 0, CONFIG, False, 1),
+        ([LIVE], [], 1.0, 2, CONFIG, True, 1),
+        ([LIVE], [], 1.0, 1, CONFIG, False, 1),
+        ([], [], 1.0, 1, f"{CONFIG}PrivateData = accounts,jobs\n", False, 0),
+        ([], [], 1.0, 1, f"{CONFIG}PrivateData = accounts\n", True, 1),
+        ([], [], 1.0, None, CONFIG, False, 1),
+    ],
+)
+async def test_a_list_is_doubted_where_live_jobs_vanished_too_soon_or_more_are_counted(
+    records: Any, before: Any, elapsed: float, pending: int | None, config: str, doubtful: bool, asked: int
+) -> None:
+    def by_number(each: list[dict[str, str]]) -> dict[str, Listed]:
+        return {one["JobID"]: Listed(a_record(**one)) for one in each}
+
+    statistics: Any = Statistics(pending)
+    look = ListComparison(by_number(records), by_number(before), elapsed)
+    assert await is_doubtful(statistics, look, config) is doubtful
+    assert statistics.asked == asked
+
+
+def test_jobs_that_a_list_leaves_out_are_counted_and_one_is_named() -> None:
+    assert "it leaves out 1 that scontrol has, job 7." in str(left_out({"7"}))
+    assert "it leaves out 3 that scontrol has, job 9 for one." in str(left_out({"10", "9", "101"}))
+
+
+async def test_live_jobs_are_those_that_scontrol_lists_and_that_have_not_ended() -> None:
+    text = (
+        "JobId=7 JobName=a\n   JobState=RUNNING Reason=None\n\n"
+        "JobId=8 ArrayJobId=8 JobName=b\n   JobState=PENDING Reason=None\n\n"
+        "JobId=9 JobName=c\n   JobState=COMPLETED Reason=None\n"
+    )
+
+    class Answers:
+        async def ask_now(self, argv: tuple[str, ...]) -> Printed:
+            assert argv == ("scontrol", "-d", "show", "job")
+            return Printed(text, "", 0)
+
+    answers: Any = Answers()
+    assert await live_jobs(answers) == {"7", "8"}

@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS
-from cockpit.backends.slurm.past import look_up, look_up_waiting
+from cockpit.backends.slurm.past import ended_jobs, jobs_between, look_up, look_up_waiting
 from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
@@ -44,10 +44,12 @@ class Cluster(RecordedCommands):
         self.edits: dict[str, tuple[str, str]] = {}
         """Words in the output of programs, and what stands there instead."""
         self.asked: list[str] = []
+        self.words: list[list[str]] = []
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         line = " ".join(word for word in argv if not word.startswith("-"))
         self.asked.append(line)
+        self.words.append(list(argv))
         own = next((answer for lead, answer in self.answers.items() if line.startswith(lead)), None)
         if own is not None:
             return own
@@ -303,3 +305,16 @@ async def test_answers_that_a_change_affects_are_read_anew(cockpit: Cockpit) -> 
     cockpit.later(1)
     await cockpit.reading.jobs()
     assert cockpit.reading.listed_at == Millis(at + 2 * SECOND)
+
+
+async def test_the_jobs_of_a_time_are_those_that_were_there_in_it_also_running_ones(cockpit: Cockpit) -> None:
+    since, until = Millis(1_795_248_117_999), Millis(1_795_251_717_000)
+    await jobs_between(cockpit.reading, since, until)
+    asked = next(words for words in cockpit.cluster.words if words[0] == "sacct")
+    assert "--state" not in asked
+    assert asked[asked.index("--starttime") + 1] == "2026-11-21T08:01:57"
+    assert asked[asked.index("--endtime") + 1] == "2026-11-21T09:01:57"
+    await ended_jobs(cockpit.reading, None, None, "")
+    asked = [words for words in cockpit.cluster.words if words[0] == "sacct"][-1]
+    assert "--state" in asked
+    assert (asked[asked.index("--starttime") + 1], asked[asked.index("--endtime") + 1]) == ("now-1days", "now")

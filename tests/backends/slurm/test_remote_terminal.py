@@ -127,3 +127,24 @@ async def test_an_unreachable_host_is_reported_in_the_terminal_with_sshs_exit_co
     assert "lab cannot be reached over SSH." in await read_until(terminal, "SSH.")
     assert await exit_code(control) == exit_bytes(LOST)
     os.close(terminal)
+
+
+@pytest.mark.req("SL-22")
+@pytest.mark.parametrize("terminal", [False, True])
+async def test_a_remote_program_ends_when_the_user_leaves(connect: Connect, terminal: bool) -> None:
+    control, *streams = remote_shell(connect, "sh", a_request(terminal=terminal))
+    output = streams[0] if terminal else streams[2]
+    await read_until(output, "begun")
+    os.close(control)
+    async with asyncio.timeout(LONGEST):
+        while await asyncio.to_thread(_read, output):
+            pass  # until the other end is closed, with the connection
+    for fd in streams:
+        os.close(fd)
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, 1 << 16)
+    except OSError:  # the other side of the terminal is closed
+        return b""

@@ -61,6 +61,7 @@ WARNING = {"error_number": 1, "error": "a warning"}
     ("status", "answer", "printed"),
     [
         (200, {"job_id": 7, "errors": [WARNING]}, Printed("7\n", "", 0)),
+        (200, {"job_id": 1}, Printed("1\n", "", 0)),
         (200, {"job_id": 0, "errors": [WARNING]}, Printed("", "a warning", 1)),
         (200, {"job_id": 0, "errors": []}, Printed("", "", 0)),
         (200, {"job_id": "7"}, Printed("", "", 0)),

@@ -167,3 +167,16 @@ def test_usage_decays_only_up_to_full_periods() -> None:
     for _ in replayed.moments():
         assert replayed.machine.state.usage_at % 300_000 == 0
     assert replayed.machine.state.usage_at == 900_000
+
+
+@pytest.mark.req("SC-02")
+def test_usage_decays_again_from_the_last_full_period_on() -> None:
+    """Jobs start at 0, 350 and 950 seconds; usage decays every 300."""
+    lines = "".join(
+        f"{number} {number} 0 {runs} 4 -1 -1 4 {runs} -1 1 1 -1 -1 -1 -1 -1 -1\n"
+        for number, runs in ((0, 350), (1, 600), (2, 10))
+    )
+    past = swf.history(read_swf("log", lines.encode()), 4)
+    replayed = Replay([machine(4)], past.arrivals, Policy(), swf.multifactor(past))
+    decayed = [replayed.machine.state.usage_at for _ in replayed.moments()]
+    assert sorted(set(decayed)) == [0, 300_000, 900_000]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node
-from cockpit.runtime.containers.prechecking import Prechecks
+from cockpit.runtime.containers import prechecking
+from cockpit.runtime.containers.prechecking import LEAST_FREE_MIB, Prechecks
 
 pytestmark = pytest.mark.req("EL-10")
 
@@ -71,3 +73,29 @@ def test_declared_cards_and_overcommitted_nodes_are_not_checked(tmp_path: Path) 
 def test_a_machine_is_checked_against_its_actual_resources(tmp_path: Path) -> None:
     checks = Prechecks(lambda _: Node(name=NodeName("here"), cpus=1, memory_mib=64), tmp_path)
     assert checks.look((Allocation(0, NodeName("here"), 1, 64),)) == ("", "here has its 1 CPU and its memory")
+
+
+def test_a_disk_without_room_for_a_container_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for free, passes in ((LEAST_FREE_MIB, True), (LEAST_FREE_MIB - 1, False)):
+        monkeypatch.setattr(prechecking.shutil, "disk_usage", lambda _, mib=free: SimpleNamespace(free=mib << 20))
+        node, said = looked(NODE, tmp_path)
+        assert (node == "") is passes
+        assert passes or said == f"the disk of {tmp_path} has {free} MiB left, too little for a container"
+
+
+def test_cards_without_a_uuid_are_known_by_their_devices(tmp_path: Path) -> None:
+    plain = tuple(replace(card, uuid="") for card in CARDS)
+    promised = replace(NODE, cards=plain)
+    assert looked(promised, tmp_path, promised)[0] == ""
+    assert looked(replace(promised, cards=plain[:1]), tmp_path, promised)[1] == "card 2 (A100) does not answer any more"
+
+
+def test_every_node_of_a_job_is_checked_and_the_first_eight_are_named(tmp_path: Path) -> None:
+    nodes = {name: replace(NODE, name=NodeName(name), cards=()) for name in map(str, range(10))}
+    parts = tuple(Allocation(rank, name, 1, 1) for rank, name in enumerate(map(NodeName, nodes)))
+    checks = Prechecks(nodes.__getitem__, tmp_path, lambda: NODE)
+    passed, said = checks.look(parts)
+    assert passed == ""
+    assert said.split("; ") == [f"{number} has its 1 CPU and its memory" for number in range(8)]
+    short = (*parts[:3], replace(parts[3], cpus=9), replace(parts[4], cpus=9))
+    assert checks.look(short) == ("3", "the machine has 8 CPUs now, and 9 were promised")

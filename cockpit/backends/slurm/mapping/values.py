@@ -57,13 +57,14 @@ def seconds(value: str) -> int | None:
     match = _DURATION.match(value)
     if match is None:
         return None
-    days, first, second, last = (int(each) if each else None for each in match.groups())
+    days, first, second = (int(each) if each else None for each in match.groups()[:3])
+    last = int(match[4])
     if days is not None and first is None:
-        return 3600 * (24 * days + (last or 0))
+        return 3600 * (24 * days + last)
     if days is not None and second is None:
-        return 86400 * days + 3600 * (first or 0) + 60 * (last or 0)
+        return 86400 * days + 3600 * (first or 0) + 60 * last
     hours, minutes = (first or 0, second) if second is not None else (0, first or 0)
-    return 86400 * (days or 0) + 3600 * hours + 60 * minutes + (last or 0)
+    return 86400 * (days or 0) + 3600 * hours + 60 * minutes + last
 
 
 @lru_cache(maxsize=65536)
