@@ -317,6 +317,10 @@ class Engines:
         """Start the engine unless it runs."""
         return _control(system=system).start()
 
+    def take_over(self) -> None:
+        """Start the engine that commands talk to if it was stopped and left containers."""
+        _control(system=system_meant()).take_over()
+
     def holds(self) -> list[HoldRow]:
         """Return the held containers of the engine that commands talk to; never starts one."""
         return _control(system=system_meant()).holds()

@@ -85,6 +85,10 @@ class Streams:
         """Write text with its own line ends: unchanged to a file or pipe, without control characters to a terminal."""
         self.stdout.write(self._encoded(safe_lines(text) if self._is_terminal else text))
 
+    def changes(self, text: str) -> bool:
+        """Whether stdout is a terminal, to which `text` and `write` would not write this text unchanged."""
+        return self._is_terminal and safe_lines(text) != text
+
     def say(self, message: str) -> None:
         """Write a message to stderr, with control characters escaped."""
         self.flush()

@@ -40,6 +40,10 @@ class EngineControl(Protocol):
         """Start it unless it runs; `system`: the machine-wide engine."""
         ...
 
+    def take_over(self) -> None:
+        """Start it if it was stopped and its containers, of running or failed jobs, are still there."""
+        ...
+
     def holds(self) -> Sequence[HoldRow]:
         """Return the held containers if it runs and answers; never starts it."""
         ...

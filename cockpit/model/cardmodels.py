@@ -25,8 +25,8 @@ def is_one_of(model: str, requested: tuple[str, ...]) -> bool:
 
 _PROFILE = re.compile(r"(?:^|[_.-])([1-7])g\.(\d+)gb", re.IGNORECASE)
 _PER_CARD = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
-"""Instances per card by the profile's number of compute slices, on cards of seven slices such as A100 and H100. Source of
-both tables: NVIDIA's MIG User Guide, "Supported MIG Profiles"."""
+"""Instances per card by the profile's number of compute slices, on cards of seven slices such as A100 and H100. Source
+of both tables: NVIDIA's MIG User Guide, "Supported MIG Profiles"."""
 _FEWER_PER_CARD = {(1, 6): 4, (2, 12): 2, (1, 20): 4, (1, 24): 4, (1, 35): 4, (1, 45): 4}
 """Instances per card by compute slices and gigabytes: profiles of the A30, which has four slices, and profiles of one
 slice with the memory of two. `1g.10gb` is such a profile on an A100 of 40 GB only; it counts as that of 80 GB."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain, islice, repeat
 
 import msgspec
 from msgspec.structs import replace
@@ -190,6 +191,8 @@ LAUNCHER = NodeSpec(cpus=1, memory_mib=1024)
 """The limits of the launcher of an elastic job. It is allocated nothing: it only starts the workers' processes."""
 PARAMETER_SERVER = NodeSpec(cpus=1, memory_mib=1024)
 """The resources of each parameter server."""
+MOST_HELPERS = 1000
+"""The most parameter servers, or replicas of worker pools beside the primary, of one job."""
 
 
 class WorkerPool(msgspec.Struct, frozen=True, kw_only=True):
@@ -432,12 +435,21 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def helpers(self) -> tuple[NodeSpec, ...]:
-        """The node specs of replicas after the first `nodes` ones: parameter servers and further worker pools."""
+        """The node specs of replicas after the first `nodes` ones: parameter servers and further worker pools.
+
+        Of a spec that has too many, and is refused for it, only the first ones: it may ask for billions.
+        """
         if self.parameter_servers:
-            return (PARAMETER_SERVER,) * self.parameter_servers
+            return (PARAMETER_SERVER,) * min(self.parameter_servers, MOST_HELPERS)
         if not self.worker_pools:
             return ()
-        return tuple([pool.spec for pool in self.worker_pools[1:] for _ in range(pool.replicas)])
+        replicas = (repeat(pool.spec, min(pool.replicas, MOST_HELPERS)) for pool in self.worker_pools[1:])
+        return tuple(islice(chain.from_iterable(replicas), MOST_HELPERS))
+
+    @property
+    def helper_count(self) -> int:
+        """The number of parameter servers, or of replicas of further worker pools, also where they are too many."""
+        return self.parameter_servers or sum(pool.replicas for pool in self.worker_pools[1:])
 
     @property
     def least_nodes(self) -> int:

@@ -59,6 +59,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     connections: int = 512
     """Most connections of all users together. Administrators may exceed it, so that they can see what is wrong."""
     connections_per_user: int = 128
+    silent_seconds: float = 5.0
+    """Seconds after which a connection that has sent no request is closed if another one needs its place."""
     frame_seconds: float = 10.0
     """Seconds within which a frame must be complete after its first byte."""
     send_seconds: float = 60.0
@@ -96,6 +98,18 @@ class Connection:
         """Held while an answer that needs no waiting is made and sent. Such answers can be large, so that only one of
         them is in memory: a client that reads slowly delays only itself."""
         self._sending = asyncio.Lock()
+        self._opened_at = asyncio.get_running_loop().time()
+        self._has_asked = False
+
+    @property
+    def may_be_replaced(self) -> bool:
+        """Whether no request has come for so long that another connection may have the place of this one."""
+        age = asyncio.get_running_loop().time() - self._opened_at
+        return not self._has_asked and age > self._bounds.silent_seconds
+
+    def drop(self) -> None:
+        """Close the connection without an answer."""
+        self._writer.transport.abort()  # not `close`, which would wait for a client that no longer reads
 
     async def run(self) -> None:
         """Answer requests until the client disconnects or sends an invalid frame."""
@@ -130,6 +144,7 @@ class Connection:
             except BaseException:
                 self._answered(turn)
                 raise
+            self._has_asked = True
             task = group.create_task(self._answer(body))
             task.add_done_callback(partial(self._answered, turn))
 

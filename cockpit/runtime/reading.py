@@ -243,7 +243,7 @@ async def catalogue(engine: Engine, context: RequestContext, _args: messages.NoA
 
 async def queues(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> QueuesShown:
     """Return the quota tree and the partitions, with what is queued and running in each, counted over all users."""
-    return queues_shown(engine.host.machine, admin=context.actor.admin)
+    return queues_shown(engine.host.machine, context.actor)
 
 
 async def holds(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> list[HoldRow]:

@@ -46,19 +46,22 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         actor = peer_actor(writer.get_extra_info("socket"), self._engine.site)
         refused = self._refuse_connection(actor)
+        if actor is not None and refused is not None and self._make_room(actor):
+            refused = None
         if actor is None or refused is not None:
             writer.write(frame(Answer(0, no=refused)))
             writer.close()
             return
         user = self._users.setdefault(actor.who.uid, _User())
-        user.connections += 1
+        connection = Connection(self._engine, actor, (reader, writer), user.large, self._bounds)
+        user.connections[connection] = None
         try:
-            await Connection(self._engine, actor, (reader, writer), user.large, self._bounds).run()
+            await connection.run()
         finally:
-            user.connections -= 1
-            if not user.connections:
+            user.connections.pop(connection, None)  # unless it has given its place to another one
+            if not user.connections and self._users.get(actor.who.uid) is user:
                 del self._users[actor.who.uid]
-            writer.transport.abort()  # not `close`, which would wait for a client that no longer reads
+            connection.drop()
 
     def _refuse_connection(self, actor: Actor | None) -> Refusal | None:
         if actor is None:
@@ -67,18 +70,32 @@ class Server:
                 f"This engine serves user {os.geteuid()} only; run `cockpit` as yourself to use your own.",
             )
         user = self._users.get(actor.who.uid)
-        own, total = user.connections if user else 0, sum(other.connections for other in self._users.values())
+        own, total = len(user.connections) if user else 0, sum(len(each.connections) for each in self._users.values())
         full = total >= self._bounds.connections and not actor.admin
         if own >= self._bounds.connections_per_user or full:
             return Refusal(RefusalKind.UNAVAILABLE, "The engine has too many open connections; close some cockpits.")
         return None
+
+    def _make_room(self, actor: Actor) -> bool:
+        """Close a connection that has not sent a request for a while: one of the user's own if these are too many,
+        else one of the user who has the most. Returns whether there was one."""
+        user = self._users.get(actor.who.uid)
+        if user is None or len(user.connections) < self._bounds.connections_per_user:
+            user = max(self._users.values(), key=lambda each: len(each.connections))
+        silent = next((each for each in user.connections if each.may_be_replaced), None)
+        if silent is None:
+            return False
+        del user.connections[silent]
+        silent.drop()
+        return True
 
 
 class _User:
     """The open connections of one user."""
 
     def __init__(self) -> None:
-        self.connections = 0
+        self.connections: dict[Connection, None] = {}
+        """In the order in which they were opened."""
         self.large = asyncio.Semaphore(1)
         """Held while a large request of the user is in memory."""
 

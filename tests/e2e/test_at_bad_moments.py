@@ -81,3 +81,19 @@ def test_stopping_the_engine_says_which_held_containers_stay_and_ends_them_if_as
     done = user.run("engine", "stop", "--holds", "--yes")
     assert (done.returncode, done.stderr) == (0, b"")
     assert not list(containers.iterdir())
+
+
+@pytest.mark.req("JT-36")
+def test_stopping_a_stopped_engine_ends_the_jobs_and_holds_that_it_left(user: CockpitUser) -> None:
+    spec = [{"cpus": 1, "memory": "64M", "cards": 0}]
+    user.until(user.submit("exit 3", name="broken", terminal=True, specs=spec), "error")
+    user.until(user.submit("exec sleep 300", name="runs", specs=spec), "running")
+    user.ok("engine", "stop")
+    containers = user.folder / "state/cockpit-cluster/containers"
+    assert len(list(containers.iterdir())) == 2
+    done = user.run("engine", "stop", "--jobs", "--yes")
+    assert (done.returncode, b"1 held container stays" in done.stderr) == (0, True)
+    assert len(list(containers.iterdir())) == 1
+    user.ok("engine", "stop", "--holds", "--yes")
+    assert not list(containers.iterdir())
+    assert user.run("engine", "status").returncode == 69

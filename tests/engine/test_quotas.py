@@ -11,6 +11,8 @@ from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.queues import queues_shown
 from cockpit.formats.quotatree import read_quota_tree
+from cockpit.model import events
+from cockpit.model.cluster import Project
 from cockpit.model.ids import Millis
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.refusal import RefusalKind
@@ -69,12 +71,25 @@ def test_queues_have_an_age_that_another_apply_keeps(engine: EngineDriver) -> No
     applied(engine, tree(ANNS))
     engine.now = Millis(NOON + HOUR)
     applied(engine, tree(ANNS, BOBS))
-    rows = {row.path: row for row in queues_shown(engine.machine, admin=False).rows}
+    rows = {row.path: row for row in queues_shown(engine.machine, ADMIN).rows}
     assert {path: rows[path].since for path in ("root", "root/a", "root/b")} == {
         "root": NOON,
         "root/a": NOON,
         "root/b": NOON + HOUR,
     }
+
+
+@pytest.mark.req("JT-60")
+def test_a_queue_names_only_projects_that_the_user_is_in(engine: EngineDriver) -> None:
+    projects = (Project(name="secret", users=("ann",)), Project(name="open", users=("ann", "bob")))
+    engine.tell(events.ClusterConfigured(replace(engine.machine.state.cluster, projects=projects)))
+    applied(engine, tree(QuotaNode(name="a", namespaces=("secret", "open", "bob"))))
+
+    def named(actor: Actor) -> tuple[str, ...]:
+        return next(row.projects for row in queues_shown(engine.machine, actor).rows if row.name.startswith("root-a"))
+
+    assert named(replace(SOMEBODY, projects=frozenset({"open"}))) == ("open", "bob")
+    assert named(ADMIN) == ("secret", "open", "bob")
 
 
 @pytest.mark.req("FL-02", "FL-03")
@@ -83,7 +98,7 @@ def test_queues_count_what_waits_and_runs_up_to_the_root(engine: EngineDriver) -
     engine.submit(*(a_spec(f"a{number}", cpus=3) for number in range(3)))
     engine.submit(a_spec("b", cpus=2), by=BOB)
     engine.schedule()
-    rows = {row.path: row for row in queues_shown(engine.machine, admin=True).rows}
+    rows = {row.path: row for row in queues_shown(engine.machine, ADMIN).rows}
     assert [(path, rows[path].running, rows[path].waiting) for path in ("root", "root/a", "root/b", "")] == [
         ("root", 2, 2),
         ("root/a", 1, 2),

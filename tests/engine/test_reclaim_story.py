@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.engine.access import Actor
 from cockpit.engine.configure import apply_quota
 from cockpit.engine.views.queues import queues_shown
 from cockpit.model import events
@@ -13,7 +14,7 @@ from cockpit.model.job import JobState
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import EvictionPending, QuotaFull
 from cockpit.sched.explain import reason_of
-from tests.builders import BOB, a_node, a_spec
+from tests.builders import ANN, BOB, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
 WHOLE = {"cpu": 8_000}
@@ -55,5 +56,5 @@ def test_quota_is_lent_to_another_queue_and_reclaimed() -> None:
     assert engine.job(lender).state is JobState.RUNNING
     assert engine.job(own).state is JobState.RUNNING
     assert reason_of(engine.plan, engine.job(borrowed)) == QuotaFull("root", "cpu", 8, 8, 4)
-    rows = {row.path: row for row in queues_shown(engine.machine, admin=True).rows}
+    rows = {row.path: row for row in queues_shown(engine.machine, Actor(ANN, admin=True)).rows}
     assert [rows[path].used["cpu"] for path in ("root", "root/a", "root/b")] == [8_000, 4_000, 4_000]

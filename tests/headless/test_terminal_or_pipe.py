@@ -83,6 +83,14 @@ def test_output_on_a_terminal_is_escaped(words: list[str], around: dict[str, str
 
 
 @pytest.mark.req("TR-05")
+def test_a_script_that_the_terminal_changes_comes_with_a_warning(around: dict[str, str]) -> None:
+    """YAML has escapes of its own, which mean the same; a shell's script has none."""
+    warning = "Do not copy this from the terminal"
+    assert warning in on_a_terminal(["convert", "job.json", "--to", "sbatch"], around)
+    assert warning not in on_a_terminal(["convert", "job.json", "--to", "yaml"], around)
+
+
+@pytest.mark.req("TR-05")
 @pytest.mark.parametrize("form", ["yaml", "json", "sbatch"])
 def test_output_to_a_pipe_is_unchanged(form: str, around: dict[str, str]) -> None:
     words = ["convert", "job.json", "--to", form]

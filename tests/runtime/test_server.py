@@ -288,6 +288,20 @@ def test_six_hundred_connections(engine: ServedEngine, witness: RawClient) -> No
 
 
 @pytest.mark.req("TR-09")
+def test_silent_connections_give_their_places_to_one_that_asks(tmp_path: Any) -> None:
+    """One that has asked stays, however long it is silent afterwards."""
+    with ServedEngine(tmp_path, Bounds(connections_per_user=6, silent_seconds=0)) as engine, engine.client() as first:
+        assert first.ask("status").no is None
+        silent = [engine.client() for _ in range(5)]
+        asking = [engine.client() for _ in range(3)]
+        assert [each.ask("status").no for each in asking] == [None] * 3
+        assert [hung_up(each.socket) for each in silent] == [True] * 3 + [False] * 2
+        assert first.ask("status").no is None
+        for each in (*silent, *asking):
+            each.socket.close()
+
+
+@pytest.mark.req("TR-09")
 def test_many_requests_in_flight_are_all_answered(engine: ServedEngine, witness: RawClient) -> None:
     waits = [
         msgspec.msgpack.encode({"id": n, "op": "wait", "args": {"job": 1, "timeout_seconds": 0.01}}) for n in range(500)

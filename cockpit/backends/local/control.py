@@ -53,6 +53,12 @@ class LocalEngineControl:
         channel = connect(self._places, system=self._system) or start(self._places, system=self._system)
         return self._ask(channel)
 
+    def take_over(self) -> None:
+        """Start it if it was stopped and its containers are still there: nothing else can end them."""
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            if any((self._places.state_folder / "containers").iterdir()) and self._running() is None:
+                self.start()
+
     def holds(self) -> list[HoldRow]:
         """Return the held containers, where an engine runs and answers; else none."""
         try:

@@ -80,7 +80,7 @@ def _objections(
 ) -> Iterator[Objection]:
     """Yield what is wrong with one change, given the draft after all changes before it.
 
-    1. A change must not turn one entry into another.
+    1. A change must not turn one entry into another, nor tell of an entry that the user may not see.
     2. The entry must be as the user last saw it. Nothing else is checked where it is not.
     3. The user must have the right to add or change it.
     4. The new entry must be valid, and a removed one unused.
@@ -92,6 +92,12 @@ def _objections(
         yield Objection(RefusalKind.INVALID, "keeps its kind, project and name; add another, and remove this one")
         return
     current = draft.get(entry.key)
+    if before is None and after is not None and _is_unseen(state, actor, entry, current):
+        # First, so that a user who may not add it learns nothing about an entry that they may not see.
+        denied = [Objection(RefusalKind.DENIED, sentence) for sentence in _adding(state, actor, after)]
+        if denied:
+            yield from denied
+            return
     stale = list(_as_seen(state, actor, entry, before, current))
     yield from stale
     if stale:
@@ -110,17 +116,32 @@ def _as_seen(
     state: ClusterState, actor: Actor, entry: AnyEntry, before: AnyEntry | None, current: AnyEntry | None
 ) -> Iterator[Objection]:
     """Yield how the current entry differs from the one that the user saw. A hidden entry is treated as absent."""
-    filed = entry.kind is EntryKind.PROJECT and any(each.name == entry.name for each in state.cluster.projects)
-    hidden = current is not None and access_to_entry(actor, current) is Access.NONE
-    if filed or (current is not None and current.filed and not hidden):
+    filed = _is_filed_project(state, entry)
+    hidden = _is_unseen(state, actor, entry, current)
+    if before is not None and hidden:
+        yield Objection(RefusalKind.NOT_FOUND, "there is none of this name; `cockpit catalogue` lists them")
+    elif filed or (current is not None and current.filed and not hidden):
         yield Objection(RefusalKind.CONFLICT, f"is defined in {'cluster.toml' if filed else _FILE}; change it there")
     elif current is not None and before is None:
         seen = "" if hidden else "; `cockpit catalogue set` changes it"
         yield Objection(RefusalKind.CONFLICT, f"the name is taken there{seen or '; choose another'}")
-    elif before is not None and (current is None or hidden):
+    elif before is not None and current is None:
         yield Objection(RefusalKind.NOT_FOUND, "there is none of this name; `cockpit catalogue` lists them")
     elif before != current:
         yield Objection(RefusalKind.CONFLICT, "has changed since it was looked at; look again")
+
+
+def _is_filed_project(state: ClusterState, entry: AnyEntry) -> bool:
+    return entry.kind is EntryKind.PROJECT and any(each.name == entry.name for each in state.cluster.projects)
+
+
+def _is_unseen(state: ClusterState, actor: Actor, entry: AnyEntry, current: AnyEntry | None) -> bool:
+    """Whether there is such an entry, or project of cluster.toml, which the user may not see."""
+    if actor.admin:
+        return False
+    if current is not None:
+        return access_to_entry(actor, current) is Access.NONE
+    return _is_filed_project(state, entry) and entry.name not in actor.projects
 
 
 def _adding(state: ClusterState, actor: Actor, after: AnyEntry) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from cockpit.engine.sharing import may_name, named_projects
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.quota import JOBS, places, queue_name
@@ -17,6 +18,7 @@ from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, ONE, capacity, thousand
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from cockpit.engine.access import Actor
     from cockpit.engine.machine import Machine
 
 RESOURCES = (CPU, MEMORY, CARDS)
@@ -26,15 +28,19 @@ Key = tuple[QueueKind, str]
 """A queue: its kind, and its path or name."""
 
 
-def queues_shown(machine: Machine, *, admin: bool) -> QueuesShown:
-    """Return the rows of the quota tree, parents before their children, and then those of the partitions."""
+def queues_shown(machine: Machine, actor: Actor) -> QueuesShown:
+    """Return the rows of the quota tree, parents before their children, and then those of the partitions.
+
+    Of the projects of a queue the actor sees those that they are in."""
     tree = machine.state.quota
     counts = _Counts(machine)
-    return QueuesShown((*_of_tree(machine, counts), *_of_partitions(machine, counts)), tree.name if tree else "", admin)
+    rows = (*_of_tree(machine, counts, actor), *_of_partitions(machine, counts))
+    return QueuesShown(rows, tree.name if tree else "", actor.admin)
 
 
-def _of_tree(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
+def _of_tree(machine: Machine, counts: _Counts, actor: Actor) -> Iterator[QueueRow]:
     state = machine.state
+    named = named_projects(state)
     for place in places(state.quota.root) if state.quota is not None else ():
         node, key = place.node, (QueueKind.QUOTA, place.path)
         yield QueueRow(
@@ -49,7 +55,7 @@ def _of_tree(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
             min={each: amount for each, amount in node.min.items() if each != JOBS},
             max={each: amount for each, amount in node.max.items() if each != JOBS},
             max_jobs=node.max[JOBS] // 1000 if JOBS in node.max else None,
-            projects=node.namespaces,
+            projects=tuple(each for each in node.namespaces if actor.admin or may_name(named, actor, actor.name, each)),
             bounded=counts.bounded,
         )
 

@@ -13,12 +13,11 @@ from cockpit.model.rules.pools import (
     MOST_CHOICES,
     MOST_DISK_GIB,
     MOST_GBPS,
-    MOST_HELPERS,
     MOST_PARAMETERS,
     PARAMETER_PATTERN,
 )
 from cockpit.model.rules.text import COMMAND_BYTES
-from cockpit.model.spec import Search, Sweep, WorkerPool
+from cockpit.model.spec import MOST_HELPERS, Search, Sweep, WorkerPool
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:

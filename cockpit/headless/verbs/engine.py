@@ -57,6 +57,8 @@ def stop_arguments(parser: ArgumentParser) -> None:
 async def run_stop(call: Call) -> int:
     """Says which held containers stay: they take disk and memory until their windows end."""
     engine, jobs, holds = call.services.engine(), call.args.jobs, call.args.holds
+    if jobs or holds:
+        engine.take_over()
     held = engine.holds()
     must_ask = (jobs or holds) and call.streams.answers and not call.args.yes
     if must_ask and not call.streams.confirmed(_stop_question(jobs=jobs, holds=holds, held=held)):

@@ -72,6 +72,11 @@ async def run_convert(call: Call) -> int:
     if result.lost:
         call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, result.lost))}")
     call.streams.write(result.text.encode())
+    if call.streams.changes(result.text):
+        call.streams.say(
+            "Do not copy this from the terminal: characters that would act on the terminal are shown as text, such as "
+            "\\x1b. For the unchanged text write it into a file: `cockpit convert … > FILE`."
+        )
     return ExitCode.OK
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cockpit.model.rules.pools import MOST_HELPERS
-from cockpit.model.spec import DAY_SECONDS
+from cockpit.model.spec import DAY_SECONDS, MOST_HELPERS
 from cockpit.model.text import visible
 
 

@@ -8,14 +8,13 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from cockpit.model.rules.text import count_error, text_error
-from cockpit.model.spec import Mode, Search
+from cockpit.model.spec import MOST_HELPERS, Mode, Search
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec, Sweep, WorkerPool
 
 MOST_POOLS = 4
-MOST_HELPERS = 1000
 MOST_GBPS = 100_000
 MOST_DISK_GIB = 1 << 20
 SERVERS = 2
@@ -70,11 +69,11 @@ def pool_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "parameter_servers", "are TensorFlow's; write mode: tensorflow, or leave them out"
     if (spec.mode is Mode.WORKER_POOLS) != bool(spec.worker_pools):
         yield "worker_pools", "and mode: worker-pools require each other; write both, or neither"
-    if not spec.helpers and not spec.worker_pools:
+    if not spec.helper_count and not spec.worker_pools:
         return
     path = "worker_pools" if spec.worker_pools else "parameter_servers"
-    if len(spec.helpers) > MOST_HELPERS:
-        yield path, f"come to {len(spec.helpers)} replicas beside the first; at most {MOST_HELPERS} are possible"
+    if spec.helper_count > MOST_HELPERS:
+        yield path, f"come to {spec.helper_count} replicas beside the first; at most {MOST_HELPERS} are possible"
     for other, given in (("elastic", spec.elastic), ("divide_over_clusters", spec.divide_over_clusters)):
         if given:
             yield path, f"cannot be used with {other}; remove one"

@@ -28,6 +28,7 @@ def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
         oom=record.get("oom", False),
         lost=record.get("lost", ""),
         hook=record.get("hook", ""),
+        unstarted=record.get("unstarted", False),
     )
 
 

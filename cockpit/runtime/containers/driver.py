@@ -456,6 +456,9 @@ class ContainerExecutor:
             watched.started = True
             self._sampler.follow(replica, watched.attempt)
             self._observer.replica_started(replica, started["limits"])
+        elif not alive and not watched.started and watched.attempt.read("beginning.json") is not None:
+            watched.started = True  # the command may have run: the job was lost, and its start has not failed
+            self._observer.replica_started(replica, "")
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True

@@ -195,6 +195,22 @@ def test_a_project_accepts_entries_of_its_members_and_is_removed_last() -> None:
     assert changed(engine, ADMIN, (own, None), (speech, None)) is None
 
 
+@pytest.mark.req("JT-60")
+@pytest.mark.parametrize("name", ["speech", "vision"])
+def test_a_project_of_others_is_refused_like_one_that_does_not_exist(name: str) -> None:
+    """Those of the catalogue, and those of cluster.toml."""
+    engine = an_engine(ProjectEntry(name="speech", owner="ann", users=("ann",)))
+
+    def said(project: str, *, is_forged: bool) -> tuple[RefusalKind, str]:
+        entry = ProjectEntry(name=project, owner="eve", users=("eve",))
+        refused = changed(engine, STRANGER, (entry if is_forged else None, entry))
+        assert refused is not None
+        return refused.kind, refused.message.replace(project, "NAME")
+
+    for is_forged in (False, True):
+        assert said(name, is_forged=is_forged) == said("nothing", is_forged=is_forged)
+
+
 def test_members_see_which_projects_they_are_in() -> None:
     engine = an_engine(ProjectEntry(name="speech", owner="ann", users=("bob",)))
     assert seen(engine, replace(MEMBER, projects=frozenset({"speech"}))) == [("speech", Access.RO)]

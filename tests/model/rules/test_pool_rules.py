@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.rules.spec import spec_errors
-from cockpit.model.spec import Elastic, JobSpec, Mode, NodeSpec, WorkerPool
+from cockpit.model.spec import MOST_HELPERS, Elastic, JobSpec, Mode, NodeSpec, WorkerPool
 
 GOOD = JobSpec(name="train", command="/workspace/algorithm/t.sh", output="/data/out")
 ELASTIC = Elastic(workers=1, max_workers=2)
@@ -40,6 +40,15 @@ def test_the_first_pool_has_one_replica_and_its_own_request() -> None:
     assert any("first pool is the primary alone" in error for error in spec_errors(with_pools(2)))
     other = replace(with_pools(1), specs=(NodeSpec(cpus=7),))
     assert any(error.startswith("specs: cannot be used with worker_pools") for error in spec_errors(other))
+
+
+@pytest.mark.req("TR-09")
+@pytest.mark.parametrize("number", [10**9, 1 << 62, (1 << 64) - 1])
+def test_billions_of_replicas_are_refused_without_being_listed(number: int) -> None:
+    """Anyone may send such a request, and the engine answers others meanwhile."""
+    for spec in (replace(WITH_SERVERS, parameter_servers=number), with_pools(1, number, number)):
+        assert any(f"come to {spec.helper_count} replicas" in error for error in spec_errors(spec))
+        assert len(spec.helpers) == MOST_HELPERS
 
 
 def reducing(workers: int, servers: int, image: str = "us/vertex-ai-restricted/training/reductionserver:1") -> JobSpec:

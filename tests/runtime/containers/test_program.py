@@ -373,11 +373,24 @@ def test_bubblewraps_byte_tells_whether_its_last_mount_was_made():
 
 def test_bubblewraps_complaint_is_reported():
     errors = os.memfd_create("errors")
-    made = "the container's file system could not be made: "
-    assert view._complaint(errors) == f"{made}bubblewrap ended without a message"
     os.write(errors, b"bwrap: no\n")
-    assert view._complaint(errors) == f"{made}bwrap: no"
+    failure = view._failure(errors)
+    assert str(failure) == "the container's file system could not be made: bwrap: no"
+    assert not isinstance(failure, view.MakerDied)
     os.close(errors)
+
+
+@pytest.mark.req("TR-01")
+@pytest.mark.parametrize("what", ["kill -9 $$", """echo '{"child-pid": 4194304}' >&$info; kill -9 $$"""])
+def test_a_killed_bubblewrap_is_not_a_fault_of_the_job(tmp_path, monkeypatch, what):
+    """Before and after it has named its child, which is dead then."""
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/bash\ninfo=$1\n{what}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(view.bubblewrap, "arguments", lambda _view, *, block_fd, info_fd: ["bwrap", str(info_fd)])
+    view_without_mounts: Any = None
+    with pytest.raises(view.MakerDied, match=r"bubblewrap \(bwrap\) was killed"):
+        view._run_bubblewrap(view_without_mounts, str(program))
 
 
 def test_a_namespace_stays_open_under_its_own_number():

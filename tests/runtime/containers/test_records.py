@@ -62,6 +62,7 @@ def test_an_exit_record_says_how_a_replica_ended(attempt):
         ({"signal": 9, "oom": True}, ExitStatus(signal=9, oom=True)),
         ({"code": 7, "hook": "before_start"}, ExitStatus(code=7, hook="before_start")),
         ({"lost": "no folder"}, ExitStatus(lost="no folder")),
+        ({"lost": "killed", "unstarted": True}, ExitStatus(lost="killed", unstarted=True)),
     ):
         assert attempt_records.exit_status(attempt, record) == status
 

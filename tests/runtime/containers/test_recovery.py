@@ -252,6 +252,35 @@ async def test_a_shim_that_ends_before_the_command_is_a_failed_start(house, what
     assert not os.path.exists(f"{job.spec.output}/times")
 
 
+@pytest.mark.req("TR-01", "TR-02")
+async def test_a_command_whose_shim_is_killed_after_it_was_let_go_runs_to_its_end(house):
+    """Its resources must not be given to others while it runs."""
+    wrapper = house.folder / "python"
+    wrapper.write_text(f'#!/bin/sh\n{shlex.quote(sys.executable)} "$@"\nkill -9 $$\n')
+    wrapper.chmod(0o755)
+    house.executor._shims = Shims(str(wrapper))
+    job = house.job("until test -e /workspace/outputs/finish; do sleep 0.02; done; exit 3")
+    await house.executor.start(job)
+    assert house.seen.ended == []
+    let_finish(job)
+    assert (await house.ended(job.replica)).code == 3
+
+
+@pytest.mark.req("TR-01")
+async def test_a_holder_killed_before_it_reported_the_start_is_a_lost_job(house):
+    job = await runs(house, "exit 0")
+    folder = house.folder_of(job.replica)
+    house.executor.close()
+    os.kill(holder_pid(house, job), signal.SIGKILL)
+    await asyncio.to_thread(Attempt(str(folder)).wait_unlocked)
+    (folder / "started.json").unlink()
+    house.move_in()
+    house.seen.started.clear()
+    await house.executor.adopt([job], [])
+    assert not (await house.ended(job.replica)).unstarted
+    assert [replica for replica, _ in house.seen.started] == [job.replica]
+
+
 @pytest.mark.req("TR-01")
 async def test_a_holder_killed_before_the_command_ran_counts_as_not_started(house):
     job = await runs(house, "exit 0")

@@ -225,7 +225,7 @@ def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool,
     try:
         holder = _make_plain(attempt, plan, again=again) if plain else _make(attempt, plan, maker, again=again)
     except (view.ViewError, SourceError, program.StartError) as error:
-        _report_lost(attempt, str(error), again=again)
+        _report_lost(attempt, str(error), again=again, unstarted=isinstance(error, view.MakerDied))
     except Exception as error:  # noqa: BLE001 - no other process could report it
         _report_lost(attempt, f"the container could not be made: {error}", again=again)
     else:
@@ -286,11 +286,13 @@ def _first_program(attempt: Attempt, programs: Programs) -> program.Start:
     return programs.start(programs.first)
 
 
-def _report_lost(attempt: Attempt, sentence: str, *, again: bool) -> None:
-    """Record that the command was not and will not be started. With `again` the earlier exit record stays."""
+def _report_lost(attempt: Attempt, sentence: str, *, again: bool, unstarted: bool = False) -> None:
+    """Record that the command was not and will not be started. With `again` the earlier exit record stays.
+
+    `unstarted`: neither the job nor the machine is to blame, so that the engine starts the job again."""
     if again:
         sys.stderr.write(f"{sentence}\n")
         return
-    attempt.write_exit({"lost": sentence})
+    attempt.write_exit({"lost": sentence, "unstarted": True} if unstarted else {"lost": sentence})
     while not attempt.notify():
         time.sleep(0.1)

@@ -59,7 +59,9 @@ class Maker:
         self._holder_side.close()
         if message != _DONE:
             sentence = message.decode(errors="replace")
-            raise view.ViewError(sentence or "the container could not be made: its maker process died")
+            if not sentence:
+                raise view.MakerDied("the container could not be made: its maker process was killed")
+            raise view.ViewError(sentence)
         view.hold_open(struct.unpack("i", attached[0][2])[0])
         return []
 

@@ -39,6 +39,10 @@ class ViewError(Exception):
     """The container's file system could not be made; the text says why."""
 
 
+class MakerDied(ViewError):
+    """The program that makes the file system died without a message: it was killed, so another start may succeed."""
+
+
 def opened_by(holder: int) -> str:
     """Return the path of the namespace that a holder keeps open. `holder`: its pid in the reader's /proc."""
     return f"/proc/{holder}/fd/{VIEW_FD}"
@@ -234,14 +238,18 @@ def _run_bubblewrap(view: bubblewrap.View, program: str) -> int:
         info = _read_all(info_read, pid)
         if not info:
             _await_end(pid)
-            raise ViewError(_complaint(errors))
-        view_fd = os.open(f"/proc/{json.loads(info)['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # 2
+            raise _failure(errors)
+        try:
+            view_fd = os.open(f"/proc/{json.loads(info)['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # 2
+        except FileNotFoundError:  # it has died
+            _await_end(pid)
+            raise _failure(errors) from None
         os.write(block_write, b".")  # 3
         _await_end(pid)
         if _is_empty(block_read):
             return view_fd
         os.close(view_fd)
-        raise ViewError(_complaint(errors))
+        raise _failure(errors)
     finally:
         for fd in (block_read, block_write, info_read, errors):
             os.close(fd)
@@ -295,6 +303,9 @@ def _is_empty(pipe: int) -> bool:
         return True
 
 
-def _complaint(errors: int) -> str:
+def _failure(errors: int) -> ViewError:
+    """Return the error with the message of a bubblewrap that has ended."""
     text = os.pread(errors, 1000, 0).decode(errors="replace").strip()
-    return f"the container's file system could not be made: {text or 'bubblewrap ended without a message'}"
+    if not text:
+        return MakerDied("the container's file system could not be made: bubblewrap (bwrap) was killed")
+    return ViewError(f"the container's file system could not be made: {text}")
