@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import asyncssh
 import pytest
 
 from cockpit.backends.slurm.wire import ssh
@@ -224,3 +225,47 @@ def test_the_options_of_a_host_are_its_user_port_and_existing_keys(
     assert (found["username"], found["port"]) == ("ann", 2222)
     assert (found["client_keys"], found["ignore_encrypted"]) == ([f"{tmp_path}/key"], True)
     assert str(tmp_path / ".ssh" / "config") in found["config"]
+
+
+@pytest.mark.parametrize(
+    ("error", "typed", "kind", "said"),
+    [
+        (
+            asyncssh.PermissionDenied("no key fits"),
+            False,
+            Refused,
+            "lab refuses the keys of this machine and its agent",
+        ),
+        (asyncssh.PermissionDenied("no key fits"), True, LoginLost, "lab"),
+        (OSError("no route"), False, Unreachable, "ann@lab cannot be reached over SSH: no route"),
+    ],
+)
+async def test_a_refusal_of_the_keys_after_a_typed_login_means_that_the_login_is_lost(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, typed: bool, kind: type[Exception], said: str
+) -> None:
+    async def hop(_host: Host, _hops: object) -> None:
+        raise error
+
+    commands = SshCommands("ssh://ann@lab")
+    monkeypatch.setattr(commands, "_jumps", list)
+    monkeypatch.setattr(commands, "_hop", hop)
+    commands._typed = typed
+    with pytest.raises(kind, match=said) as caught:
+        await commands._connect()
+    assert type(caught.value) is kind
+    assert commands._refused is isinstance(error, asyncssh.PermissionDenied)
+
+
+async def test_jump_hosts_are_passed_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, list[str]]] = []
+
+    async def hop(host: Host, hops: list[str]) -> str:
+        made.append((host.name, list(hops)))
+        return host.name
+
+    commands = SshCommands("ssh://lab")
+    monkeypatch.setattr(commands, "_jumps", lambda: [Host("one"), Host("two")])
+    monkeypatch.setattr(commands, "_hop", hop)
+    found: Any = await commands._connect()
+    assert found == "lab"
+    assert made == [("one", []), ("two", ["one"]), ("lab", ["one", "two"])]
