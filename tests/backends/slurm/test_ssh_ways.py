@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import asyncssh
 import pytest
 
 from cockpit.backends.slurm.wire import ssh
@@ -224,3 +225,124 @@ def test_the_options_of_a_host_are_its_user_port_and_existing_keys(
     assert (found["username"], found["port"]) == ("ann", 2222)
     assert (found["client_keys"], found["ignore_encrypted"]) == ([f"{tmp_path}/key"], True)
     assert str(tmp_path / ".ssh" / "config") in found["config"]
+
+
+@pytest.mark.parametrize(
+    ("error", "typed", "kind", "said"),
+    [
+        (
+            asyncssh.PermissionDenied("no key fits"),
+            False,
+            Refused,
+            "lab refuses the keys of this machine and its agent",
+        ),
+        (asyncssh.PermissionDenied("no key fits"), True, LoginLost, "lab"),
+        (OSError("no route"), False, Unreachable, "ann@lab cannot be reached over SSH: no route"),
+    ],
+)
+async def test_a_refusal_of_the_keys_after_a_typed_login_means_that_the_login_is_lost(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, typed: bool, kind: type[Exception], said: str
+) -> None:
+    async def hop(_host: Host, _hops: object) -> None:
+        raise error
+
+    commands = SshCommands("ssh://ann@lab")
+    monkeypatch.setattr(commands, "_jumps", list)
+    monkeypatch.setattr(commands, "_hop", hop)
+    commands._typed = typed
+    with pytest.raises(kind, match=said) as caught:
+        await commands._connect()
+    assert type(caught.value) is kind
+    assert commands._refused is isinstance(error, asyncssh.PermissionDenied)
+
+
+async def test_jump_hosts_are_passed_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, list[str]]] = []
+
+    async def hop(host: Host, hops: list[str]) -> str:
+        made.append((host.name, list(hops)))
+        return host.name
+
+    commands = SshCommands("ssh://lab")
+    monkeypatch.setattr(commands, "_jumps", lambda: [Host("one"), Host("two")])
+    monkeypatch.setattr(commands, "_hop", hop)
+    found: Any = await commands._connect()
+    assert found == "lab"
+    assert made == [("one", []), ("two", ["one"]), ("lab", ["one", "two"])]
+
+
+class Stream:
+    """Output of a remote program, in pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = list(pieces)
+
+    async def read(self, _size: int) -> bytes:
+        return self.pieces.pop(0) if self.pieces else b""
+
+
+class Input:
+    def __init__(self, *, closed: bool = False) -> None:
+        self.written, self.closed = b"", closed
+
+    def write(self, data: bytes) -> None:
+        if self.closed:
+            raise BrokenPipeError
+        self.written += data
+
+    async def drain(self) -> None: ...
+
+    def write_eof(self) -> None:
+        self.written += b"|"
+
+
+class Process:
+    """A remote program that prints and ends."""
+
+    def __init__(self, code: int | None, *out: bytes, closed: bool = False) -> None:
+        self.stdout, self.stderr, self.stdin = Stream(*out), Stream(b"wrong"), Input(closed=closed)
+        self.returncode, self.exit_status, self.exit_signal = code, code, None
+        self.did: list[str] = []
+
+    async def wait_closed(self) -> None: ...
+
+    def kill(self) -> None:
+        self.did.append("kill")
+
+    def close(self) -> None:
+        self.did.append("close")
+
+
+@pytest.mark.parametrize(("code", "told"), [(0, 0), (7, 7), (None, 255)])
+async def test_a_remote_program_has_its_input_output_and_exit_code(code: int | None, told: int) -> None:
+    process: Any = Process(code, b"ou", b"t")
+    assert await ssh._talk(process, b"typed", "squeue") == Printed("out", "wrong", told)
+    assert process.stdin.written == b"typed|"
+    gone: Any = Process(code, closed=True)
+    assert (await ssh._talk(gone, b"typed", "squeue")).code == told
+
+
+@pytest.mark.parametrize(
+    ("status", "signal", "did"),
+    [(None, None, ["kill", "close"]), (0, None, ["close"]), (None, ("TERM", False, "", ""), ["close"])],
+)
+def test_a_remote_program_is_killed_if_it_still_runs_and_its_channel_is_closed(
+    status: int | None, signal: Any, did: list[str]
+) -> None:
+    process: Any = Process(None)
+    process.exit_status, process.exit_signal = status, signal
+    ssh._end(process)
+    assert process.did == did
+
+
+async def test_the_channel_of_every_command_is_closed(ways: Ways) -> None:
+    process = Process(0)
+
+    class Open(Connection):
+        async def create_process(self, line: str, encoding: None) -> Process:
+            process.stdout = Stream(f"all\n{line.rpartition('echo ')[2].strip(chr(39))}\n".encode())
+            return process
+
+    ways.direct = Open()
+    assert (await ways.commands.run(("squeue",), seconds=5)).stdout == "all\n"
+    assert process.did == ["close"]

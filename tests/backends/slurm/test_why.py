@@ -107,6 +107,13 @@ async def test_of_several_limits_that_a_code_may_mean_the_fullest_is_shown() -> 
     assert (found.holder, found.allowed) == (f"account {job.account}", 100)
     assert found.asked == job.spec.specs[0].cpus * job.spec.nodes
     assert limit_of_code(snapshot, job, "assoc grp cpu limit") is None
+    largest = Limits(max_tres_per_job={"cpu": 3.0})
+    own = {key: replace(rules[key], limits=largest) for key in [assoc_key(job.account, "frank")]}
+    accounts = replace(lists.accounts, associations={**rules, **own})
+    snapshot = await backend._mirror.snapshot(lists._replace(accounts=accounts))
+    found = limit_of_code(snapshot, job, "AssocMaxCpuPerJobLimit")
+    assert found is not None
+    assert (found.allowed, found.used, found.resource) == (3, 0, "cpu"), "no other job counts for it"
 
 
 LICENSED = {"State": "RUNNING", "NodeList": "n1", "StartTime": "2026-11-21T08:00:00"}
