@@ -158,13 +158,13 @@ class SlurmBackend(Asking, LiveBackend):
         return CAPABILITIES.without(self._commands.absent)
 
     async def status(self) -> view.EngineStatus:
-        config = await self._reading.config()
+        conf = await self._reading.config()
         return view.EngineStatus(
             running=True,
             pid=None,
             socket=self._commands.name,
             state_folder="",
-            version=f"Slurm {rules.version(config)}, cockpit {__version__}",
+            version=f"Slurm {rules.version(conf)}, cockpit {__version__}",
             protocol="",
             system=True,
             started_at=None,
