@@ -40,10 +40,9 @@ from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.rows import Rows, explanation, overview_of, past_row, task_row
+from cockpit.backends.slurm.rows import Rows, ended_row, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.why import SLURM, outlook
-from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
@@ -190,7 +189,8 @@ class SlurmBackend(Asking, LiveBackend):
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         known = await look_up(self._reading, job, task)
         record, rows = known.job, await self._all_rows()
-        row = task_row(rows[known.listed.id], record) if known.listed is not None else job_row(record, None)
+        listed = known.listed
+        row = task_row(rows[listed.id], record) if listed is not None else ended_row(record, known.fields)
         reason = explanation(row, rows)
         has_started = record.attempt is not None
         steps: tuple[jobdetail.StepRow, ...] = ()
