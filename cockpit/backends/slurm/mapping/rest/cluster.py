@@ -9,16 +9,18 @@ from cockpit.backends.slurm.mapping.rest.figures import Json, at, figure, minute
 
 
 def config(meta: object, cluster: str) -> Record:
-    """Return the settings that slurmrestd reports: neither weights nor policies.
+    """Return the settings that slurmrestd reports, and a careful assumption where it reports none.
 
-    What users may see of each other (PrivateData) is not reported either, so it counts as set. `cluster`: the cluster's
-    name for versions that do not report it.
+    Some data count as private, since answers that are private must not be shared. Priorities count as changing while
+    jobs wait, since a plan guarantees a latest start only where they do not; their weights are unknown.
+    `cluster`: the cluster's name for versions that do not report it.
     """
     version = at(meta, "Slurm") or at(meta, "slurm")
     return {
         "ClusterName": word(at(version, "cluster")) or cluster,
         "SLURM_VERSION": word(at(version, "release")),
         "PrivateData": "unknown",
+        "PriorityType": "priority/multifactor",
     }
 
 
