@@ -166,8 +166,8 @@ class Acts:
                 done.append(await self._run(command))
             except CockpitError:
                 submitted = [str(_submitted(each)) for each in done if each and command.argv[0] == "sbatch"]
-                if submitted:
-                    await self._run(Command(("scancel", *submitted)))
+                for job in submitted:
+                    await self._run(Command(("scancel", job)))
                 raise
             finally:
                 self._outdate(command.argv[0])
