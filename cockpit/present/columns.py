@@ -123,13 +123,14 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of a table. Either `field` names the row's attribute with the fact, or `derive` computes the fact."""
+    """A column of a table. Its fact is the row's attribute of the name `field`, unless `derive` computes it."""
 
     id: str
     title: str
     kind: ValueKind
     help: str
     field: str = ""
+    """The row's attribute with the fact; without one, and without `derive`, that of the column's id."""
     derive: Callable[[Any, Context], Any] | None = None
     words: Callable[[Any, Context], str] | None = None
     """A function that makes the cell's text from the whole row; its result must have no control characters."""
@@ -152,6 +153,10 @@ class Column(msgspec.Struct, frozen=True):
     """Other names that filters and `--columns` accept."""
     cell: Cell | None = None
     """How the TUI draws it; None: it does not."""
+
+    def __post_init__(self) -> None:
+        if not self.field and self.derive is None:
+            msgspec.structs.force_setattr(self, "field", self.id)
 
     @property
     def screen(self) -> Cell:

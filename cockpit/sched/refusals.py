@@ -87,7 +87,7 @@ class Refusals:
         """The index with the starts of the pass."""
         self._windows = windows
         self._failed, self._narrowed, self._exceeded = noted
-        self.promised = eviction_planner.promised if eviction_planner is not None else {}
+        self.nominated = eviction_planner.nominated if eviction_planner is not None else {}
         """Nominated jobs, with the jobs whose end they wait for."""
         self._insufficient = eviction_planner.insufficient if eviction_planner is not None else {}
         self._layout = index.layout
@@ -115,9 +115,9 @@ class Refusals:
         reaches."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
-        if (self._exceeded, self.promised, self._insufficient) != (
+        if (self._exceeded, self.nominated, self._insufficient) != (
             other._exceeded,
-            other.promised,
+            other.nominated,
             other._insufficient,
         ):
             return False
@@ -137,8 +137,8 @@ class Refusals:
         4. If it may preempt, but too little, the number of those jobs is added.
         """
         # 1.
-        if (promised := self.promised.get(job.id)) is not None:
-            return promised
+        if (nominated := self.nominated.get(job.id)) is not None:
+            return nominated
         equivalence_class = self.gates.equivalence_class(job, partition)
         # 2.
         reason = self.gates.job_refusal(job) or self._of(equivalence_class, job)
@@ -237,7 +237,9 @@ class Refusals:
         reason = self._of_room(shape, job)
         if isinstance(reason, NoEligibleNode) and not equivalence_class.shape.node_names:
             reason = replace(reason, pins=())  # the names are those that a limit leaves, which the job does not ask for
-        if shape is not equivalence_class.shape and isinstance(reason, OfOne | NoAlternative):
+        # a job that started later in the pass may have used up what a limit left to one of the alternatives
+        is_limited = len(self.gates.open_shape(equivalence_class).specs) < len(shape.specs)
+        if (is_limited or shape is not equivalence_class.shape) and isinstance(reason, OfOne | NoAlternative):
             return none_of(self._with_limits(equivalence_class, shape, reason))
         return reason
 
@@ -254,15 +256,17 @@ class Refusals:
     def _with_limits(
         self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative
     ) -> list[OfOne]:
-        """The reasons of the alternatives that were tried, and beside them the limits that stop the others."""
+        """The reasons of the alternatives that were tried, and the limits that stop the others or stop them now."""
         left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
+            limit = self.gates.exceeded(equivalence_class, amounts)
             if one.specs[0] in shape.specs:
-                each.append(next(left))
+                tried = next(left)
+                each.append(tried if limit is None or never_starts(tried) else limit)
                 continue
             never = infeasible(one, self._layout)
-            other = never if isinstance(never, OfOne) else self.gates.exceeded(equivalence_class, amounts)
+            other = never if isinstance(never, OfOne) else limit
             each += [other] if other is not None else []
         return each
 

@@ -1,4 +1,4 @@
-"""Compares what users of a random cluster are told with what happens afterwards."""
+"""Compares what users of a random cluster are shown with what happens afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ A_MOMENT_MS = 100
 
 
 def without_moments(told: Explanation | None) -> Explanation | None:
-    """The explanation without moments of reservations: these move when a job is told to end, which needs no pass.
+    """The explanation without moments of reservations: these move when a job begins to end, which needs no pass.
     Also without the number of jobs that it might preempt, which is known only if its turn to preempt came."""
     if told is None:
         return None
@@ -152,6 +152,8 @@ class Audit:
         """The row, the panel and a prediction without any cache say the same."""
         cluster = self.cluster
         anew = cluster.predictor(anew=True)
+        # started jobs change which of two equal nodes is chosen for a reservation
+        plan = cluster.repeated() if cluster.plan.starts else cluster.plan
         rows = {each.job: each for each in expected(ADMIN, predictor, forecasts, self.history)}
         for job in cluster.queue:
             panel = outlook(predictor, job, (), self.history.of(job.id))
@@ -162,13 +164,13 @@ class Audit:
                 yield f"start of {job.id} with caches {forecasts[job.id]}, without {anew.start(job.id)}"
             if panel.forecast.now:
                 yield f"job {job.id} starts now, and the pass left it"
-            told = explain(predictor.snapshot, cluster.plan, job.id)
+            told = explain(predictor.snapshot, plan, job.id)
             # the plan is older where nothing but time has passed since
-            if cluster.plan.now == cluster.now and without_moments(panel.explanation) != without_moments(told):
+            if plan.now == cluster.now and without_moments(panel.explanation) != without_moments(told):
                 yield f"job {job.id}: panel {panel.explanation}, pass {told}"
 
     def is_certain(self) -> bool:
-        """Whether the order of the queue stays as it is, as far as the simulation assumes."""
+        """Whether the order of the queue does not change, as far as the simulation assumes."""
         state = self.cluster.machine.state
         return state.cluster.priority.kind == "priority/basic" and self.cluster.prompt
 

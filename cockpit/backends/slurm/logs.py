@@ -27,7 +27,7 @@ _HOST = re.compile(r"%\d*N")
 
 
 async def read(commands: Commands, reading: Reading, known: LookedUpJob, request: LogRequest) -> LogChunk:
-    """Return a piece of the file; of a file that does not exist yet, nothing.
+    """Return a piece of the file. A file that does not exist yet counts as empty.
 
     Raises `RequestRefused` for the output of an ended job whose file is unknown and cannot be guessed.
     """
@@ -44,6 +44,7 @@ async def read(commands: Commands, reading: Reading, known: LookedUpJob, request
             )
             raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
         return LogChunk(b"", 0, ended=ended)
+    # a negative offset counts from the end
     start = max(0, size + request.offset) if request.offset < 0 else request.offset
     if start >= size:
         return LogChunk(b"", start, ended=ended)
@@ -81,7 +82,7 @@ async def _files(reading: Reading, known: LookedUpJob) -> dict[str, str]:
 
 
 async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
-    """The steps with the paths of those that write files of their own."""
+    """Return the steps, with the paths of those that write files of their own."""
     return tuple([replace(each, output=await _step_path(reading, known, each, None)) for each in steps])
 
 
@@ -98,7 +99,7 @@ async def _path(reading: Reading, known: LookedUpJob, request: LogRequest) -> st
 
 
 async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: int | None) -> str:
-    """Relative ones begin where the job did."""
+    """Return the path of a step's output, empty without one. A relative path begins at the job's working folder."""
     if not step.output:
         return ""
     folder = (await reading.output_files(slurm_id(known.job.id)) or dict(known.fields)).get("folder", "")
@@ -107,7 +108,7 @@ async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: 
 
 
 async def _leader(reading: Reading, known: LookedUpJob) -> LookedUpJob:
-    """The component of a heterogeneous job that runs its script, which alone has a file: the first one."""
+    """Return the first component of a heterogeneous job: it runs the script, and alone has a file."""
     leader = known.leader
     return await look_up(reading, leader) if leader is not None else known
 

@@ -262,7 +262,7 @@ class Reading:
             qos = await self._completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
-            if assoc.code:
+            if not assoc.stdout and not assoc.records:
                 return accounts.of_shares(shares.rows())
             return accounts.accounts(assoc.rows(), qos.rows(), shares.rows(), name)
 

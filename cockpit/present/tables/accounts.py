@@ -32,16 +32,6 @@ def level_fs(row: AccountRow, _: Context) -> float | None:
     return None if row.level_fs is None or isinf(row.level_fs) else round(row.level_fs, 6)
 
 
-def level_words(row: AccountRow, _: Context) -> str:
-    """Return the level fair share as sshare writes it, with fewer digits; a dash where there is none."""
-    return NOTHING if row.level_fs is None else f"{row.level_fs:.4g}"
-
-
-def tree_name(row: AccountRow, _: Context) -> str:
-    """Return the account's name, indented by its depth; a user's row is one deeper than its account, as in sshare."""
-    return f"{INDENT * row.depth}{safe(row.association.account)}"
-
-
 def _name_cell(row: AccountRow, tree: AccountTree) -> Line:
     each = row.association
     blanks = INDENT * row.depth
@@ -104,7 +94,7 @@ ACCOUNTS: Final = TableView(
             ValueKind.TEXT,
             "The account",
             field="association.account",
-            words=tree_name,
+            words=lambda row, _: f"{INDENT * row.depth}{safe(row.association.account)}",
             cell=Cell(20, _name_cell, title="ACCOUNT · USER", grows=1, most=30),
         ),
         Column("user", "USER", ValueKind.TEXT, "The user; empty: the account itself", field="association.user"),
@@ -145,7 +135,6 @@ ACCOUNTS: Final = TableView(
             "RUNNING",
             ValueKind.INTEGER,
             "Jobs that run",
-            field="running",
             cell=Cell(
                 4,
                 lambda row, _: line(Span(str(row.running), "running" if row.running else MUTED)),
@@ -158,7 +147,6 @@ ACCOUNTS: Final = TableView(
             "QUEUED",
             ValueKind.INTEGER,
             "Jobs that wait",
-            field="queued",
             cell=Cell(
                 4, lambda row, _: line(Span(str(row.queued), "queued" if row.queued else MUTED)), title="WAIT", need=90
             ),
@@ -177,11 +165,7 @@ ACCOUNTS: Final = TableView(
             ValueKind.WORDS,
             "Bounds by sacctmgr's names",
             derive=lambda row, _: limit_words(row.association.limits),
-            cell=Cell(
-                12,
-                lambda row, _: line(safe(" ".join(limit_words(row.association.limits)))),
-                grows=5,
-            ),
+            cell=Cell(12, lambda row, _: line(safe(" ".join(limit_words(row.association.limits)))), grows=5),
         ),
         Column(
             "default_qos",
@@ -203,7 +187,7 @@ ACCOUNTS: Final = TableView(
             "DEFAULT",
             ValueKind.TEXT,
             "Whether it is the user's default account",
-            derive=lambda row, _: row.association.default,
+            field="association.default",
             words=lambda row, _: "yes" if row.association.default else "–",
             schema={"type": "boolean"},
             wide=True,
@@ -242,7 +226,7 @@ ACCOUNTS: Final = TableView(
             ValueKind.NUMBER,
             "Norm shares by effective usage: below 1 it used more than its share; none: nothing used, or no Fair Tree",
             derive=level_fs,
-            words=level_words,
+            words=lambda row, _: NOTHING if row.level_fs is None else f"{row.level_fs:.4g}",
             nullable=True,
             wide=True,
             cell=Cell(7, _level_cell, title="LEVELFS", after="norm_usage"),

@@ -141,7 +141,6 @@ CARDS: Final = TableView(
             ValueKind.TEXT,
             "allocated: to a job; kept: by a failed job's container; stranded: free, but of no use to any job "
             "that waits or runs; out of service: on a drained or down node",
-            derive=lambda row, _: str(row.state),
             schema={"type": "string", "enum": [str(state) for state in CardState]},
             aliases=("status",),
         ),
@@ -211,14 +210,7 @@ CARDS: Final = TableView(
             wide=True,
             aliases=("memory",),
         ),
-        Column(
-            "vendor",
-            "VENDOR",
-            ValueKind.TEXT,
-            "Who makes the card",
-            derive=lambda row, _: str(row.card.vendor),
-            wide=True,
-        ),
+        Column("vendor", "VENDOR", ValueKind.TEXT, "Who makes the card", field="card.vendor", wide=True),
         Column(
             "uuid",
             "UUID",
@@ -229,14 +221,7 @@ CARDS: Final = TableView(
             wide=True,
         ),
         Column("pool", "POOL", ValueKind.TEXT, "The node's pool", field="node.pool", wide=True),
-        Column(
-            "node_state",
-            "NODE STATE",
-            ValueKind.TEXT,
-            "up, drained or down",
-            derive=lambda row, _: str(row.node.state),
-            wide=True,
-        ),
+        Column("node_state", "NODE STATE", ValueKind.TEXT, "up, drained or down", field="node.state", wide=True),
     ),
 )
 
@@ -287,9 +272,9 @@ CARD_MODELS: Final = TableView(
             derive=lambda row, _: row.model or "(any)",
             aliases=("card_model",),
         ),
-        Column("nodes", "NODES", ValueKind.INTEGER, "Nodes that have such", field="nodes"),
-        Column("cards", "CARDS", ValueKind.INTEGER, "How many there are in service", field="cards"),
-        Column("free", "FREE", ValueKind.INTEGER, "Of which nothing is taken", field="free"),
+        Column("nodes", "NODES", ValueKind.INTEGER, "Nodes that have such"),
+        Column("cards", "CARDS", ValueKind.INTEGER, "How many there are in service"),
+        Column("free", "FREE", ValueKind.INTEGER, "Of which nothing is taken"),
         Column(
             "queued",
             "QUEUED",

@@ -48,17 +48,9 @@ def source(row: EntryRow, _: Context) -> str | None:
     return str(row.entry.source) if hasattr(row.entry, "source") else None
 
 
-def home(row: EntryRow, _: Context) -> str | None:
-    return row.entry.project or None
-
-
 def stands_in(row: EntryRow, _: Context) -> str | None:
     """Return the file that defines the entry, where only the file can change it; None: commands can change it."""
     return ("cluster.toml" if row.of_rules else "catalogue.toml") if row.entry.filed else None
-
-
-def _project_cell(row: EntryRow, _: Context) -> Line:
-    return line(safe(row.entry.project) if row.entry.project else Span("all users", MUTED))
 
 
 CATALOGUE: Final = TableView(
@@ -73,7 +65,7 @@ CATALOGUE: Final = TableView(
             "KIND",
             ValueKind.TEXT,
             "What it is",
-            derive=lambda row, _: str(row.entry.kind),
+            field="entry.kind",
             schema={"enum": [str(each) for each in EntryKind]},
             cell=Cell(9, role=MUTED),
         ),
@@ -100,9 +92,14 @@ CATALOGUE: Final = TableView(
             "PROJECT",
             ValueKind.TEXT,
             "Whose it is; none: the whole cluster's",
-            derive=home,
+            derive=lambda row, _: row.entry.project or None,
             nullable=True,
-            cell=Cell(11, _project_cell, grows=1, most=20),
+            cell=Cell(
+                11,
+                lambda row, _: line(safe(row.entry.project) if row.entry.project else Span("all users", MUTED)),
+                grows=1,
+                most=20,
+            ),
         ),
         Column(
             "owner",
@@ -118,7 +115,7 @@ CATALOGUE: Final = TableView(
             "ACCESS",
             ValueKind.TEXT,
             "What the other members of the project may do with it",
-            derive=lambda row, _: str(row.entry.access),
+            field="entry.access",
             schema=_LEVELS,
             cell=Cell(6, lambda row, _: line(Span(str(row.entry.access), _ROLES[row.entry.access]))),
         ),
@@ -127,7 +124,6 @@ CATALOGUE: Final = TableView(
             "YOU MAY",
             ValueKind.TEXT,
             "What you may do with it",
-            derive=lambda row, _: str(row.may),
             schema=_LEVELS,
             cell=Cell(4, lambda row, _: line(Span(str(row.may), _ROLES[row.may])), title="YOU"),
         ),

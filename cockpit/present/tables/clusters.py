@@ -129,7 +129,6 @@ CLUSTERS: Final = TableView(
             "NAME",
             ValueKind.TEXT,
             "As config.toml calls it; for -c",
-            field="name",
             aliases=("cluster",),
             cell=Cell(12, title="CLUSTER", role=STRONG, grows=1, most=24),
         ),
@@ -138,7 +137,6 @@ CLUSTERS: Final = TableView(
             "STATE",
             ValueKind.TEXT,
             "Whether it answers",
-            field="state",
             words=lambda row, _: WORDS[row.state],
             schema={"enum": [str(state) for state in ClusterState]},
             cell=Cell(14, state_cell),
@@ -199,13 +197,7 @@ CLUSTERS: Final = TableView(
             cell=Cell(5, role=MUTED, need=110),
         ),
         Column(
-            "way",
-            "WAY",
-            ValueKind.TEXT,
-            "How it is reached",
-            field="way",
-            spare=True,
-            cell=Cell(16, _way_cell, grows=2, need=110),
+            "way", "WAY", ValueKind.TEXT, "How it is reached", spare=True, cell=Cell(16, _way_cell, grows=2, need=110)
         ),
         Column(
             "reason",

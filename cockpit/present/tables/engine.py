@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from cockpit.model.view import EngineStatus
 from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 from cockpit.present.width import pad
-
-
-def status(row: EngineStatus, _: Context) -> str:
-    return "running" if row.running else "stopped"
-
-
-def scope(row: EngineStatus, _: Context) -> str:
-    return "machine" if row.system else "user"
-
 
 ENGINE: Final = TableView(
     name="engine",
@@ -30,19 +20,26 @@ ENGINE: Final = TableView(
             "STATUS",
             ValueKind.TEXT,
             "running or stopped",
-            derive=status,
+            derive=lambda row, _: "running" if row.running else "stopped",
             schema={"enum": ["running", "stopped"]},
         ),
-        Column("pid", "PID", ValueKind.INTEGER, "Its process", field="pid", nullable=True),
-        Column("scope", "SCOPE", ValueKind.TEXT, "Whom it serves", derive=scope, schema={"enum": ["machine", "user"]}),
-        Column("socket", "SOCKET", ValueKind.TEXT, "Where it listens", field="socket"),
-        Column("state_folder", "STATE FOLDER", ValueKind.TEXT, "Where its journal is", field="state_folder"),
-        Column("version", "VERSION", ValueKind.TEXT, "Of cockpit", field="version"),
-        Column("protocol", "PROTOCOL", ValueKind.TEXT, "Of its socket, major.minor", field="protocol"),
-        Column("started_at", "STARTED", ValueKind.MOMENT, "When it started", field="started_at", nullable=True),
-        Column("jobs", "JOBS", ValueKind.INTEGER, "Jobs it knows", field="jobs"),
-        Column("containers", "CONTAINERS", ValueKind.TEXT, "How containers are made", field="containers"),
-        Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong just now", field="trouble"),
+        Column("pid", "PID", ValueKind.INTEGER, "Its process", nullable=True),
+        Column(
+            "scope",
+            "SCOPE",
+            ValueKind.TEXT,
+            "Whom it serves",
+            derive=lambda row, _: "machine" if row.system else "user",
+            schema={"enum": ["machine", "user"]},
+        ),
+        Column("socket", "SOCKET", ValueKind.TEXT, "Where it listens"),
+        Column("state_folder", "STATE FOLDER", ValueKind.TEXT, "Where its journal is"),
+        Column("version", "VERSION", ValueKind.TEXT, "Of cockpit"),
+        Column("protocol", "PROTOCOL", ValueKind.TEXT, "Of its socket, major.minor"),
+        Column("started_at", "STARTED", ValueKind.MOMENT, "When it started", nullable=True),
+        Column("jobs", "JOBS", ValueKind.INTEGER, "Jobs it knows"),
+        Column("containers", "CONTAINERS", ValueKind.TEXT, "How containers are made"),
+        Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong just now"),
     ),
 )
 
@@ -59,17 +56,10 @@ FINDINGS: Final = TableView(
     help="What this machine has and lacks",
     empty="Nothing was checked.",
     columns=(
-        Column(
-            "level",
-            "LEVEL",
-            ValueKind.TEXT,
-            "ok, note or missing",
-            field="level",
-            schema={"enum": ["ok", "note", "missing"]},
-        ),
-        Column("subject", "SUBJECT", ValueKind.TEXT, "What was looked at", field="subject"),
-        Column("found", "FOUND", ValueKind.TEXT, "What is there", field="found"),
-        Column("advice", "ADVICE", ValueKind.TEXT, "What to do; empty: nothing", field="advice"),
+        Column("level", "LEVEL", ValueKind.TEXT, "ok, note or missing", schema={"enum": ["ok", "note", "missing"]}),
+        Column("subject", "SUBJECT", ValueKind.TEXT, "What was looked at"),
+        Column("found", "FOUND", ValueKind.TEXT, "What is there"),
+        Column("advice", "ADVICE", ValueKind.TEXT, "What to do; empty: nothing"),
     ),
 )
 

@@ -27,8 +27,8 @@ EVENTS: Final = TableView(
     help="What happened, oldest first",
     empty="No events yet.",
     columns=(
-        Column("seq", "SEQ", ValueKind.INTEGER, "From 1, without gaps", field="seq"),
-        Column("at", "AT", ValueKind.MOMENT, "When", field="at"),
+        Column("seq", "SEQ", ValueKind.INTEGER, "From 1, without gaps"),
+        Column("at", "AT", ValueKind.MOMENT, "When"),
         Column(
             "job",
             "JOB",
@@ -39,19 +39,12 @@ EVENTS: Final = TableView(
             nullable=True,
             aliases=("id",),
         ),
-        Column("actor", "ACTOR", ValueKind.TEXT, "Who asked, or the engine", field="actor", aliases=("user",)),
+        Column("actor", "ACTOR", ValueKind.TEXT, "Who asked, or the engine", aliases=("user",)),
         Column(
             "event", "EVENT", ValueKind.TEXT, "The journal's word for it", derive=kind, aliases=("type",), spare=True
         ),
         Column("sentence", "WHAT", ValueKind.TEXT, "What happened", derive=sentence),
-        Column(
-            "origin",
-            "ORIGIN",
-            ValueKind.TEXT,
-            "Where it came from; recorded: a cockpit saw it",
-            field="origin",
-            wide=True,
-        ),
-        Column("request", "REQUEST", ValueKind.TEXT, "The request that caused it", field="request", wide=True),
+        Column("origin", "ORIGIN", ValueKind.TEXT, "Where it came from; recorded: a cockpit saw it", wide=True),
+        Column("request", "REQUEST", ValueKind.TEXT, "The request that caused it", wide=True),
     ),
 )

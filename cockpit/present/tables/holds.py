@@ -16,21 +16,9 @@ def left_seconds(row: HoldRow, context: Context) -> int:
     return seconds_left(row.held_until, context.now)
 
 
-def left_text(row: HoldRow, context: Context) -> str:
-    return units.countdown(left_seconds(row, context))
-
-
-def kept_cards(row: HoldRow, _: Context) -> int | float:
-    return units.cards(row.keeps_card_milli)
-
-
 def card_hours(row: HoldRow, context: Context) -> float:
     """Return the card-hours that the hold will still cost until it ends; an extension adds to them."""
     return round(row.keeps_card_milli / 1000 * left_seconds(row, context) / 3600, 1)
-
-
-def cpu_hours(row: HoldRow, context: Context) -> float:
-    return round(row.keeps_cpus * left_seconds(row, context) / 3600, 1)
 
 
 HOLDS: Final = TableView(
@@ -40,27 +28,20 @@ HOLDS: Final = TableView(
     empty="No held containers: no job with `terminal: true` has failed lately.",
     columns=(
         Column("id", "ID", ValueKind.INTEGER, "The job", field="job", words=lambda row, _: job_cell(row.job)),
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
-        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
+        Column("user", "USER", ValueKind.TEXT, "Who submitted it", aliases=("creator",)),
         Column(
-            "state",
-            "STATE",
-            ValueKind.TEXT,
-            "How the job ended",
-            field="state",
-            schema={"enum": [str(state) for state in JobState]},
+            "state", "STATE", ValueKind.TEXT, "How the job ended", schema={"enum": [str(state) for state in JobState]}
         ),
+        Column("exit_code", "EXIT", ValueKind.INTEGER, "As a shell reports it", nullable=True, aliases=("exit",)),
+        Column("nodes", "NODES", ValueKind.WORDS, "Where the containers are", aliases=("node",)),
         Column(
-            "exit_code",
-            "EXIT",
-            ValueKind.INTEGER,
-            "As a shell reports it",
-            field="exit_code",
-            nullable=True,
-            aliases=("exit",),
+            "cards_kept",
+            "CARDS HELD",
+            ValueKind.NUMBER,
+            "Cards that the containers hold",
+            derive=lambda row, _: units.cards(row.keeps_card_milli),
         ),
-        Column("nodes", "NODES", ValueKind.WORDS, "Where the containers are", field="nodes", aliases=("node",)),
-        Column("cards_kept", "CARDS HELD", ValueKind.NUMBER, "Cards that the containers hold", derive=kept_cards),
         Column(
             "cpus_kept", "CPUS HELD", ValueKind.INTEGER, "CPUs that the containers hold", field="keeps_cpus", rare=True
         ),
@@ -77,18 +58,18 @@ HOLDS: Final = TableView(
             "CPU-HOURS",
             ValueKind.NUMBER,
             "CPU-hours from now until the hold ends",
-            derive=cpu_hours,
+            derive=lambda row, context: round(row.keeps_cpus * left_seconds(row, context) / 3600, 1),
             rare=True,
         ),
-        Column("ended_at", "ENDED", ValueKind.MOMENT, "When it failed", field="ended_at", aliases=("ended",)),
-        Column("held_until", "HELD UNTIL", ValueKind.MOMENT, "When they are removed", field="held_until"),
+        Column("ended_at", "ENDED", ValueKind.MOMENT, "When it failed", aliases=("ended",)),
+        Column("held_until", "HELD UNTIL", ValueKind.MOMENT, "When they are removed"),
         Column(
             "left",
             "LEFT",
             ValueKind.SECONDS,
             "Time until they are removed, hours and minutes",
             derive=left_seconds,
-            words=left_text,
+            words=lambda row, context: units.countdown(left_seconds(row, context)),
         ),
     ),
 )

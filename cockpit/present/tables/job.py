@@ -8,7 +8,6 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from cockpit.model.forecast import Forecast
-from cockpit.model.ids import Millis
 from cockpit.model.jobdetail import JobDetail
 from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.events.sentences import event_kind, event_sentence
@@ -43,10 +42,6 @@ def _of_the_row(words: Callable[[Any, Context], str] | None) -> Callable[[Any, C
     return None if words is None else lambda detail, context: words(detail.row, context)
 
 
-def position(detail: JobDetail, _: Context) -> int | None:
-    return None if detail.explanation is None else detail.explanation.place
-
-
 def ahead(detail: JobDetail, _: Context) -> tuple[int, ...]:
     return () if detail.explanation is None else detail.explanation.ahead
 
@@ -68,10 +63,6 @@ def priorities(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
         for each in detail.priority
         if each.parts or each.direct
     ]
-
-
-def reserved_at(detail: JobDetail, _: Context) -> Millis | None:
-    return None if detail.explanation is None else detail.explanation.reserved_at
 
 
 def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
@@ -120,11 +111,6 @@ def waited(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
     ]
 
 
-def use(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """Return one object per measured replica with its use."""
-    return [asdict(each) for each in detail.use]
-
-
 def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     """Return one object per task of the job's batch; empty for other jobs."""
     return [
@@ -153,7 +139,14 @@ JOB: Final = TableView(
     empty="",
     columns=(
         *map(of_the_row, JOBS.columns),
-        Column("position", "POSITION", ValueKind.INTEGER, "Place in the queue, from 1", derive=position, nullable=True),
+        Column(
+            "position",
+            "POSITION",
+            ValueKind.INTEGER,
+            "Place in the queue, from 1",
+            derive=lambda detail, _: None if detail.explanation is None else detail.explanation.place,
+            nullable=True,
+        ),
         Column(
             "ahead",
             "AHEAD",
@@ -177,7 +170,7 @@ JOB: Final = TableView(
             "RESERVED",
             ValueKind.MOMENT,
             "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
-            derive=reserved_at,
+            derive=lambda detail, _: None if detail.explanation is None else detail.explanation.reserved_at,
             nullable=True,
         ),
         likely_column(forecast),
@@ -214,7 +207,7 @@ JOB: Final = TableView(
             "USE",
             ValueKind.RECORD,
             "What its containers have really used, as the kernel counts it; none where it is not measured",
-            derive=use,
+            derive=lambda detail, _: [asdict(each) for each in detail.use],
             words=numbered(lambda detail: len(detail.use), "replica"),
             schema=RECORDS,
         ),
@@ -236,20 +229,13 @@ JOB: Final = TableView(
             words=numbered(lambda detail: len(detail.tasks), "task"),
             schema=RECORDS,
         ),
-        Column(
-            "address",
-            "ADDRESS",
-            ValueKind.TEXT,
-            "Where a session's notebook says that it can be reached",
-            field="address",
-        ),
-        Column("log_tail", "LOG TAIL", ValueKind.TEXT, "The last lines of its log", field="log_tail"),
+        Column("address", "ADDRESS", ValueKind.TEXT, "Where a session's notebook says that it can be reached"),
+        Column("log_tail", "LOG TAIL", ValueKind.TEXT, "The last lines of its log"),
         Column(
             "log_left_out_mib",
             "LOG LEFT OUT",
             ValueKind.MIB,
             "Of its logs, where they are longer than `log_limit`, in MiB",
-            field="log_left_out_mib",
         ),
     ),
 )

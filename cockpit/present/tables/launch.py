@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from cockpit.launch.plan import LaunchPlan
-from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 from cockpit.present.command_text import shell_text
 from cockpit.present.safe import safe
 
@@ -29,14 +29,6 @@ def _texts(values: dict[str, str]) -> str:
     return " ".join(f"{safe(name)}={safe(value)}" for name, value in values.items())
 
 
-def _env_text(row: Any, _: Context) -> str:  # noqa: ANN401 - a Launch
-    return _texts(row.plan.env)
-
-
-def _files_text(row: Any, _: Context) -> str:  # noqa: ANN401 - a Launch
-    return ", ".join(map(safe, row.plan.files))
-
-
 _OF_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 
 LAUNCH: Final = TableView(
@@ -44,13 +36,11 @@ LAUNCH: Final = TableView(
     help="What each replica of a job would be started with",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
-        Column("rank", "RANK", ValueKind.INTEGER, "Which replica, from 0", field="rank"),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
+        Column("rank", "RANK", ValueKind.INTEGER, "Which replica, from 0"),
         Column("host", "HOST", ValueKind.TEXT, "Its host name", field="plan.hostname"),
-        Column(
-            "node", "NODE", ValueKind.TEXT, "An imagined node that is just what it asks for", field="node", wide=True
-        ),
-        Column("given", "GIVEN", ValueKind.TEXT, "The command as the job file has it", field="given", wide=True),
+        Column("node", "NODE", ValueKind.TEXT, "An imagined node that is just what it asks for", wide=True),
+        Column("given", "GIVEN", ValueKind.TEXT, "The command as the job file has it", wide=True),
         Column(
             "command", "COMMAND", ValueKind.TEXT, "What the mode makes of it, before expansion", field="plan.command"
         ),
@@ -62,7 +52,7 @@ LAUNCH: Final = TableView(
             ValueKind.RECORD,
             "Its whole environment",
             field="plan.env",
-            words=_env_text,
+            words=lambda row, _: _texts(row.plan.env),
             schema=_OF_TEXTS,
             wide=True,
         ),
@@ -72,7 +62,7 @@ LAUNCH: Final = TableView(
             ValueKind.RECORD,
             "Files that it gets: text by path",
             field="plan.files",
-            words=_files_text,
+            words=lambda row, _: ", ".join(map(safe, row.plan.files)),
             schema=_OF_TEXTS,
             wide=True,
         ),
@@ -96,9 +86,9 @@ LAUNCH_SCRIPT: Final = TableView(
     help="What would submit each job to a Slurm cluster",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
-        Column("argv", "ARGV", ValueKind.WORDS, "The command and its options", field="argv"),
-        Column("script", "SCRIPT", ValueKind.TEXT, "What it reads: the script that is run", field="script", wide=True),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
+        Column("argv", "ARGV", ValueKind.WORDS, "The command and its options"),
+        Column("script", "SCRIPT", ValueKind.TEXT, "What it reads: the script that is run", wide=True),
     ),
 )
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from cockpit.model.forecast import AwaitedJob, Forecast, Outlook
-from cockpit.model.ids import JobId, Millis, job_words
+from cockpit.model.ids import JobId, job_words
 from cockpit.model.reasons import Reason
 from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.job_values import REASON_SCHEMA, reason_json
@@ -20,14 +20,6 @@ from cockpit.present.tables.forecast import likely_column, spread_columns
 RECORDS: Final = {"type": "array", "items": {"type": "object"}}
 
 
-def job(outlook: Outlook, _: Context) -> int | None:
-    return outlook.job or None
-
-
-def sentence(outlook: Outlook, context: Context) -> str:
-    return prediction(outlook, context)
-
-
 def reason(outlook: Outlook, _: Context) -> Reason | None:
     return outlook.explanation.reason if outlook.explanation is not None else None
 
@@ -37,33 +29,13 @@ def why(outlook: Outlook, context: Context) -> str | None:
     return reason_sentence(blocker, context.now, context.zone) if blocker is not None else None
 
 
-def starts_now(outlook: Outlook, _: Context) -> str:
-    return "yes" if outlook.forecast.now else "no"
-
-
 def forecast(outlook: Outlook, _: Context) -> Forecast:
     return outlook.forecast
-
-
-def reserved_at(outlook: Outlook, _: Context) -> Millis | None:
-    return outlook.explanation.reserved_at if outlook.explanation is not None else None
 
 
 def ahead(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
     jobs = outlook.explanation.ahead if outlook.explanation is not None else ()
     return [_holding(outlook, each) for each in jobs]
-
-
-def after(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
-    return [_awaited(outlook, each) for each in outlook.forecast.after]
-
-
-def holders(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
-    return [_holding(outlook, each) for each in outlook.holders]
-
-
-def holder_words(outlook: Outlook, _: Context) -> str:
-    return " ".join(map(job_words, outlook.holders)) or NOTHING
 
 
 def condition(outlook: Outlook, _: Context) -> dict[str, Any] | None:
@@ -104,14 +76,6 @@ def ahead_words(outlook: Outlook, _: Context) -> str:
     return " ".join(map(job_words, jobs)) or NOTHING
 
 
-def after_words(outlook: Outlook, _: Context) -> str:
-    return " ".join(job_words(each.job) if each.job else "-" for each in outlook.forecast.after) or NOTHING
-
-
-def what_if_words(outlook: Outlook, context: Context) -> str:
-    return "; ".join(f"{what_if(each)}: {until(each.forecast, context)}" for each in outlook.what_ifs) or NOTHING
-
-
 def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
     known = outlook.holding(each)
     if known is None:
@@ -131,19 +95,19 @@ _COLUMNS: Final = (
         "ID",
         ValueKind.INTEGER,
         "The job; null: not submitted",
-        derive=job,
+        derive=lambda outlook, _: outlook.job or None,
         words=lambda row, _: job_words(row.job, row.component) if row.job else NOTHING,
         nullable=True,
     ),
-    Column("name", "NAME", ValueKind.TEXT, "Its name", field="name"),
+    Column("name", "NAME", ValueKind.TEXT, "Its name"),
     Column("position", "PLACE", ValueKind.INTEGER, "Place in the queue, from 1", field="place", nullable=True),
-    Column("prediction", "PREDICTION", ValueKind.TEXT, "When it starts, as a sentence", derive=sentence),
+    Column("prediction", "PREDICTION", ValueKind.TEXT, "When it starts, as a sentence", derive=prediction),
     Column(
         "starts_now",
         "NOW",
         ValueKind.TEXT,
         "Whether it starts with the next look at the queue",
-        derive=starts_now,
+        derive=lambda outlook, _: "yes" if outlook.forecast.now else "no",
         schema={"enum": ["yes", "no"]},
         wide=True,
     ),
@@ -154,7 +118,6 @@ _COLUMNS: Final = (
         "TOLD",
         ValueKind.MOMENT,
         "When the cluster's own scheduler expects its start, where that is another than cockpit's",
-        field="told_at",
         nullable=True,
         wide=True,
     ),
@@ -163,7 +126,6 @@ _COLUMNS: Final = (
         "BY",
         ValueKind.TEXT,
         "Whose scheduler that is; empty: cockpit's, and all times are its own",
-        field="told_by",
         wide=True,
     ),
     Column(
@@ -171,7 +133,7 @@ _COLUMNS: Final = (
         "RESERVED",
         ValueKind.MOMENT,
         "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
-        derive=reserved_at,
+        derive=lambda outlook, _: outlook.explanation.reserved_at if outlook.explanation is not None else None,
         nullable=True,
         wide=True,
     ),
@@ -205,8 +167,8 @@ _COLUMNS: Final = (
         "IN USE BY",
         ValueKind.RECORD,
         "If a limit holds the job back: the jobs that use the limit and that you may see, the largest first",
-        derive=holders,
-        words=holder_words,
+        derive=lambda outlook, _: [_holding(outlook, each) for each in outlook.holders],
+        words=lambda outlook, _: " ".join(map(job_words, outlook.holders)) or NOTHING,
         schema=RECORDS,
         wide=True,
     ),
@@ -236,8 +198,10 @@ _COLUMNS: Final = (
         "AFTER",
         ValueKind.RECORD,
         "The ends that make its room, soonest first, with what those jobs hold; job null: one that you may not see",
-        derive=after,
-        words=after_words,
+        derive=lambda outlook, _: [_awaited(outlook, each) for each in outlook.forecast.after],
+        words=lambda outlook, _: (
+            " ".join(job_words(each.job) if each.job else "-" for each in outlook.forecast.after) or NOTHING
+        ),
         schema=RECORDS,
         wide=True,
     ),
@@ -247,7 +211,9 @@ _COLUMNS: Final = (
         ValueKind.RECORD,
         "What it could ask for instead and when it would start then, the soonest first",
         derive=what_ifs,
-        words=what_if_words,
+        words=lambda outlook, context: (
+            "; ".join(f"{what_if(each)}: {until(each.forecast, context)}" for each in outlook.what_ifs) or NOTHING
+        ),
         schema=RECORDS,
         wide=True,
     ),
@@ -256,7 +222,6 @@ _COLUMNS: Final = (
         "FAILURE",
         ValueKind.TEXT,
         "The defect in cockpit for which some of the answer is missing; empty: none",
-        field="failure",
         wide=True,
     ),
 )

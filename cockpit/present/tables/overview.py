@@ -26,11 +26,11 @@ OVERVIEW: Final = TableView(
     help="The cluster at a glance",
     empty="",
     columns=(
-        Column("cluster", "CLUSTER", ValueKind.TEXT, "Its name", field="cluster"),
+        Column("cluster", "CLUSTER", ValueKind.TEXT, "Its name"),
         Column("running", "RUNNING", ValueKind.INTEGER, "Jobs that run", derive=_in_state(JobState.RUNNING)),
         Column("queued", "QUEUED", ValueKind.INTEGER, "Jobs that wait", derive=_in_state(JobState.QUEUED)),
         Column("kept", "HELD", ValueKind.INTEGER, "Jobs whose containers are held", field="held"),
-        Column("nodes", "NODES", ValueKind.INTEGER, "How many nodes", field="nodes"),
+        Column("nodes", "NODES", ValueKind.INTEGER, "How many nodes"),
         Column(
             "cpus",
             "CPUS",
@@ -53,7 +53,7 @@ OVERVIEW: Final = TableView(
             "In use, of all",
             derive=lambda row, _: Fraction(units.cards(row.used_card_milli), units.cards(row.card_milli)),
         ),
-        Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong with the engine just now", field="trouble"),
+        Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong with the engine just now"),
     ),
 )
 

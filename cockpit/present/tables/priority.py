@@ -40,10 +40,6 @@ UP, DOWN, SAME = "▲", "▼", "·"
 PLACE, WAS, MOVED, TOTAL, BAR = "position", "position_before", "moved", "priority", "bar"
 
 
-def job_id(row: PriorityRow, _: Context) -> int | None:
-    return row.job or None
-
-
 def _id_words(row: PriorityRow, _: Context) -> str:
     """Return the job's id: `4711`, `4700_3` for a task of an array, `-` where the user may not see the job."""
     if row.task is not None:
@@ -100,10 +96,6 @@ def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
         name: factor | {"cluster": cluster_figures.get(name, 0.0), "core": factor["contribution"]}
         for name, factor in own.items()
     }
-
-
-def told_total(row: PriorityRow, _: Context) -> int | None:
-    return row.told.total if row.told is not None else None
 
 
 def weight_name(part: Part) -> str:
@@ -170,13 +162,12 @@ PRIORITY: Final = TableView(
     help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
     empty="Nothing is queued.",
     columns=(
-        Column("position", "PLACE", ValueKind.INTEGER, "In the queue, from 1", field="position", nullable=True),
+        Column("position", "PLACE", ValueKind.INTEGER, "In the queue, from 1", nullable=True),
         Column(
             "position_before",
             "WAS",
             ValueKind.INTEGER,
             "Its place by the cluster's own weights, where others are tried out",
-            field="position_before",
             nullable=True,
             wide=True,
             aliases=("was",),
@@ -186,13 +177,13 @@ PRIORITY: Final = TableView(
             "ID",
             ValueKind.INTEGER,
             "The job; nothing for one that you may not see",
-            derive=job_id,
+            derive=lambda row, _: row.job or None,
             words=_id_words,
             nullable=True,
         ),
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name", spare=True),
-        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
-        Column("partition", "QUEUE", ValueKind.TEXT, "Where it would run", field="partition", aliases=("queue",)),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name", spare=True),
+        Column("user", "USER", ValueKind.TEXT, "Who submitted it", aliases=("creator",)),
+        Column("partition", "QUEUE", ValueKind.TEXT, "Where it would run", aliases=("queue",)),
         Column("priority", "PRIORITY", ValueKind.INTEGER, "The whole: what counts", derive=priority, nullable=True),
         Column(
             "priority_before",
@@ -216,14 +207,14 @@ PRIORITY: Final = TableView(
             schema={"enum": list(NOTES)},
             spare=True,
         ),
-        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", field="account", wide=True),
-        Column("qos", "QOSNAME", ValueKind.TEXT, "Its QOS", field="qos", wide=True),
+        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", wide=True),
+        Column("qos", "QOSNAME", ValueKind.TEXT, "Its QOS", wide=True),
         Column(
             "told_total",
             "TOLD",
             ValueKind.INTEGER,
             "The priority that the cluster's own scheduler prints, in a snapshot of another's cluster; else null",
-            derive=told_total,
+            derive=lambda row, _: row.told.total if row.told is not None else None,
             nullable=True,
             wide=True,
         ),
@@ -372,10 +363,6 @@ def moved(row: PriorityRow) -> int:
     return row.position_before - row.position
 
 
-def _id_cell(row: PriorityRow, _: CellContext) -> Line:
-    return line(Span(id_text(row), MUTED))
-
-
 def id_text(row: PriorityRow) -> str:
     """Return the job's id: `4711`, `4700_3` for a task of an array, a dash where the user may not see the job."""
     if row.task is not None:
@@ -464,7 +451,7 @@ def _head(total: int, shape: Shape) -> Iterator[Column]:
             "Places that it gains",
             cell=Cell(max(shape.place_columns + 2, len("MOVED")), _moved_cell, title="MOVED"),
         )
-    yield _column("id", Cell(shape.id_columns, _id_cell, right=True, title="ID"))
+    yield _column("id", Cell(shape.id_columns, lambda row, _: line(Span(id_text(row), MUTED)), right=True, title="ID"))
     yield _column("name", Cell(12, _name_cell, grows=2, most=26, title="NAME"))
     yield _column("user", Cell(6, _text_cell("user"), grows=1, most=12, title="USER"))
     if total >= ACCOUNT_NEEDS:

@@ -34,15 +34,8 @@ QOS: Final = TableView(
     help="QOS with their priorities and limits",
     empty="No QOS.",
     columns=(
-        Column(
-            "name",
-            "NAME",
-            ValueKind.TEXT,
-            "The QOS",
-            field="name",
-            cell=Cell(12, title="QOS", role=STRONG, grows=1, most=24),
-        ),
-        Column("priority", "PRIORITY", ValueKind.INTEGER, "For the factor qos", field="priority", cell=Cell(8)),
+        Column("name", "NAME", ValueKind.TEXT, "The QOS", cell=Cell(12, title="QOS", role=STRONG, grows=1, most=24)),
+        Column("priority", "PRIORITY", ValueKind.INTEGER, "For the factor qos", cell=Cell(8)),
         Column(
             "settings",
             "SETTINGS",
@@ -58,7 +51,6 @@ QOS: Final = TableView(
             "PREEMPTS",
             ValueKind.WORDS,
             "QOS whose jobs it may preempt",
-            field="preempt",
             cell=Cell(16, _preempts_cell, grows=1, most=30, after="priority"),
         ),
     ),

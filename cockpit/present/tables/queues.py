@@ -106,20 +106,8 @@ def queue_title(row: QueueRow) -> str:
     return safe(row.path.rpartition("/")[2] if row.kind is QueueKind.QUOTA else row.name) or ALL_NODES
 
 
-def _name(row: QueueRow, _: Context) -> str:
-    return row.name or ALL_NODES
-
-
-def _tree_name(row: QueueRow, _: Context) -> str:
-    return f"{INDENT * row.level}{queue_title(row)}"
-
-
 def _age(row: QueueRow, context: Context) -> int | None:
     return None if row.since is None else max(0, (context.now - row.since) // 1000)
-
-
-def _held_column(resource: str) -> Callable[[QueueRow, Context], Held]:
-    return lambda row, _: share(row, resource)
 
 
 def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
@@ -214,7 +202,7 @@ def _resource(resource: str, column: str, about: str, cell: Cell | None = None) 
         f"{column.upper()} USED/MIN/MAX",
         ValueKind.RECORD,
         f"{about}: held, guaranteed, and at most (null: unlimited; of a partition what its nodes have)",
-        derive=_held_column(resource),
+        derive=lambda row, _: share(row, resource),
         words=_held_text(resource),
         schema=_SHARE,
         cell=cell,
@@ -234,14 +222,7 @@ _SHARES: Final = (
     _resource(CARDS, "cards", "Cards, 0.5 is half of one", _shares_cell("cards", CARDS, 13, after="running")),
 )
 _FIGURES: Final = tuple(
-    Column(
-        f"{name}_{what}",
-        f"{name.upper()} {what.upper()}",
-        ValueKind.NUMBER,
-        about,
-        derive=derive,
-        wide=True,
-    )
+    Column(f"{name}_{what}", f"{name.upper()} {what.upper()}", ValueKind.NUMBER, about, derive=derive, wide=True)
     for name, resource in (("cpus", CPUS), ("memory_mib", MEMORY), ("cards", CARDS))
     for what, about, derive in (
         ("used", "Held now", lambda row, _, resource=resource: share(row, resource).used),
@@ -255,18 +236,17 @@ def _licences(row: QueueRow, _: Context) -> Held | None:
 
 
 _RUNNING: Final = Column(
-    "running", "RUNNING", ValueKind.INTEGER, "Jobs that run", field="running", cell=Cell(6, _running_cell, title="RUN")
+    "running", "RUNNING", ValueKind.INTEGER, "Jobs that run", cell=Cell(6, _running_cell, title="RUN")
 )
 _MAX_JOBS: Final = Column(
-    "max_jobs", "MAX JOBS", ValueKind.INTEGER, "So many run at once; none: no bound", field="max_jobs", nullable=True
+    "max_jobs", "MAX JOBS", ValueKind.INTEGER, "So many run at once; none: no bound", nullable=True
 )
-_PATH: Final = Column("path", "PATH", ValueKind.TEXT, "Its place in the quota tree", field="path", wide=True)
+_PATH: Final = Column("path", "PATH", ValueKind.TEXT, "Its place in the quota tree", wide=True)
 _KIND: Final = Column(
     "kind",
     "KIND",
     ValueKind.TEXT,
     "quota: a node of the quota tree; partition; licence",
-    derive=lambda row, _: row.kind.value,
     schema={"enum": [kind.value for kind in QueueKind]},
 )
 _PROJECTS: Final = Column(
@@ -274,7 +254,6 @@ _PROJECTS: Final = Column(
     "PROJECTS",
     ValueKind.WORDS,
     "Of a leaf: whose jobs wait here",
-    field="projects",
     aliases=("project", "namespaces", "namespace"),
     cell=Cell(12, lambda row, _: line(Span(safe(", ".join(row.projects)), MUTED)), grows=1, need=170),
 )
@@ -290,7 +269,7 @@ QUEUES: Final = TableView(
             "NAME",
             ValueKind.TEXT,
             "The queue",
-            derive=_name,
+            derive=lambda row, _: row.name or ALL_NODES,
             aliases=("queue",),
             cell=Cell(16, _name_cell, title="QUEUE", grows=1, most=36),
         ),
@@ -339,7 +318,7 @@ QUOTA: Final = TableView(
             ValueKind.TEXT,
             "The node of the tree",
             derive=lambda row, _: row.path.rpartition("/")[2],
-            words=_tree_name,
+            words=lambda row, _: f"{INDENT * row.level}{queue_title(row)}",
         ),
         *_SHARES,
         Column(
@@ -349,13 +328,13 @@ QUOTA: Final = TableView(
             "Held beyond what is guaranteed",
             derive=lambda row, _: borrowed_words(row),
         ),
-        Column("waiting", "WAITING", ValueKind.INTEGER, "Jobs that wait", field="waiting", aliases=("pending",)),
+        Column("waiting", "WAITING", ValueKind.INTEGER, "Jobs that wait", aliases=("pending",)),
         _RUNNING,
         _MAX_JOBS,
         _PROJECTS,
         *_FIGURES,
         _PATH,
-        Column("name", "NAME", ValueKind.TEXT, "Its queue", field="name", wide=True),
+        Column("name", "NAME", ValueKind.TEXT, "Its queue", wide=True),
     ),
 )
 

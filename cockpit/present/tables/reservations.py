@@ -8,15 +8,10 @@ from typing import Final
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import Millis
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
-
-
-def state(row: Reservation, context: Context) -> str:
-    return "active" if row.start_at <= context.now < row.end_at else "inactive"
-
 
 RESERVATIONS: Final = TableView(
     name="reservations",
@@ -24,29 +19,20 @@ RESERVATIONS: Final = TableView(
     help="Nodes that are reserved for users, accounts or maintenance",
     empty="No reservations: every node serves all jobs.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "What jobs name as their reservation", field="name"),
+        Column("name", "NAME", ValueKind.TEXT, "What jobs name as their reservation"),
         Column(
             "state",
             "STATE",
             ValueKind.TEXT,
             "Whether the reservation is in force now",
-            derive=state,
+            derive=lambda row, context: "active" if row.start_at <= context.now < row.end_at else "inactive",
             schema={"enum": ["active", "inactive"]},
         ),
-        Column(
-            "start_at", "START", ValueKind.MOMENT, "When the reservation begins", field="start_at", aliases=("start",)
-        ),
-        Column("end_at", "END", ValueKind.MOMENT, "When the reservation ends", field="end_at", aliases=("end",)),
-        Column("nodes", "NODES", ValueKind.WORDS, "The nodes", field="nodes", aliases=("node",)),
-        Column("users", "USERS", ValueKind.WORDS, "Whose jobs may run in it", field="users", aliases=("user",)),
-        Column(
-            "accounts",
-            "ACCOUNTS",
-            ValueKind.WORDS,
-            "Accounts whose jobs may run in it",
-            field="accounts",
-            aliases=("account",),
-        ),
+        Column("start_at", "START", ValueKind.MOMENT, "When the reservation begins", aliases=("start",)),
+        Column("end_at", "END", ValueKind.MOMENT, "When the reservation ends", aliases=("end",)),
+        Column("nodes", "NODES", ValueKind.WORDS, "The nodes", aliases=("node",)),
+        Column("users", "USERS", ValueKind.WORDS, "Whose jobs may run in it", aliases=("user",)),
+        Column("accounts", "ACCOUNTS", ValueKind.WORDS, "Accounts whose jobs may run in it", aliases=("account",)),
         Column(
             "maintenance",
             "MAINTENANCE",

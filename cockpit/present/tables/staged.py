@@ -49,7 +49,7 @@ STAGED: Final = TableView(
     empty="Nothing is staged.",
     columns=(
         Column("key", "KEY", ValueKind.TEXT, "Names it", derive=lambda row, _: row.key[:KEY_LETTERS]),
-        Column("what", "WHAT", ValueKind.TEXT, "A dataset, or an image that was unpacked", field="what"),
+        Column("what", "WHAT", ValueKind.TEXT, "A dataset, or an image that was unpacked"),
         Column(
             "state",
             "STATE",
@@ -68,10 +68,10 @@ STAGED: Final = TableView(
             nullable=True,
             wide=True,
         ),
-        Column("used_at", "LAST USED", ValueKind.MOMENT, "When it was last used; now, while it is", field="used_at"),
-        Column("made_at", "MADE", ValueKind.MOMENT, "When it was made", field="made_at", wide=True),
+        Column("used_at", "LAST USED", ValueKind.MOMENT, "When it was last used; now, while it is"),
+        Column("made_at", "MADE", ValueKind.MOMENT, "When it was made", wide=True),
         Column("jobs", "JOBS", ValueKind.WORDS, "Jobs that use it", derive=lambda row, _: tuple(map(str, row.jobs))),
-        Column("users", "USERS", ValueKind.WORDS, "Whose jobs have used it", field="users", aliases=("user",)),
-        Column("source", "OF", ValueKind.TEXT, "What it is a copy of", field="source"),
+        Column("users", "USERS", ValueKind.WORDS, "Whose jobs have used it", aliases=("user",)),
+        Column("source", "OF", ValueKind.TEXT, "What it is a copy of"),
     ),
 )

@@ -32,10 +32,6 @@ def starts_in_seconds(row: JobRow, context: Context) -> int | None:
     return None if at is None else max(0, at - context.now) // 1000
 
 
-def failure(row: JobRow, context: Context) -> str:
-    return context.failures.get(row.id, row.failure)
-
-
 STARTS: Final = TableView(
     name="starts",
     identity=("id",),
@@ -69,7 +65,7 @@ STARTS: Final = TableView(
             "FAILURE",
             ValueKind.TEXT,
             "The defect in cockpit for which no start is known; empty: none",
-            derive=failure,
+            derive=lambda row, context: context.failures.get(row.id, row.failure),
             rare=True,
         ),
     ),

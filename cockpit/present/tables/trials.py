@@ -36,10 +36,6 @@ def values_text(parameters: dict[str, str]) -> str:
     return " ".join(f"{safe(name)}={safe(value)}" for name, value in parameters.items())
 
 
-def _parameters(row: Any, _: Context) -> str:  # noqa: ANN401 - a Trial
-    return values_text(row.parameters)
-
-
 def _elapsed(row: Trial, context: Context) -> float | None:
     began = row.row.started_at
     if began is None:
@@ -58,15 +54,14 @@ TRIALS: Final = TableView(
     help="The trials of a sweep: their parameters, and how far they are",
     empty="The sweep has no trial that is still known.",
     columns=(
-        Column("trial", "TRIAL", ValueKind.TEXT, "Its number, from 1", field="trial"),
+        Column("trial", "TRIAL", ValueKind.TEXT, "Its number, from 1"),
         Column("id", "ID", ValueKind.INTEGER, "The job that it is", field="row.id"),
         Column(
             "parameters",
             "PARAMETERS",
             ValueKind.RECORD,
             "The values of its parameters",
-            field="parameters",
-            words=_parameters,
+            words=lambda row, _: values_text(row.parameters),
             schema={"type": "object", "additionalProperties": {"type": "string"}},
         ),
         Column("state", "STATE", ValueKind.TEXT, "State of the trial", field="row.state"),

@@ -10,18 +10,6 @@ from cockpit.present.references import job_cell
 from cockpit.present.units import counted
 
 
-def busy(row: MeasuredUse, _: Context) -> Fraction | None:
-    return None if row.busy is None else Fraction(round(row.busy, 1), row.place.cpus)
-
-
-def mean_busy(row: MeasuredUse, _: Context) -> float | None:
-    return None if row.mean_busy is None else round(row.mean_busy, 2)
-
-
-def memory(row: MeasuredUse, _: Context) -> Fraction | None:
-    return None if row.use.memory_mib is None else Fraction(row.use.memory_mib, row.place.memory_mib)
-
-
 def course(row: MeasuredUse, _: Context) -> list[dict[str, Any]]:
     """Return the use in each interval of the replica's life, the oldest first."""
     return [
@@ -41,11 +29,9 @@ USAGE: Final = TableView(
     help="What a job's replicas really use",
     empty="This job was not measured: it has not run yet, or use is not measured here. `cockpit job ID` shows more.",
     columns=(
-        Column(
-            "job", "JOB", ValueKind.INTEGER, "Job id", field="job", words=lambda row, _: job_cell(row.job), wide=True
-        ),
-        Column("rank", "RANK", ValueKind.INTEGER, "Which replica", derive=lambda row, _: row.place.rank),
-        Column("node", "NODE", ValueKind.TEXT, "Where it runs, or ran", derive=lambda row, _: row.place.node),
+        Column("job", "JOB", ValueKind.INTEGER, "Job id", words=lambda row, _: job_cell(row.job), wide=True),
+        Column("rank", "RANK", ValueKind.INTEGER, "Which replica", field="place.rank"),
+        Column("node", "NODE", ValueKind.TEXT, "Where it runs, or ran", field="place.node"),
         Column(
             "cpu_seconds",
             "CPU TIME",
@@ -60,7 +46,7 @@ USAGE: Final = TableView(
             "CPUS BUSY",
             ValueKind.FRACTION,
             "CPUs in use now, of those allocated; of a replica that has ended, on average",
-            derive=busy,
+            derive=lambda row, _: None if row.busy is None else Fraction(round(row.busy, 1), row.place.cpus),
             nullable=True,
         ),
         Column(
@@ -68,7 +54,7 @@ USAGE: Final = TableView(
             "MEAN",
             ValueKind.NUMBER,
             "CPUs in use on average since it started",
-            derive=mean_busy,
+            derive=lambda row, _: None if row.mean_busy is None else round(row.mean_busy, 2),
             nullable=True,
             wide=True,
         ),
@@ -77,7 +63,9 @@ USAGE: Final = TableView(
             "MEMORY",
             ValueKind.MEMORY_FRACTION,
             "Memory in use now, with cached files, of the memory allocated; nothing once it has ended",
-            derive=memory,
+            derive=lambda row, _: (
+                None if row.use.memory_mib is None else Fraction(row.use.memory_mib, row.place.memory_mib)
+            ),
             nullable=True,
         ),
         Column(
@@ -85,7 +73,7 @@ USAGE: Final = TableView(
             "MOST",
             ValueKind.MIB,
             "The most memory that it had at any moment",
-            derive=lambda row, _: row.use.peak_memory_mib,
+            field="use.peak_memory_mib",
             nullable=True,
             aliases=("peak_memory",),
         ),
@@ -94,7 +82,7 @@ USAGE: Final = TableView(
             "CARDS %",
             ValueKind.INTEGER,
             "How busy its cards are now, on average over them",
-            derive=lambda row, _: row.use.card_percent,
+            field="use.card_percent",
             nullable=True,
             rare=True,
         ),
@@ -103,7 +91,7 @@ USAGE: Final = TableView(
             "MEAN %",
             ValueKind.INTEGER,
             "… since it started",
-            derive=lambda row, _: row.use.mean_card_percent,
+            field="use.mean_card_percent",
             nullable=True,
             rare=True,
         ),
@@ -112,7 +100,7 @@ USAGE: Final = TableView(
             "MOST %",
             ValueKind.INTEGER,
             "… at most, as far as it was seen",
-            derive=lambda row, _: row.use.peak_card_percent,
+            field="use.peak_card_percent",
             nullable=True,
             wide=True,
         ),
@@ -121,7 +109,7 @@ USAGE: Final = TableView(
             "CARD MEMORY",
             ValueKind.MIB,
             "In use on its cards now",
-            derive=lambda row, _: row.use.card_memory_mib,
+            field="use.card_memory_mib",
             nullable=True,
             rare=True,
         ),
@@ -130,7 +118,7 @@ USAGE: Final = TableView(
             "CARD MOST",
             ValueKind.MIB,
             "… at most, as far as it was seen",
-            derive=lambda row, _: row.use.peak_card_memory_mib,
+            field="use.peak_card_memory_mib",
             nullable=True,
             wide=True,
         ),

@@ -1,6 +1,6 @@
 """Decides whether the scheduling policy promises a queued job a latest start.
 
-It does if four conditions hold:
+It does if five conditions hold:
 
 1. The order of the queue is fixed: `priority/basic`, and no partition of a higher tier shares the job's nodes.
 2. No rule takes resources away from a job that has them.
@@ -10,6 +10,7 @@ It does if four conditions hold:
 4. No job ahead waits for anything that ends by itself before that moment: a dependency, a begin time, a limit
    (`opens_at`), or its own end for a requeue. The scheduler reserves nothing for such a job; as soon as it may start,
    it comes first. Nor is a job ahead beyond the scheduler's window, where it has no reservation either.
+5. No limit may stop the job at that moment, nor delay a job ahead of it (`shared_limits`).
 
 A promised start still moves if an assumption of the plan fails: a job runs over its limit, a node fails, a held job
 ahead is released. `moves` finds out which of these it was.
@@ -76,7 +77,8 @@ def is_strict(policy: Policy, rules: Rulebook) -> bool:
 def likely_range(
     now: Millis, likely_at: Millis, end_at: Millis | None, unstable: NoBound | None
 ) -> tuple[Millis, Millis]:
-    """The range of likely starts, which holds the likely one. `end_at`: the careful plan's start, None if unknown."""
+    """Return the range of likely starts, which holds the likely one. `end_at`: the careful plan's start, None if
+    unknown."""
     wait = likely_at - now
     soonest, longest = (SOONEST, 1.0) if unstable is None else (SOONEST_REORDERED, LONGEST_REORDERED)
     last = max(end_at or likely_at, Millis(now + int(longest * wait)))
@@ -84,8 +86,8 @@ def likely_range(
 
 
 def opens_at(reason: Reason, now: Millis) -> Millis | None:
-    """Return from when on a job with this reason may come free of it without anybody doing anything; None: never, or
-    it only waits for resources and its turn."""
+    """Return from when on a job with this reason may start without any user's action; None: never, or it only
+    waits for resources and for jobs ahead."""
     match reason:
         case NoAlternative():
             moments = (opens_at(one, now) for one in reason.specs)

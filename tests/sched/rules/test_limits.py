@@ -102,7 +102,7 @@ def test_no_limit_counts_where_limits_are_not_enforced(case: str) -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_what_the_same_pass_starts_counts() -> None:
+def test_jobs_started_in_the_same_pass_count() -> None:
     here = world(tree(nlp={"grp_tres": {"cpu": 5}}))
     jobs = [submit(here, cpus=2) for _ in range(3)]
     assert [start.job for start in here.run().starts] == jobs[:2]
@@ -308,6 +308,19 @@ def test_a_limit_excludes_only_the_alternatives_that_exceed_it() -> None:
     here.cycle()
     wants_of_each = [LimitReached("account nlp", "GrpTRES", "gres/gpu", 2, 2, asked) for asked in (4, 2)]
     assert here.reason(both) == NoAlternative(tuple(wants_of_each))
+
+
+@pytest.mark.req("SC-03", "SC-13")
+def test_the_reason_names_the_limit_that_a_later_start_of_the_pass_used_up_for_one_alternative() -> None:
+    here = world(tree(nlp={"grp_tres": {"gres/gpu": 7}}))
+    submit(here, card=6, account="other")
+    here.run()
+    waits = here.submit_spec(spec_of(wants(7000), wants(3000)), account="nlp", qos="normal")
+    shorter = submit(here, card=1, limit=60)
+    assert [each.job for each in here.run().starts] == [shorter]
+    first, second = here.reason(waits).specs
+    assert first == LimitReached("account nlp", "GrpTRES", "gres/gpu", 7, 1, 7)
+    assert isinstance(second, NotEnoughFree)
 
 
 @pytest.mark.req("SC-03")

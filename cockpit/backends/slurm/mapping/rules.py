@@ -83,7 +83,7 @@ def _weights(conf: Record) -> Weights:
 
 
 def prices(text: str, meaning: NumberMeaning) -> Tres:
-    """`CPU=1.0,Mem=0.25G,GRES/gpu=10`; nothing where it cannot be read."""
+    """Return the weights of a text such as `CPU=1.0,Mem=0.25G,GRES/gpu=10`; none where it cannot be read."""
     tres = parse_tres(values.text(text), meaning)
     return tres if not isinstance(tres, str) else {}
 

@@ -136,6 +136,7 @@ class RestCommands:
         if self._version is None:
             for version in range(NEWEST, OLDEST - 1, -1):
                 reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
+                # slurmrestd answers 404 for a version of its API that it lacks; a proxy's page is no JSON and raises
                 if reply.status != NOT_FOUND:
                     _parsed(reply)
                     self._version = version
