@@ -30,7 +30,6 @@ from cockpit.backends.slurm.mapping.acts import Command, NotPossible
 from cockpit.backends.slurm.mapping.containers import PROBE, Runtime, runtime_of
 from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.jobs import find_job
-from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.mapping.values import job_id, slurm_id
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.preflight import refused
@@ -99,7 +98,7 @@ class Acts:
     async def is_admin(self) -> bool:
         """Return whether the user is root, SlurmUser, or an operator or administrator in accounting."""
         if self._admin is None:
-            owner = settings(await self._reading.config()).get("SlurmUser", "").partition("(")[0]
+            owner = (await self._reading.config()).get("SlurmUser", "").partition("(")[0]
             self._admin = (
                 self._asker in {"root", owner} or await self._reading.admin_level(self._asker) in ADMINISTRATORS
             )
@@ -167,8 +166,8 @@ class Acts:
                 done.append(await self._run(command))
             except CockpitError:
                 submitted = [str(_submitted(each)) for each in done if each and command.argv[0] == "sbatch"]
-                if submitted:
-                    await self._run(Command(("scancel", *submitted)))
+                for job in submitted:
+                    await self._run(Command(("scancel", job)))
                 raise
             # also after an error: the command may have taken effect in part
             finally:
@@ -255,7 +254,7 @@ class Acts:
         if isinstance(wanted, SubmitScript) or await self.is_admin():
             return
         if isinstance(wanted, MoveToTop):
-            if "enable_user_top" not in settings(await self._reading.config()).get("SchedulerParameters", ""):
+            if "enable_user_top" not in (await self._reading.config()).get("SchedulerParameters", ""):
                 raise refused(
                     RefusalKind.UNAVAILABLE,
                     "This cluster lets no user move jobs to the top (enable_user_top is not among its "

@@ -1,14 +1,15 @@
 """The backend of a Slurm cluster.
 
 Lists, states and reasons are Slurm's own; predictions and what-ifs come from the embedded scheduler (`PlanningMirror`).
-Parts: `Reading` reads, `Acts` changes, `Rows` makes the job list, `History` records the changes that are seen.
+Parts: `Reading` reads, `Acts` changes, `Rows` makes the job list, `ClusterWatch` looks for changes, `History` records
+them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,7 +24,6 @@ from cockpit.backends.base import (
     Connection,
     JobsDelta,
     LiveBackend,
-    Phase,
     ShellSession,
     TypedLogin,
     refuse_absent,
@@ -32,19 +32,18 @@ from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import accounting, licences, rules, values
-from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.values import slurm_id
-from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up, look_up_waiting
+from cockpit.backends.slurm.past import HISTORY, ended_jobs, jobs_between, look_up, look_up_waiting
 from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.rows import Rows, explanation, overview_of, past_row, task_row
+from cockpit.backends.slurm.rows import Rows, ended_row, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
+from cockpit.backends.slurm.watching import LOOK_SECONDS, ClusterWatch
 from cockpit.backends.slurm.why import SLURM, outlook
 from cockpit.backends.slurm.wire.calls import Garbled
-from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
@@ -56,7 +55,6 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.protocol.operations import SHELL
-from cockpit.runtime.latest import Latest
 from cockpit.runtime.observed_history import ObservedHistory
 from cockpit.runtime.offline_engine import refuse
 from cockpit.runtime.tasks import Tasks
@@ -71,8 +69,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOOK_SECONDS = 1.0
-"""Seconds between two looks of a watcher; each asks only for the lists whose poll interval has passed."""
 _MIRRORED = frozenset({"rules", "nodes", "reservations"})
 """Operations that the embedded engine answers from its copy of the cluster."""
 
@@ -124,17 +120,11 @@ class SlurmBackend(Asking, LiveBackend):
         self._rows = Rows(asker)
         self._mirror = PlanningMirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
-        self._past: tuple[Sequence[Past], dict[JobId, JobRow]] = (), {}
         self._history = History(ObservedHistory(None, SLURM))
         self._introduction = introduction
         self._introducing = asyncio.Lock()
         self._beside = Tasks()
-        self._connection = Latest(Connection(Phase.CONNECTING))
-        self._failure: CockpitError | None = None
-        """Why the last list of jobs could not be read."""
-        self._followers = 0
-        """Number of callers that follow `connections`."""
-        self._changed = asyncio.Event()
+        self._watch = ClusterWatch(reading, self._all_rows, self._whose_past, self._note)
 
     async def _introduce(self) -> None:
         """Learn the cluster's name, once. Raises `CockpitError` while the cluster does not answer."""
@@ -159,13 +149,13 @@ class SlurmBackend(Asking, LiveBackend):
         return CAPABILITIES.without(self._commands.absent)
 
     async def status(self) -> view.EngineStatus:
-        config = await self._reading.config()
+        conf = await self._reading.config()
         return view.EngineStatus(
             running=True,
             pid=None,
             socket=self._commands.name,
             state_folder="",
-            version=f"Slurm {rules.version(config)}, cockpit {__version__}",
+            version=f"Slurm {rules.version(conf)}, cockpit {__version__}",
             protocol="",
             system=True,
             started_at=None,
@@ -191,7 +181,8 @@ class SlurmBackend(Asking, LiveBackend):
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         known = await look_up(self._reading, job, task)
         record, rows = known.job, await self._all_rows()
-        row = task_row(rows[known.listed.id], record) if known.listed is not None else job_row(record, None)
+        listed = known.listed
+        row = task_row(rows[listed.id], record) if listed is not None else ended_row(record, known.fields)
         reason = explanation(row, rows)
         has_started = record.attempt is not None
         steps: tuple[jobdetail.StepRow, ...] = ()
@@ -321,8 +312,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     @property
     def silence(self) -> str:
-        connection = self._connection.value
-        return connection.reason if connection.phase is Phase.STALE else ""
+        return self._watch.silence
 
     async def written(self, spec: JobSpec) -> CommandPreview:
         (command,) = submissions([spec], await self._acts.runtime([spec]))
@@ -333,65 +323,25 @@ class SlurmBackend(Asking, LiveBackend):
             refuse_absent(reason)
         await self._introduce()
         done = await self._acts.direct(wanted)
-        self._has_changed()
+        self._watch.look_now()
         return done
 
     async def snapshot(self) -> Snapshot:
         await self._introduce()
         return await taken(self._reading, self._name)
 
-    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
-        """Yield changes of the job list, by comparing it with the last one every `LOOK_SECONDS`.
-
-        A job that ended stays listed while Slurm still has it, if it was listed live before; the user's other recent
-        jobs come from accounting. Raises `Unreachable` if the cluster does not answer at first and no caller follows
-        `connections`, where the reason would be seen; later failures are waited out.
-        """
-        known: dict[JobId, JobRow] = {}
-        version = 0
-        silence = ""
-        while True:
-            rows = await self._rows_or_trouble()
-            if self._failure is not None and version == 0 and not self._followers:
-                raise self._failure
-            if rows is not None:
-                live = {job: row for job, row in rows.items() if row.ended_at is None or job in known}
-                live = (await self._past_rows()) | live
-                # Rows of unchanged jobs are the same objects as before (`Rows`), so identity finds the changes.
-                changed = tuple(row for job, row in live.items() if known.get(job) is not row)
-                removed = tuple(known.keys() - live.keys())
-                version += 1
-                if changed or removed or anything or version == 1 or silence:
-                    known = live
-                    yield JobsDelta(changed, removed, version)
-                self._history.look(rows, self._rows.job, self._clock.now())
-            elif version and not silence:
-                yield JobsDelta((), (), version)
-            silence = self.silence
-            await self._until_time_has_passed()
+    def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        return self._watch.jobs(anything=anything)
 
     @property
     def connection(self) -> Connection:
-        return self._connection.value
+        return self._watch.connection
 
-    async def connections(self) -> AsyncIterator[Connection]:
-        self._followers += 1
-        try:
-            async for each in self._connection.follow():
-                yield each
-        finally:
-            self._followers -= 1
+    def connections(self) -> AsyncIterator[Connection]:
+        return self._watch.connections()
 
-    async def overviews(self) -> AsyncIterator[view.Overview]:
-        last: view.Overview | None = None
-        while True:
-            if await self._rows_or_trouble() is not None:
-                with suppress(CockpitError):  # the next list sets the connection's state
-                    now = await self.overview()
-                    if now != last:
-                        yield now
-                    last = now
-            await self._until_time_has_passed()
+    def overviews(self) -> AsyncIterator[view.Overview]:
+        return self._watch.overviews(self.overview)
 
     async def close(self) -> None:
         await self._beside.cancel_all()
@@ -423,12 +373,8 @@ class SlurmBackend(Asking, LiveBackend):
         """
         await self._introduce()
         done = await self._acts.act(op, args)
-        self._has_changed()
+        self._watch.look_now()
         return msgspec.convert(done, answer, from_attributes=True)
-
-    def _has_changed(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
         await self._introduce()
@@ -436,40 +382,13 @@ class SlurmBackend(Asking, LiveBackend):
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
 
-    async def _past_rows(self) -> dict[JobId, JobRow]:
-        """Return rows of recently ended jobs out of accounting: the user's own; for an administrator, all users'.
+    def _whose_past(self) -> str:
+        """Return whose recently ended jobs are watched: the user's own; for an administrator, all users'."""
+        return "" if self._rows.admin else self.asker
 
-        Empty on a cluster without accounting. Rows that have not changed are the same objects as before.
-        """
-        ended, before = await self._ended_lately(), self._past[1]
-        if ended is not self._past[0]:
-            rows = {each.job.id: past_row(each) for each in ended}
-            self._past = ended, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}
-        return self._past[1]
-
-    async def _ended_lately(self) -> Sequence[Past]:
-        user = "" if self._rows.admin else self.asker
-        return await self._reading.ended(RECENTLY, user=user)
-
-    async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
-        """Return all rows and update the connection's state; None while the cluster does not answer."""
-        try:
-            rows = await self._all_rows()
-        except CockpitError as error:
-            self._failure = error
-            self._connection.put(Connection(Phase.STALE, str(error), self._reading.listed_at))
-            return None
-        self._failure = None
-        self._connection.put(Connection(Phase.CONNECTED, good_at=self._reading.listed_at))
-        return rows
-
-    async def _until_time_has_passed(self) -> None:
-        """Wait for `LOOK_SECONDS`, or until this backend has changed something."""
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+    def _note(self, rows: Mapping[JobId, JobRow]) -> None:
+        """Record the changes that a watcher has seen."""
+        self._history.look(rows, self._rows.job, self._clock.now())
 
     async def _find(self, job: JobId, task: int | None = None) -> Job:
         return (await look_up(self._reading, job, task)).job

@@ -81,7 +81,7 @@ class IdCheck:
             return printed  # the answer itself came, and a check that is not possible must not hide it
         if cut := _ids(question, printed) - listed:
             error = Garbled("sacct", f"its list of ids leaves out {min(cut)}")
-            self._answers.disbelieve(question.argv, error)
+            self._answers.replace_by_error(question.argv, error)
             raise error
         return await self._with_all(question, printed, listed)
 

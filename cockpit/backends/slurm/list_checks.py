@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.mapping import placements, states, values
-from cockpit.backends.slurm.mapping.records import blocks, settings, words
+from cockpit.backends.slurm.mapping.records import Record, blocks, keyed, words
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, command_of
 from cockpit.errors import CockpitError
@@ -54,7 +54,7 @@ class ListComparison(NamedTuple):
     """Seconds between the two lists."""
 
 
-async def is_doubtful(answers: Answers, look: ListComparison, config: str) -> bool:
+async def is_doubtful(answers: Answers, look: ListComparison, conf: Record) -> bool:
     """Return whether jobs may be missing from the list.
 
     They may when a live job has vanished that Slurm cannot have forgotten yet (MinJobAge), or when the controller
@@ -62,8 +62,8 @@ async def is_doubtful(answers: Answers, look: ListComparison, config: str) -> bo
     """
     vanished = (number for number, each in look.before.items() if each.kind not in ENDED and number not in look.records)
     if next(vanished, None) is not None:
-        return look.elapsed_seconds < (values.seconds(settings(config).get("MinJobAge", "")) or 0)
-    if (look.before and look.records) or _hides_jobs(config):
+        return look.elapsed_seconds < (values.seconds(conf.get("MinJobAge", "")) or 0)
+    if (look.before and look.records) or _hides_jobs(conf):
         return False
     try:
         printed = await answers.ask(STATISTICS, FRESH_SECONDS)
@@ -72,9 +72,9 @@ async def is_doubtful(answers: Answers, look: ListComparison, config: str) -> bo
     return _fewer(look.records.values(), printed.stdout)
 
 
-def _hides_jobs(config: str) -> bool:
+def _hides_jobs(conf: Record) -> bool:
     """Return whether jobs are private: then sdiag also counts jobs that the user may not see."""
-    return "jobs" in settings(config).get("PrivateData", "").split(",")
+    return "jobs" in conf.get("PrivateData", "").split(",")
 
 
 def _fewer(listed: Iterable[Listed], statistics: str) -> bool:
@@ -146,10 +146,10 @@ async def check_inventory(answers: Answers, nodes: str, partitions: str, fresh_s
 
     Raises `Garbled` when one list lacks a name that the other has, and the controller knows that name.
     """
-    records = [words(block) for block in blocks(nodes, "NodeName")]
+    records = list(keyed(nodes, "NodeName"))
     named_partitions = {word for record in records for word in values.names(record.get("Partitions", ""))}
     listed_nodes = {record["NodeName"] for record in records}
-    records = [words(block) for block in blocks(partitions, "PartitionName")]
+    records = list(keyed(partitions, "PartitionName"))
     named_nodes = {str(host) for record in records for host in hosts(values.text(record.get("Nodes", "")))}
     listed_partitions = {record["PartitionName"] for record in records}
     await _check(answers, "node", named_nodes - listed_nodes, fresh_seconds)

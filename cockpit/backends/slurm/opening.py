@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import rules
-from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answer_cache import answer_cache_for
@@ -136,14 +135,12 @@ async def opened(
 
     async def introduction() -> tuple[str, ObservedHistory]:
         """Return the cluster's name and its history. Raises `CockpitError` while the cluster does not answer."""
-        config = await reading.config()
-        name, private = rules.cluster_name(config), settings(config).get("PrivateData", "none") not in {"none", ""}
-        identity = " ".join(
-            settings(config).get(key, "") for key in ("ClusterName", "SlurmctldHost[0]", "SlurmctldPort")
-        )
+        conf = await reading.config()
+        name, private = rules.cluster_name(conf), conf.get("PrivateData", "none") not in {"none", ""}
+        identity = " ".join(conf.get(key, "") for key in ("ClusterName", "SlurmctldHost[0]", "SlurmctldPort"))
         # With PrivateData users see different lists. A remote cluster's answers depend on the remote user.
         shared = "" if private or not whose.startswith(HERE) else identity
-        trusted = frozenset({0, _uid(settings(config).get("SlurmUser", ""))})
+        trusted = frozenset({0, _uid(conf.get("SlurmUser", ""))})
         answers.cache = answer_cache_for(
             f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted
         )

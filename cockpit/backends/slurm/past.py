@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.accounting import Past, with_amounts
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob, find_job
-from cockpit.backends.slurm.mapping.outputs import ended_path
 from cockpit.backends.slurm.mapping.values import job_id, slurm_id
+from cockpit.backends.slurm.rows import past_row
 from cockpit.engine.views.spending import ended_job
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, task_of
@@ -67,7 +67,7 @@ async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | Non
 
 def _ended_job(past: Past) -> EndedJob:
     done = ended_job(_with_use(with_amounts(past.job), past.used))
-    return replace(done, row=replace(done.row, output=ended_path(past.job, past.fields)))
+    return replace(done, row=past_row(past))
 
 
 async def jobs_between(reading: Reading, since: Millis, until: Millis) -> list[Job]:

@@ -45,7 +45,7 @@ from cockpit.backends.slurm.mapping.cluster import ClusterLists, shards_per_card
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known
-from cockpit.backends.slurm.mapping.records import Record, settings
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.wire.answers import Answers
@@ -125,24 +125,26 @@ class Reading:
         self.hidden: dict[str, str] = {}
         """Sentences about lists that the cluster hides from the user (PrivateData): keys `nodes`, `partitions`."""
 
-    async def config(self) -> str:
-        """Return what `scontrol show config` prints."""
-        return (await self._answers.ask(rules.CONFIG, self.intervals.settings)).stdout
+    async def config(self) -> Record:
+        """Return the settings of the cluster, as far as `scontrol show config` or slurmrestd reports them."""
+        printed = await self._answers.ask(rules.CONFIG, self.intervals.settings)
+        return self._once("config", printed, printed.settings)
 
     async def rules(self) -> Cluster:
-        config = await self._answers.ask(rules.CONFIG, self.intervals.settings)
+        conf = await self.config()
         partitions = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         await self._check_inventory(
             await self._visible_list("nodes", nodes.COMMAND, self.intervals.settings), partitions
         )
-        return self._once("rules", (config, partitions), lambda: rules.cluster(config.stdout, partitions.stdout))
+        source = (conf, partitions)
+        return self._once("rules", source, lambda: rules.cluster(conf, partitions.blocks(rules.PARTITION_KEY)))
 
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.SlurmNode, ...]:
         printed = await self._visible_list("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
         await self._check_inventory(
             printed, await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         )
-        return self._once("nodes", printed, lambda: tuple(nodes.parse_nodes(printed.stdout)))
+        return self._once("nodes", printed, lambda: tuple(nodes.slurm_nodes(printed.blocks(nodes.KEY))))
 
     async def jobs(self) -> tuple[Listed, ...]:
         """Return all jobs that squeue lists; jobs that have not changed are the same objects as before.
@@ -239,7 +241,7 @@ class Reading:
         if self.hidden:
             return NOTHING_KNOWN
         printed = await self._detailed_jobs()
-        return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
+        return self._once("details", printed, lambda: placements.details(_allocations(printed), gres))
 
     async def spreads(self) -> Spreads:
         """Return the tasks of waiting jobs whose tasks are spread over nodes; empty where `details` is empty."""
@@ -252,12 +254,12 @@ class Reading:
         """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
         what = "scontrol show job"
         printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
-        if self._detailed is not None and self._detailed[0] is printed and self._detailed[1] is self._vouched:
+        if self._detailed is not None and self._detailed[0] is printed and self._detailed[1] is self._verified_list:
             return printed
         asked_at = self._answers.given_at(placements.DETAIL) or self._now()
         check = cross_checks.of_details(self._records.values(), asked_at)
         printed = await self._completed(what, placements.DETAIL, printed, check)
-        self._detailed = printed, self._vouched
+        self._detailed = printed, self._verified_list
         return printed
 
     async def reservations(self) -> tuple[Reservation, ...]:
@@ -266,18 +268,19 @@ class Reading:
         names = reservations.names(await self._beside(printed, reservations.NAMES, self.intervals.reservations))
         check = cross_checks.of_reservations(self._records.values(), names)
         printed = await self._completed(what, reservations.COMMAND, printed, check)
-        return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
+        records = printed.blocks(reservations.KEY)
+        return self._once("reservations", printed, lambda: tuple(reservations.reservations(records, UTC)))
 
     async def licences(self) -> tuple[licences.Licence, ...]:
         what = "scontrol show licenses"
         printed = await self._optional(what, licences.COMMAND, self.intervals.nodes)
         check = cross_checks.of_licences(await self.config())
         printed = await self._completed(what, licences.COMMAND, printed, check)
-        return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
+        return self._once("licences", printed, lambda: tuple(licences.licences(printed.blocks(licences.KEY))))
 
     async def shares(self) -> tuple[accounts.ShareLine, ...]:
         printed = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
-        return self._once("shares", printed, lambda: tuple(accounts.shared(printed.stdout)))
+        return self._once("shares", printed, lambda: tuple(accounts.shared(printed.rows())))
 
     async def accounts(self) -> Accounts:
         shares = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
@@ -295,9 +298,9 @@ class Reading:
             qos = await self._completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
-            if not assoc.stdout:
-                return accounts.of_shares(shares.stdout)
-            return accounts.accounts(assoc.stdout, qos.stdout, shares.stdout, name)
+            if not assoc.stdout and not assoc.records:
+                return accounts.of_shares(shares.rows())
+            return accounts.accounts(assoc.rows(), qos.rows(), shares.rows(), name)
 
         return self._once("accounts", (shares, qos, assoc), made)
 
@@ -415,7 +418,10 @@ class Reading:
     async def admin_level(self, user: str) -> str:
         """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
-        return (await self._of_accounting("sacctmgr list user", argv, self.intervals.settings)).stdout.strip()
+        printed = await self._of_accounting("sacctmgr list user", argv, self.intervals.settings)
+        if printed.records is not None:
+            return "".join(each["AdminLevel"] for each in printed.records)
+        return printed.stdout.strip()
 
     def forget(self, programs: Collection[str]) -> None:
         """Discard the answers of these programs, because something that they report was changed."""
@@ -452,7 +458,7 @@ class Reading:
 
         Empty where there is one, and where the configuration does not say (slurmrestd).
         """
-        kind = settings(await self.config()).get("AccountingStorageType")
+        kind = (await self.config()).get("AccountingStorageType")
         return "" if kind is None or "slurmdbd" in kind else NO_ACCOUNTING.format(kind=kind)
 
     async def version(self) -> tuple[int, ...]:
@@ -619,6 +625,11 @@ class Reading:
 def _jobs(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
     """Return the records of squeue's answer."""
     return printed.records if printed.records is not None else listing.read(printed.stdout, printed.separator, fields)
+
+
+def _allocations(printed: Printed) -> Iterable[Record]:
+    """Return the allocations of jobs in the answer of `placements.DETAIL`."""
+    return printed.records if printed.records is not None else placements.allocation_records(printed.stdout)
 
 
 def _past(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:

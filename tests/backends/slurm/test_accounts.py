@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.mapping import accounts
+from cockpit.backends.slurm.mapping.records import with_header
 
 TREE = """\
 Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare|LevelFS
@@ -18,7 +19,7 @@ root||||5000||1.0||
 
 @pytest.mark.req("SL-10")
 def test_shares_keep_the_tree_and_their_figures() -> None:
-    rows = {row.key: row for row in accounts.shared(TREE)}
+    rows = {row.key: row for row in accounts.shared(with_header(TREE))}
     assert [(row.key, row.depth, row.parent) for row in rows.values()] == [
         ("root/", 0, ""),
         ("nlp/", 1, "root"),
@@ -33,7 +34,7 @@ def test_shares_keep_the_tree_and_their_figures() -> None:
 
 @pytest.mark.req("SL-10")
 def test_empty_figures_of_sshare_count_as_zero() -> None:
-    ann = next(row for row in accounts.shared(TREE) if row.key == "nlp/ann")
+    ann = next(row for row in accounts.shared(with_header(TREE)) if row.key == "nlp/ann")
     assert (ann.raw_usage, ann.norm_shares, ann.norm_usage, ann.effective_usage) == (0.0, 0.0, 0.0, 0.0)
     assert (ann.fair_share, ann.level_fs, ann.shares) == (None, None, None)
     assert accounts.usage([ann])["nlp/ann"].raw == 0.0
@@ -41,7 +42,7 @@ def test_empty_figures_of_sshare_count_as_zero() -> None:
 
 @pytest.mark.req("SL-10")
 def test_without_sacctmgr_only_the_tree_of_sshare_is_shown() -> None:
-    found = accounts.of_shares(TREE).associations
+    found = accounts.of_shares(with_header(TREE)).associations
     assert (found["nlp/"].parent, found["nlp/ann"].parent, found["nlp/ann"].user) == ("root", "", "ann")
     assert (found["nlp/"].shares, found["vision/"].shares) == (2, 1)
 
@@ -49,5 +50,5 @@ def test_without_sacctmgr_only_the_tree_of_sshare_is_shown() -> None:
 @pytest.mark.req("SL-10")
 @pytest.mark.parametrize(("printed", "mode"), [("cluster", ""), ("requeue", "requeue"), ("", "")])
 def test_a_qos_has_its_own_preempt_mode_unless_it_is_that_of_the_cluster(printed: str, mode: str) -> None:
-    found = accounts.accounts("Cluster|Account", f"Name|PreemptMode\nhigh|{printed}", "Account", "c")
+    found = accounts.accounts((), [{"Name": "high", "PreemptMode": printed}], (), "c")
     assert found.qos["high"].preempt_mode == mode

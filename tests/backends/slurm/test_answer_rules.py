@@ -82,7 +82,7 @@ async def test_an_answer_that_proved_wrong_is_an_error_for_a_while() -> None:
     cockpit = asking(commands, clock)
     await cockpit.ask(QUESTION, 100)
     wrong = Garbled("squeue", "it leaves out 1")
-    cockpit.disbelieve(QUESTION, wrong)
+    cockpit.replace_by_error(QUESTION, wrong)
     assert cockpit.last(QUESTION) is None
     clock.advance(FAILED_MS - 1)
     with pytest.raises(Garbled):

@@ -307,3 +307,13 @@ async def test_a_clock_that_was_set_back_outdates_no_answer(tmp_path: Path) -> N
     await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
     await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
     assert len(commands.asked) == 1
+
+
+@pytest.mark.req("SL-01", "SL-03")
+async def test_an_answer_of_slurmrestd_is_as_complete_for_the_cockpit_that_shares_it(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    answer = Printed("", "", 0, verified=True, records=({"JobID": "1"},))
+    for commands in (Told(clock, answer), Told(clock)):
+        shared = await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
+        assert (shared.verified, shared.records) == (True, answer.records)
+    assert not commands.asked

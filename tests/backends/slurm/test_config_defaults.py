@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.mapping import jobs, rules, states, values
+from cockpit.backends.slurm.mapping.records import keyed, settings
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.cluster import BackfillKind, Partition, PartitionState, Preemption, PriorityKind, UsageReset, Weights
 from cockpit.model.ids import JobId
@@ -37,8 +38,8 @@ SchedulerTimeSlice      = 15 sec
 
 @pytest.mark.req("SL-30")
 def test_every_setting_of_the_scheduler_is_read() -> None:
-    found = rules.cluster(WHOLE, "")
-    assert (rules.cluster_name(WHOLE), rules.version(WHOLE)) == ("lab", "22.05.8")
+    found = rules.cluster(settings(WHOLE), ())
+    assert (rules.cluster_name(settings(WHOLE)), rules.version(settings(WHOLE))) == ("lab", "22.05.8")
     assert found.priority.kind is PriorityKind.MULTIFACTOR
     assert found.priority.weights == Weights(
         age=1, assoc=2, fairshare=3, job_size=4, partition=5, qos=6, tres={"cpu": 7}
@@ -56,15 +57,15 @@ def test_every_setting_of_the_scheduler_is_read() -> None:
 
 @pytest.mark.req("SL-30")
 def test_slurms_own_defaults_hold_where_nothing_is_configured() -> None:
-    found = rules.cluster("", "")
-    assert (rules.cluster_name(""), rules.version("")) == ("slurm", "")
+    found = rules.cluster({}, ())
+    assert (rules.cluster_name({}), rules.version({})) == ("slurm", "")
     assert (found.priority.kind, found.priority.weights) == (PriorityKind.BASIC, Weights())
     assert (found.priority.calc_period_seconds, found.priority.decay_half_life_seconds) == (300, 0)
     assert (found.priority.usage_reset, found.priority.dampening_factor) == (UsageReset.NONE, 1)
     backfill = found.backfill
     assert (backfill.window_seconds, backfill.resolution_seconds, backfill.depth) == (86_400, 60, 500)
     assert found.preemption == Preemption(kind="preempt/none", mode=("OFF",), exempt_seconds=0, slice_seconds=30)
-    assert rules.cluster("SchedulerType = sched/builtin", "").backfill.kind is BackfillKind.OFF
+    assert rules.cluster({"SchedulerType": "sched/builtin"}, ()).backfill.kind is BackfillKind.OFF
     assert not found.mutable
 
 
@@ -76,7 +77,7 @@ def test_every_setting_of_a_partition_is_read_and_unset_ones_set_no_bound() -> N
         "PriorityTier=6 PreemptMode=REQUEUE State=DRAIN TRESBillingWeights=CPU=1.5\n"
         "PartitionName=cpu AllowAccounts=ALL AllowQos=ALL MaxTime=UNLIMITED MaxNodes=UNLIMITED QoS=N/A State=UP\n"
     )
-    gpu, cpu = rules.read_partitions(line)
+    gpu, cpu = rules.partitions_of(keyed(line, rules.PARTITION_KEY))
     assert (gpu.name, gpu.nodes, gpu.default, gpu.state) == ("gpu", ("n1", "n2"), True, PartitionState.DRAIN)
     assert (gpu.max_time_seconds, gpu.default_time_seconds, gpu.min_nodes, gpu.max_nodes) == (86_400, 3600, 2, 8)
     assert (gpu.allow_accounts, gpu.deny_accounts) == (("nlp", "cv"), ("old",))

@@ -30,11 +30,11 @@ def waiting(job: str, **fields: str) -> Listed:
 
 @pytest.mark.req("TR-04", "SL-11")
 def test_licences_are_those_of_the_configuration() -> None:
-    check = of_licences("Licenses                = matlab:4,fluent@site:2\n")
+    check = of_licences({"Licenses": "matlab:4,fluent@site:2"})
     assert check.lacks("LicenseName=matlab Total=4 Used=0\n") == {"fluent@site"}
     assert check.lacks("LicenseName=matlab Total=4\nLicenseName=fluent@site Total=2\n") == set()
     assert check.alone("matlab") == (*LIST, "matlab")
-    assert of_licences("Licenses                = (null)\n").lacks("No licenses configured in Slurm.\n") == set()
+    assert of_licences({"Licenses": "(null)"}).lacks("No licenses configured in Slurm.\n") == set()
 
 
 @pytest.mark.req("TR-04")
@@ -91,7 +91,7 @@ def both(*names: str) -> str:
 
 async def checked(cluster: Cluster, absent: set[str]) -> Printed:
     answers = Answers(cluster, lambda: Millis(0), Random(1))
-    check: CrossCheck = of_licences("Licenses = a:4,b:4\n")
+    check: CrossCheck = of_licences({"Licenses": "a:4,b:4"})
     return await completed(answers, LIST, await answers.ask(LIST, 60.0), check, absent)
 
 

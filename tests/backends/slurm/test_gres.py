@@ -7,8 +7,9 @@ import pytest
 from cockpit.backends.slurm.mapping import licences
 from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.nodes import cards_of, parse_nodes
-from cockpit.backends.slurm.mapping.placements import UnattributedGpus, details, placed
+from cockpit.backends.slurm.mapping.nodes import cards_of, slurm_nodes
+from cockpit.backends.slurm.mapping.placements import UnattributedGpus, allocation_records, details, placed
+from cockpit.backends.slurm.mapping.records import keyed, words
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.model.ids import JobId
 from cockpit.model.node import CardSlice
@@ -43,13 +44,12 @@ def test_shards_are_parts_of_the_cards_that_they_are_on(printed: str, held: list
 
 @pytest.mark.req("SL-11")
 def test_allocated_cards_of_no_visible_job_belong_to_other_users() -> None:
-    (node,) = parse_nodes(
-        "NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED"
-    )
+    line = "NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED"
+    (node,) = slurm_nodes([words(line)])
     told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
-    ((part,),) = UnattributedGpus([node], details(told, {node.node.name: node.gres})).others()[""]
+    ((part,),) = UnattributedGpus([node], details(allocation_records(told), {node.node.name: node.gres})).others()[""]
     assert (part.node, part.slices) == ("n1", (CardSlice(3, None),))
-    all_told = details(told.replace("0-1", "0-1,3"), {node.node.name: node.gres})
+    all_told = details(allocation_records(told.replace("0-1", "0-1,3")), {node.node.name: node.gres})
     assert UnattributedGpus([node], all_told).others() == {}
 
 
@@ -75,7 +75,7 @@ INSTANCES = "gpu:a100_1g.5gb:7"
 def test_a_recently_started_job_has_cards_that_no_other_job_is_shown_with(
     has: str, used: str, asked: dict[str, str], held: list[CardSlice], others: int
 ) -> None:
-    (node,) = parse_nodes(f"NodeName=n4 CPUTot=8 RealMemory=1000 Gres={has} GresUsed={used} State=MIXED")
+    (node,) = slurm_nodes([words(f"NodeName=n4 CPUTot=8 RealMemory=1000 Gres={has} GresUsed={used} State=MIXED")])
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", "tres-alloc": "gres/gpu=1"}
     job = Listed(a_record(JobID="7", **runs | asked), shards_per_card=node.gres.shards_per_card).job
     untold = UnattributedGpus([node])
@@ -87,7 +87,7 @@ def test_a_recently_started_job_has_cards_that_no_other_job_is_shown_with(
 
 @pytest.mark.req("SL-11")
 def test_unreported_mig_instances_are_assumed_to_be_the_first_of_the_card() -> None:
-    (node,) = parse_nodes("NodeName=n4 CPUTot=8 RealMemory=1000 Gres=gpu:a100_1g.5gb:7 State=MIXED")
+    (node,) = slurm_nodes([words("NodeName=n4 CPUTot=8 RealMemory=1000 Gres=gpu:a100_1g.5gb:7 State=MIXED")])
     asked = {"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"}
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", **asked}
     jobs = [Listed(a_record(JobID=number, **runs)).job for number in ("7", "8")]
@@ -101,7 +101,7 @@ def test_a_recently_started_job_is_assumed_to_have_no_more_of_a_node_than_there_
     """squeue has 26 CPUs on two nodes, of 12 and 16."""
     sizes = ((1, 12, 900), (2, 16, 4000))
     printed = "".join(f"NodeName=n{name} CPUTot={cpus} RealMemory={mem} State=MIXED\n" for name, cpus, mem in sizes)
-    nodes = {each.node.name: each.node for each in parse_nodes(printed)}
+    nodes = {each.node.name: each.node for each in slurm_nodes(keyed(printed, "NodeName"))}
     runs = {"State": "RUNNING", "NodeList": "n[1-2]", "StartTime": "2026-11-21T08:00:01", "NumNodes": "2"}
     job = Listed(a_record(JobID="7", NumCPUs="26", **{"tres-alloc": "cpu=26,mem=2000M,node=2"}, **runs)).job
     (found,) = placed([job], nodes, {}, UnattributedGpus())
@@ -135,14 +135,14 @@ def test_licences_are_queues_with_waiting_and_running_jobs() -> None:
         Listed(a_record(JobID="9", ArrayJobID="9", ArrayTaskID="0-4", Licenses="matlab:2")),
         Listed(a_record(JobID="10", Licenses="N/A")),
     ]
-    known = list(licences.licences(printed))
+    known = list(licences.licences(keyed(printed, licences.KEY)))
     matlab, fluent = licences.queue_rows(known, jobs)
     assert (matlab.kind, matlab.name, matlab.waiting, matlab.running) == (QueueKind.LICENCE, "matlab", 5, 2)
     assert (matlab.used, matlab.max, fluent.running) == ({"license": 3000}, {"license": 4000}, 1)
     wanted = licences.asked(jobs[2].fields)
     assert licences.figures(known, wanted) == "matlab: 3 of 4 in use, 2 asked"
     assert licences.holders(jobs, wanted) == (JobId(8), JobId(7))
-    assert list(licences.licences("No licenses configured in Slurm.\n")) == []
+    assert list(licences.licences(keyed("No licenses configured in Slurm.\n", licences.KEY))) == []
 
 
 @pytest.mark.req("SL-01", "SL-11")
@@ -159,7 +159,7 @@ def test_a_job_has_its_cpus_and_memory_on_each_of_its_nodes() -> None:
         "JobId=7 JobName=x\n     Nodes=n[1-2] CPU_IDs=0-2 Mem=4096 GRES=\n     Nodes=n3 CPU_IDs=5 Mem=1G GRES=\n"
         "JobId=9 ArrayJobId=8 ArrayTaskId=3 JobName=y\n     Nodes=n1 CPU_IDs=0-1,7 Mem= GRES=\n"
     )
-    first, second = details(told).values()
+    first, second = details(allocation_records(told)).values()
     assert {name: (part.cpus, part.memory_mib, part.rank) for name, part in first.items()} == {
         "n1": (3, 4096, 0),
         "n2": (3, 4096, 0),

@@ -289,7 +289,7 @@ async def test_watchers_see_ended_jobs_in_the_same_table(recorded: SlurmBackend)
     rows = {row.name: row for row in first.changed}
     assert {rows["fails"].state, rows["userheld"].state} == {JobState.ERROR, JobState.QUEUED}
     assert len({row.id for row in first.changed}) == len(first.changed)
-    again = await recorded._past_rows()
+    again = await recorded._watch.recent_rows()
     assert all(row is again[row.id] for row in first.changed if row.id in again and row.ended_at is not None)
 
 

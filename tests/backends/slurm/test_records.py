@@ -9,6 +9,7 @@ from cockpit.backends.slurm.mapping import holding, reasons, rules
 from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.records import keyed, settings
 from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
 from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
 from cockpit.backends.slurm.mapping.rest import jobs as rest_jobs
@@ -48,17 +49,16 @@ def test_a_waiting_array_has_its_tasks_and_its_limit_of_concurrent_ones(printed:
 
 @pytest.mark.req("SL-10")
 def test_figures_that_a_partition_omits_are_zero() -> None:
-    (found,) = rules.read_partitions("PartitionName=gpu Nodes=n1")
+    (found,) = rules.partitions_of(keyed("PartitionName=gpu Nodes=n1", rules.PARTITION_KEY))
     assert (found.priority_job_factor, found.priority_tier, found.min_nodes, found.grace_seconds) == (0, 0, 0, 0)
 
 
 @pytest.mark.req("SL-10")
 def test_over_rest_a_node_without_a_state_is_unknown_and_one_user_has_an_administrators_level() -> None:
-    printed = rest_cluster.nodes([{"name": "n1"}, {"name": "n2", "state": ["IDLE", "DRAIN"]}])
-    assert ["State=UNKNOWN" in line for line in printed.splitlines()] == [True, False]
-    assert "State=IDLE+DRAIN" in printed
-    assert "Reason=broken fan" in rest_cluster.nodes([{"name": "n1", "reason": "broken fan"}])
-    assert rest_accounts.admin_level([{"administrator_level": ["Operator"]}]) == "Operator\n"
+    records = [rest_cluster.node(each) for each in ({"name": "n1"}, {"name": "n2", "state": ["IDLE", "DRAIN"]})]
+    assert [each["State"] for each in records] == ["UNKNOWN", "IDLE+DRAIN"]
+    assert rest_cluster.node({"name": "n1", "reason": "broken fan"})["Reason"] == "broken fan"
+    assert rest_accounts.admin_level([{"administrator_level": ["Operator"]}]) == ({"AdminLevel": "Operator"},)
 
 
 @pytest.mark.req("SL-23")
@@ -74,23 +74,25 @@ def test_an_extension_beyond_the_time_limit_names_the_longest_that_is_within_it(
 
 @pytest.mark.req("SL-04", "SL-10")
 def test_over_rest_only_tasks_of_arrays_are_named_as_such() -> None:
-    whole, task = {"job_id": 7, "array_job_id": 0, "array_task_id": 0}, {"job_id": 8, "array_job_id": 6}
+    node = {"job_resources": {"nodes": {"allocation": [{"name": "n1", "cpus": {"count": 2}}]}}}
+    whole, task = {"job_id": 7, "array_job_id": 0, "array_task_id": 0, **node}, {"job_id": 8, "array_job_id": 6, **node}
     tasks = [{**task, "array_task_id": {"set": True, "number": 2}}, {**task, "array_task_id": {"set": False}}]
-    heads = [line for line in rest_jobs.placed([whole, *tasks]).splitlines() if line.startswith("JobId=")]
-    assert heads == ["JobId=7", "JobId=8 ArrayJobId=6 ArrayTaskId=2", "JobId=8"]
+    records = rest_jobs.allocations([whole, *tasks])
+    ids = [(each["JobId"], each["ArrayJobId"], each["ArrayTaskId"]) for each in records]
+    assert ids == [("7", "", ""), ("8", "6", "2"), ("8", "", "")]
 
 
 @pytest.mark.req("SL-04", "SL-15")
 def test_over_rest_a_user_without_own_shares_has_those_of_the_account() -> None:
     users = [{"account": "root", "user": "ann", "shares_raw": raw} for raw in (2**31 - 1, 3)]
-    lines = rest_accounts.tree_of([{"account": "root", "user": "", "parent_account": ""}, *users]).splitlines()
-    assert [line.split("|")[2] for line in lines if "|ann|" in line] == ["parent", "3"]
+    rows = rest_accounts.tree_of([{"account": "root", "user": "", "parent_account": ""}, *users])
+    assert [row["RawShares"] for row in rows if row["User"] == "ann"] == ["parent", "3"]
 
 
 @pytest.mark.req("SL-02")
 @pytest.mark.parametrize(("printed", "seconds"), [("", 300), ("PriorityCalcPeriod = 00:01:00", 60)])
 def test_usage_is_counted_every_five_minutes_unless_the_cluster_says_otherwise(printed: str, seconds: int) -> None:
-    assert rules.cluster(printed, "").priority.calc_period_seconds == seconds
+    assert rules.cluster(settings(printed), ()).priority.calc_period_seconds == seconds
 
 
 @pytest.mark.req("TR-04", "SL-01")

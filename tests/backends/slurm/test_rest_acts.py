@@ -105,6 +105,8 @@ def test_a_submission_has_every_field_in_either_version() -> None:
         ("sacctmgr --immediate add account x", 42, "does not support `sacctmgr --immediate`"),
         ("scontrol update NodeName=n1 State=DRAIN", 38, r"v0\.0\.38 changes no node"),
         ("scancel --batch --signal=USR1 7", 38, r"v0\.0\.38 signals no script by itself"),
+        ("scancel --signal=USR1 7", 38, r"v0\.0\.38 signals no steps by themselves"),
+        ("scancel 7 8", 42, "slurmrestd cancels one job at a time, not 7 8"),
         ("scontrol update JobId=7 TimeLimit=+5", 42, "give the new limit"),
         ("scontrol update JobId=7 SiteFactor=3", 42, "does not support SiteFactor of a job that waits"),
         ("sbatch --parsable --burst=7", 42, "does not support sbatch's --burst"),

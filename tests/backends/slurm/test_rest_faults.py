@@ -11,8 +11,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import PollIntervals, Reading
@@ -22,6 +24,7 @@ from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.rest import RestCommands, token_in
 from cockpit.errors import RequestRefused, SpecErrors, Unreachable
 from cockpit.model.asking import LogRequest, ShellRequest
+from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import SystemClock
 
@@ -102,7 +105,9 @@ async def test_the_newest_available_version_is_used(daemon: Daemon, commands: Re
 @pytest.mark.req("SL-01")
 async def test_data_that_slurmrestd_omits_are_reported(commands: RestCommands) -> None:
     backend = backend_over(commands, PollIntervals())
-    assert len((await backend.priorities()).rows) > 10
+    shown = await backend.priorities()
+    assert len(shown.rows) > 10
+    assert shown.kind is PriorityKind.MULTIFACTOR, "unknown priorities may change, so no latest start is guaranteed"
     assert (
         "sprio is not available at the moment: slurmrestd v0.0.38 does not report it"
         in (await backend.status()).trouble
@@ -189,24 +194,46 @@ async def test_an_accounting_without_ended_jobs_is_an_empty_list(daemon: Daemon,
     assert "state=BF%2CCA%2CCD" in asked, "jobs that were never eligible are listed only with their state"
 
 
+def recorded_end(number: int) -> dict[str, Any]:
+    """The JSON of an ended job in the recording of accounting."""
+    jobs: list[dict[str, Any]] = json.loads((DATA / "ended.json").read_bytes())["jobs"]
+    return next(each for each in jobs if each["job_id"] == number)
+
+
+def only_in_accounting(daemon: Daemon, *jobs: dict[str, Any]) -> Answering:
+    """A cluster whose controller knows no job, and whose accounting has these."""
+    answers = {f"/slurmdb/v0.0.38/job/{each['job_id']}": [each] for each in jobs}
+    answers |= {"/slurmdb/v0.0.38/jobs": list(jobs), "/slurm/v0.0.38/jobs": []}
+
+    async def answer(target: str, writer: asyncio.StreamWriter) -> None:
+        if (found := answers.get(target.partition("?")[0])) is None:
+            await daemon.recorded(target, writer)
+        else:
+            writer.write(http(json.dumps({"errors": [], "jobs": found}).encode()))
+
+    return answer
+
+
+@pytest.mark.req("SL-10", "SL-15")
+async def test_a_component_of_an_ended_job_has_one_row_in_every_view(daemon: Daemon, commands: RestCommands) -> None:
+    components = [recorded_end(1) | {"job_id": 20 + each, "het": {"job_id": 20, "job_offset": each}} for each in (0, 1)]
+    daemon.instead = only_in_accounting(daemon, *components)
+    backend = backend_over(commands, PollIntervals())
+    (listed,) = (row for row in await backend.jobs(ended=True) if row.id == 21)
+    (accounted,) = (each for each in await backend.accounting() if each.row.id == 21)
+    page = (await backend.job(JobId(21))).row
+    assert listed.component == (20, 1)
+    assert accounted.row == listed
+    assert replace(page, output=listed.output) == listed, "the page finds out the output"
+
+
 @pytest.mark.req("SL-01", "SL-10")
 async def test_output_of_a_forgotten_job_is_read_where_slurm_writes_it_by_default(
     daemon: Daemon, tmp_path: Path
 ) -> None:
     """slurmrestd of 22.05 reports no output file of a job that only accounting has."""
-    jobs = json.loads((DATA / "ended.json").read_bytes())["jobs"]
-    (job, other) = ({**each, "working_directory": str(tmp_path)} for each in jobs if each["job_id"] in {1, 2})
-
-    async def forgotten(target: str, writer: asyncio.StreamWriter) -> None:
-        numbers = {f"/slurmdb/v0.0.38/job/{each['job_id']}": each for each in (job, other)}
-        if target in numbers:
-            writer.write(http(json.dumps({"errors": [], "jobs": [numbers[target]]}).encode()))
-        elif target == "/slurm/v0.0.38/jobs":
-            writer.write(http(json.dumps({"errors": [], "jobs": []}).encode()))
-        else:
-            await daemon.recorded(target, writer)
-
-    daemon.instead = forgotten
+    ended = recorded_end(1) | {"working_directory": str(tmp_path)}
+    daemon.instead = only_in_accounting(daemon, ended, ended | {"job_id": 2})
     files = LocalCommands({"PATH": "/usr/bin:/bin"})
     commands = RestCommands(f"slurmrestd+unix://{tmp_path}/rest.sock", str, SystemClock().now, files)
     backend = backend_over(commands, PollIntervals())

@@ -44,9 +44,9 @@ def test_a_figure_has_one_text_in_every_version(value: object, shown: str, count
     assert (figures.figure(value), figures.count(value)) == (shown, count)
 
 
-def test_moments_and_durations_are_written_as_commands_print_them() -> None:
+def test_moments_and_durations_are_written_in_seconds() -> None:
     assert [figures.moment(each) for each in (0, 1700, None)] == ["N/A", "1700", "N/A"]
-    assert [figures.minutes(each) for each in (90, None, {"infinite": True})] == ["01:30:00", "", "UNLIMITED"]
+    assert [figures.minutes(each) for each in (90, None, {"infinite": True})] == ["5400", "", "UNLIMITED"]
     assert figures.at({"a": {"b": 1}}, "a", "b") == 1
     assert figures.at({"a": 1}, "a", "b") is None
     assert (figures.raw("a\nb"), figures.raw(3)) == ("a\nb", "")

@@ -15,7 +15,9 @@ from cockpit.backends.slurm.mapping import accounting, accounts, listing, nodes,
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.rest.questions import question
+from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
+from cockpit.model.cluster import Partition
 from cockpit.model.job import JobState
 
 DATA = Path(__file__).parent / "data" / "rest"
@@ -24,30 +26,18 @@ FILES = {"slurm/jobs": "jobs", "slurmdb/jobs": "ended", "slurmdb/associations": 
 pytestmark = pytest.mark.parametrize("version", API)
 
 
-def answered(version: str, argv: tuple[str, ...]) -> str | tuple[Record, ...]:
-    """The answer of slurmrestd: records of jobs, else what the command would print."""
+def rest(version: str, argv: tuple[str, ...]) -> tuple[Record, ...]:
+    """The records in the answer of slurmrestd."""
     asked = question([word.replace(listing.SEPARATOR, "~") for word in argv], API[version], "cock")
     assert asked is not None
     file = DATA / version / f"{FILES.get(f'{asked.area}/{asked.path}', asked.path)}.json"
     return asked.read(msgspec.json.decode(file.read_bytes()))
 
 
-def rest(version: str, argv: tuple[str, ...]) -> str:
-    text = answered(version, argv)
-    assert isinstance(text, str)
-    return text
-
-
-def rest_records(version: str, argv: tuple[str, ...]) -> tuple[Record, ...]:
-    records = answered(version, argv)
-    assert isinstance(records, tuple)
-    return records
-
-
-async def commands(version: str, argv: tuple[str, ...]) -> str:
+async def commands(version: str, argv: tuple[str, ...]) -> Printed:
     """What the command itself printed."""
     words = [word.replace(listing.SEPARATOR, "~") for word in argv]
-    return (await RecordedCommands(version).run(words, seconds=1)).stdout
+    return await RecordedCommands(version).run(words, seconds=1)
 
 
 def jobs(records: Iterable[Record]) -> dict[int, Listed]:
@@ -63,8 +53,8 @@ def lasting(each: Listed) -> tuple[object, ...]:
 
 @pytest.mark.req("SL-01", "SL-02")
 async def test_jobs_are_the_same_jobs(version: str) -> None:
-    told = jobs(rest_records(version, listing.command()))
-    printed = jobs(listing.read(await commands(version, listing.command()), "~"))
+    told = jobs(rest(version, listing.command()))
+    printed = jobs(listing.read((await commands(version, listing.command())).stdout, "~"))
     assert len(told) >= 40
     assert {job: lasting(each) for job, each in told.items()} == {job: lasting(printed[job]) for job in told}
     settled = {job: each for job, each in told.items() if each.state == printed[job].state == "FAILED"}
@@ -76,13 +66,16 @@ async def test_jobs_are_the_same_jobs(version: str) -> None:
 
 @pytest.mark.req("SL-01", "SL-11")
 async def test_nodes_partitions_and_reservations_are_the_same(version: str) -> None:
-    for argv, read in (
-        (nodes.COMMAND, lambda text: list(nodes.parse_nodes(text))),
-        (reservations.COMMAND, lambda text: list(reservations.reservations(text, UTC))),
-        (rules.PARTITIONS, lambda text: [replace(each, preempt_mode="") for each in rules.read_partitions(text)]),
+    def partitions(records: Iterable[Record]) -> list[Partition]:
+        return [replace(each, preempt_mode="") for each in rules.partitions_of(records)]
+
+    for argv, key, read in (
+        (nodes.COMMAND, nodes.KEY, lambda records: list(nodes.slurm_nodes(records))),
+        (reservations.COMMAND, reservations.KEY, lambda records: list(reservations.reservations(records, UTC))),
+        (rules.PARTITIONS, rules.PARTITION_KEY, partitions),
     ):
         told = read(rest(version, argv))
-        wanted = read(await commands(version, argv))
+        wanted = read((await commands(version, argv)).blocks(key))
         if argv == rules.PARTITIONS:  # which is the default one, v0.0.42 does not say
             told, wanted = ([replace(each, default=False) for each in found] for found in (told, wanted))
         assert told
@@ -91,19 +84,22 @@ async def test_nodes_partitions_and_reservations_are_the_same(version: str) -> N
 
 @pytest.mark.req("SL-01")
 async def test_accounts_and_qos_are_the_same(version: str) -> None:
-    def read(assoc: str, qos: str, shares: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    def read(
+        assoc: Iterable[Record], qos: Iterable[Record], shares: Iterable[Record]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         found = accounts.accounts(assoc, qos, shares, "cock")
         tree = {key: replace(each, qos=tuple(sorted(each.qos))) for key, each in found.associations.items()}
         return tree, dict(found.qos)
 
     asked = (accounts.ASSOCIATIONS, accounts.QOS, accounts.SHARES)
-    assert read(*(rest(version, each) for each in asked)) == read(*[await commands(version, each) for each in asked])
+    printed = [(await commands(version, each)).rows() for each in asked]
+    assert read(*(rest(version, each) for each in asked)) == read(*printed)
 
 
 @pytest.mark.req("SL-01")
 async def test_shares_are_shown_where_slurmrestd_has_them(version: str) -> None:
     told = {row.key: row for row in accounts.shared(rest(version, accounts.SHARES))}
-    printed = {row.key: row for row in accounts.shared(await commands(version, accounts.SHARES))}
+    printed = {row.key: row for row in accounts.shared((await commands(version, accounts.SHARES)).rows())}
     assert len(told) >= 8
     for key, row in told.items():
         assert (row.parent, row.depth, row.shares) == (printed[key].parent, printed[key].depth, printed[key].shares)
@@ -117,7 +113,8 @@ async def test_shares_are_shown_where_slurmrestd_has_them(version: str) -> None:
 @pytest.mark.req("SL-01")
 async def test_a_running_job_has_the_same_cards(version: str) -> None:
     told = placements.details(rest(version, placements.DETAIL))
-    printed = placements.details(await commands(version, placements.DETAIL))
+    text = (await commands(version, placements.DETAIL)).stdout
+    printed = placements.details(placements.allocation_records(text))
     placed = {job: parts for job, parts in told.items() if any(part.slices for part in parts.values())}
     both = placed.keys() & printed.keys()
     assert len(both) >= 2
@@ -133,8 +130,8 @@ async def test_ended_jobs_are_the_same(version: str) -> None:
         }
 
     command = accounting.command("now-1days")
-    told = read(rest_records(version, command))
-    printed = read(accounting.read(await commands(version, command), "~"))
+    told = read(rest(version, command))
+    printed = read(accounting.read((await commands(version, command)).stdout, "~"))
     both = told.keys() & printed.keys()
     assert len(both) >= 2
     # slurmrestd of 22.05 reports no exit code of a failed job, which is not the code 0
@@ -146,5 +143,5 @@ async def test_ended_jobs_are_the_same(version: str) -> None:
 @pytest.mark.req("SL-01", "SL-10")
 def test_steps_have_the_number_of_their_tasks(version: str) -> None:
     fields = (*accounting.FIELDS, "NTasks")
-    steps = [each for each in rest_records(version, accounting.command("now", fields=fields)) if "." in each["JobID"]]
+    steps = [each for each in rest(version, accounting.command("now", fields=fields)) if "." in each["JobID"]]
     assert {each["NTasks"] for each in steps} == {"1"}

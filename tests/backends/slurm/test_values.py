@@ -10,7 +10,7 @@ from cockpit.backends.slurm.mapping.jobparts import Conditions, conditions
 from cockpit.backends.slurm.mapping.jobs import Listed, find_job
 from cockpit.backends.slurm.mapping.listing import FIELDS as LISTED
 from cockpit.backends.slurm.mapping.listing import read, unknown_field
-from cockpit.backends.slurm.mapping.nodes import node_state, parse_nodes
+from cockpit.backends.slurm.mapping.nodes import node_state, slurm_nodes
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.mapping.records import words
 from cockpit.backends.slurm.mapping.values import hosts, numbers
@@ -108,9 +108,8 @@ def test_states_of_nodes(printed: str, state: NodeState) -> None:
 
 
 def test_a_drained_node_shows_the_user_and_the_reason() -> None:
-    (find_job,) = parse_nodes(
-        "NodeName=n9 CPUTot=4 RealMemory=1000 Gres=gpu:A100:2,shard:8 State=IDLE+DRAIN Reason=bad disk [root@now]"
-    )
+    line = "NodeName=n9 CPUTot=4 RealMemory=1000 Gres=gpu:A100:2,shard:8 State=IDLE+DRAIN Reason=bad disk [root@now]"
+    (find_job,) = slurm_nodes([words(line)])
     assert (find_job.node.state_reason, find_job.gres.shards_per_card) == ("bad disk [root@now]", 4)
     assert [card.model for card in find_job.node.cards] == ["a100", "a100"]
 
@@ -128,13 +127,13 @@ def test_a_drained_node_shows_the_user_and_the_reason() -> None:
 )
 @pytest.mark.req("SL-11")
 def test_a_node_out_of_service_repeats_no_part_of_its_state(state: str, told: str) -> None:
-    (find_job,) = parse_nodes(f"NodeName=n9 CPUTot=4 RealMemory=1000 State={state}")
+    (find_job,) = slurm_nodes([words(f"NodeName=n9 CPUTot=4 RealMemory=1000 State={state}")])
     assert find_job.node.state_reason == told
 
 
 def test_a_node_that_is_up_shows_its_additional_flags() -> None:
-    (planned,) = parse_nodes("NodeName=n9 CPUTot=4 RealMemory=1000 State=MIXED+PLANNED")
-    (idle,) = parse_nodes("NodeName=n9 CPUTot=4 RealMemory=1000 State=IDLE")
+    (planned,) = slurm_nodes([words("NodeName=n9 CPUTot=4 RealMemory=1000 State=MIXED+PLANNED")])
+    (idle,) = slurm_nodes([words("NodeName=n9 CPUTot=4 RealMemory=1000 State=IDLE")])
     assert (planned.node.state_reason, idle.node.state_reason) == ("planned", "")
 
 

@@ -85,7 +85,7 @@ async def next_delta(backend: SlurmBackend, deltas: AsyncIterator[JobsDelta], cl
         coming = group.create_task(anext(deltas))
         await asyncio.sleep(0)
         clock.advance(60_000)
-        backend._has_changed()
+        backend._watch.look_now()
     return coming.result()
 
 

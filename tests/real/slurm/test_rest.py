@@ -100,6 +100,17 @@ async def test_a_job_submitted_through_slurmrestd_is_what_was_requested(
 
 
 @pytest.mark.req("SL-01", "SL-20")
+async def test_no_job_of_a_submission_stays_if_slurm_refuses_one_of_them(
+    emptied: RealCluster, socket: SlurmBackend
+) -> None:
+    spec = replace(a_spec("all"), output=str(emptied.home(ADA)), account="vision", hold=True)
+    specs = [replace(spec, name=name, specs=(NodeSpec(memory_mib=100),)) for name in ("first", "second", "third")]
+    with pytest.raises(RequestRefused, match="Invalid account"):
+        await socket.submit([*specs[:2], replace(specs[2], account="unknown")])
+    assert await socket.jobs() == []
+
+
+@pytest.mark.req("SL-01", "SL-20")
 @pytest.mark.parametrize(
     "change",
     [

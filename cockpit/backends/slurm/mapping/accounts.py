@@ -1,4 +1,4 @@
-"""`sacctmgr -P list qos`, `list assoc` and `sshare -a -l -P` as accounts, limits, shares and usage."""
+"""Builds accounts, limits, shares and usage from the rows of `sacctmgr list qos`, `list assoc` and `sshare`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.records import with_header
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Qos, Usage, assoc_key
 
 QOS = ("sacctmgr", "-P", "--readonly", "list", "qos")
 QOS_NAMES = ("sacctmgr", "-n", "-P", "--readonly", "list", "qos", "format=name")
 ASSOCIATIONS = ("sacctmgr", "-P", "--readonly", "list", "assoc")
 SHARES = ("sshare", "-a", "-l", "-P")
-
-Row = dict[str, str]
 
 
 class ShareLine(NamedTuple):
@@ -32,15 +30,15 @@ class ShareLine(NamedTuple):
     shares: int | None
 
 
-def accounts(associations: str, qos: str, shares: str, cluster: str) -> Accounts:
+def accounts(associations: Iterable[Record], qos: Iterable[Record], shares: Iterable[Record], cluster: str) -> Accounts:
     """Return the tree. Parents come from sshare, which alone prints them by its indents."""
     parents = {row.key: row.parent for row in shared(shares)}
-    rows = [row for row in with_header(associations) if row.get("Cluster", cluster) == cluster]
+    rows = [row for row in associations if row.get("Cluster", cluster) == cluster]
     found = {each.key: each for each in (_association(row, parents) for row in rows)}
-    return Accounts(associations=found, qos={each.name: each for each in map(_qos, with_header(qos))})
+    return Accounts(associations=found, qos={each.name: each for each in map(_qos, qos)})
 
 
-def of_shares(printed: str) -> Accounts:
+def of_shares(shares: Iterable[Record]) -> Accounts:
     """Return the accounts from sshare alone, where sacctmgr is not available."""
     associations = (
         Association(
@@ -49,7 +47,7 @@ def of_shares(printed: str) -> Accounts:
             parent="" if _user(row.key) else row.parent,
             shares=row.shares,
         )
-        for row in shared(printed)
+        for row in shared(shares)
     )
     return Accounts(associations={each.key: each for each in associations})
 
@@ -62,10 +60,10 @@ def usage(rows: Iterable[ShareLine]) -> dict[AssocKey, Usage]:
     return {row.key: Usage(row.raw_usage, fair_share=row.fair_share) for row in rows}
 
 
-def shared(printed: str) -> Iterator[ShareLine]:
-    """Return sshare's records in the order of the tree, parents first."""
+def shared(rows: Iterable[Record]) -> Iterator[ShareLine]:
+    """Yield sshare's rows in the order of the tree, parents first; the indent of an account is its depth."""
     above: list[str] = []
-    for row in with_header(printed):
+    for row in rows:
         name = row["Account"].strip()
         depth = len(row["Account"]) - len(row["Account"].lstrip())
         user = row.get("User", "")
@@ -89,7 +87,7 @@ def _shares(printed: str) -> int | None:
     return None if printed == "parent" else (values.number(printed) if printed else 1)
 
 
-def _association(row: Row, parents: dict[AssocKey, str]) -> Association:
+def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
     account, user, partition = row["Account"], row.get("User", ""), row.get("Partition", "")
     priority = values.number(row.get("Priority", ""))
     return Association(
@@ -105,7 +103,7 @@ def _association(row: Row, parents: dict[AssocKey, str]) -> Association:
     )
 
 
-def _limits(row: Row) -> Limits:
+def _limits(row: Record) -> Limits:
     def count(*names: str) -> int | None:
         return next((values.number(row[name]) for name in names if row.get(name)), None)
 
@@ -124,7 +122,7 @@ def _limits(row: Row) -> Limits:
     )
 
 
-def _qos(row: Row) -> Qos:
+def _qos(row: Record) -> Qos:
     mode = row.get("PreemptMode", "")
     return Qos(
         name=row["Name"],

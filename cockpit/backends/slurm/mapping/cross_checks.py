@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import accounts, licences, placements, priorities, reservations, values
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.records import blocks, settings, words
+from cockpit.backends.slurm.mapping.records import Record, keyed, with_header
 from cockpit.model.ids import task_of
 from cockpit.model.job import ENDED
 
@@ -33,11 +33,11 @@ class CrossCheck(NamedTuple):
     """Returns the command that asks for one name."""
 
 
-def of_licences(config: str) -> CrossCheck:
+def of_licences(conf: Record) -> CrossCheck:
     """Expect the licences that slurm.conf names."""
-    wanted = set(licences.asked({"Licenses": settings(config).get("Licenses", "")}))
+    wanted = set(licences.asked({"Licenses": conf.get("Licenses", "")}))
     return CrossCheck(
-        lambda printed: wanted - {each.name for each in licences.licences(printed)},
+        lambda printed: wanted - {each.name for each in licences.licences(keyed(printed, licences.KEY))},
         lambda name: (*licences.COMMAND, name),
     )
 
@@ -47,7 +47,7 @@ def of_reservations(jobs: Iterable[Listed], names: Iterable[str] = ()) -> CrossC
     live = [each.fields.get("Reservation", "") for each in jobs if each.kind not in ENDED]
     wanted = {*names, *(name for each in live for name in values.names(each))}
     return CrossCheck(
-        lambda printed: wanted - {words(each)["ReservationName"] for each in blocks(printed, "ReservationName")},
+        lambda printed: wanted - {each[reservations.KEY] for each in keyed(printed, reservations.KEY)},
         lambda name: (*reservations.COMMAND, name),
     )
 
@@ -99,17 +99,17 @@ def of_associations(shares: str, cluster: str) -> CrossCheck:
 
 def of_qos(associations: str, cluster: str, names: Iterable[str] = ()) -> CrossCheck:
     """Expect sacctmgr to list the QOS that the associations name, and those of another command (`names`)."""
-    named = accounts.accounts(associations, "", "", cluster).associations.values()
+    named = accounts.accounts(with_header(associations), (), (), cluster).associations.values()
     wanted = {name for each in named for name in (*each.qos, each.default_qos) if name} | {*filter(None, names)}
     return CrossCheck(
-        lambda printed: wanted - set(accounts.accounts("", printed, "", cluster).qos),
+        lambda printed: wanted - set(accounts.accounts((), with_header(printed), (), cluster).qos),
         lambda name: (*accounts.QOS, f"name={name}"),
     )
 
 
 def _associations(printed: str, cluster: str) -> set[str]:
-    return set(accounts.accounts(printed, "", "", cluster).associations)
+    return set(accounts.accounts(with_header(printed), (), (), cluster).associations)
 
 
 def _shares(printed: str) -> set[str]:
-    return {each.key for each in accounts.shared(printed)}
+    return {each.key for each in accounts.shared(with_header(printed))}

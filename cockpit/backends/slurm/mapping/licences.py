@@ -1,4 +1,4 @@
-"""`scontrol show licenses` as places where jobs queue."""
+"""Builds licences, as places where jobs queue, from the records of `scontrol show licenses`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.records import words
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.sched.rules.tres import LICENCES, ONE
 
 COMMAND = ("scontrol", "-o", "show", "licenses")
+KEY = "LicenseName"
 
 
 class Licence(NamedTuple):
@@ -24,11 +25,9 @@ class Licence(NamedTuple):
     used: int
 
 
-def licences(printed: str) -> Iterator[Licence]:
-    """Return the licences; nothing where the cluster has none and scontrol prints a sentence."""
-    for line in printed.splitlines():
-        record = words(line)
-        if name := record.get("LicenseName", ""):
+def licences(records: Iterable[Record]) -> Iterator[Licence]:
+    for record in records:
+        if name := record.get(KEY, ""):
             total, used = (values.number(record.get(key, "")) or 0 for key in ("Total", "Used"))
             yield Licence(name, total, used)
 

@@ -1,4 +1,4 @@
-"""Reads nodes and their cards out of `scontrol -o -d show node`.
+"""Builds nodes and their cards from the records of `scontrol -o -d show node`.
 
 A card is a whole GPU, an instance that MIG cuts a card into, or a shard. Slurm numbers whatever it allocates: of a node
 with an A100 in seven instances `gpu:a100_1g.5gb:2(IDX:0-1)` is two of the seven parts of its one card.
@@ -7,11 +7,11 @@ with an A100 in seven instances `gpu:a100_1g.5gb:2(IDX:0-1)` is two of the seven
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.records import blocks, words
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.values import number, numbers
 from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.ids import NodeName
@@ -95,6 +95,7 @@ def _vendor(model: str) -> CardVendor:
 
 
 COMMAND = ("scontrol", "-o", "-d", "show", "node")
+KEY = "NodeName"
 
 _DOWN = ("DOWN", "FAIL", "ERROR", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "UNKNOWN", "FUTURE")
 _BUSY = frozenset({"idle", "mixed", "allocated", "dynamic norm", "cloud"})
@@ -115,19 +116,16 @@ class SlurmNode(NamedTuple):
     """Host name of its machine; empty: the node's name."""
 
 
-def parse_nodes(printed: str) -> Iterator[SlurmNode]:
-    """Yield the nodes of the output, which has one line for each unless a reason contains line breaks."""
-    for block in blocks(printed, "NodeName"):
-        record = words(block)
-        if values.text(record.get("NodeName", "")):
-            yield _node_of(record)
+def slurm_nodes(records: Iterable[Record]) -> Iterator[SlurmNode]:
+    """Yield the nodes; a record without a name is left out."""
+    return (_node_of(record) for record in records if values.text(record.get(KEY, "")))
 
 
-def _node_of(record: dict[str, str]) -> SlurmNode:
+def _node_of(record: Record) -> SlurmNode:
     state = record.get("State", "UNKNOWN")
     gres = cards_of(values.text(record.get("Gres", "")))
     node = Node(
-        name=NodeName(record["NodeName"]),
+        name=NodeName(record[KEY]),
         cpus=values.number(record.get("CPUEfctv", "")) or values.number(record.get("CPUTot", "")) or 0,
         memory_mib=_memory(record),
         cards=gres.cards,
@@ -141,7 +139,7 @@ def _node_of(record: dict[str, str]) -> SlurmNode:
     )
 
 
-def _memory(record: dict[str, str]) -> int:
+def _memory(record: Record) -> int:
     """Return the node's memory without the part that is reserved for the system (MemSpecLimit)."""
     kept = values.number(record.get("MemSpecLimit", "")) or 0
     return max(0, (values.number(record.get("RealMemory", "")) or 0) - kept)
@@ -156,7 +154,7 @@ def node_state(state: str) -> NodeState:
     return NodeState.DRAINED if any(part.startswith(_DRAINED) for part in parts) else NodeState.UP
 
 
-def _reason(record: dict[str, str], state: str) -> str:
+def _reason(record: Record, state: str) -> str:
     """Return `bad disk [root@2026-11-21T08:00:00]`, else the state's own words, those that are more than how busy it is
     (`planned`, `completing`) and whether it is in service (`not responding`, `maint`)."""
     if reason := values.text(record.get("Reason", "")):

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.nodes import NO_CARDS, Cards, SlurmNode
-from cockpit.backends.slurm.mapping.records import blocks
+from cockpit.backends.slurm.mapping.records import Record, blocks
 from cockpit.backends.slurm.mapping.values import hosts, job_id, memory_mib, numbers
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
@@ -118,24 +118,30 @@ DETAIL = ("scontrol", "--all", "-d", "show", "job")
 """`--all`: also jobs in hidden partitions, which squeue lists (`--all`), too."""
 
 
-def details(printed: str, gres: Mapping[NodeName, Cards] = NO_GRES) -> dict[JobId, dict[NodeName, Allocation]]:
-    """Return the allocations in the output of `scontrol -d show job`, by job and node; all of them with rank 0."""
-    by_job: dict[JobId, dict[NodeName, Allocation]] = {}
+def allocation_records(printed: str) -> Iterator[Record]:
+    """Yield the allocations in the output of `scontrol -d show job`, one record for each line with nodes."""
     for block in blocks(printed, "JobId"):
         head = _HEAD.match(block)
         if head is None:
             continue
-        job = job_id(int(head[2] or head[1]), int(head[3]) if head[3] else None)
-        parts = {part.node: part for each in _LINE.finditer(block) for part in _parts(each, gres)}
-        if parts:
-            by_job.setdefault(job, parts)
+        job = dict(zip(("JobId", "ArrayJobId", "ArrayTaskId"), head.groups(default=""), strict=True))
+        for line in _LINE.finditer(block):
+            yield {**job, "Nodes": line[1], "CPUs": str(len(numbers(line[2]))), "Mem": line[3], "GRES": line[4]}
+
+
+def details(
+    records: Iterable[Record], gres: Mapping[NodeName, Cards] = NO_GRES
+) -> dict[JobId, dict[NodeName, Allocation]]:
+    """Return the allocations by job and node; all of them with rank 0."""
+    by_job: dict[JobId, dict[NodeName, Allocation]] = {}
+    for each in records:
+        task = each["ArrayTaskId"]
+        job = job_id(int(each["ArrayJobId"] or each["JobId"]), int(task) if task else None)
+        for node in hosts(each["Nodes"]):
+            slices = tuple(gres.get(node, NO_CARDS).held(each["GRES"]))
+            allocation = Allocation(0, node, int(each["CPUs"]), memory_mib(each["Mem"]) or 0, slices)
+            by_job.setdefault(job, {})[node] = allocation
     return by_job
-
-
-def _parts(line: re.Match[str], gres: Mapping[NodeName, Cards]) -> Iterator[Allocation]:
-    cpus = len(numbers(line[2]))
-    for node in hosts(line[1]):
-        yield Allocation(0, node, cpus, memory_mib(line[3]) or 0, tuple(gres.get(node, NO_CARDS).held(line[4])))
 
 
 def placed(

@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 Record = dict[str, str]
-"""The fields of one job by Slurm's names, as squeue or sacct prints them."""
+"""The fields of one job, node, partition, … by Slurm's names, with values in the notation of Slurm's commands.
+
+The mappings build everything from records. They come from the output of a command or from the JSON of slurmrestd."""
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
-_FREE = frozenset(
-    {"JobName", "Comment", "AdminComment", "SystemComment", "Command", "WorkDir", "StdErr", "StdIn", "StdOut"}
-)
-"""Keys whose values users write."""
 
 
 def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, ...]]:
@@ -28,7 +26,7 @@ def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, .
         yield (first.removeprefix("\n"), *rest)
 
 
-def with_header(printed: str, separator: str = "|") -> Iterator[dict[str, str]]:
+def with_header(printed: str, separator: str = "|") -> Iterator[Record]:
     """Yield the lines of a table of sacctmgr or sshare (-P); a line of another width than the header is left out."""
     lines = printed.split("\n")
     header = lines[0].split(separator)
@@ -38,12 +36,12 @@ def with_header(printed: str, separator: str = "|") -> Iterator[dict[str, str]]:
             yield dict(zip(header, fields, strict=True))
 
 
-def words(record: str) -> dict[str, str]:
+def words(record: str) -> Record:
     """Return the `Key=value` pairs of one record of `scontrol show`, on one line or several.
 
     The first of equal keys counts. Text that users write, which may look like a key, comes after Slurm's own keys.
     """
-    pairs: dict[str, str] = {}
+    pairs: Record = {}
     marks = list(_KEY.finditer(record))
     for at, mark in enumerate(marks):
         end = marks[at + 1].start() if at + 1 < len(marks) else len(record)
@@ -58,7 +56,12 @@ def blocks(printed: str, key: str) -> Iterator[str]:
         yield printed[start:end]
 
 
-def settings(printed: str) -> dict[str, str]:
+def keyed(printed: str, key: str) -> Iterator[Record]:
+    """Yield the records of `scontrol show`, each of which begins with `key=` at the start of a line."""
+    return map(words, blocks(printed, key))
+
+
+def settings(printed: str) -> Record:
     """Return the `Name = value` lines of `scontrol show config`."""
     pairs = (each.partition("=") for each in printed.splitlines())
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}

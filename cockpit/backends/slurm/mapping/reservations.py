@@ -1,28 +1,28 @@
-"""`scontrol show reservation` as reservations."""
+"""Builds reservations from the records of `scontrol show reservation`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import tzinfo
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.records import blocks, words
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.model.cluster import Reservation
 
 COMMAND = ("scontrol", "-o", "show", "reservation")
 NAMES = ("sinfo", "--reservation", "--noheader")
 """The command that lists the names of reservations, too: a list that is cut lacks some of them."""
+KEY = "ReservationName"
 
 
-def reservations(printed: str, zone: tzinfo | None) -> Iterator[Reservation]:
-    """Return the reservations of whole nodes; nothing where the cluster has none and scontrol prints a sentence."""
-    for block in blocks(printed, "ReservationName"):
-        record = words(block)
+def reservations(records: Iterable[Record], zone: tzinfo | None) -> Iterator[Reservation]:
+    """Yield the reservations of whole nodes."""
+    for record in records:
         start, end = (values.moment(record.get(name, ""), zone) for name in ("StartTime", "EndTime"))
         if start is not None and end is not None:
             yield Reservation(
-                name=record["ReservationName"],
+                name=record[KEY],
                 nodes=hosts(values.text(record.get("Nodes", ""))),
                 start_at=start,
                 end_at=end,

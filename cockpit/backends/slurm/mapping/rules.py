@@ -1,11 +1,11 @@
-"""`scontrol show config` and `show partition` as the cluster's rules."""
+"""Builds the cluster's rules from the records of `scontrol show config` and `show partition`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.records import blocks, settings, words
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.formats.trestext import NumberMeaning, parse_tres
 from cockpit.model.cluster import (
@@ -26,14 +26,14 @@ from cockpit.model.cluster import (
 
 CONFIG = ("scontrol", "show", "config")
 PARTITIONS = ("scontrol", "-o", "show", "partition")
+PARTITION_KEY = "PartitionName"
 MINUTE, DAY = 60, 86_400
 
 
-def cluster(config: str, partitions: str) -> Cluster:
+def cluster(conf: Record, partitions: Iterable[Record]) -> Cluster:
     """Return the scheduling rules of the cluster, without those that the embedded core lacks."""
-    conf = settings(config)
     return Cluster(
-        partitions=tuple(read_partitions(partitions)),
+        partitions=tuple(partitions_of(partitions)),
         enforce=tuple(_members(Enforce, conf.get("AccountingStorageEnforce", ""))),
         priority=_priority(conf),
         backfill=_backfill(conf),
@@ -42,16 +42,16 @@ def cluster(config: str, partitions: str) -> Cluster:
     )
 
 
-def cluster_name(config: str) -> str:
-    return settings(config).get("ClusterName", "slurm")
+def cluster_name(conf: Record) -> str:
+    return conf.get("ClusterName", "slurm")
 
 
-def version(config: str) -> str:
-    """Return Slurm's version, such as `22.05.8`; empty where the text does not contain it."""
-    return settings(config).get("SLURM_VERSION", "")
+def version(conf: Record) -> str:
+    """Return the controller's version, `22.05.8`; empty if it is unknown."""
+    return conf.get("SLURM_VERSION", "")
 
 
-def _priority(conf: dict[str, str]) -> Priority:
+def _priority(conf: Record) -> Priority:
     kind = PriorityKind.MULTIFACTOR if "multifactor" in conf.get("PriorityType", "") else PriorityKind.BASIC
     max_age = values.seconds(conf.get("PriorityMaxAge", ""))
     return Priority(
@@ -67,7 +67,7 @@ def _priority(conf: dict[str, str]) -> Priority:
     )
 
 
-def _weights(conf: dict[str, str]) -> Weights:
+def _weights(conf: Record) -> Weights:
     def weight(name: str) -> int:
         return values.number(conf.get(f"PriorityWeight{name}", "")) or 0
 
@@ -88,7 +88,7 @@ def prices(text: str, meaning: NumberMeaning) -> Tres:
     return tres if not isinstance(tres, str) else {}
 
 
-def _backfill(conf: dict[str, str]) -> Backfill:
+def _backfill(conf: Record) -> Backfill:
     """Slurm keeps room for each of the jobs that it looks at: conservative, but only so deep and so far ahead."""
     if "backfill" not in conf.get("SchedulerType", "backfill"):
         return Backfill(kind=BackfillKind.OFF)
@@ -101,7 +101,7 @@ def _backfill(conf: dict[str, str]) -> Backfill:
     )
 
 
-def _preemption(conf: dict[str, str]) -> Preemption:
+def _preemption(conf: Record) -> Preemption:
     return Preemption(
         kind=conf.get("PreemptType", "preempt/none"),
         mode=values.names(conf.get("PreemptMode", "")) or ("OFF",),
@@ -110,20 +110,17 @@ def _preemption(conf: dict[str, str]) -> Preemption:
     )
 
 
-def read_partitions(printed: str) -> Iterator[Partition]:
-    """Read the partitions, one per line."""
-    for block in blocks(printed, "PartitionName"):
-        record = words(block)
-        if values.text(record.get("PartitionName", "")):
-            yield _partition(record)
+def partitions_of(records: Iterable[Record]) -> Iterator[Partition]:
+    """Yield the partitions; a record without a name is left out."""
+    return (_partition(record) for record in records if values.text(record.get(PARTITION_KEY, "")))
 
 
-def _partition(record: dict[str, str]) -> Partition:
+def _partition(record: Record) -> Partition:
     def said(name: str) -> str:
         return record.get(name, "")
 
     return Partition(
-        name=record["PartitionName"],
+        name=record[PARTITION_KEY],
         nodes=hosts(values.text(said("Nodes"))),
         default=values.truth(said("Default")),
         state=next(iter(_members(PartitionState, said("State").lower())), PartitionState.UP),

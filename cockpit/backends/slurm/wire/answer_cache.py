@@ -176,11 +176,11 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
             kept = msgspec.msgpack.decode(file.read(), type=CachedAnswer)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return (
-        (Printed(kept.stdout, "", 0, kept.separator, records=kept.records), Millis(kept.at))
-        if 0 <= now - kept.at < fresh_ms
-        else None
-    )
+    if not 0 <= now - kept.at < fresh_ms:
+        return None
+    # Records are slurmrestd's, whose answers are known to be complete.
+    verified = kept.records is not None
+    return Printed(kept.stdout, "", 0, kept.separator, verified, kept.records), Millis(kept.at)
 
 
 def _write(path: Path, kept: CachedAnswer, mode: int) -> None:

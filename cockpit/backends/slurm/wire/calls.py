@@ -5,12 +5,12 @@ Transports: local processes (`local`), SSH (`ssh`, `openssh`), slurmrestd (`rest
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.mapping.records import Record
+from cockpit.backends.slurm.mapping.records import Record, keyed, settings, with_header
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.asking import ShellRequest
 
@@ -52,8 +52,20 @@ class Printed(NamedTuple):
     verified: bool = False
     """The transport produced the answer itself and knows that it is complete: it needs no further check."""
     records: tuple[Record, ...] | None = None
-    """The records of squeue or sacct where the transport has them (slurmrestd), with an empty `stdout`; None: they have
-    to be read from the text."""
+    """The records of the answer where the transport has them (slurmrestd), with an empty `stdout`; None: they have to
+    be read from the text."""
+
+    def blocks(self, key: str) -> Iterable[Record]:
+        """Return the records of `scontrol show`, which begin with `key=`."""
+        return self.records if self.records is not None else keyed(self.stdout, key)
+
+    def rows(self) -> Iterable[Record]:
+        """Return the rows of a table of sacctmgr or sshare."""
+        return self.records if self.records is not None else with_header(self.stdout)
+
+    def settings(self) -> Record:
+        """Return the settings of `scontrol show config`."""
+        return self.records[0] if self.records else settings(self.stdout)
 
 
 class Garbled(Unreachable):

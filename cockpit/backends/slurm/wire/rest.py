@@ -8,7 +8,7 @@ A read command goes through these steps; a changing command through the same wit
 1. Find the newest version of the API that the daemon has, once (`_known_version`).
 2. Translate the argument vector to a GET request (`mapping.rest.questions`). No translation: exit code 1.
 3. Send it. Errors in the JSON answer become the text on stderr, with exit code 1.
-4. Convert the JSON to the records of squeue or sacct, else to the text that the command prints.
+4. Convert the JSON to the records that the command would print.
 """
 
 from __future__ import annotations
@@ -113,12 +113,9 @@ class RestCommands:
         if errors:
             return Printed("", errors, 1)
         try:
-            result = query.read(answer)  # step 4
+            return Printed("", "", 0, verified=True, records=query.read(answer))  # step 4
         except NoAnswer as missing:
             raise Garbled("slurmrestd", str(missing)) from None
-        if isinstance(result, str):
-            return Printed(result, "", 0, verified=True)
-        return Printed("", "", 0, verified=True, records=result)
 
     async def _act(self, argv: Sequence[str], stdin: str) -> Printed:
         wanted = self._request(argv, stdin, await self._known_version())

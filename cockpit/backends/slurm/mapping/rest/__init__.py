@@ -1,1 +1,1 @@
-"""slurmrestd's JSON in the words of Slurm's commands, so that all else reads one language; and acts as requests."""
+"""Converts slurmrestd's JSON to records, and changes to requests of slurmrestd."""

@@ -1,16 +1,17 @@
-"""Accounts, users, QOS and shares of slurmrestd, as `sacctmgr -P` and `sshare -P` print them."""
+"""Converts accounts, users, QOS and shares of slurmrestd to the rows of sacctmgr and sshare."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from cockpit.backends.slurm.mapping.rest.figures import Record, at, figure, minutes, seconds, tres, word
+from cockpit.backends.slurm.mapping.records import Record
+from cockpit.backends.slurm.mapping.rest.figures import Json, at, figure, minutes, tres, word
 
 Table = Mapping[str, tuple[Callable[[Any], str], tuple[str, ...]]]
-"""The columns of a table: how each is read, and its place in the record."""
+"""The columns of a table: how each is read, and its place in the JSON."""
 ENDLESS_SHARES = 2**31 - 1
-"""A user's who has the shares of the account."""
+"""The shares of a user who has those of the account (`parent`)."""
 
 
 def _number(value: object) -> str:
@@ -54,9 +55,9 @@ _MAX: Final = ("limits", "max")
 _QOS: Final[Table] = {
     "Name": (word, ("name",)),
     "Priority": (_number, ("priority",)),
-    "GraceTime": (seconds, ("limits", "grace_time")),
+    "GraceTime": (_number, ("limits", "grace_time")),
     "Preempt": (word, ("preempt", "list")),
-    "PreemptExemptTime": (seconds, ("preempt", "exempt_time")),
+    "PreemptExemptTime": (_number, ("preempt", "exempt_time")),
     "PreemptMode": (_members, ("preempt", "mode")),
     "Flags": (word, ("flags",)),
     "UsageFactor": (_number, ("usage_factor",)),
@@ -86,25 +87,25 @@ _FLAGS: Final = {
 """QOS flags as sacctmgr writes them; others survive as they are."""
 
 
-def associations(records: Iterable[Record]) -> str:
-    return _table(_ASSOCIATION, records)
+def associations(answers: Iterable[Json]) -> tuple[Record, ...]:
+    return _table(_ASSOCIATION, answers)
 
 
-def qos(records: Iterable[Record]) -> str:
+def qos(answers: Iterable[Json]) -> tuple[Record, ...]:
     """Return QOS with sacctmgr's words for modes and flags."""
-    return _table(_QOS, map(_in_words, records))
+    return _table(_QOS, map(_in_words, answers))
 
 
-def _in_words(record: Record) -> Record:
-    mode = _members(at(record, "preempt", "mode")).split(",")[0]
-    flags = [_FLAGS.get(each, each) for each in record.get("flags") or [] if isinstance(each, str)]
-    preempt = {**(record.get("preempt") or {}), "mode": _MODES.get(mode, mode.lower())}
-    return {**record, "preempt": preempt, "flags": flags}
+def _in_words(json: Json) -> Json:
+    mode = _members(at(json, "preempt", "mode")).split(",")[0]
+    flags = [_FLAGS.get(each, each) for each in json.get("flags") or [] if isinstance(each, str)]
+    preempt = {**(json.get("preempt") or {}), "mode": _MODES.get(mode, mode.lower())}
+    return {**json, "preempt": preempt, "flags": flags}
 
 
-def admin_level(records: Iterable[Record]) -> str:
+def admin_level(answers: Iterable[Json]) -> tuple[Record, ...]:
     """Return the admin level of the one requested user."""
-    return "".join(f"{_members(each.get('administrator_level'))}\n" for each in records)
+    return tuple({"AdminLevel": _members(each.get("administrator_level"))} for each in answers)
 
 
 _SHARES: Final[Sequence[tuple[str, tuple[str, ...]]]] = (
@@ -118,20 +119,20 @@ _SHARES: Final[Sequence[tuple[str, tuple[str, ...]]]] = (
 )
 
 
-def shares(records: Sequence[Record]) -> str:
-    """Return the shares in sshare's form of the tree, each level indented by one more blank."""
+def shares(answers: Sequence[Json]) -> tuple[Record, ...]:
+    """Return the shares in the order of the tree; an account is indented by one blank for each level."""
     depths: dict[str, int] = {"": -1}
-    lines = [["Account", "User", "RawShares", *(name for name, _ in _SHARES)]]
-    for each in records:
+    rows = []
+    for each in answers:
         is_user = "USER" in _members(each.get("type")).upper().split(",")
         name, parent = word(each.get("name")), word(each.get("parent"))
         depth = depths.get(parent, 0) + 1
         if not is_user:
             depths[name] = depth
-        account = " " * depth + (parent if is_user else name)
-        raw = _shares(each.get("shares"))
-        lines.append([account, name if is_user else "", raw, *(_share(at(each, *place)) for _, place in _SHARES)])
-    return "".join("|".join(line) + "\n" for line in lines)
+        own = {"Account": " " * depth + (parent if is_user else name), "User": name if is_user else ""}
+        figures = {column: _share(at(each, *place)) for column, place in _SHARES}
+        rows.append({**own, "RawShares": _shares(each.get("shares")), **figures})
+    return tuple(rows)
 
 
 def _share(value: object) -> str:
@@ -139,23 +140,27 @@ def _share(value: object) -> str:
     return "inf" if share == "UNLIMITED" else share
 
 
-def tree_of(records: Sequence[Record]) -> str:
+def tree_of(answers: Sequence[Json]) -> tuple[Record, ...]:
     """Return the tree from associations alone, without usage, where slurmrestd has no shares (before v0.0.40)."""
-    below: dict[str, list[Record]] = {}
-    for each in records:
+    below: dict[str, list[Json]] = {}
+    for each in answers:
         is_user = bool(word(each.get("user")))
         below.setdefault(word(each.get("account" if is_user else "parent_account")), []).append(each)
-    return "Account|User|RawShares|Partition\n" + "".join(_branch(below, "", 0, frozenset()))
+    return tuple(_branch(below, "", 0, frozenset()))
 
 
-def _branch(below: Mapping[str, list[Record]], above: str, depth: int, seen: frozenset[str]) -> Iterator[str]:
+def _branch(below: Mapping[str, list[Json]], above: str, depth: int, seen: frozenset[str]) -> Iterator[Record]:
     for each in below.get(above, ()):
         account, user = word(each.get("account")), word(each.get("user"))
-        yield f"{' ' * depth}{account}|{user}|{_shares(each.get('shares_raw'))}|{word(each.get('partition'))}\n"
+        yield {
+            "Account": " " * depth + account,
+            "User": user,
+            "RawShares": _shares(each.get("shares_raw")),
+            "Partition": word(each.get("partition")),
+        }
         if not user and account not in seen:
             yield from _branch(below, account, depth + 1, seen | {account})
 
 
-def _table(table: Table, records: Iterable[Record]) -> str:
-    rows = ("|".join(read(at(each, *place)).replace("|", " ") for read, place in table.values()) for each in records)
-    return "".join(f"{line}\n" for line in ("|".join(table), *rows))
+def _table(table: Table, answers: Iterable[Json]) -> tuple[Record, ...]:
+    return tuple({name: read(at(each, *place)) for name, (read, place) in table.items()} for each in answers)

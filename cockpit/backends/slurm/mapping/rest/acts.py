@@ -106,14 +106,22 @@ def _of_node(node: str, changes: Sequence[str], version: int) -> RestRequest:
 
 
 def _cancel(job: str, options: Sequence[str], version: int) -> RestRequest:
+    if others := [each for each in options if not each.startswith("-")]:
+        raise NoSuchRequest(f"slurmrestd cancels one job at a time, not {' '.join([*others, job])}.")
     signal = next((each.partition("=")[2] for each in options if each.startswith("--signal=")), "")
-    whom = next((name for name in ("--batch", "--full") if name in options), "")
-    if whom == "--batch" and version < SIGNAL_FLAGS_SINCE:
-        raise NoSuchRequest(_no_script(version))
+    target = next((name for name in _SIGNAL_FLAGS if name in options), "")
     params = {"signal": signal} if signal else {}
-    if whom and version >= SIGNAL_FLAGS_SINCE:
-        params["flags"] = {"--batch": "BATCH_JOB", "--full": "FULL_JOB"}[whom]
+    if version >= SIGNAL_FLAGS_SINCE:
+        params |= {"flags": _SIGNAL_FLAGS[target]} if target else {}
+    elif target == "--batch":
+        raise NoSuchRequest(_no_script(version))
+    elif signal and not target:  # it would reach the script, too
+        raise NoSuchRequest(f"slurmrestd v0.0.{version} signals no steps by themselves: {_ON_A_LOGIN_NODE}.")
     return RestRequest("DELETE", SLURM, f"job/{job}", params=params)
+
+
+_SIGNAL_FLAGS: Final = {"--batch": "BATCH_JOB", "--full": "FULL_JOB"}
+"""slurmrestd's flags for scancel's options; older versions signal the script and the steps."""
 
 
 _UPDATES: Final = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from cockpit.backends.slurm.mapping.rest.figures import Record, at, count, exit_code, figure, moment, raw, tres, word
+from cockpit.backends.slurm.mapping.records import Record
+from cockpit.backends.slurm.mapping.rest.figures import Json, at, count, exit_code, figure, moment, raw, tres, word
 
 
-def _job_id(job: Record) -> str:
+def _job_id(job: Json) -> str:
     array = count(at(job, "array", "job_id"))
     task = figure(at(job, "array", "task_id")) or f"[{word(at(job, 'array', 'task'))}]"
     leader = count(at(job, "het", "job_id"))
@@ -18,13 +19,12 @@ def _job_id(job: Record) -> str:
 
 
 def _cpu(of: object) -> str:
-    """`HH:MM:SS.mmm` of seconds and microseconds."""
-    whole, part = count(at(of, "seconds")), count(at(of, "microseconds"))
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}.{part // 1000:03}"
+    """Return seconds and microseconds as `3.017` seconds."""
+    return f"{count(at(of, 'seconds'))}.{count(at(of, 'microseconds')) // 1000:03}"
 
 
-def _peak(step: Record) -> str:
-    """The most memory of any task, in MiB."""
+def _peak(step: Json) -> str:
+    """Return the most memory of any task, in KiB."""
     maxima = at(step, "tres", "requested", "max")
     sizes = [count(each.get("count")) for each in maxima if word(each.get("type")) == "mem"] if maxima else []
     return f"{max(sizes) // 1024}K" if sizes else ""
@@ -78,12 +78,12 @@ def _exit(value: object) -> str:
     return code if ":" in code else f"{code or 0}:0"
 
 
-def ended(jobs: Iterable[Record], fields: Sequence[str], user: str = "") -> tuple[dict[str, str], ...]:
+def ended(jobs: Iterable[Json], fields: Sequence[str], user: str = "") -> tuple[Record, ...]:
     """Return the jobs and their steps with these fields of sacct; `user`: only that user's jobs."""
     return tuple(record for job in jobs if not user or _FIELDS["User"](job) == user for record in _records(job, fields))
 
 
-def _records(job: Record, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+def _records(job: Json, fields: Sequence[str]) -> Iterator[Record]:
     yield {name: _FIELDS.get(name, _nothing)(job) for name in fields}
     steps = job.get("steps")
     for step in steps if isinstance(steps, list) else ():
@@ -93,5 +93,5 @@ def _records(job: Record, fields: Sequence[str]) -> Iterator[dict[str, str]]:
         yield {field: own.get(field, "") for field in fields}
 
 
-def _nothing(_: Record) -> str:
+def _nothing(_: Json) -> str:
     return ""

@@ -1,5 +1,7 @@
-"""Values of slurmrestd's JSON as commands print them. What was an int, a null or a word in v0.0.38 is an object
-`{set, infinite, number}` or a list later: all of them are taken everywhere.
+"""Converts values of slurmrestd's JSON to the notation of Slurm's commands, in which records have them.
+
+What is an int, a null or a word in v0.0.38 is an object `{set, infinite, number}` or a list later. Every form is
+accepted everywhere.
 """
 
 from __future__ import annotations
@@ -7,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-Record = Mapping[str, Any]
+Json = Mapping[str, Any]
+"""A decoded object."""
 NONE = "N/A"
 ENDLESS = "UNLIMITED"
 
@@ -22,7 +25,7 @@ def at(record: object, *path: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def figure(value: object) -> str:
-    """A number, `UNLIMITED`, or empty where none is set."""
+    """Return a number, `UNLIMITED`, or an empty text where none is set."""
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return ENDLESS
@@ -35,7 +38,7 @@ def figure(value: object) -> str:
 
 
 def count(value: object) -> int:
-    """A whole number, 0 where there is none."""
+    """Return a whole number, 0 where there is none."""
     try:
         return int(float(figure(value)))
     except (ValueError, OverflowError):
@@ -43,7 +46,7 @@ def count(value: object) -> int:
 
 
 def word(value: object) -> str:
-    """Text on one line, a list with commas; empty for null and for what is neither."""
+    """Return text on one line, a list with commas; an empty text for null and for anything else."""
     if isinstance(value, list):
         return ",".join(map(word, value))
     if isinstance(value, str):
@@ -57,31 +60,25 @@ def raw(value: object) -> str:
 
 
 def moment(value: object) -> str:
-    """Seconds since 1970, or `N/A`."""
+    """Return seconds since 1970, or `N/A`."""
     return str(count(value)) if count(value) > 0 else NONE
 
 
 def minutes(value: object) -> str:
-    """`HH:MM:00`, `UNLIMITED`, or empty."""
+    """Return the seconds of so many minutes, `UNLIMITED`, or an empty text."""
     number = figure(value)
-    return _clock(60 * count(value)) if number not in {"", ENDLESS} else number
-
-
-def seconds(value: object) -> str:
-    """`HH:MM:SS`, or empty."""
-    number = figure(value)
-    return _clock(count(value)) if number not in {"", ENDLESS} else ""
+    return str(60 * count(value)) if number not in {"", ENDLESS} else number
 
 
 def tres(value: object) -> str:
-    """A list of `{type, name, count}` as `cpu=4,mem=100M,gres/gpu=2`; a text as it is."""
+    """Return a list of `{type, name, count}` as `cpu=4,mem=100M,gres/gpu=2`; a text as it is."""
     if not isinstance(value, list):
         return word(value)
     return ",".join(_one(each) for each in value if isinstance(each, Mapping) and count(each.get("count")) > 0)
 
 
 def exit_code(value: object) -> str:
-    """`code:signal`, or the wait status that v0.0.38 has."""
+    """Return `code:signal`, or the wait status that v0.0.38 has."""
     if not isinstance(value, Mapping):
         return figure(value)
     signal = at(value, "signal", "id")
@@ -90,10 +87,6 @@ def exit_code(value: object) -> str:
     )
 
 
-def _one(each: Record) -> str:
+def _one(each: Json) -> str:
     kind, name = word(each.get("type")), word(each.get("name"))
     return f"{kind}/{name}={count(each['count'])}" if name else f"{kind}={count(each['count'])}"
-
-
-def _clock(of: int) -> str:
-    return f"{of // 3600:02}:{of // 60 % 60:02}:{of % 60:02}"

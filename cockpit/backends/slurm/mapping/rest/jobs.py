@@ -1,12 +1,13 @@
-"""Converts jobs of slurmrestd to the records of squeue, and to the output of `scontrol -d show job`."""
+"""Converts jobs of slurmrestd to the records of squeue, and to those of allocations (`mapping.placements`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.rest import figures
-from cockpit.backends.slurm.mapping.rest.figures import NONE, Record, at, count, figure, moment, raw, word
+from cockpit.backends.slurm.mapping.rest.figures import NONE, Json, at, count, figure, moment, raw, word
 
 _OVER_THE_STATE: Final = (
     "COMPLETING",
@@ -22,7 +23,7 @@ _OVER_THE_STATE: Final = (
     "SIGNALING",
     "STAGE_OUT",
 )
-"""Flags that squeue prints in the place of the state itself."""
+"""Flags that squeue prints instead of the state."""
 
 
 def state(value: object) -> str:
@@ -31,37 +32,37 @@ def state(value: object) -> str:
     return next((each for each in words if each in _OVER_THE_STATE), words[0] if words else "")
 
 
-def _some(name: str) -> Callable[[Record], str]:
+def _some(name: str) -> Callable[[Json], str]:
     return lambda job: figure(job.get(name)) if count(job.get(name)) else NONE
 
 
-def _tasks(job: Record) -> str:
-    """`4-9%2` of those that wait together; the one that started."""
+def _tasks(job: Json) -> str:
+    """Return the tasks that wait together, `4-9%2`, or the index of the one that started."""
     together = word(job.get("array_task_string"))
     return together or figure(job.get("array_task_id")) or NONE
 
 
-def _limit(job: Record) -> str:
+def _limit(job: Json) -> str:
     return figures.minutes(job.get("time_limit")) or figures.ENDLESS
 
 
-def _shared(job: Record) -> str:
+def _shared(job: Json) -> str:
     return "NO" if "none" in word(job.get("shared")).split(",") else "OK"
 
 
-def _text(name: str) -> Callable[[Record], str]:
+def _text(name: str) -> Callable[[Json], str]:
     return lambda job: raw(job.get(name))
 
 
-def _number(name: str) -> Callable[[Record], str]:
+def _number(name: str) -> Callable[[Json], str]:
     return lambda job: figure(job.get(name))
 
 
-def _moment(name: str) -> Callable[[Record], str]:
+def _moment(name: str) -> Callable[[Json], str]:
     return lambda job: moment(job.get(name))
 
 
-_FIELDS: Final[dict[str, Callable[[Record], str]]] = {
+_FIELDS: Final[dict[str, Callable[[Json], str]]] = {
     "JobID": _number("job_id"),
     "ArrayJobID": _some("array_job_id"),
     "ArrayTaskID": _tasks,
@@ -105,46 +106,45 @@ _FIELDS: Final[dict[str, Callable[[Record], str]]] = {
 }
 
 
-def listed(jobs: Iterable[Record], fields: Sequence[str], wanted: str = "") -> tuple[dict[str, str], ...]:
-    """Return the jobs with these fields of squeue; `wanted`: the id of one job or task. Fields that slurmrestd lacks
-    are empty."""
+def listed(jobs: Iterable[Json], fields: Sequence[str], wanted: str = "") -> tuple[Record, ...]:
+    """Return the jobs with these fields of squeue; those that slurmrestd lacks are not set.
+
+    `wanted`: the id of one job or task; empty: all jobs.
+    """
     return tuple(
         {name: _FIELDS.get(name, _nothing)(job) for name in fields} for job in jobs if not wanted or _is(job, wanted)
     )
 
 
-def _nothing(_: Record) -> str:
+def _nothing(_: Json) -> str:
     return NONE
 
 
-def _is(job: Record, wanted: str) -> bool:
+def _is(job: Json, wanted: str) -> bool:
     number, _, task = wanted.partition("_")
     mine = number in {figure(job.get("job_id")), figure(job.get("array_job_id"))}
     started = figure(job.get("array_task_id"))
     return mine and (not task or not started or started == task)
 
 
-def placed(jobs: Iterable[Record]) -> str:
-    """Return a block per job that holds resources, with one line per node."""
-    return "".join(_block(job) for job in jobs)
+def allocations(jobs: Iterable[Json]) -> tuple[Record, ...]:
+    """Return a record of each node on which a job holds resources."""
+    return tuple(each for job in jobs for each in _allocations(job))
 
 
-def _block(job: Record) -> str:
-    array = count(job.get("array_job_id"))
-    task = figure(job.get("array_task_id"))
-    head = f" ArrayJobId={array} ArrayTaskId={task}" if array and task else ""
-    return "".join((f"JobId={figure(job.get('job_id'))}{head}\n", *_places(job)))
-
-
-def _places(job: Record) -> Iterator[str]:
+def _allocations(job: Json) -> Iterator[Record]:
     gres = job.get("gres_detail")
+    array, task = count(job.get("array_job_id")), figure(job.get("array_task_id"))
+    own = {"JobId": figure(job.get("job_id")), "ArrayJobId": "", "ArrayTaskId": ""}
+    if array and task:
+        own |= {"ArrayJobId": str(array), "ArrayTaskId": task}
     for place, (node, cpus, memory) in enumerate(_nodes(at(job, "job_resources"))):
         cards = word(gres[place]) if isinstance(gres, list) and place < len(gres) else ""
-        yield f"     Nodes={node} CPU_IDs=0-{max(cpus, 1) - 1} Mem={memory} GRES={cards}\n"
+        yield {**own, "Nodes": node, "CPUs": str(max(cpus, 1)), "Mem": str(memory), "GRES": cards}
 
 
 def _nodes(resources: object) -> Iterator[tuple[str, int, int]]:
-    """Name, CPUs and memory, as each version tells them."""
+    """Yield name, CPUs and memory of each node, out of the JSON of later versions or of v0.0.38."""
     for each in at(resources, "nodes", "allocation") or ():
         yield word(at(each, "name")), count(at(each, "cpus", "count")), count(at(each, "memory", "allocated"))
     old = at(resources, "allocated_nodes")

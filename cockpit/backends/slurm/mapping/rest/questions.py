@@ -1,18 +1,19 @@
-"""Translates Slurm's read commands to requests of slurmrestd, and its JSON answers to records or printed text."""
+"""Translates Slurm's read commands to requests of slurmrestd, and its JSON answers to records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.rest import accounts, cluster, ended, jobs
+from cockpit.backends.slurm.mapping.rest.figures import Json
 
 SLURM, DATABASE = "slurm", "slurmdb"
 OLDEST_SHARES = 40
 """First version (v0.0.40) of slurmrestd's API that has shares."""
 
-Reader = Callable[[Mapping[str, Any]], "str | tuple[Record, ...]"]
+Reader = Callable[[Json], tuple[Record, ...]]
 
 
 class Question(NamedTuple):
@@ -22,7 +23,7 @@ class Question(NamedTuple):
     """`slurm` or `slurmdb`."""
     path: str
     read: Reader
-    """Converts the decoded answer: to records for squeue and sacct, else to the text that the command prints."""
+    """Converts the decoded answer to the records that the command would print."""
     params: Mapping[str, str] = {}
 
 
@@ -43,7 +44,7 @@ def question(argv: Sequence[str], version: int, cluster_name: str = "") -> Quest
     return _of_sacctmgr(words) if words[:2] == ("sacctmgr", "list") else None
 
 
-def _all(answer: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
+def _all(answer: Json, *names: str) -> list[Json]:
     """Return the list of records of an answer, under the first of these names that it has.
 
     Raises `NoAnswer` when there is no such list, which is not the same as an empty list.
@@ -71,11 +72,13 @@ _LIMITS_OF_ENDED: Final = {"start_time": "--starttime", "end_time": "--endtime",
 """Parameters of the list of ended jobs, and the options of sacct."""
 
 
-def _of_sacct(argv: Sequence[str]) -> Question:
+def _of_sacct(argv: Sequence[str]) -> Question | None:
+    if "--batch-script" in argv:
+        return None
     fields = option(argv, "--format").split(",")
     user, wanted = option(argv, "--user"), option(argv, "--jobs")
 
-    def records(answer: Mapping[str, Any]) -> tuple[Record, ...]:
+    def records(answer: Json) -> tuple[Record, ...]:
         return ended.ended(_all(answer, "jobs"), fields, user)
 
     if wanted:
@@ -89,27 +92,31 @@ def _of_sshare(version: int) -> Question:
     if version < OLDEST_SHARES:
         return Question(DATABASE, "associations", lambda answer: accounts.tree_of(_all(answer, "associations")))
 
-    def printed(answer: Mapping[str, Any]) -> str:
+    def rows(answer: Json) -> tuple[Record, ...]:
         shares = answer.get("shares")
         return accounts.shares(_all(shares if isinstance(shares, Mapping) else {}, "shares"))
 
-    return Question(SLURM, "shares", printed)
+    return Question(SLURM, "shares", rows)
+
+
+_SHOWN: Final[Mapping[str, tuple[str, Callable[[Json], Record]]]] = {
+    "node": ("nodes", cluster.node),
+    "partition": ("partitions", cluster.partition),
+    "reservation": ("reservations", cluster.reservation),
+    "licenses": ("licenses", cluster.licence),
+}
+"""The path and the list in the answer, which have one name, and the converter, for each `scontrol show`."""
 
 
 def _of_scontrol(what: str, cluster_name: str) -> Question | None:
-    def config(answer: Mapping[str, Any]) -> str:
-        return cluster.config(answer.get("meta"), cluster_name)
-
-    readers: dict[str, tuple[str, Reader]] = {
-        "config": ("ping", config),
-        "node": ("nodes", lambda answer: cluster.nodes(_all(answer, "nodes"))),
-        "partition": ("partitions", lambda answer: cluster.partitions(_all(answer, "partitions"))),
-        "reservation": ("reservations", lambda answer: cluster.reservations(_all(answer, "reservations"))),
-        "licenses": ("licenses", lambda answer: cluster.licences(_all(answer, "licenses"))),
-        "job": ("jobs", lambda answer: jobs.placed(_all(answer, "jobs"))),
-    }
-    reader = readers.get(what)
-    return Question(SLURM, *reader) if reader is not None else None
+    if what == "config":
+        return Question(SLURM, "ping", lambda answer: (cluster.config(answer.get("meta"), cluster_name),))
+    if what == "job":
+        return Question(SLURM, "jobs", lambda answer: jobs.allocations(_all(answer, "jobs")))
+    if what not in _SHOWN:
+        return None
+    path, convert = _SHOWN[what]
+    return Question(SLURM, path, lambda answer: tuple(map(convert, _all(answer, path))))
 
 
 _TABLES: Final[dict[str, tuple[str, Reader]]] = {
