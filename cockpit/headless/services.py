@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import msgspec
@@ -17,6 +16,8 @@ from cockpit.model.capabilities import Ability
 from cockpit.present.saved import Saved, none_saved
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cockpit.backends.base import Backend, CommandPreview
     from cockpit.headless.play_script import Script
     from cockpit.headless.streams import Streams
@@ -103,6 +104,8 @@ class Call:
     def read_file(self, file: str) -> bytes:
         """Return the content of a file of the command line, which is read once; `-` is stdin. Raises `OSError`."""
         if file not in self._inputs:
+            from pathlib import Path
+
             self.note_input(file, self.streams.stdin.read() if file == STDIN else Path(file).read_bytes())
         return self._inputs[file]
 
@@ -113,6 +116,7 @@ class Call:
     def _words(self) -> bytes:
         """Return a hash of the command as the user wrote it: words, folder of relative paths, contents of files."""
         from hashlib import blake2b
+        from pathlib import Path
 
         digest = blake2b(digest_size=16)
         for part in (*map(os.fsencode, (Path.cwd(), *self.args.typed)), b"", *self._inputs.values()):
