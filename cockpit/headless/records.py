@@ -64,8 +64,7 @@ def tell_report(call: Call, report: msgspec.Struct, page: Iterable[str]) -> None
     if call.args.output == "json":
         call.streams.write(encoded_lines([{"version": JSON_VERSION, **asdict(report)}]))
         return
-    for line in page:
-        call.streams.line(line)
+    call.streams.lines(page)
 
 
 def csv_text(columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool) -> str:

@@ -61,26 +61,6 @@ class EngineControl(Protocol):
         ...
 
 
-class Finding(Protocol):
-    """One finding of `doctor`."""
-
-    @property
-    def level(self) -> str:
-        """`ok`, `note` or `missing`."""
-        ...
-
-    @property
-    def subject(self) -> str: ...
-
-    @property
-    def found(self) -> str: ...
-
-    @property
-    def advice(self) -> str:
-        """What the user can do; empty if nothing needs to be done."""
-        ...
-
-
 class Site(Protocol):
     """The configuration files of an engine. Methods raise `CockpitError`."""
 

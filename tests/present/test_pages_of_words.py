@@ -15,7 +15,7 @@ from cockpit.model.reasons import Held
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.requests import RequestOutcome
 from cockpit.model.staging import Progress, StagedCopy
-from cockpit.present.account_changes import KEPT, question
+from cockpit.present.account_panel import KEPT, question
 from cockpit.present.columns import Context
 from cockpit.present.requests import accepted_text, outcome_text, refusal_text
 from cockpit.present.tables.catalogue import entry_page

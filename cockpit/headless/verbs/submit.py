@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
@@ -25,7 +25,7 @@ from cockpit.model.directives import SubmitScript
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
-from cockpit.present.task_spreading import FIELD_OF_REQUEST, could_be_spread, spreading_remedies
+from cockpit.present.task_spreading import FIELD_OF_REQUEST, fetched_remedies
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
@@ -112,13 +112,7 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
 
 async def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], places: Sequence[str]) -> None:
     """Print what to add to the batch scripts among the refused jobs."""
-    if not could_be_spread(refusal, specs):
-        return
-    try:
-        nodes = await call.backend.nodes()
-    except CockpitError:
-        return  # the refusal is what the user has to see
-    for remedy in spreading_remedies(refusal, specs, nodes):
+    for remedy in await fetched_remedies(refusal, specs, call.backend.nodes):
         call.streams.say(f"{places[remedy.job]}: {remedy.text}")
 
 

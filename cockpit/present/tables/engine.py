@@ -68,7 +68,7 @@ MARKS: Final = {"ok": "✓", "note": "·", "missing": "✗"}
 
 
 class Finding(Protocol):
-    """Result of one check: its level, subject, finding and advice."""
+    """Result of one check: its level (`ok`, `note` or `missing`), subject, finding, and advice (empty: none)."""
 
     @property
     def level(self) -> str: ...

@@ -1,17 +1,22 @@
-"""The columns of a predicted start, for all tables that show one."""
+"""The columns of a predicted start, for all tables that show one, and the list of queued jobs with their starts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
 from cockpit.model.forecast import BoundMove, Forecast, MoveCause, NoBound, RanLonger
 from cockpit.model.ids import Millis
-from cockpit.present.columns import NOTHING, Column, Context, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.moments import iso
 from cockpit.present.start_words import WHY_NO_BOUND, cause_words, last_move, move_words, spread_words
+from cockpit.present.tables.jobs import JOBS
+
+if TYPE_CHECKING:
+    from cockpit.model.jobrow import JobRow
+
 
 ForecastOf = Callable[[Any, Context], Forecast | None]
 
@@ -154,3 +159,62 @@ def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
     if isinstance(cause, RanLonger):
         record["until"] = iso(cause.until) if cause.until is not None else None
     return record | {"sentence": cause_words(cause, context)}
+
+
+_OF_JOBS: Final = {column.id: column for column in JOBS.columns}
+
+
+def forecast(row: JobRow, context: Context) -> Forecast | None:
+    """Return the job's forecast in the context; None: not known."""
+    return context.forecasts.get(row.id)
+
+
+def starts_at(row: JobRow, context: Context) -> Millis | None:
+    """Return the likely start; None: unknown."""
+    prediction = forecast(row, context)
+    return prediction.likely_at if prediction is not None else None
+
+
+def starts_in_seconds(row: JobRow, context: Context) -> int | None:
+    at = starts_at(row, context)
+    return None if at is None else max(0, at - context.now) // 1000
+
+
+STARTS: Final = TableView(
+    name="starts",
+    identity=("id",),
+    help="Queued jobs, and when they likely start",
+    empty="No job is queued.",
+    columns=(
+        *(_OF_JOBS[name] for name in ("id", "name", "user", "partitions", "priority", "nodes", "cards")),
+        Column(
+            "starts_at",
+            "STARTS",
+            ValueKind.MOMENT,
+            "When it likely starts; null: no estimate",
+            derive=starts_at,
+            nullable=True,
+            aliases=("start",),
+        ),
+        Column(
+            "starts_in_seconds",
+            "IN",
+            ValueKind.SECONDS,
+            "How long that is from now",
+            derive=starts_in_seconds,
+            nullable=True,
+            aliases=("in",),
+        ),
+        spread_column(forecast),
+        *spread_columns(forecast),
+        _OF_JOBS["why"],
+        Column(
+            "failure",
+            "FAILURE",
+            ValueKind.TEXT,
+            "The defect in cockpit for which no start is known; empty: none",
+            derive=lambda row, context: context.failures.get(row.id, row.failure),
+            rare=True,
+        ),
+    ),
+)

@@ -17,7 +17,6 @@ from cockpit.model.spec import Access, JobKind
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import GAP, NOTHING, Cell, Column, Context, TableView, ValueKind, laid_out
-from cockpit.present.copying import percent
 from cockpit.present.folding import FoldedRow, id_text, progress, speaker_of, task_count
 from cockpit.present.job_values import (
     REASON_SCHEMA,
@@ -43,7 +42,7 @@ from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.present.states import GLYPHS, retry_words, seconds_left
+from cockpit.present.states import GLYPHS, copied_percent, retry_words, seconds_left
 from cockpit.present.workers import workers_now
 
 TIME_COLUMNS = 5
@@ -67,7 +66,7 @@ def state_cell(row: JobRow, _: Context) -> Line:
         states = (Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
         return (*states, *((Span(f"{row.gone} ended", MUTED),) if row.gone else ()))
     word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
-    part = f" {percent(row.staged)}" if row.staged is not None and row.ending is None else ""
+    part = f" {copied_percent(row.staged)}" if row.staged is not None and row.ending is None else ""
     shown = Span(f"{GLYPHS[row.state]} {word}{part}", str(row.state))
     return line(shown, Span("·held", "held")) if row.held_until is not None else line(shown)
 
@@ -409,7 +408,7 @@ JOBS: Final = TableView(
             "STAGED",
             ValueKind.RECORD,
             "How far the copies are that it waits for",
-            words=lambda row, _: percent(row.staged),
+            words=lambda row, _: copied_percent(row.staged),
             words_from=("staged",),
             record_json=copied_json,
             schema=STAGED_SCHEMA,

@@ -7,9 +7,9 @@ from typing import Final
 from cockpit.model.staging import StagedCopy
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, TableView, ValueKind
-from cockpit.present.copying import percent
 from cockpit.present.moments import brief_clock
 from cockpit.present.safe import safe
+from cockpit.present.states import copied_percent
 
 KEY_LETTERS: Final = 12
 """Number of letters of a key that are shown, enough to identify the copy."""
@@ -26,7 +26,7 @@ def copy_line(row: StagedCopy, context: Context) -> str:
     """Return one copy in a few harmless words, for a list to choose from."""
     size = units.memory(row.size // _MIB)
     if row.progress is not None:
-        return f"{row.what} · {percent(row.progress)} of {size}"
+        return f"{row.what} · {copied_percent(row.progress)} of {size}"
     jobs = f"used by {', '.join(map(str, row.jobs))}" if row.jobs else f"last used {_last(row, context)}"
     users = f" · {', '.join(map(safe, row.users))}" if row.users else ""
     return f"{row.what} · {size} · {jobs}{users}"
@@ -64,7 +64,7 @@ STAGED: Final = TableView(
             "DONE",
             ValueKind.TEXT,
             "While it is being made, how much of it there is",
-            derive=lambda row, _: percent(row.progress) if row.progress is not None else None,
+            derive=lambda row, _: copied_percent(row.progress) if row.progress is not None else None,
             nullable=True,
             wide=True,
         ),

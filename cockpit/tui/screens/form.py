@@ -20,25 +20,20 @@ from cockpit.formats.foreign.converting import ConvertedJob, convert_job
 from cockpit.headless.surroundings import missing_paths
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form.aside import brought_lines, start_line, why_lines
-from cockpit.present.form.fields import KIND, FormResult, JobForm, about
-from cockpit.present.form.names import FIELD_OF, take_entry, with_named_specs
+from cockpit.present.form.aside import Preview, brought_lines, preview_lines, script_lines, start_line, why_lines
+from cockpit.present.form.fields import FIELD_OF, KIND, FormResult, JobForm, about, take_entry, with_named_specs
 from cockpit.present.form.nodes import room_lines
-from cockpit.present.form.preview import Preview, preview_lines, script_lines
 from cockpit.present.form.spec_offers import models, offers
-from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
-from cockpit.present.task_spreading import spreading_remedies, with_remedy
+from cockpit.present.task_spreading import refusal_lines, spreading_remedies
 from cockpit.present.units import counted
 from cockpit.tui.job_files import job_files_in, read_job_file, submission_from_here
-from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.dialog import Dialog, is_open
+from cockpit.tui.screens.dialog import Confirm, Dialog, is_open
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.screens.specs import SpecsScreen
-from cockpit.tui.widgets.entry import SafeInput
-from cockpit.tui.widgets.field_row import Field, FieldRow
+from cockpit.tui.widgets.entry import Field, FieldRow, SafeInput
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
@@ -255,8 +250,7 @@ class FormScreen(Dialog[None]):
 
     def _refuse(self, no: RequestRefused, spec: JobSpec) -> None:
         remedies = spreading_remedies(no.refusal, [spec], self._cluster_nodes or ())
-        lines = refusal_text(no.refusal, self.app.state.now()).splitlines()
-        self._show(self._form.errors_by_field([with_remedy(each, remedies) for each in lines]))
+        self._show(self._form.errors_by_field(refusal_lines(no.refusal, remedies, self.app.state.now())))
 
     # Actions
 

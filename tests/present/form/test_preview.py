@@ -12,9 +12,17 @@ from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerPool
 from cockpit.model.view import NodeRow
 from cockpit.present.columns import Context
-from cockpit.present.form.aside import MOST_RANKS, run_lines, start_line, why_lines
+from cockpit.present.form.aside import (
+    HANDED,
+    MOST_RANKS,
+    Preview,
+    preview_lines,
+    run_lines,
+    script_lines,
+    start_line,
+    why_lines,
+)
 from cockpit.present.form.nodes import node_lines, room_lines
-from cockpit.present.form.preview import HANDED, Preview, preview_lines, script_lines
 from cockpit.present.spans import plain
 from tests.builders import ANN, a_batch, a_node, a_spec
 from tests.doubles.samples import NOW, node_row, outlook
