@@ -189,8 +189,7 @@ def mounted(volume: dict[str, Any], **mount: Any) -> tuple[JobSpec, list[str]]:
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize(
-    ("claim", "mount", "read_only"),
-    [({}, {}, False), ({"readOnly": True}, {}, True), ({}, {"readOnly": True}, True)],
+    ("claim", "mount", "read_only"), [({}, {}, False), ({"readOnly": True}, {}, True), ({}, {"readOnly": True}, True)]
 )
 def test_a_claim_is_the_volume_of_that_name(claim: dict[str, Any], mount: dict[str, Any], read_only: bool) -> None:
     spec, notes = mounted({"persistentVolumeClaim": {"claimName": "d", **claim}}, **mount)
