@@ -59,12 +59,7 @@ def is_page(args: Namespace) -> bool:
 
 
 def write_rows(
-    table: TableView,
-    rows: Sequence[Any],
-    args: Namespace,
-    context: Context,
-    streams: Streams,
-    fold: Fold | None = None,
+    table: TableView, rows: Sequence[Any], args: Namespace, context: Context, streams: Streams, fold: Fold | None = None
 ) -> None:
     """Filter, fold and sort the rows, and write them in the chosen form."""
     shown = chosen_rows(table, rows, args, context, fold)

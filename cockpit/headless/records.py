@@ -116,8 +116,4 @@ def _with_lone_surrogates(values: Sequence[Any]) -> bytes:
     """A file name that is no UTF-8 reaches us with lone surrogates, which msgspec does not encode."""
     import json
 
-    return "".join(json.dumps(_builtin(value)) + "\n" for value in values).encode("ascii")
-
-
-def _builtin(value: object) -> Any:  # noqa: ANN401 - any JSON value
-    return msgspec.to_builtins(value, str_keys=True)
+    return "".join(json.dumps(msgspec.to_builtins(value, str_keys=True)) + "\n" for value in values).encode("ascii")

@@ -17,8 +17,7 @@ from cockpit.present.columns import Context
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, small_table, spread
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.nodes import usage_entry
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cockpit.model.priority import FactorName
 from cockpit.model.view import PriorityRow
 from cockpit.present import units
-from cockpit.present.columns import GAP, NOTHING, Cell, Column, ValueKind, laid_out
+from cockpit.present.columns import GAP, NOTHING, Cell, Column, laid_out
 from cockpit.present.priority import figure
 from cockpit.present.priority_parts import SIGNS, Amounts, amounts, stacked
 from cockpit.present.safe import safe
@@ -156,8 +156,21 @@ def laid_out_priorities(total: int, shape: Shape) -> Sequence[tuple[Column, int]
     one = shape.figure_columns + GAP
     led = shape.first is not None and room + LEAST_BAR - NARROW_BAR >= one
     shown = _fitting_factors(shape, max(room // one, int(led)))
-    bar = Column(BAR, "", ValueKind.TEXT, "What it is made of", cell=Cell(NARROW_BAR, fill=_bar_cell, grows=6))
-    return laid_out([*head, bar, *(_factor_column(name, shape) for name in shown)], total)
+    bar = Column(BAR, "", "What it is made of", cell=Cell(NARROW_BAR, fill=_bar_cell, grows=6))
+    return laid_out(
+        [
+            *head,
+            bar,
+            *(
+                _column(
+                    SIGNS[name].column,
+                    Cell(shape.figure_columns, _factor_cell(name), title=SIGNS[name].title, right=True),
+                )
+                for name in shown
+            ),
+        ],
+        total,
+    )
 
 
 def _column(name: str, cell: Cell) -> Column:
@@ -177,7 +190,6 @@ def _head(total: int, shape: Shape) -> Iterator[Column]:
         yield Column(
             MOVED,
             "MOVED",
-            ValueKind.TEXT,
             "Places that it gains",
             cell=Cell(max(shape.place_columns + 2, len("MOVED")), _moved_cell, title="MOVED"),
         )
@@ -199,9 +211,3 @@ def _fitting_factors(shape: Shape, room: int) -> list[FactorName]:
     wanted = [name for name in (shape.first, *shape.factors) if name is not None]
     chosen = set(list(dict.fromkeys(wanted))[:room])
     return [name for name in SIGNS if name in chosen]
-
-
-def _factor_column(name: FactorName, shape: Shape) -> Column:
-    return _column(
-        SIGNS[name].column, Cell(shape.figure_columns, _factor_cell(name), title=SIGNS[name].title, right=True)
-    )

@@ -84,13 +84,7 @@ def trial_words(rows: Iterable[PriorityRow]) -> str:
 
 
 def priority_answer(
-    row: PriorityRow,
-    queue: Sequence[PriorityRow],
-    columns: int,
-    lines: int,
-    *,
-    tried: bool,
-    offers: Line = (),
+    row: PriorityRow, queue: Sequence[PriorityRow], columns: int, lines: int, *, tried: bool, offers: Line = ()
 ) -> Iterator[Line]:
     """Yield harmless lines about a row of `queue`, whose rows are in the cluster's order."""
     yield spread(_head(row, queue, tried=tried), offers, columns)

@@ -92,8 +92,7 @@ def test_tasks_of_a_batch_are_distinguished_and_started_under_the_batch_name(rea
 
 @pytest.mark.req("LA-01", "JT-47")
 @pytest.mark.parametrize(
-    ("vendor", "variable"),
-    [(CardVendor.NVIDIA, "CUDA_VISIBLE_DEVICES"), (CardVendor.MLU, "MLU_VISIBLE_DEVICES")],
+    ("vendor", "variable"), [(CardVendor.NVIDIA, "CUDA_VISIBLE_DEVICES"), (CardVendor.MLU, "MLU_VISIBLE_DEVICES")]
 )
 def test_whole_declared_cards_are_named_as_the_job_will_find_them(
     reading: Desk, vendor: CardVendor, variable: str

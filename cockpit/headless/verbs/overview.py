@@ -33,9 +33,7 @@ async def _row(call: Call) -> list[Overview]:
 
 
 OVERVIEW = Verb(
-    add_page_options,
-    run_overview,
-    ("cockpit", "cockpit -c lab-a", "cockpit overview --watch --columns running,queued"),
+    add_page_options, run_overview, ("cockpit", "cockpit -c lab-a", "cockpit overview --watch --columns running,queued")
 )
 
 

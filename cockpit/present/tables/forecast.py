@@ -68,19 +68,18 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
         Column(
             "no_bound",
             "NO BOUND",
-            ValueKind.TEXT,
             "Why no latest start is promised; null: one is, or no start is known",
             derive=_forecast_field(forecast_of, lambda forecast: forecast.no_bound and str(forecast.no_bound)),
             words=lambda row, context: _no_bound_words(forecast_of(row, context)),
-            schema={"enum": [*map(str, NoBound), None]},
+            values=NoBound,
             nullable=True,
             wide=True,
         ),
         Column(
             "moves",
             "MOVED",
-            ValueKind.RECORD,
             "The last changes of latest_at, oldest first, each with its causes",
+            ValueKind.RECORD,
             derive=lambda row, context: [
                 _move_json(each, context) for each in (forecast_of(row, context) or Forecast()).moves
             ],
@@ -102,7 +101,6 @@ def spread_column(forecast_of: ForecastOf) -> Column:
     return Column(
         "spread",
         "SPREAD",
-        ValueKind.TEXT,
         "The promised latest start, or the range of likely starts where none is promised",
         derive=words,
         nullable=True,
@@ -120,7 +118,7 @@ def _moment(
 ) -> Column:
     """Return a column with a moment of the forecast."""
     derive = _forecast_field(forecast_of, moment)
-    return Column(name, title, ValueKind.MOMENT, about, derive=derive, nullable=True, wide=wide)
+    return Column(name, title, about, ValueKind.MOMENT, derive=derive, nullable=True, wide=wide)
 
 
 def _forecast_field(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
@@ -190,8 +188,8 @@ STARTS: Final = TableView(
         Column(
             "starts_at",
             "STARTS",
-            ValueKind.MOMENT,
             "When it likely starts; null: no estimate",
+            ValueKind.MOMENT,
             derive=starts_at,
             nullable=True,
             aliases=("start",),
@@ -199,8 +197,8 @@ STARTS: Final = TableView(
         Column(
             "starts_in_seconds",
             "IN",
-            ValueKind.SECONDS,
             "How long that is from now",
+            ValueKind.SECONDS,
             derive=starts_in_seconds,
             nullable=True,
             aliases=("in",),
@@ -211,7 +209,6 @@ STARTS: Final = TableView(
         Column(
             "failure",
             "FAILURE",
-            ValueKind.TEXT,
             "The defect in cockpit for which no start is known; empty: none",
             derive=lambda row, context: context.failures.get(row.id, row.failure),
             rare=True,

@@ -12,6 +12,7 @@ from cockpit.model.ids import index_ranges
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
+from cockpit.present.priority_parts import SIGNS
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
@@ -123,25 +124,29 @@ def _computed(row: PriorityRow) -> bool:
     return bool(breakdown.parts or breakdown.direct or row.position is None or row.uncounted is not None)
 
 
-def _factor(column_id: str, title: str, name: FactorName, what: str) -> Column:
-    added = contribution(name)
+def _factor(name: FactorName, what: str) -> Column:
+    added, sign = contribution(name), SIGNS[name]
 
     def rounded(row: PriorityRow, context: Context) -> str:
         figure = added(row, context)
         return NOTHING if figure is None else f"{figure:.0f}"
 
-    return Column(column_id, title, ValueKind.NUMBER, f"What {what} adds", derive=added, words=rounded, nullable=True)
+    help_text = f"What {what} adds"
+    return Column(sign.column, sign.title, help_text, ValueKind.NUMBER, derive=added, words=rounded, nullable=True)
 
 
 FACTORS: Final = {
-    FactorName.AGE: _factor("age", "AGE", FactorName.AGE, "its age"),
-    FactorName.FAIRSHARE: _factor("fairshare", "FAIR", FactorName.FAIRSHARE, "its user's fair share"),
-    FactorName.JOB_SIZE: _factor("jobsize", "SIZE", FactorName.JOB_SIZE, "its size"),
-    FactorName.PARTITION: _factor("partition_factor", "PART", FactorName.PARTITION, "its partition"),
-    FactorName.QOS: _factor("qos_factor", "QOS", FactorName.QOS, "its QOS"),
-    FactorName.ASSOC: _factor("assoc", "ASSOC", FactorName.ASSOC, "its association"),
-    FactorName.TRES: _factor("tres", "TRES", FactorName.TRES, "its weighted resources"),
-    FactorName.SITE: _factor("site", "SITE", FactorName.SITE, "the site"),
+    name: _factor(name, what)
+    for name, what in (
+        (FactorName.AGE, "its age"),
+        (FactorName.FAIRSHARE, "its user's fair share"),
+        (FactorName.JOB_SIZE, "its size"),
+        (FactorName.PARTITION, "its partition"),
+        (FactorName.QOS, "its QOS"),
+        (FactorName.ASSOC, "its association"),
+        (FactorName.TRES, "its weighted resources"),
+        (FactorName.SITE, "the site"),
+    )
 }
 
 _FACTOR_SCHEMA: Final = {
@@ -156,12 +161,12 @@ PRIORITY: Final = TableView(
     help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
     empty="Nothing is queued.",
     columns=(
-        Column("position", "PLACE", ValueKind.INTEGER, "In the queue, from 1", nullable=True),
+        Column(PLACE, "PLACE", "In the queue, from 1", ValueKind.INTEGER, nullable=True),
         Column(
-            "position_before",
+            WAS,
             "WAS",
-            ValueKind.INTEGER,
             "Its place by the cluster's own weights, where others are tried out",
+            ValueKind.INTEGER,
             nullable=True,
             wide=True,
             aliases=("was",),
@@ -169,45 +174,44 @@ PRIORITY: Final = TableView(
         Column(
             "id",
             "ID",
-            ValueKind.INTEGER,
             "The job; nothing for one that you may not see",
+            ValueKind.INTEGER,
             derive=lambda row, _: row.job or None,
             words=_id_words,
             nullable=True,
         ),
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", spare=True),
-        Column("user", "USER", ValueKind.TEXT, "Who submitted it", aliases=("creator",)),
-        Column("partition", "QUEUE", ValueKind.TEXT, "Where it would run", aliases=("queue",)),
-        Column("priority", "PRIORITY", ValueKind.INTEGER, "The whole: what counts", derive=priority, nullable=True),
+        Column("name", "NAME", "The job's name", spare=True),
+        Column("user", "USER", "Who submitted it", aliases=("creator",)),
+        Column("partition", "QUEUE", "Where it would run", aliases=("queue",)),
+        Column(TOTAL, "PRIORITY", "The whole: what counts", ValueKind.INTEGER, derive=priority, nullable=True),
         Column(
             "priority_before",
             "WAS PRIORITY",
-            ValueKind.INTEGER,
             "By the cluster's own weights, where others are tried out",
+            ValueKind.INTEGER,
             field="total_before",
             nullable=True,
             wide=True,
         ),
         *FACTORS.values(),
-        Column("nice", "NICE", ValueKind.INTEGER, "What is taken off", derive=nice, nullable=True, spare=True),
+        Column("nice", "NICE", "What is taken off", ValueKind.INTEGER, derive=nice, nullable=True, spare=True),
         Column(
             "note",
             "NOTE",
-            ValueKind.TEXT,
             "held: not considered; set: by an administrator; kept: more than its parts come to now (INCREMENT_ONLY); "
             "uncounted: on a Slurm cluster, sprio leaves it out until what it waits for is there",
             derive=note,
             words=note_words,
-            schema={"enum": list(NOTES)},
+            values=NOTES,
             spare=True,
         ),
-        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", wide=True),
-        Column("qos", "QOSNAME", ValueKind.TEXT, "Its QOS", wide=True),
+        Column("account", "ACCOUNT", "What it is charged to", wide=True),
+        Column("qos", "QOSNAME", "Its QOS", wide=True),
         Column(
             "told_total",
             "TOLD",
-            ValueKind.INTEGER,
             "The priority that the cluster's own scheduler prints, in a snapshot of another's cluster; else null",
+            ValueKind.INTEGER,
             derive=lambda row, _: row.told.total if row.told is not None else None,
             nullable=True,
             wide=True,
@@ -215,9 +219,9 @@ PRIORITY: Final = TableView(
         Column(
             "factors",
             "FACTORS",
-            ValueKind.RECORD,
             "Of each factor raw value, weight and what they multiply to; in a snapshot of a Slurm cluster also what it "
             "adds by sprio (cluster) and by cockpit's count (core)",
+            ValueKind.RECORD,
             derive=factors_of,
             words=lambda row, context: ", ".join(factors_of(row, context)) or NOTHING,
             schema={"type": "object", "additionalProperties": _FACTOR_SCHEMA},
@@ -242,7 +246,7 @@ def table_of(priorities: Priorities, *, tried: bool) -> TableView:
     """Return the table with the factors that have a weight, and with the former place where other weights are tried
     out."""
     shown = {
-        "position_before": tried,
+        WAS: tried,
         "nice": any(row.breakdown is not None and row.breakdown.nice for row in priorities.rows),
         "note": any(row.position is None or _is_noted(row.breakdown) for row in priorities.rows),
         **_counting(priorities),
@@ -279,7 +283,7 @@ SPRIO: Final = replace(
         _as_sprio("partition", "PARTITION"),
         _as_sprio("user", "USER"),
         _as_sprio("account", "ACCOUNT"),
-        _as_sprio("priority", "PRIORITY"),
+        _as_sprio(TOTAL, "PRIORITY"),
         _as_sprio("site", "SITE"),
         _as_sprio("age", "AGE"),
         _as_sprio("assoc", "ASSOC"),
@@ -291,6 +295,6 @@ SPRIO: Final = replace(
         _as_sprio("nice", "NICE"),
         replace(_as_sprio("tres", "TRES"), words=resources_text),
     ),
-    keys=tuple(column for column in PRIORITY.columns if column.id in {"position", "name", "note"}),
+    keys=tuple(column for column in PRIORITY.columns if column.id in {PLACE, "name", "note"}),
 )
 """The columns of `sprio -l`, for users who know it."""
