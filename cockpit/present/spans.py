@@ -118,16 +118,16 @@ def _words(spans: Line) -> Iterator[Line]:
     return (tuple(each) for _, each in groupby(pieces, lambda piece: piece.text.isspace()))
 
 
-def worded(text: str, columns: int, role: str = TEXT) -> Iterator[Line]:
-    """Wrap the text at words into lines of one role and at most this width."""
+def worded(text: str, columns: int) -> Iterator[Line]:
+    """Wrap the text at words into lines of at most this width."""
     row = ""
     for word in text.split(" "):
         longer = f"{row} {word}" if row else word
         if row and width(longer) > columns:
-            yield from wrapped(line(Span(row, role)), columns)
+            yield from wrapped(line(row), columns)
             longer = word
         row = longer
-    yield from wrapped(line(Span(row, role)), columns)
+    yield from wrapped(line(row), columns)
 
 
 def marked(spans: Line, text: str, role: str) -> Line:
