@@ -36,6 +36,9 @@ class NoBound(StrEnum):
     CONDITION_AHEAD = "condition_ahead"
     """A job ahead of it is being requeued, or waits for another job, a begin time, a limit or a start beyond the
     scheduler's window, and comes first once that is over."""
+    SHARED_LIMIT = "shared_limit"
+    """Other jobs may use up a limit or an array's bound that it shares with them, or draw on its budget, before it
+    starts."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 
@@ -50,6 +53,12 @@ class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
 
 class LimitFreed(msgspec.Struct, frozen=True, tag="limit_freed"):
     """A rule no longer stops a job ahead of it: a limit has room again, or its condition came true."""
+
+    job: JobId
+
+
+class SharesLimit(msgspec.Struct, frozen=True, tag="shares_limit"):
+    """A job that came since may use up a limit first that it, or a job ahead of it, shares."""
 
     job: JobId
 
@@ -124,6 +133,7 @@ class Replanned(msgspec.Struct, frozen=True, tag="replanned"):
 MoveCause = (
     CameAhead
     | LimitFreed
+    | SharesLimit
     | RanLonger
     | MovedUp
     | NodeLost

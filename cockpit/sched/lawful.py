@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import NodeName
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import Limit, LimitReached, QuotaFull
+from cockpit.model.reasons import Limit, LimitReached, QuotaFull, never_starts
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.equivalence import EquivalenceClass
-from cockpit.sched.feasible import fewest_nodes
+from cockpit.sched.feasible import fewest_nodes, infeasible
 from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import allocate, node_free_of, shortfall
@@ -109,10 +109,18 @@ def within_limits(
     left = [each or replace(shape, specs=(spec,)) for each, spec in zip(restricted, shape.specs, strict=True)]
     lawful = [each for each in left if each.specs]
     up = {node.name for _, nodes in index.layout.sizes for node in nodes if node.state is NodeState.UP}
-    # stable: of those that may start when something comes free, the one that the user prefers comes first
-    lawful.sort(key=lambda each: bool(each.node_names) and up.isdisjoint(each.node_names))
+    # stable: of those that may start when something comes free, the one that the user prefers comes first; behind them
+    # those that wait for nodes out of service, and at last those that no node could hold
+    lawful.sort(
+        key=lambda each: (_never_fits(each, index.layout), bool(each.node_names) and up.isdisjoint(each.node_names))
+    )
     fits = (each for each in lawful if sum(1 for _ in fitting(index, each, each.specs[0])) >= each.nodes)
     return next(fits, lawful[0] if lawful else shape)
+
+
+def _never_fits(shape: Shape, layout: NodeLayout) -> bool:
+    reason = infeasible(shape, layout)
+    return reason is not None and never_starts(reason)
 
 
 def _restricted(

@@ -237,7 +237,9 @@ class Refusals:
         reason = self._of_room(shape, job)
         if isinstance(reason, NoEligibleNode) and not equivalence_class.shape.node_names:
             reason = replace(reason, pins=())  # the names are those that a limit leaves, which the job does not ask for
-        if shape is not equivalence_class.shape and isinstance(reason, OfOne | NoAlternative):
+        # a job that started later in the pass may have used up what a limit left to one of the alternatives
+        is_limited = len(self.gates.open_shape(equivalence_class).specs) < len(shape.specs)
+        if (is_limited or shape is not equivalence_class.shape) and isinstance(reason, OfOne | NoAlternative):
             return none_of(self._with_limits(equivalence_class, shape, reason))
         return reason
 
@@ -254,15 +256,17 @@ class Refusals:
     def _with_limits(
         self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative
     ) -> list[OfOne]:
-        """The reasons of the alternatives that were tried, and beside them the limits that stop the others."""
+        """The reasons of the alternatives that were tried, and the limits that stop the others or stop them now."""
         left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
+            limit = self.gates.exceeded(equivalence_class, amounts)
             if one.specs[0] in shape.specs:
-                each.append(next(left))
+                tried = next(left)
+                each.append(tried if limit is None or never_starts(tried) else limit)
                 continue
             never = infeasible(one, self._layout)
-            other = never if isinstance(never, OfOne) else self.gates.exceeded(equivalence_class, amounts)
+            other = never if isinstance(never, OfOne) else limit
             each += [other] if other is not None else []
         return each
 

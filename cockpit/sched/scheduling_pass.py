@@ -25,7 +25,7 @@ from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.totals import reserved_placement
 from cockpit.sched.gates import CounterAmounts
 from cockpit.sched.growth import grow_jobs, growing_jobs
-from cockpit.sched.lawful import limit_now, limit_of_all
+from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
 from cockpit.sched.nodes.reservation_windows import NO_WINDOWS
 from cockpit.sched.pass_queue import PassQueue
 from cockpit.sched.pass_state import PassState
@@ -241,16 +241,28 @@ class SchedulingPass(PassState):
         ]
         # 2.
         for shape, amounts, _ in guaranteed:
-            if (
-                gates.exceeded(equivalence_class, amounts) is None
-                and find_placement(self.index, shape, self._fit) is not None
-            ):
-                job_placement = self.place(entry.job, shape)
-                if isinstance(job_placement, JobPlacement):
-                    self._start(entry, shape, job_placement)
-                    return entry.job.id in self._started
+            if gates.exceeded(equivalence_class, amounts) is None and self._start_guaranteed(entry, shape):
+                return True
         # 3.
         return any(self._reclaim_for(entry, shape, claim) for shape, _, claim in guaranteed)
+
+    def _start_guaranteed(self, entry: QueueEntry, shape: Shape) -> bool:
+        """Start the job if it fits now, on nodes where it breaks no limit and stays within the guarantee."""
+        shape = within_limits(self._gates, entry.equivalence_class, shape, self.index)
+        if find_placement(self.index, shape, self._fit) is None:
+            return False
+        job_placement = self.place(entry.job, shape)
+        if not isinstance(job_placement, JobPlacement) or not self._is_guaranteed(entry, shape, job_placement):
+            return False
+        self._start(entry, shape, job_placement)
+        return entry.job.id in self._started
+
+    def _is_guaranteed(self, entry: QueueEntry, shape: Shape, job_placement: JobPlacement) -> bool:
+        """Return whether the guarantee covers all that the job would hold: whole nodes, or slices of cards, may be more
+        than it asks for."""
+        assert self.reclaim is not None
+        amounts = self._amounts(job_placement, shape)
+        return self.reclaim.claim(entry.equivalence_class.scope.queue, amounts, self._gates.counters) is not None
 
     def _reclaim_for(self, entry: QueueEntry, shape: Shape, claim: QuotaClaim) -> bool:
         """Reclaim borrowed resources for the job. True: others are evicted, and the job is nominated."""
@@ -264,7 +276,7 @@ class SchedulingPass(PassState):
         proposal = self.reclaim.propose(
             entry.job, shape, claim, self.index, self._gates.counters, self.backfiller.place_after_evictions
         )
-        if proposal is None:
+        if proposal is None or not self._is_guaranteed(entry, shape, proposal.job_placement):
             return False
         self._reclaims += 1
         self.eviction_planner.commit(proposal)

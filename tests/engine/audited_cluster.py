@@ -94,6 +94,13 @@ class AuditedCluster(EngineDriver):
             return cycle(self.machine.snapshot(self.now), None, policy)
         return next_plan(self.plan, self.machine.snapshot(self.now), policy)
 
+    def repeated(self):
+        """Let the scheduler run once more, although nothing asks for it, and return the plan."""
+        self.seen = len(self.journal)
+        self.plan = self._pass()
+        self.act(decide.placed(self.machine, self.plan))
+        return self.plan
+
     @property
     def policy(self) -> Policy:
         return Policy(fraction_fit=self.fit, backfill=self.machine.state.cluster.backfill)

@@ -152,6 +152,8 @@ class Audit:
         """The row, the panel and a prediction without any cache say the same."""
         cluster = self.cluster
         anew = cluster.predictor(anew=True)
+        # started jobs change which of two equal nodes is chosen for a reservation
+        plan = cluster.repeated() if cluster.plan.starts else cluster.plan
         rows = {each.job: each for each in expected(ADMIN, predictor, forecasts, self.history)}
         for job in cluster.queue:
             panel = outlook(predictor, job, (), self.history.of(job.id))
@@ -162,9 +164,9 @@ class Audit:
                 yield f"start of {job.id} with caches {forecasts[job.id]}, without {anew.start(job.id)}"
             if panel.forecast.now:
                 yield f"job {job.id} starts now, and the pass left it"
-            told = explain(predictor.snapshot, cluster.plan, job.id)
+            told = explain(predictor.snapshot, plan, job.id)
             # the plan is older where nothing but time has passed since
-            if cluster.plan.now == cluster.now and without_moments(panel.explanation) != without_moments(told):
+            if plan.now == cluster.now and without_moments(panel.explanation) != without_moments(told):
                 yield f"job {job.id}: panel {panel.explanation}, pass {told}"
 
     def is_certain(self) -> bool:

@@ -26,6 +26,7 @@ from cockpit.model.forecast import (
     RanLonger,
     Replanned,
     RulesChanged,
+    SharesLimit,
 )
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.present.columns import Context
@@ -39,6 +40,7 @@ CAUSES: dict[MoveCause, str] = {
     CameAhead(JOB): "job 12 came ahead of it",
     CameAhead(JobId(0)): "job - came ahead of it",
     LimitFreed(JOB): "no rule stops job 12 any more, which is ahead of it",
+    SharesLimit(JOB): "job 12 may use up a limit first that other jobs share",
     RanLonger(JOB, Millis(NOW + HOUR)): "job 12 keeps its resources longer than planned, until 13:00",
     RanLonger(JOB, NOW): "job 12 keeps its resources longer than planned",
     RanLonger(JOB): "job 12 keeps its resources longer than planned",

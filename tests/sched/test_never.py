@@ -18,6 +18,7 @@ from cockpit.model.reasons import (
     Held,
     LimitReached,
     NeverFits,
+    NoAlternative,
     NotEnoughFree,
     NotEvaluated,
     PartitionRefuses,
@@ -342,3 +343,17 @@ def test_a_job_that_a_limit_keeps_off_the_nodes_in_service_waits_for_the_others_
     for each in small:
         world.set_state(each.name, NodeState.UP)
     assert [start.job for start in world.run().starts] == [job]
+
+
+@pytest.mark.req("SC-03", "SC-13")
+def test_an_alternative_that_no_node_could_hold_hides_none_that_waits_for_a_node_out_of_service() -> None:
+    world = of_sizes({"cpu": 4.0}, node("small", cpus=4), node("big", cpus=6))
+    world.set_state("small", NodeState.DRAINED)
+    job = of_ann(world, wants(2000), wants(cpus=2), exclusive=True)
+    behind = of_ann(world, wants(cpus=6), held_by="ann")
+    world.run()
+    assert isinstance(world.reason(job), NoAlternative)
+    assert not never_starts(world.reason(job))
+    assert explain(world.snapshot(), world.plan, behind).ahead == (job,)
+    world.set_state("small", NodeState.UP)
+    assert [(each.job, each.spec_index, each.placement[0].node) for each in world.run().starts] == [(job, 1, "small")]

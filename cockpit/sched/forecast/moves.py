@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
@@ -26,6 +26,7 @@ from cockpit.model.forecast import (
     RanLonger,
     Replanned,
     RulesChanged,
+    SharesLimit,
 )
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
@@ -51,6 +52,8 @@ class Basis(msgspec.Struct, frozen=True):
     snapshot: Snapshot
     plan: Plan
     bounds: Mapping[JobId, Millis]
+    limited: Collection[JobId] = ()
+    """The jobs without a bound because a limit may stop them, or a job ahead, before their reserved start."""
 
 
 class BoundHistory:
@@ -148,6 +151,8 @@ class _Difference:
         yield from self._overran
         yield from map(CameAhead, (other for other in self._came if self._is_ahead_now(other, job)))
         yield from map(LimitFreed, (other for other in self._freed if self._was_ahead(other, job)))
+        if job in self._after.limited:
+            yield from map(SharesLimit, self._came)
 
     def _gains(self, job: JobId) -> Iterator[MoveCause]:
         yield from map(NodeReturned, self._returned)

@@ -36,6 +36,7 @@ from cockpit.sched.forecast.runtime_predictors import (
     RuntimePredictor,
     TimeLimitPredictor,
 )
+from cockpit.sched.forecast.shared_limits import SharedLimits
 from cockpit.sched.forecast.work_ratio import Shares, work_ratios
 from cockpit.sched.index import Index, refresh_index
 from cockpit.sched.pass_queue import ListQueue
@@ -140,8 +141,7 @@ class StartPredictor:
         # 3.
         if bound is None:
             first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
-            ahead = NoBound.CONDITION_AHEAD if job in self._behind_gates else NoBound.NO_RESERVATION
-            why = unstable or ahead
+            why = unstable or self._unkept.get(job, NoBound.NO_RESERVATION)
             return Forecast(likely_at=likely.at, likely_from=first, likely_to=last, no_bound=why)
         # 2. The plan is made again after each early end, so conservative backfill may delay a job beyond its current
         # reservation. The reservation is what is promised: neither the likely start nor the range may exceed it. So
@@ -153,7 +153,7 @@ class StartPredictor:
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
-        kept = {job: at for job, at in self._reserved_starts.items() if job not in self._behind_gates}
+        kept = {job: at for job, at in self._reserved_starts.items() if job not in self._unkept}
         return {job: at for job, at in kept.items() if not self._may_fail_before(job, at)}
 
     def _may_fail_before(self, job: JobId, at: Millis) -> bool:
@@ -162,13 +162,13 @@ class StartPredictor:
         return fails is not None and fails <= at
 
     @cached_property
-    def _behind_gates(self) -> frozenset[JobId]:
-        """The jobs with a reserved start whose nodes a job ahead may take that has none: it waits for something else,
-        or its start is beyond the scheduler's window."""
+    def _unkept(self) -> Mapping[JobId, NoBound]:
+        """Why some jobs with a reserved start may start later: a limit may stop the job itself; or a job ahead may take
+        its nodes that has no reserved start, or one that a limit may delay."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         reserved = {*(each.job for each in plan.reservations), *self._reserved_starts}
         left = {job for job, at in self._reserved_starts.items() if at > now}
-        behind: set[JobId] = set()
+        limits, unkept = self._shared_limits, dict[JobId, NoBound]()
         gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
         # running jobs that are being requeued come back to their places; the last one is the first to be passed
         returning = sorted(self._returning, key=by_seniority, reverse=True)
@@ -183,7 +183,10 @@ class StartPredictor:
             if job_id in left:
                 left.discard(job_id)
                 if gates.may_delay(job, self._reserved_starts[job_id]):
-                    behind.add(job_id)
+                    unkept[job_id] = NoBound.CONDITION_AHEAD
+                if limits is not None and limits.may_stop(job_id):
+                    unkept[job_id] = NoBound.SHARED_LIMIT
+                    gates.add(job, self._reserved_starts[job_id])
             # of a job of several partitions, any of them may open
             opens = (opens_at(reason, now) for reason in reasons_of(plan, job))
             at = min((each for each in opens if each is not None), default=None)
@@ -191,7 +194,15 @@ class StartPredictor:
                 at = now
             if at is not None:
                 gates.add(job, at)
-        return frozenset(behind)
+        return unkept
+
+    @cached_property
+    def _shared_limits(self) -> SharedLimits | None:
+        """The limits that other jobs may use up first; None where no limit binds anybody."""
+        index = self._simulation_index
+        if not index.equivalence.rules.binding and all(job.array is None for job in self.snapshot.queue):
+            return None
+        return SharedLimits(self.snapshot, index, index.equivalence.further_entries(self._entries))
 
     @property
     def _returning(self) -> Iterable[Job]:
@@ -221,7 +232,7 @@ class StartPredictor:
     @property
     def basis(self) -> Basis:
         """The state and plan that the bounds follow from."""
-        return Basis(self.snapshot, self.plan, self.bounds)
+        return Basis(self.snapshot, self.plan, self.bounds, self._unkept)
 
     def _strict_starts(self, jobs: Iterable[Job]) -> dict[JobId, Millis]:
         """Return the starts of the jobs that only wait for the jobs ahead, if every job uses its whole time limit."""

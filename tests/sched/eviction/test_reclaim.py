@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from cockpit.model.attempt import EvictionMode, Grounds
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Node
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import EvictionPending, NotEnoughFree, QuotaFull
 from cockpit.sched.policy import Policy
@@ -246,3 +247,34 @@ def test_two_borrowers_give_way_together_where_none_alone_frees_enough() -> None
     *_, third, youngest = [running(world, "a", 2) for _ in range(4)]
     submit(world, "b", 4)
     assert set(evicted(world.run())) == {third, youngest}
+
+
+def a_world_of_two_queues(*nodes: Node, least: int, most: int) -> World:
+    """Queue `a` with this guarantee and maximum of CPUs, and queue `b` without a guarantee."""
+    queues = [
+        QuotaNode(name=name, min={"cpu": 1000 * cpus}, max={"cpu": 1000 * most}, namespaces=(name,))
+        for name, cpus in (("a", least), ("b", 0))
+    ]
+    whole = {"cpu": 10_000}
+    root = QuotaNode(name="root", min=whole, max=whole, children=tuple(queues))
+    return World(*nodes, quota=QuotaTree("teams", root))
+
+
+@pytest.mark.req("SC-07", "SC-03")
+@pytest.mark.parametrize("least", [2, 4])
+def test_a_whole_node_within_the_guarantee_is_one_that_the_maximum_allows(least: int) -> None:
+    # the larger node comes first, and would be taken
+    world = a_world_of_two_queues(node("big", cpus=6), node("small", 1, cpus=4), least=least, most=4)
+    world.submit(wants(), exclusive=True, record={"project": "a"})
+    assert [each.placement[0].node for each in world.run().starts] == ["small"]
+
+
+@pytest.mark.req("SC-07")
+@pytest.mark.parametrize(("least", "reclaims"), [(2, False), (4, True)])
+def test_a_job_whose_whole_node_is_beyond_the_guarantee_reclaims_nothing(least: int, reclaims: bool) -> None:
+    world = a_world_of_two_queues(node("n1", cpus=4), least=least, most=10)
+    borrower = world.submit(wants(cpus=4), record={"project": "b"})
+    world.run()
+    # it asks for less than the guarantee
+    world.submit(wants(), exclusive=True, record={"project": "a"})
+    assert evicted(world.run()) == ([borrower] if reclaims else [])

@@ -310,6 +310,19 @@ def test_a_limit_excludes_only_the_alternatives_that_exceed_it() -> None:
     assert here.reason(both) == NoAlternative(tuple(wants_of_each))
 
 
+@pytest.mark.req("SC-03", "SC-13")
+def test_the_reason_names_the_limit_that_a_later_start_of_the_pass_used_up_for_one_alternative() -> None:
+    here = world(tree(nlp={"grp_tres": {"gres/gpu": 7}}))
+    submit(here, card=6, account="other")
+    here.run()
+    waits = here.submit_spec(spec_of(wants(7000), wants(3000)), account="nlp", qos="normal")
+    shorter = submit(here, card=1, limit=60)
+    assert [each.job for each in here.run().starts] == [shorter]
+    first, second = here.reason(waits).specs
+    assert first == LimitReached("account nlp", "GrpTRES", "gres/gpu", 7, 1, 7)
+    assert isinstance(second, NotEnoughFree)
+
+
 @pytest.mark.req("SC-03")
 def test_an_exclusive_job_counts_the_whole_node_that_it_gets() -> None:
     here = world(tree(nlp={"grp_tres": {"cpu": 63}}))

@@ -1,0 +1,132 @@
+"""Finds the waiting jobs that a limit may stop before their reserved start, because other jobs use it up first.
+
+The scheduler reserves nodes, not room within limits: when the reserved moment comes, a limit on running jobs, a budget
+or an array's bound may be full, also through jobs that were behind and have filled a gap.
+
+1. For each limit, add up what runs and the most that every waiting job may hold.
+2. Leave out the jobs behind with the same request, time limit and rules: they never start before this job.
+3. A limit with room for all the others, and for the job itself, cannot stop it. A budget cannot if no other job draws
+   on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Sums
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+from cockpit.model.ids import JobId
+from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
+from cockpit.sched.equivalence import QueueEntry, partitions_of
+from cockpit.sched.index import Index
+from cockpit.sched.rules.counters import JobAmounts, of_array, tally
+from cockpit.sched.rules.limits import JOBS, Counter, LimitScope
+from cockpit.sched.rules.tres import CARDS, ONE
+from cockpit.sched.snapshot import Snapshot
+
+UNKNOWN = 1 << 50
+"""More than any limit, in thousandths: the amount of a job that may get as much as its nodes have."""
+
+CounterAmounts = Mapping[Counter, int]
+
+
+class SharedLimits:
+    """The limits of one queue, and the jobs that they may stop."""
+
+    def __init__(self, snapshot: Snapshot, index: Index, queue: Sequence[QueueEntry]) -> None:
+        """`queue`: in the order in which jobs are considered; `index`: of the same snapshot."""
+        self._rules = index.equivalence.rules
+        self._amounts_by_class: dict[tuple[int, LimitScope], CounterAmounts] = {}
+        self._entries: dict[JobId, list[QueueEntry]] = {}
+        for entry in queue:
+            if entry.equivalence_class.refused is None:
+                self._entries.setdefault(entry.job.id, []).append(entry)
+        self._used = Sums[Counter](index.counters.used)
+        """The most that may be in use of each counter."""
+        self._drawers = Sums[Counter]()
+        """The number of jobs that draw on each budget."""
+        self._add_running(snapshot, index.counters.tallies)
+        self._add_waiting()
+        self._alike_behind = _alike_behind(queue)
+
+    def may_stop(self, job: JobId) -> bool:
+        """Return whether a limit may stop the job later although none stops it now."""
+        return any(map(self._may_stop, self._entries.get(job, ())))
+
+    def _add_running(self, snapshot: Snapshot, counted: Mapping[JobId, JobAmounts]) -> None:
+        """Add what running jobs may grow to, and the budgets that they draw on; `_used` has what they hold."""
+        for job_id in snapshot.occupied:
+            job = snapshot.jobs.get(job_id)
+            if job is not None and job.attempt is not None:
+                self._drawers.update(self._rules.scope(job, job.attempt.partition).charged)
+            if job is not None and job.spec.elastic is not None and job_id in counted:
+                self._used.update({counter: UNKNOWN for counter, _ in counted[job_id].parts if counter[-1] != JOBS})
+
+    def _add_waiting(self) -> None:
+        for entries in self._entries.values():
+            most = dict[Counter, int]()
+            # a job starts in one of its partitions, so the largest amount counts and not the sum
+            for entry in entries:
+                for counter, amount in self._amounts(entry).items():
+                    most[counter] = max(amount, most.get(counter, 0))
+            self._used.update(most)
+            self._drawers.update({counter for entry in entries for counter in self._scope(entry).charged})
+
+    def _may_stop(self, entry: QueueEntry) -> bool:
+        of_class, wanted = entry.equivalence_class, self._amounts(entry)
+        alike = self._alike_behind[entry.job.id, entry.class_number]
+        bounds = [(each.counter, each.allowed) for each in of_class.scope.running]
+        if of_class.array:
+            bounds.append((of_array(of_class.array), ONE * of_class.at_once))
+        if any(
+            wanted.get(counter) and self._used[counter] - alike * wanted[counter] > allowed
+            for counter, allowed in bounds
+        ):
+            return True
+        return any(self._drawers[each.counter] > 1 for each in of_class.scope.budgets)
+
+    def _scope(self, entry: QueueEntry) -> LimitScope:
+        # not the scope of its class: jobs that no limit stops may count to the limits of others
+        return self._rules.scope(entry.job, entry.equivalence_class.shape.partition)
+
+    def _amounts(self, entry: QueueEntry) -> CounterAmounts:
+        """Return the most that the job may count to each limit."""
+        key = entry.class_number, self._scope(entry)
+        if key not in self._amounts_by_class:
+            self._amounts_by_class[key] = self._most_amounts(entry)
+        return self._amounts_by_class[key]
+
+    def _most_amounts(self, entry: QueueEntry) -> CounterAmounts:
+        job, shape, most = entry.job, entry.equivalence_class.shape, dict[str, int]()
+        for spec, amounts in zip(shape.specs, self._rules.requested[shape], strict=True):
+            for resource, amount in amounts.items():
+                most[resource] = max(_widest(resource, amount, job.spec, spec), most.get(resource, 0))
+        for counter in self._scope(entry).counters:
+            # a job that asks for any card may get one of the model that is limited
+            if counter[-1].startswith(f"{CARDS}:"):
+                most.setdefault(counter[-1], most.get(CARDS, 0))
+        return dict(tally(self._rules, job, shape.partition, most).parts)
+
+
+def _widest(resource: str, amount: int, job: JobSpec, replica: NodeSpec) -> int:
+    """Return the most that a job may hold where it asks for this amount of a resource, in thousandths."""
+    if resource == JOBS:
+        return amount
+    if job.exclusive or job.spread is not None or job.elastic is not None:
+        return UNKNOWN
+    if resource.startswith(CARDS) and replica.card_milli % WHOLE_CARD:
+        # cards that are cut into slices give a share in whole slices, at most the whole card
+        return amount * ceil(replica.card_milli / WHOLE_CARD) * WHOLE_CARD // replica.card_milli
+    return amount
+
+
+def _alike_behind(queue: Sequence[QueueEntry]) -> dict[tuple[JobId, int], int]:
+    """Return for each job and class how many jobs behind it ask for the same, for as long, under the same rules."""
+    seen, behind = Sums[tuple[int, int, str]](), dict[tuple[JobId, int], int]()
+    for entry in reversed(queue):
+        key = entry.class_number, entry.seconds, entry.job.spec.reservation
+        behind[entry.job.id, entry.class_number] = seen[key]
+        # a job of several partitions may start before this one in another partition
+        if len(partitions_of(entry.job)) == 1:
+            seen[key] += 1
+    return behind
