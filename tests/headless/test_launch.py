@@ -5,7 +5,6 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.node import Card, CardVendor
 from tests.headless.conftest import Desk
 
@@ -17,13 +16,6 @@ mode: pytorch
 nodes: 2
 specs: [{cpus: 1, memory: 1G, cards: 4}]
 """
-
-
-@pytest.fixture
-def reading(desk: Desk) -> Desk:
-    """It reads job files as they are."""
-    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
-    return desk
 
 
 @pytest.mark.req("LA-30", "LA-31")

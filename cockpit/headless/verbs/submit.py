@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from cockpit.config.places import user_name
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
-from cockpit.headless.surroundings import missing_paths, own_name
+from cockpit.headless.surroundings import missing_paths
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.capabilities import Ability
@@ -80,7 +81,7 @@ async def run(call: Call) -> int:
     for spec, job, place in zip(specs, ids, places, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
         if spec.script is not None:
-            call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), own_name()))}")
+            call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), user_name()))}")
     for script in scripts:
         submitted = await call.backend.direct(script)
         call.streams.line(f"submitted {safe(script.wrap or script.file or source_of(STDIN))} as {submitted}")

@@ -146,14 +146,7 @@ JOB_CHANGES: Final = (
     _change(
         "shell", ("s",), "Open a shell in the container", jobs.shell, why_not=needs_container, in_row=True, needs=SHELL
     ),
-    _change(
-        "open_shell",
-        (),
-        "Open a shell in remaining files (Slurm)",
-        directives.open_remaining_files,
-        why_not=needs_job,
-        needs=SHELL,
-    ),
+    _change("open_shell", (), "Open a shell in remaining files (Slurm)", jobs.shell, why_not=needs_job, needs=SHELL),
     _change("attach", ("a",), "Open the terminal of a session", jobs.shell, why_not=needs_session, needs=SHELL),
     _change("develop", ("d",), "Make a session of a job, or the reverse", jobs.develop, why_not=needs_job),
     Action(

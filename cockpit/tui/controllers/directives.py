@@ -14,7 +14,7 @@ from cockpit.model.ids import job_words
 from cockpit.model.refusal import Refusal
 from cockpit.present.safe import safe
 from cockpit.present.task_spreading import fetched_remedies, refusal_lines
-from cockpit.tui.controllers.jobs import enter, named, task_of
+from cockpit.tui.controllers.jobs import named, task_of
 from cockpit.tui.screens.pick import Choice, pick
 
 if TYPE_CHECKING:
@@ -62,13 +62,6 @@ async def move_to_top(app: Cockpit) -> None:
     rows = app.selection.chosen_rows()
     await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
     app.notify(f"moved {named(rows)} to the top")
-
-
-async def open_remaining_files(app: Cockpit) -> None:
-    """Open a shell in a new job on the remaining files (folder or container) of the one under the cursor."""
-    app.check_terminal()
-    (row, *_) = app.selection.chosen_rows()
-    await enter(app, await app.backend.job(row.id))
 
 
 async def update(app: Cockpit, text: str) -> None:
