@@ -17,7 +17,8 @@ from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.resilience import Elastic
 from cockpit.model.spec import JobSpec, Mode
 from tests.builders import a_spec
-from tests.formats.foreign.test_manifests import manifest, pods, read, taken
+from tests.formats.foreign.test_command_lines import read, taken
+from tests.formats.foreign.test_manifests import manifest, pods
 
 CPUS = {"cpu": 1}
 KINDS = [

@@ -13,8 +13,8 @@ from cockpit.model.node import Allocation, CardSlice
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
 from tests.present.corpus import HOSTILE, is_harmless
-from tests.present.events.test_evictions import SENTENCES as GIVING_WAY
 from tests.present.events.test_fleet import EVENTS as FLEET_SENTENCES
+from tests.present.events.test_interruptions import SENTENCES as GIVING_WAY
 from tests.present.events.test_rules import SENTENCES as RULE_SENTENCES
 
 JOB = JobId(7)
