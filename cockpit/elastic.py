@@ -40,8 +40,8 @@ def check_alive() -> bool:
 
 
 def checkpoint_requested() -> bool:
-    """Whether what was computed should be saved now: by a worker that has to end while others go on, and by the first
-    one whenever any does. Where all have to end, the job is suspended, and the first one alone saves for all."""
+    """Whether what was computed should be saved now: by a worker that has to end while others continue, and by the
+    first one whenever any does. Where all have to end, the job is suspended, and the first one alone saves for all."""
     told = _told()
     leaving = _leaving(told)
     staying = [each["replica"] for each in told["workers"]]

@@ -100,7 +100,7 @@ class StoreError(CockpitError):
     """The journal cannot be read or written; nothing was accepted."""
 
     def __init__(self, text: str, *, passing: bool = False) -> None:
-        """`passing`: it goes on by itself once there is room, or another process lets go."""
+        """`passing`: the error ends by itself once there is free space, or another process releases a lock."""
         self.passing = passing
         super().__init__(text)
 

@@ -205,7 +205,7 @@ class Backend(Operations, ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the connection; the cluster goes on."""
+        """Close the connection; the cluster keeps running."""
 
 
 class Asking(Backend):

@@ -40,8 +40,9 @@ class Site:
     def write_cluster(self, text: str) -> Path | None:
         """Write cluster.toml atomically; return the path of the copy of the previous file, if there was one."""
         before = self.cluster_text()
-        copy = self.cluster_file.with_name(f"{self.cluster_file.name}.before") if before is not None else None
-        if copy is not None and before is not None:
+        copy = None
+        if before is not None:
+            copy = self.cluster_file.with_name(f"{self.cluster_file.name}.before")
             _write(copy, before)
         _write(self.cluster_file, text)
         return copy

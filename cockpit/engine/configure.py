@@ -25,8 +25,9 @@ _WORDS = {"enforce": "accounting", "login_pool": "login_node_pool", "home": "hom
 
 
 def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decision:
-    """The rules as read when the engine starts; none when they are the same. `sealed`: they are just as `cluster init`
-    wrote them, which alone changes what an earlier init fixed, unless the file says `mutable = true`."""
+    """Return the event that applies the rules read when the engine starts; none when they are the same. `sealed`: they
+    are just as `cluster init` wrote them, which alone changes what an earlier init fixed, unless the file says `mutable
+    = true`."""
     if cluster == state.cluster:
         return []
     changed = _fixed_changes(state.cluster, cluster)
@@ -57,7 +58,7 @@ def reweighed(state: ClusterState, changes: WeightChanges) -> Decision:
 
 
 def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:
-    """The file's accounts, for an engine that has none of its own yet."""
+    """Return the file's accounts, for an engine that has none of its own yet."""
     begin = Accounts()
     if accounts == begin or state.accounts != begin:
         return []
@@ -89,7 +90,7 @@ MOST_ERRORS = 1000
 
 
 def apply_quota(state: ClusterState, tree: QuotaTree) -> list[EventBody] | Refusal:
-    """Let the tree hold from now on, in place of an earlier one of its name. Jobs that run go on."""
+    """Apply the tree from now on, in place of an earlier one of its name. Running jobs keep running."""
     if errors := list(tree_errors(tree)):
         return Refusal(RefusalKind.INVALID, "\n".join(errors[:MOST_ERRORS]))
     known = state.quota

@@ -9,7 +9,7 @@ to the journal and only then hands them to `Machine.handle`, so that a crash bet
 4. What the runtime observes of the nodes: `nodes_changed`.
 
 Observations may arrive twice or late (the runtime repeats them after a crash). Each function of the third kind
-therefore compares with the state first and returns no events where the observation is no news.
+therefore compares with the state first, and returns no events where the state already says what was observed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Decision = list[EventBody] | Refusal
 def hold(job: Job, actor: str) -> Decision:
     """Hold a queued job, so that the scheduler does not start it."""
     if job.state is not QUEUED:
-        return _conflict(f"Job {job.shown_id} {_stands(job)}; only a queued job can be held.")
+        return _conflict(f"Job {job.shown_id} {_state_phrase(job)}; only a queued job can be held.")
     if job.held_by:
         return _conflict(f"Job {job.shown_id} is already held by {job.held_by}.")
     return [events.JobHeld(job.id, actor)]
@@ -74,7 +74,7 @@ def hold(job: Job, actor: str) -> Decision:
 def release(job: Job) -> Decision:
     """Release a held job, so that the scheduler may start it."""
     if job.state is not QUEUED or not job.held_by:
-        return _conflict(f"Job {job.shown_id} is not held; it {_stands(job)}.")
+        return _conflict(f"Job {job.shown_id} is not held; it {_state_phrase(job)}.")
     return [events.JobReleased(job.id)]
 
 
@@ -84,6 +84,7 @@ def delete(job: Job) -> Decision:
         return _conflict(f"Job {job.shown_id} is {job.state}; `cockpit cancel {job.shown_id}` ends it first.")
     if job.deleted:
         return only_in_accounting(job.shown_id)
+    # the hold first: its end is recorded while the job is still in the lists
     held = [events.HoldEnded(job.id, HoldEndCause.ENDED)] if job.kept else []
     return [*held, events.JobDeleted(job.id)]
 
@@ -152,7 +153,9 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
         return _invalid(error)
     attempt = job.attempt
     if attempt is None or (job.ended and not job.kept):
-        return _conflict(f"Job {job.shown_id} {_stands(job)}; there is no container to enter.{_why_not_held(job)}")
+        return _conflict(
+            f"Job {job.shown_id} {_state_phrase(job)}; there is no container to enter.{_why_not_held(job)}"
+        )
     if not 0 <= rank < len(attempt.replicas):
         return Refusal(
             RefusalKind.NOT_FOUND,
@@ -169,7 +172,7 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
 def _absent(job: Job, replica: Replica) -> str:
     """Return why the replica has no container to enter, as the end of "Replica 0 has …"; empty: it has one."""
     if replica.left_at is not None:
-        return "left, and its job went on without it"
+        return "left, and its job keeps running without it"
     if job.ended or (replica.started_at is not None and replica.ended_at is None):
         return ""
     phrase = "not started yet" if replica.started_at is None else "ended, and its job is still running"
@@ -182,6 +185,7 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     The plan was made from a snapshot, and events may have been applied since. A job that has left the queue, was held
     or has missed its deadline meanwhile is skipped; the next pass sees it as it is.
     """
+    # evictions first: a job that starts in this plan may take the CPUs of one that it suspends
     decided: list[EventBody] = evictions.decided(machine, plan) if plan.evictions or plan.switches else []
     fleet, jobs = bool(machine.state.cluster.members), machine.state.jobs
     for start in plan.starts:
@@ -211,6 +215,7 @@ def replica_staged(machine: Machine, replica: ReplicaId) -> list[EventBody]:
     Returns no events when that is recorded already, or when the attempt is over.
     """
     job, current = _live_replica(machine, replica)
+    # of a job that is being ended, nothing is started any more, so that its staging is of no interest
     if (
         current is None
         or current.staged_at is not None
@@ -246,8 +251,8 @@ def replica_ended(
     `hold_seconds`: how long a failed container is held if the job does not say so. `used`: the measured usage, if any.
 
     1. A replica whose start was never reported has started nonetheless, unless its container is lost.
-    2. A worker that an elastic job was told to give up leaves the job; the job goes on.
-    3. Another worker of an elastic job is replaced, or its job goes on without it, where the job allows that.
+    2. A recalled worker of an elastic job leaves the job, which keeps running.
+    3. Another worker of an elastic job is replaced, or the job keeps running without it, where the job allows that.
     4. The last replica to end ends the job: it is requeued if that was the reason to end it, else retried if it failed
        and has a retry left, else it has ended.
     5. A replica that fails before the others makes the job end: the others are stopped.
@@ -313,6 +318,7 @@ def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
 
 def _other_replicas(attempt: Attempt, rank: int) -> list[Replica]:
     """Return the attempt's other replicas, ended ones in the order of their ends, without workers that have left."""
+    # `there`: a worker that has left is no longer waited for, and its exit status no longer counts
     others = [each for each in attempt.there if each.rank != rank]
     return sorted(others, key=lambda each: (each.ended_at or 0, each.rank))
 
@@ -330,6 +336,7 @@ def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, h
     # A job of which nothing ran has not used up its time limit; it failed to start in time.
     if state is EXPIRED and not _ever_started(job):
         state = ERROR
+    # a container that could not be started has nothing to look at
     held = job.spec.terminal and state in (ERROR, EXPIRED) and cause is not EndCause.START_FAILED
     window = job.spec.debug_hold.window_seconds or hold_seconds
     return events.JobEnded(job.id, state, cause, decisive, Millis(now + window * 1000) if held else None)
@@ -338,7 +345,8 @@ def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, h
 def _job_requeued(job: Job, exits: Sequence[tuple[int, ExitStatus]]) -> events.JobRequeued:
     """Build the event that requeues a job which was ended for that purpose.
 
-    The exit statuses make no difference: the job was asked to end, and may have written a checkpoint to go on from.
+    The exit statuses make no difference: the job was asked to end, and may have written a checkpoint from which it
+    resumes.
     """
     assert job.ending is not None
     below_min = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
@@ -378,7 +386,7 @@ def only_in_accounting(job_id: int | str) -> Refusal:
     return _conflict(f"Job {job_id} ended some time ago; only its record is left.")
 
 
-def _stands(job: Job) -> str:
+def _state_phrase(job: Job) -> str:
     """Return the job's state as a verb phrase: "is queued", "has ended (succeeded)"."""
     return f"has ended ({job.state})" if job.ended else f"is {job.state}"
 
@@ -400,7 +408,7 @@ def _conflict(message: str) -> Refusal:
 
 
 def _not_held(job: Job) -> Refusal:
-    return _conflict(f"Job {job.shown_id} {_stands(job)} and has no held container.{_why_not_held(job)}")
+    return _conflict(f"Job {job.shown_id} {_state_phrase(job)} and has no held container.{_why_not_held(job)}")
 
 
 def _why_not_held(job: Job) -> str:

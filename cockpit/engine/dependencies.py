@@ -177,7 +177,8 @@ def _affected(
 ) -> dict[JobId, set[JobId]]:
     """Return the queued jobs that depend on ending or renamed ones, each with the job and array ids to check.
 
-    `NAMESAKES` stands for a singleton. Only the first singleton of a name can start, so the later ones are left out.
+    `NAMESAKES` is the target of a singleton. Only the first singleton of a name can start, so the later ones are left
+    out.
     """
     affected: dict[JobId, set[JobId]] = {}
     owners: dict[tuple[int, str], None] = {}

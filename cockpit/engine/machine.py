@@ -129,7 +129,7 @@ class Machine:
         """Jobs changed since the last `_catch_up_behind`: timers and indices do not know their current versions."""
         self._changed_jobs: set[JobId] = set()
         """Jobs changed since the reader of `touched` emptied it, without those in `_behind`."""
-        self._promised: dict[JobId, None] = {}
+        self._nominated: dict[JobId, None] = {}
         """Queued jobs for which others are evicted, or for which a fleet has reserved resources."""
         self._suspended: dict[JobId, None] = {}
         """Suspended jobs, in the order of their suspensions: timeslicing resumes the first one first."""
@@ -255,6 +255,7 @@ class Machine:
         """Return a read-only snapshot for explanations; the changes for the next scheduling pass stay as they are."""
         self._catch_up()
         state, frame, queue = self.state, self._frame, self._queue_view
+        # events of jobs leave the frame as it is, so that a pass after a submission copies few fields
         if frame is None:
             frame = self._frame = self._framed()
         if queue is None:
@@ -273,10 +274,10 @@ class Machine:
             usage_at=state.usage_at,
             highest=state.highest,
         )
-        if not (self._promised or self._suspended or self._elastic):
+        if not (self._nominated or self._suspended or self._elastic):
             return snapshot
-        promised, suspended, elastic = sorted(self._promised), tuple(self._suspended), sorted(self._elastic)
-        return replace(snapshot, promised=promised, suspended=suspended, elastic=elastic)
+        nominated, suspended, elastic = sorted(self._nominated), tuple(self._suspended), sorted(self._elastic)
+        return replace(snapshot, nominated=nominated, suspended=suspended, elastic=elastic)
 
     def _framed(self) -> Snapshot:
         """Build the part of a snapshot that only special events change. Its mappings are live views of the state."""
@@ -341,8 +342,8 @@ class Machine:
                 self._requeue(job)
         elif self._queue.pop(job.id, None) is not None:
             self._queue_view = None
-        if self._promised or job.clears or job.part is not None:
-            _set_membership(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
+        if self._nominated or job.clears or job.part is not None:
+            _set_membership(self._nominated, job.id, belongs=bool(job.clears) or _is_reserved(job))
         if self._suspended or job.state is SUSPENDED:
             _set_membership(self._suspended, job.id, belongs=job.state is SUSPENDED)
         if job.spec.elastic is not None:
@@ -357,6 +358,7 @@ class Machine:
         """
         before = self._queue.get(job.id)
         self._queue[job.id] = job
+        # an edit that leaves the seniority as it is also leaves the position
         if before is None or by_seniority(before) != by_seniority(job):
             juniors = [other for other in self._queue.values() if by_seniority(other) > by_seniority(job)]
             for other in juniors:
@@ -375,6 +377,7 @@ class Machine:
     def _index_occupation(self, job: Job) -> None:
         """Update what the job occupies and until when. A change of the end alone is a change for the scheduler too."""
         before, after = self._occupied.get(job.id), occupation(job)
+        # an ended or requeued job that occupied nothing before either
         if after is before is None:
             return
         end = _gone_at(job) if after is not None else None
@@ -394,8 +397,8 @@ class Machine:
         """Remove a job that has left the state from the derived collections."""
         if self._queue.pop(job, None) is not None:
             self._queue_view = None
-        if self._promised or self._suspended or self._elastic:
-            for group in (self._promised, self._suspended, self._elastic):
+        if self._nominated or self._suspended or self._elastic:
+            for group in (self._nominated, self._suspended, self._elastic):
                 group.pop(job, None)
         if self._occupied.pop(job, None) is not None:
             self._ends.pop(job, None)

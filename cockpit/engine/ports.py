@@ -59,7 +59,8 @@ class Journal(Protocol):
         ...
 
     async def remember(self, answer: KeptAnswer) -> None:
-        """Store the answer to a request that caused no event, unless its id has an answer already."""
+        """Store the refusal of a request, unless its id has an answer already, or the final answer of a change in place
+        of the one that was stored with its events."""
         ...
 
     async def forget_refusal(self, request: str) -> None:

@@ -48,6 +48,7 @@ def _may_start_again(job: Job, ended: events.JobEnded) -> bool:
     """Tell whether the start failed without a fault of the job, fewer than `MOST_STARTS` times in a row."""
     if ended.cause is not EndCause.START_FAILED or ended.exit is None or not ended.exit.unstarted:
         return False
+    # only the last starts in a row: an attempt that ran shows that the nodes can start the job
     failed_before = takewhile(_never_began, reversed(job.earlier))
     return 1 + sum(1 for _ in failed_before) < MOST_STARTS
 

@@ -35,12 +35,13 @@ def catalogued_projects(state: ClusterState) -> tuple[Project, ...]:
 
 
 def projects_of(projects: Iterable[Project], user: str, groups: Collection[str]) -> frozenset[str]:
-    """The projects that the user is in, by name or through a group of the system."""
+    """Return the projects that the user is in, by name or through a group of the system."""
     return frozenset(each.name for each in projects if user in each.users or not set(each.groups).isdisjoint(groups))
 
 
 def may_name(projects: Iterable[Project], actor: Actor, owner: str, project: str) -> bool:
-    """A cluster that names projects lets people work in those that they are in, and in their own."""
+    """Return whether the actor may use the project. Where the cluster defines projects, users may use those that they
+    are in, and their own."""
     named = {each.name for each in projects}
     return not named or project in actor.projects or (project == owner and project not in named)
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def set_time_limit(
     machine: Machine, job: Job, wanted: WantedLimit, actor: Actor, now: Millis
 ) -> list[EventBody] | Refusal:
-    """A queued job's as an edit of it. A running one's container does not notice; its limit cannot come to lie in the
-    past, and only an administrator takes it beyond what the cluster's rules allow. What has been promised to waiting
-    jobs is counted anew."""
+    """Return the events that set the limit; for a queued job, those of an edit. The container of a running job does not
+    notice. Its limit cannot be set to a moment in the past, and only an administrator may set it beyond what the
+    cluster's rules allow. The starts that were promised to waiting jobs are predicted again."""
     seconds = wanted.seconds + (job.spec.time_limit_seconds if wanted.beside else 0)
     if error := TIME_LIMIT_SECONDS.error(seconds):
         return Refusal(RefusalKind.INVALID, f"time_limit: {error}.")
@@ -74,7 +74,7 @@ def _ran_seconds(job: Job, now: Millis) -> int:
 
 
 def _not_allowed(state: ClusterState, job: Job, longer: Job, actor: Actor) -> Refusal | None:
-    """The first rule that speaks against the longer limit and did not against the old one."""
+    """Return the refusal by the first rule that the longer limit breaks and the old one does not."""
     if actor.admin or longer.spec.time_limit_seconds < job.spec.time_limit_seconds or job.attempt is None:
         return None
     reason = _by_rules(state, job, longer, job.attempt.partition) or _by_reservations(state, job, longer)

@@ -60,9 +60,11 @@ def next_due(job: Job) -> Millis | None:
         return Millis(job.ended_at + KEEP_ENDED_MS)
     if job.ending is not None:
         return None if job.ending.killed else job.ending.kill_at
+    # the time limit may come before the kill of a recalled worker
     if job.leaving and (kill_at := recalled_until(job)) is not None:
         return min(kill_at, latest_end(job) or kill_at)
     own_time = None if job.state in _GETTING_READY else early_signal_at(job) or latest_end(job)
+    # where a fleet's clusters have not all placed the job, no command runs, so its time limit does not count yet
     return given_up_at(job) or own_time
 
 
@@ -151,6 +153,7 @@ class Timers:
         entries = []
         while (at := self.next_at()) is not None and at <= now:
             entries.append(heapq.heappop(self._heap))
+        # pushed back: if the caller cannot store its events, the jobs are due again at the next look
         for entry in entries:
             heapq.heappush(self._heap, entry)
         return [job for _, job in entries]

@@ -68,7 +68,7 @@ def left(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBod
 
 
 def without(state: ClusterState, job: Job, ranks: tuple[int, ...], because: str = "") -> list[EventBody]:
-    """Let the workers of these ranks leave, while their job goes on.
+    """Let the workers of these ranks leave, while their job keeps running.
 
     `because`: why their nodes are put on the job's block list; empty: they are not.
     """
@@ -84,11 +84,13 @@ def silent(machine: Machine, replica: ReplicaId, silent_ms: int | None, now: Mil
     job = machine.state.jobs.get(replica.job)
     if job is None or not _is_worker(job, replica) or job.spec.elastic is None or job.attempt is None:
         return []
+    # not before the last change of the workers: a new worker has had no time to give a sign of life
     since = max(job.attempt.counts_from, now - silent_ms if silent_ms is not None else 0)
     if job.ending is not None or now - since < 1000 * job.spec.elastic.max_wait_seconds:
         return []
     if can_spare(job, replica.rank):
         return without(machine.state, job, (replica.rank,), f"{SILENT} for {(now - since) // 1000} s")
+    # the others get the longer of both times, in which they can write a checkpoint
     kill_at = Millis(now + 1000 * max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds))
     return [events.EndingBegan(job.id, EndCause.BELOW_MIN, kill_at, requeue=True)]
 

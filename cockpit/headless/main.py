@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cockpit.backends.drive import drive
 from cockpit.errors import CockpitError, ProtocolMismatch, RequestRefused, SpecErrors, Unreachable
@@ -20,7 +21,10 @@ from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call, Services
 from cockpit.headless.streams import Streams
-from cockpit.present.safe import shortened
+from cockpit.present.safe import safe, shortened
+
+if TYPE_CHECKING:
+    from cockpit.model.requests import RequestOutcome
 
 TRACEBACK_VARIABLE = "COCKPIT_TRACEBACK"
 """Environment variable; when it is set, a defect of cockpit shows its traceback."""
@@ -81,17 +85,16 @@ async def _run(verb: Verb, call: Call) -> int:
         if "job" in call.args or "jobs" in call.args:
             from cockpit.headless.naming import resolve_jobs
 
-            await resolve_jobs(call)  # step 3
+            outcome = await resolve_jobs(call)  # step 3
+            if outcome is not None:
+                return await _answer_again(call, outcome)
         return await verb.run(call)  # step 4
     except (UsageError, RequestRefused, SpecErrors):
         # A change may have made its own repetition impossible: what `delete` named is gone.
         outcome = await call.earlier_outcome()
         if outcome is None:
             raise
-        from cockpit.present.requests import accepted_text
-
-        call.streams.say(accepted_text(call.args.request_id, outcome, call.streams.now(), call.streams.zone))
-        return ExitCode.OK
+        return await _answer_again(call, outcome)
     except Unreachable as error:
         advice = call.services.advice(call.args.cluster) if not isinstance(error, ProtocolMismatch) else ""
         if not advice:
@@ -99,6 +102,18 @@ async def _run(verb: Verb, call: Call) -> int:
         raise Unreachable(f"{error}\n{advice}") from error
     finally:
         await call.close()
+
+
+async def _answer_again(call: Call, outcome: RequestOutcome) -> ExitCode:
+    """Print the answer of a command that was accepted before under its `--request-id`: the jobs that it submitted, and
+    that it was accepted."""
+    from cockpit.headless.naming import submitted_before
+    from cockpit.present.requests import accepted_text
+
+    for job, name in await submitted_before(call, outcome):
+        call.streams.line(f"submitted {safe(name)} as {job}")
+    call.streams.say(accepted_text(call.args.request_id, outcome, call.streams.now(), call.streams.zone))
+    return ExitCode.OK
 
 
 def _cluster(chosen: str | None, args: dict[str, object]) -> str | None:

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
     from cockpit.headless.services import Call
     from cockpit.model.jobrow import JobRow
+    from cockpit.model.requests import RequestOutcome
 
 MOST_NAMED = 5
 """Most ids that an error lists."""
 
 
-async def resolve_jobs(call: Call) -> None:
+async def resolve_jobs(call: Call) -> RequestOutcome | None:
     """Replace names and folded ids (`34_[0-1]`) by ids in the arguments `job` and `jobs`.
 
     A job that the same command changed before under its `--request-id` keeps its name: by now another job may have the
-    name, or none. The outcome is in `call.outcomes`.
+    name, or none. The outcome is in `call.outcomes`; it is returned where it answers the whole command.
 
     Raises `RequestRefused` when no job, or more than one, has the name.
     """
@@ -36,13 +37,25 @@ async def resolve_jobs(call: Call) -> None:
     one, several = args.get("job"), args.get("jobs")
     refs = [each for each in [one, *(several if isinstance(several, list) else [])] if isinstance(each, JobRef)]
     if not any(each.name or each.tasks for each in refs):
-        return
+        return None
+    if isinstance(one, JobRef) and one.name and call.changes_its_job:
+        outcome = await call.outcome_of_change(1)
+        if outcome is not None and outcome.refusal is None:
+            return outcome
     rows = await call.backend.jobs(ended=True) if any(each.name for each in refs) else []
     if isinstance(one, JobRef):
         call.args.job = _by_id(one, rows)
     if isinstance(several, list):
         tasks = [task for each in several for task in _tasks(each)]
         call.args.jobs = [await _changed_or_by_id(call, number, ref, rows) for number, ref in enumerate(tasks, 1)]
+    return None
+
+
+async def submitted_before(call: Call, outcome: RequestOutcome) -> list[tuple[JobId, str]]:
+    """Return id and name of each job that a request submitted and that is still listed; an array is one job."""
+    jobs = frozenset(outcome.jobs)
+    rows = await call.backend.jobs(ended=True) if jobs else []
+    return sorted({group_of(row) or row.id: row.name for row in rows if row.id in jobs}.items())
 
 
 async def _changed_or_by_id(call: Call, number: int, ref: JobRef, rows: Sequence[JobRow]) -> JobRef:

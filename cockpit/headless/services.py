@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from cockpit.present.tables.engine import Finding
 
 
+STDIN = "-"
+"""The file of a command line that means standard input."""
+
+
 class Services(msgspec.Struct, frozen=True):
     """Functions by which verbs reach clusters, engines and files; each imports what it needs when it is called."""
 
@@ -64,7 +68,8 @@ class Call:
         self.args, self.services, self.streams = args, services, streams
         self._backend: Backend | None = None
         self._ids: RequestIds | None = None
-        self._inputs: list[bytes] = []
+        self._inputs: dict[str, bytes] = {}
+        """Contents of the files that the command reads, by what they are, in the order in which they were read."""
         self.outcomes: dict[int, RequestOutcome] = {}
         """Outcomes of changes that this command made before under its `--request-id`, by the number of the change: of
         jobs whose names may since name other jobs, or none."""
@@ -97,9 +102,17 @@ class Call:
         self._ids = RequestIds(request or os.urandom(16).hex(), required=request is not None, words=self._words)
         backend.identify(self._ids)
 
-    def note_input(self, content: bytes) -> None:
-        """Remember the content of a file that the command reads: another content makes another command."""
-        self._inputs.append(content)
+    def read_file(self, file: str) -> bytes:
+        """Return the content of a file of the command line, which is read once; `-` is stdin. Raises `OSError`."""
+        if file not in self._inputs:
+            from pathlib import Path
+
+            self.note_input(file, self.streams.stdin.read() if file == STDIN else Path(file).read_bytes())
+        return self._inputs[file]
+
+    def note_input(self, what: str, content: bytes) -> None:
+        """Remember what the command reads: another content makes another command."""
+        self._inputs[what] = content
 
     def _words(self) -> bytes:
         """Return a hash of the command as the user wrote it: words, folder of relative paths, contents of files."""
@@ -107,7 +120,7 @@ class Call:
         from pathlib import Path
 
         digest = blake2b(digest_size=16)
-        for part in (*map(os.fsencode, (Path.cwd(), *self.args.typed)), b"", *self._inputs):
+        for part in (*map(os.fsencode, (Path.cwd(), *self.args.typed)), b"", *self._inputs.values()):
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part)
         return digest.digest()
@@ -133,8 +146,10 @@ class Call:
         backend = self.backend
         assert self._ids is not None
         try:
+            if (file := getattr(self.args, "file", None)) is not None:
+                self.read_file(file)  # it is part of the command, also where the verb has not come to it yet
             outcome = await backend.request(self._ids.numbered(number))
-        except CockpitError:
+        except (CockpitError, OSError):
             return None
         return outcome if outcome.known and outcome.words == self._words() else None
 
@@ -144,6 +159,11 @@ class Call:
             return False
         outcome = await self.outcome_of_change(number)
         return outcome is not None and outcome.refusal is None
+
+    @property
+    def changes_its_job(self) -> bool:
+        """Whether the verb makes one change, of the job of its argument."""
+        return getattr(self.args, "changes_its_job", False)
 
     @property
     def changes_each_job(self) -> bool:

@@ -27,7 +27,7 @@ def check(text: str) -> None:
 
 
 def names(text: str) -> list[str]:
-    """The names in it, in their order. Raises `ExpressionError` where it is no expression."""
+    """Return the names in it, in their order. Raises `ExpressionError` where it is no expression."""
     return [token for token in _tokens(text) if token[:1].isidentifier()]
 
 
@@ -54,7 +54,7 @@ class _Reader:
         return value
 
     def _peek(self) -> str:
-        """The next token; empty at the end."""
+        """Return the next token; empty at the end."""
         return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
     def _next(self) -> str:

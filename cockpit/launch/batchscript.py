@@ -126,14 +126,16 @@ def output_of(spec: JobSpec, job: int, user: str) -> str:
 
 
 def output_folders(script: BatchScript) -> list[tuple[str, str]]:
-    """The folders of its files that are known before it starts, each with the field that names it. None is made."""
+    """Return the folders of its files that are known before it starts, each with the field that names it. None is
+    made."""
     given = (("script.output", script.output), ("script.error", script.error), ("script.input", script.input))
     folders = ((field, posixpath.dirname(posixpath.join(script.work_dir, path))) for field, path in given if path)
     return [(field, folder) for field, folder in folders if "%" not in folder and folder != script.work_dir]
 
 
 def expanded(pattern: str, *, name: str, user: str, host: str, job: int, task: ArrayTask | None) -> str:
-    """A file name of sbatch's. With a backslash in it nothing is filled in, and the backslashes go."""
+    """Return the file name that a pattern of sbatch means. In a pattern with a backslash nothing is replaced, and the
+    backslashes are removed."""
     # sbatch(1), "filename pattern": a backslash anywhere switches all replacements off.
     if "\\" in pattern:
         return pattern.replace("\\", "")
@@ -233,7 +235,7 @@ def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
 
 
 def job_record(spec: JobSpec, run: Run, files: ScriptFiles | None, array: ArrayTask | None) -> str:
-    """The text of `scontrol show job` while the script runs."""
+    """Return the text that `scontrol show job` prints while the script runs."""
     submitter, placement, replica, hosts, facts = run
     script = spec.script
     names = ",".join(hosts)
@@ -267,12 +269,12 @@ def job_record(spec: JobSpec, run: Run, files: ScriptFiles | None, array: ArrayT
 
 
 def runs(counts: Sequence[int]) -> str:
-    """Counts of nodes as Slurm writes them: `4(x2),1`."""
+    """Return the counts of each node as Slurm writes them: `4(x2),1`."""
     return ",".join(_runs(counts))
 
 
 def clock(seconds: int) -> str:
-    """A time as Slurm writes it: `1-00:00:00`."""
+    """Return a time as Slurm writes it: `1-00:00:00`."""
     days, rest = divmod(seconds, 86_400)
     text = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
     return f"{days}-{text}" if days else text

@@ -116,7 +116,7 @@ def _hardware_slice(card: Card, part: CardSlice) -> str:
 
 
 def _is_soft(card: Card, part: CardSlice) -> bool:
-    """Whether the slice is a share that the hardware does not enforce."""
+    """Return whether the slice is a share that the hardware does not enforce."""
     return part.milli < WHOLE_CARD and not _hardware_slice(card, part)
 
 

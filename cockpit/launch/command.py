@@ -19,7 +19,7 @@ from cockpit.model.text import is_visible, visible
 STAYS_OPEN = "sleep infinity"
 """Command of a session without a command of its own; users then open shells in it."""
 ENTRYPOINT = "entrypoint"
-"""Word that stands for the image's ENTRYPOINT, with the job's arguments or else the image's CMD."""
+"""Word that is replaced by the image's ENTRYPOINT, with the job's arguments or else the image's CMD."""
 _LONGEST_ADVICE = 200
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
 

@@ -23,7 +23,7 @@ def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
 
 
 def imagined_node(spec: JobSpec, part: Allocation, known: Sequence[Node], mpi: Mpi | None = None) -> Node:
-    """A node that is just what one replica of `imagined_placement` takes; `known` are the cluster's nodes."""
+    """Return a node that is just what one replica of `imagined_placement` takes; `known` are the cluster's nodes."""
     cards = imagined_cards(spec, part, known)
     return Node(name=part.node, cpus=part.cpus, memory_mib=part.memory_mib, cards=cards, mpi=mpi)
 

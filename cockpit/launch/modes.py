@@ -129,7 +129,7 @@ def tf_config(peers: Sequence[Peer], rank: int) -> str:
 
 
 def tf_values(cluster: Mapping[str, Any], word: str, index: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """`TF_CONFIG` of one of them. `cluster`: the addresses of each role."""
+    """Return `TF_CONFIG` of one of them. `cluster`: the addresses of each role."""
     return {
         "cluster": dict(sorted(cluster.items())),
         "task": {"type": word, "index": index},
@@ -155,7 +155,7 @@ def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) ->
 
 
 def _launcher_hints(command: str) -> list[str]:
-    """A launcher's command runs as it is, and starts whatever the workers are to run."""
+    """Return hints for a launcher whose command starts no workers: it runs unchanged, and must start them itself."""
     if any(launcher in command for launcher in _MPI_LAUNCHERS):
         return []
     starts = "horovodrun --host-discovery-script /etc/edl/discover_hosts.sh"
@@ -163,7 +163,8 @@ def _launcher_hints(command: str) -> list[str]:
 
 
 def _slurm(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
-    """The names of sbatch(1), for one task on each node where its script does not say otherwise."""
+    """Return the setup with sbatch(1)'s variables, for one task on each node where the script does not say
+    otherwise."""
     env = {
         "SLURM_JOB_NODELIST": ",".join(peer.host for peer in peers),
         "SLURM_JOB_NUM_NODES": str(len(peers)),

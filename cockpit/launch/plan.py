@@ -310,7 +310,7 @@ def bandwidth(pool: WorkerPool) -> int:
 def advice(spec: JobSpec) -> Iterator[str]:
     """Return advice as sentences; none where pools do not train on cards, or their bandwidth is unknown."""
     training = [pool for pool in spec.worker_pools[:SERVERS] if pool.replicas]
-    if not training or not all(pool.spec.card_milli and bandwidth(pool) for pool in training):
+    if not all(pool.spec.card_milli and bandwidth(pool) for pool in training):
         return
     total = sum(pool.replicas * bandwidth(pool) for pool in training)
     servers = spec.worker_pools[SERVERS] if len(spec.worker_pools) > SERVERS else None

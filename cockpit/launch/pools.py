@@ -29,13 +29,13 @@ def custom_job_spec(spec: JobSpec) -> dict[str, Any]:
 
 
 def pools_of(spec: JobSpec) -> tuple[WorkerPool, ...]:
-    """The job's pools, or those that it amounts to."""
+    """Return the job's pools; for a job without pools, the ones that its replicas form."""
     if spec.worker_pools:
         return spec.worker_pools
     pools = [WorkerPool(replicas=1, spec=spec.specs[0]), WorkerPool(replicas=spec.nodes - 1, spec=spec.specs[0])]
     if spec.parameter_servers:
         pools.append(WorkerPool(replicas=spec.parameter_servers, spec=spec.helpers[0]))
-    while pools and not pools[-1].replicas:
+    while not pools[-1].replicas:  # the first one has a replica
         pools.pop()
     return tuple(pools)
 
@@ -84,7 +84,7 @@ def pool_roles(pools: Sequence[WorkerPool]) -> list[Role]:
 
 
 def replica_spec(spec: JobSpec, rank: int) -> JobSpec:
-    """The job as one replica has it: with its pool's command and image."""
+    """Return the job as one replica has it: with its pool's command and image."""
     if not spec.worker_pools:
         return spec
     own = [pool for pool in spec.worker_pools for _ in range(pool.replicas)][rank]

@@ -15,7 +15,7 @@ _SET_BY_THE_SCRIPT: Final = ("COCKPIT_", "SLURM_")
 
 
 def shell_text(command: str, known: Collection[str] = ()) -> str:
-    """The command as a POSIX shell runs it in the same way: a variable that is not set stays as it is written.
+    """Return the command in the form that a POSIX shell runs in the same way: a variable that is not set stays literal.
 
     `known`: the names that are surely set; words with no other names are not changed.
     """
@@ -30,8 +30,8 @@ def shell_text(command: str, known: Collection[str] = ()) -> str:
 
 
 def plain_arguments(command: str) -> tuple[str, ...]:
-    """The arguments for a program that expands nothing. A command with variables is handed to a shell that expands
-    them."""
+    """Return the arguments for a program that expands nothing. A command with variables is handed to a shell that
+    expands them."""
     words = lex(command)
     if isinstance(words, NotSimple):
         return ("bash", "-c", command)

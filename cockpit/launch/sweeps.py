@@ -30,7 +30,7 @@ def trial_count(sweep: Sweep) -> int:
 
 
 def has_trial(sweep: Sweep, index: int) -> bool:
-    """Whether the sweep has a trial with this index, from 0."""
+    """Return whether the sweep has a trial with this index, from 0."""
     return 0 <= index < trial_count(sweep)
 
 
@@ -50,7 +50,7 @@ def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
 
 
 def no_trial(sweep: Sweep, index: int) -> str:
-    """The sentence for an index that the sweep does not have."""
+    """Return the sentence for an index that the sweep does not have."""
     return f"The sweep has no trial {trial_number(index)}: it has {trial_count(sweep)}."
 
 
@@ -72,7 +72,7 @@ def _chosen(sweep: Sweep) -> Iterator[int]:
     combinations = prod(len(values) for values in sweep.parameters.values())
     seen: set[int] = set()
     for step in count():
-        if len(seen) == combinations:  # else this would go on for ever behind the last
+        if len(seen) == combinations:  # else the loop would never end after the last
             return
         # Each seed has a range of its own of 2^32 numbers, so that two seeds give unrelated choices.
         number = _mixed(sweep.seed * 0x1_0000_0001 + step) % combinations

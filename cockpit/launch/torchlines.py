@@ -44,8 +44,8 @@ class _PythonCommand(NamedTuple):
 
 
 def torch_command(command: str, *, slots: str, nodes: str, rank: str, master: str, port: str) -> str:
-    """The command under `torch.distributed.launch`, with the interpreter's options where they were. What is no Python
-    program, or starts its processes itself, stays as it is."""
+    """Return the command under `torch.distributed.launch`, with the interpreter's options in their place. A command
+    that is no Python program, or starts its processes itself, is not changed."""
     python = _python_command(words_of(command))
     # A launcher under another one would start each process several times.
     if python is None or LAUNCHER in command or _is_launcher(python):

@@ -110,7 +110,7 @@ def address(rank: int) -> str:
 
 
 def host_of(spec: JobSpec, rank: int) -> str:
-    """The name by which the others know a replica."""
+    """Return the host name by which other replicas reach this one."""
     if spec.elastic is None:
         return host_name(spec.name, rank)
     return host_name(spec.name, "launcher" if rank < spec.first_worker else f"worker-{rank - spec.first_worker}")

@@ -13,7 +13,7 @@ _NO_TYPE: Final = re.compile(r"[^a-z0-9._-]")
 
 @lru_cache(maxsize=1024)
 def gres_type(model: str) -> str:
-    """A card's model as a type of Slurm's GRES, which has no capitals, blanks and the like: `rtx_4090`."""
+    """Return a card's model as a type of Slurm's GRES, which has no capitals, blanks or punctuation: `rtx_4090`."""
     return _NO_TYPE.sub("_", model.lower())
 
 

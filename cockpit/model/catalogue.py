@@ -69,7 +69,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def home(self) -> str:
-        """The project whose members `access` is about; empty: everybody."""
+        """The project to whose members `access` applies; empty: all users."""
         return self.project
 
     @property

@@ -20,7 +20,7 @@ class SignalTarget(StrEnum):
 
 
 class SubmitScript(msgspec.Struct, frozen=True):
-    """A batch script as it is, or one command."""
+    """A batch script, unchanged, or one command."""
 
     script: str
     """The script's text; empty where `wrap` is the command."""

@@ -426,7 +426,8 @@ class JobWarned(msgspec.Struct, frozen=True, tag="job_warned"):
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
-    """A grace period ended: the remaining replicas are killed, or only the recalled workers if the job goes on."""
+    """A grace period ended: the remaining replicas are killed, or only the recalled workers if the job keeps
+    running."""
 
     job: JobId
 

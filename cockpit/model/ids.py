@@ -31,7 +31,7 @@ def task_id(number: int, index: int) -> JobId:
 
 
 REST = _NUMBER
-"""The index that stands for all equal queued tasks of an array. Slurm's own indices end far below it."""
+"""The index that means all equal queued tasks of an array. Slurm's own indices end far below it."""
 
 
 def rest_id(number: int) -> JobId:
@@ -45,18 +45,19 @@ _SENIORITY_BITS = _MEMBER_BIT + _NUMBER_BITS + 1
 
 
 def member_id(member: int, job: int) -> JobId:
-    """The id of a member's job where several clusters are shown as one; `member` counts from 1. Such ids stay inside
-    one process: JSON's numbers have 53 bits."""
+    """Return the id of a member's job where several clusters are shown as one; `member` counts from 1. Such ids stay
+    inside one process: JSON's numbers have 53 bits."""
     return JobId(member << _MEMBER_BIT | job & _OWN)
 
 
 def member_of(job: int) -> tuple[int, JobId]:
-    """The member, 0 where there are none, and the id that it has there; the inverse of `member_id`."""
+    """Return the member, 0 where there are none, and the id that it has there; the inverse of `member_id`."""
     return job >> _MEMBER_BIT, JobId(job & _OWN)
 
 
 def task_of(job: int) -> tuple[int, int | None]:
-    """The number of the job or array, and the task's index; the inverse of `task_id`, whichever cluster it is of."""
+    """Return the number of the job or array, and the task's index; the inverse of `task_id`, whichever cluster it is
+    of."""
     job &= _OWN
     if not job & _FOREIGN:
         return job, None
@@ -77,8 +78,8 @@ def is_apart(job: int) -> bool:
 
 
 def job_words(job: int, component: tuple[int, int] | None = None) -> str:
-    """`123`, or `123_4` for a task; `123_[…]` for those that are left of an array; `123+1` for a component of a
-    heterogeneous job, by the id of its first component and its own number."""
+    """Return the id as Slurm writes it: `123`, or `123_4` for a task; `123_[…]` for the remaining tasks of an array;
+    `123+1` for a component of a heterogeneous job, by the id of its first component and its own number."""
     if component is not None:
         return f"{job_words(component[0])}+{component[1]}"
     number, index = task_of(job)
@@ -88,7 +89,7 @@ def job_words(job: int, component: tuple[int, int] | None = None) -> str:
 
 
 def index_ranges(indices: Iterable[int]) -> str:
-    """`0-2,5`, of indices in order."""
+    """Return sorted indices as ranges: `0-2,5`."""
     ranges = []
     for _, run in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0]):
         (_, first), *rest = run
@@ -129,7 +130,7 @@ class JobRef(msgspec.Struct, frozen=True):
 
 
 def replica_id_from_folder(name: str) -> ReplicaId | None:
-    """The inverse of `ReplicaId.folder`; None where the name is not one."""
+    """Return the inverse of `ReplicaId.folder`; None where the name is not one."""
     parts = name.split(".")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
         return None

@@ -104,7 +104,7 @@ class JobDetail(msgspec.Struct, frozen=True):
     """For a batch's task: the spec that would submit the whole batch again."""
 
     recorded: bool = False
-    """The cluster tells no history: `events` and `waited` are what a cockpit saw while it was connected."""
+    """The cluster provides no history: `events` and `waited` are what a cockpit saw while it was connected."""
     steps: tuple[StepRow, ...] = ()
     """On another scheduler's cluster: the job's steps, in their order."""
     address: str = ""
@@ -113,7 +113,7 @@ class JobDetail(msgspec.Struct, frozen=True):
     """The size of what the logs of the last attempt leave out, where they are longer than their limit."""
 
     def named_by(self, ref: JobRef) -> JobSpec:
-        """The spec that is meant by what this was asked for with: the id of a batch means all its tasks."""
+        """Return the spec that is meant by what this was asked for with: the id of a batch means all its tasks."""
         array = self.job.array
         if self.batch is None or array is None or ref.task is not None or ref.job != array.array:
             return self.job.spec

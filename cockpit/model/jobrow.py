@@ -90,8 +90,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     spec_name: str = ""
     """The catalogue's name of its node spec: of the alternative that was placed, else of the first."""
     tasks: tuple[int, ...] = ()
-    """The indices of all waiting and equal tasks of another scheduler's array that this row stands for. Sizes and
-    position are those of the first task. Empty: the row stands for one job."""
+    """The indices of all waiting and equal tasks of another scheduler's array that this row describes. Sizes and
+    position are those of the first task. Empty: the row describes one job."""
     component: tuple[int, int] | None = None
     """For a component of another scheduler's heterogeneous job, whose components start together: the id of the first
     component, and the number of this one, from 0. None: it is no component."""
@@ -143,7 +143,7 @@ class JobRows(Sequence[JobRow]):
         return self._columns[_PLACES[field]]
 
     def where(self, passing: Sequence[bool]) -> JobRows:
-        """The rows that pass."""
+        """Return the rows for which `passing` is true."""
         return JobRows([list(compress(column, passing)) for column in self._columns])
 
     @cached_property

@@ -55,7 +55,7 @@ def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def pair_text(key: str, value: str) -> str:
-    """`disk=ssd`, or the key alone."""
+    """Return the label as `disk=ssd`, or the key alone where the value is empty."""
     return f"{key}={value}" if value else key
 
 

@@ -74,7 +74,7 @@ def machine_type(name: str) -> MachineType | None:
 
 
 def custom_type(cpus: int, memory_mib: int) -> str:
-    """The name of a machine that is just so."""
+    """Return the name of a custom machine type with exactly these resources."""
     return f"custom-{cpus}-{memory_mib}"
 
 

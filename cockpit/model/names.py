@@ -55,8 +55,9 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def dns_name(name: str) -> str:
-    """A host name for a job: a-z, 0-9 and hyphens, 1–63 characters, beginning with a letter (a label of RFC 1035, so
-    that no resolver takes it for an address). Where letters had to go, a short digest keeps it stable and distinct."""
+    """Return a host name for a job: a-z, 0-9 and hyphens, 1–63 characters, beginning with a letter (a label of RFC
+    1035, so that no resolver takes it for an address). Where letters had to go, a short digest keeps it stable and
+    distinct."""
     # NFKD splits é into e and an accent, so that Latin names keep their letters.
     plain = unicodedata.normalize("NFKD", name.lower())
     label = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
@@ -72,7 +73,7 @@ def dns_name(name: str) -> str:
 
 
 def host_name(name: str, which: int | str) -> str:
-    """The host name of one replica, by its rank or what it is: `held-one-0`, `held-one-worker-0`."""
+    """Return the host name of one replica, by its rank or what it is: `held-one-0`, `held-one-worker-0`."""
     suffix = f"-{which}"
     # The name is shortened and never the suffix, which makes host names of one job distinct.
     return dns_name(name)[: NAME_LENGTH - len(suffix)].rstrip("-") + suffix

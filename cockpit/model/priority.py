@@ -59,7 +59,7 @@ Weight = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
 
 class WeightChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Other weights than the cluster's, to try out. None, or a resource that is left out: as they are."""
+    """Weights to try out in place of the cluster's. None, or a resource that is left out: the cluster's own weight."""
 
     age: Weight | None = None
     assoc: Weight | None = None
@@ -70,7 +70,7 @@ class WeightChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     tres: dict[str, Annotated[float, msgspec.Meta(ge=0, lt=1 << 32)]] = {}
 
     def on(self, weights: Weights) -> Weights:
-        """The cluster's weights with these in their place."""
+        """Return the cluster's weights, with these instead where they are given."""
         named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "tres"}
         given = {name: weight for name, weight in named.items() if weight is not None}
         return msgspec.structs.replace(weights, **given, tres=weights.tres | self.tres)

@@ -43,7 +43,7 @@ def parse_duration(value: object) -> int | str:
 
 
 def memory_text(mib: int) -> str:
-    """The shortest text that `parse_memory` reads back as `mib`."""
+    """Return the shortest text that `parse_memory` reads back as `mib`."""
     # The largest unit that divides the size exactly; others would need a fraction.
     for unit, size in (("T", 1024**2), ("G", 1024)):
         if mib and mib % size == 0:

@@ -76,7 +76,7 @@ class RequestIds:
         return self._count > 0
 
     def next(self) -> str:
-        """The id of the command's next act."""
+        """Return the id of the command's next act."""
         self._count += 1
         return self.numbered(self._count)
 
@@ -85,16 +85,16 @@ class RequestIds:
         self._count = number - 1
 
     def numbered(self, number: int) -> str:
-        """The id of the command's act of this number, counted from 1."""
+        """Return the id of the command's act of this number, counted from 1."""
         return f"{self._request}{PART}{number}" if number > 1 else self._request
 
 
 def is_request_id(text: str) -> bool:
-    """Whether a person may use the text as a request id."""
+    """Return whether a person may use the text as a request id."""
     return _PATTERN.fullmatch(text) is not None
 
 
 def names_request(text: str) -> bool:
-    """Whether the text may name a request: an id, also that of a command's further act."""
+    """Return whether the text may name a request: an id, also that of a command's further act."""
     whole, _, number = text.partition(PART)
     return is_request_id(whole) and (text == whole or (number.isascii() and number.isdigit()))

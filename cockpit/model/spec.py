@@ -324,7 +324,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     image: str = HOST
     """The image, in one of the forms of `model.image`, or its name in the catalogue."""
     image_found: str = ""
-    """The image that the name stands for in the catalogue; empty: none. Only the engine sets it and `image_mpi`."""
+    """The image that the name has in the catalogue; empty: none. Only the engine sets it and `image_mpi`."""
     image_mpi: Mpi | None = None
     """The implementation of MPI in the image, by the catalogue; None: unknown."""
     staging: bool = False
@@ -382,7 +382,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def as_accepted(self) -> JobSpec:
-        """The spec as it is queued: a best-effort job requests neither CPUs nor memory, all others are unchanged."""
+        """Return the spec for the queue: a best-effort job requests neither CPUs nor memory, all others are
+        unchanged."""
         if not self.is_best_effort:
             return self
         return replace(self, specs=tuple([replace(each, cpus=0, memory_mib=0) for each in self.specs]))

@@ -28,7 +28,7 @@ def escaped(char: str) -> str:
 
 
 def visible(text: str, limit: int = 60) -> str:
-    """The text on one line, with escapes for what cannot be seen, cut to about `limit` characters with `…`."""
+    """Return the text on one line, with escapes for what cannot be seen, cut to about `limit` characters with `…`."""
     # Cut before escaping: a text of megabytes costs no more than one of sixty characters.
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     if is_visible(shown):
@@ -37,7 +37,7 @@ def visible(text: str, limit: int = 60) -> str:
 
 
 def first_unseen(text: str) -> str | None:
-    """The first character that draws nothing; None when all do."""
+    """Return the first character that draws nothing; None when all do."""
     return next((char for char in text if not is_visible(char)), None)
 
 
@@ -46,10 +46,10 @@ MOST_DIGITS = 18
 
 
 def is_whole(text: str) -> bool:
-    """Whether the text is ASCII digits, few enough to be a number of 64 bits."""
+    """Return whether the text is ASCII digits, few enough to be a number of 64 bits."""
     return 0 < len(text) <= MOST_DIGITS and text.isascii() and text.isdigit()
 
 
 def whole(text: str) -> int | None:
-    """The number that the text is, without a sign; None where it is none, or too large."""
+    """Return the number that the text is, without a sign; None where it is none, or too large."""
     return int(text) if is_whole(text) else None

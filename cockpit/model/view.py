@@ -105,7 +105,7 @@ class PriorityRow(msgspec.Struct, frozen=True):
     """Why the cluster's own scheduler does not compute the job's factors yet; None: it does, or the cluster is
     cockpit's."""
     tasks: tuple[int, ...] = ()
-    """The indices of the tasks that the row stands for, as in `JobRow.tasks`."""
+    """The indices of the tasks that the row describes, as in `JobRow.tasks`."""
     told: Breakdown | None = None
     """The rounded factors that the cluster's own scheduler prints, where `breakdown` is cockpit's computation."""
 
@@ -152,7 +152,7 @@ class Overview(msgspec.Struct, frozen=True):
     plain: bool = False
     """Whether the engine cannot make containers, so that jobs run as plain processes."""
     demand: dict[str, int] = {}
-    """The cards that queued jobs request, in thousandths by model; the empty model stands for any."""
+    """The cards that queued jobs request, in thousandths by model; the empty model means any."""
 
 
 class ClusterState(StrEnum):

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 _NO_GROWTH: Final = {
-    NoGrowth.MOST: "it has as many as it may have",
-    NoGrowth.FIXED: "it was submitted not to grow",
-    NoGrowth.NOT_WHOLE: "it grows once all of its workers run",
-    NoGrowth.GIVES_WAY: "it is giving some up",
-    NoGrowth.NO_ROOM: "no node has room for one more",
-    NoGrowth.KEPT: "free resources are reserved for jobs that wait",
-    NoGrowth.RULES: "limits leave it no more",
+    NoGrowth.AT_MAXIMUM: "it has its maximum",
+    NoGrowth.SCALING_OFF: "it was submitted with allow_scaling off",
+    NoGrowth.WORKERS_MISSING: "it grows once all of its workers run",
+    NoGrowth.BEING_EVICTED: "it is being evicted or shrunk for another job",
+    NoGrowth.NO_FREE_NODE: "no node has enough free resources for one more",
+    NoGrowth.RESERVED: "free resources are reserved for jobs that wait",
+    NoGrowth.LIMIT_REACHED: "a limit or quota is reached",
 }
 
 
@@ -58,11 +58,11 @@ def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
     if row.waits_until is None or row.workers is None:
         return ""
     least = units.counted(row.workers[0], "worker")
-    return f"suspended until {least} can go on, at most until {clock(row.waits_until, now, zone)}"
+    return f"suspended until {least} can run, at most until {clock(row.waits_until, now, zone)}"
 
 
 def workers_fact(detail: JobDetail) -> str:
-    """Return the job's workers in words: `2, asked for 3, may have 1 to 8; no node has room for one more`."""
+    """Return the job's workers in words: `2, asked for 3, may have 1 to 8; a limit or quota is reached`."""
     elastic, row = detail.job.spec.elastic, detail.row
     if elastic is None:
         return ""

@@ -30,7 +30,7 @@ class Timekeeper(Protocol):
     def now(self) -> Millis: ...
 
     def offset_millis(self) -> int:
-        """Return how far the machine's clock is ahead of this one; negative: behind. The offset is large after
+        """Return how far the machine's clock is ahead of this one; negative: behind. The difference is large after
         a jump."""
         ...
 
@@ -52,11 +52,11 @@ def boot_nanos() -> int:
 class SystemClock:
     """The time of day, without the jumps of the machine's wall clock; it never goes back.
 
-    Progress comes from the boot clock, which counts suspended time too and which nobody sets. When the wall clock
+    Progress comes from the boot clock, which counts suspended time too and which cannot be set. When the wall clock
     disagrees (an NTP step, an administrator, a resumed virtual machine), this clock does not jump after it: it runs
     faster or slower by one part in a thousand until they agree. So a hold of four hours is never cut short by more
     than 14 seconds, whatever happens to the wall clock, and two readings in a row never decrease. An hour of
-    disagreement lasts until the process ends; `offset_millis` tells of it.
+    disagreement lasts until the process ends; `offset_millis` returns the difference.
 
     `not_before` is the last moment in the journal: a new process begins no earlier than the old one ended.
     Not for use from several threads.
@@ -79,6 +79,7 @@ class SystemClock:
         passed = read - self._progress_read
         self._progress_read = read
         reached = self._nanos + passed
+        # the correction is at most a thousandth of the time that has passed, so the result never decreases
         leeway = passed // SLEW_DIVISOR
         self._nanos = reached + min(max(self._wall() - reached, -leeway), leeway)
         return Millis(self._nanos // NANOS_PER_MILLI)
@@ -89,7 +90,7 @@ class SystemClock:
     async def wait_until(self, at: Millis) -> None:
         import asyncio
 
-        while (left := at - self.now()) > 0:  # noqa: ASYNC110 - nobody but the passing of time could set an event
+        while (left := at - self.now()) > 0:  # noqa: ASYNC110 - only the passing of time ends this wait
             await asyncio.sleep(min(left / 1000, LONGEST_NAP_SECONDS))
 
 
@@ -133,6 +134,7 @@ class VirtualClock:
 
         self._arrivals += 1
         waiter = asyncio.get_running_loop().create_future()
+        # the number decides between equal moments: futures cannot be compared
         heappush(self._waiters, (at, self._arrivals, waiter))
         await waiter
 

@@ -175,6 +175,7 @@ class Host:
 
     async def stop(self) -> None:
         """Stop all tasks and write a snapshot. Containers keep running."""
+        # with the write lock held, so that no change is cancelled halfway
         async with self._ledger.turn():
             await self._tasks.cancel_all()
             if self.given_up is None:
@@ -380,6 +381,7 @@ class Host:
             await self._notify_changed()
 
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
+        # the configuration of the cluster may have been loaded again since the last pass
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
         if self.plan is not None:  # defects that came up while rows were made from the old plan
             self.note_faults(self.plan.scheduling_pass.faults)
@@ -395,6 +397,7 @@ class Host:
             self._rearm.clear()  # first: a change during the steps below must end the sleep at the end at once
             await self.insist(due, Act(actor="engine", origin="timer"))
             await self._maintain_journal()
+            # cleared before the pass, which sets the next such moment
             if self._again_at is not None and self._again_at <= self.clock.now():
                 self._again_at = None
                 self._schedule.set()

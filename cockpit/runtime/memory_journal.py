@@ -85,7 +85,8 @@ class MemoryJournal:
         return self._answers.get(request)
 
     async def remember(self, answer: KeptAnswer) -> None:
-        self._answers.setdefault(answer.request, answer)
+        if not answer.refused or answer.request not in self._answers:
+            self._answers[answer.request] = answer
         _forget_first(self._answers, self._answers_kept)
 
     async def forget_refusal(self, request: str) -> None:

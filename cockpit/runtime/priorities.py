@@ -6,6 +6,7 @@ Weights take effect at once, and are written into cluster.toml for the next engi
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,17 +15,18 @@ from msgspec.structs import replace
 from cockpit.engine.access import may_see
 from cockpit.engine.configure import reweighed
 from cockpit.engine.views.ranking import present_order, ranked, tried_order
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError, RequestRefused, StoreError
 from cockpit.formats.cluster.text import with_weights
 from cockpit.model.refusal import Refusal
 from cockpit.model.view import Priorities, WeightsSet
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from cockpit.engine.access import Actor
     from cockpit.model.cluster import Priority
+    from cockpit.model.events import EventRecord
     from cockpit.model.priority import WeightChanges
     from cockpit.protocol import messages
     from cockpit.runtime.engine import Engine
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from cockpit.sched.snapshot import Snapshot
 
 
+_UNWRITTEN = "The engine ended before {file} was written, so the weights of that file may be in force."
 PAGE_ROWS = 1000
 """Rows per page; a page is encoded within a few milliseconds."""
 
@@ -61,17 +64,26 @@ def _whole(snapshot: Snapshot, last: PriorityTable | None, weights: WeightChange
 
 async def set_weights(engine: Engine, context: RequestContext, args: messages.SetWeightsArgs) -> bytes:
     """Set the weights. If the file cannot be written, the answer and, until it stops, the engine's status say so."""
+    host, file = engine.host, engine.cluster_file
+
+    def unwritten(_records: Sequence[EventRecord]) -> bytes:
+        weights = args.weights.on(host.machine.state.cluster.priority.weights)
+        return msgspec.msgpack.encode(WeightsSet(weights, "", _UNWRITTEN.format(file=file) if file is not None else ""))
+
+    # This answer is stored with the event, so that a repeat changes nothing even if the engine ends before the file is
+    # written; the answer below replaces it.
     act = context.act(durable=True)
-    outcome = await engine.host.act(lambda machine, _: reweighed(machine.state, args.weights), act)
+    outcome = await host.act(lambda machine, _: reweighed(machine.state, args.weights), act, unwritten)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
-    priority = engine.host.machine.state.cluster.priority
-    trouble = await asyncio.to_thread(_write_back, engine.cluster_file, priority)
+    priority = host.machine.state.cluster.priority
+    trouble = await asyncio.to_thread(_write_back, file, priority)
     if trouble:
         engine.troubles = (*(each for each in engine.troubles if each != trouble), trouble)
-    file = str(engine.cluster_file) if engine.cluster_file is not None and not trouble else ""
-    answer = msgspec.msgpack.encode(WeightsSet(priority.weights, file, trouble))
-    await engine.requests.remember(context, answer)
+    written = str(file) if file is not None and not trouble else ""
+    answer = msgspec.msgpack.encode(WeightsSet(priority.weights, written, trouble))
+    with suppress(StoreError):  # the weights are in force: an error here must not read as "Nothing was accepted"
+        await engine.requests.remember(context, answer)
     return answer
 
 

@@ -17,6 +17,7 @@ from cockpit.errors import RequestRefused, StoreError
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.requests import KeptAnswer, RequestOutcome
 from cockpit.model.text import visible
+from cockpit.runtime.troubles import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -52,6 +53,7 @@ def digest_of(op: str, args: bytes | msgspec.Raw, words: bytes = b"") -> bytes:
     digest = hashlib.blake2b(op.encode(), digest_size=_DIGEST_BYTES)
     digest.update(b"\0")
     digest.update(memoryview(args))
+    # appended as they are, so that `_words_of` finds them again
     return digest.digest() + words
 
 
@@ -64,7 +66,7 @@ def _is_same_content(one: bytes, other: bytes) -> bool:
 
 
 def _is_same_request(one: bytes, other: bytes) -> bool:
-    """Whether two requests have the same operation and arguments, or come from the same command.
+    """Return whether two requests have the same operation and arguments, or come from the same command.
 
     The arguments may differ between two runs of one command: `--start now+2h`, a change of what is there by now.
     """
@@ -121,7 +123,7 @@ class Requests:
                 raise
 
     async def remember(self, context: HasRequestId, answer: bytes) -> None:
-        """Store the answer of a change whose answer is known only after its event. Raises `StoreError`."""
+        """Store the final answer of a change, in place of the one stored with its events. Raises `StoreError`."""
         if context.request:
             await self._journal.remember(KeptAnswer(context.request, answer, context.op, context.digest))
 
@@ -145,9 +147,9 @@ class Requests:
         try:
             return await self._journal.answer(request)
         except StoreError as error:
-            # The journal's sentence claims this of the present request; an earlier try may have been accepted.
-            message = str(error).replace(" Nothing was accepted.", "")
-            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, _UNREADABLE.format(error=message))) from error
+            # An earlier try may have been accepted.
+            message = _UNREADABLE.format(error=cause_of(error))
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message, store=not error.passing)) from error
 
     async def _remember_refusal(self, context: HasRequestId, refusal: Refusal) -> None:
         """Store a refusal. A store error is ignored: the request did nothing, so a repeat may be decided again."""

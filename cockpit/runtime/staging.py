@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.errors import RequestRefused
+from cockpit.errors import RequestRefused, StoreError
 from cockpit.model import events
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.text import visible
+from cockpit.runtime.troubles import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,7 @@ async def staged(engine: Engine, _context: RequestContext, _args: messages.NoArg
 async def unstage(engine: Engine, context: RequestContext, args: messages.NameArgs) -> bytes:
     """Remove a copy that no job uses, named by its key or the beginning of it."""
     executor = engine.host.executor
+    removed: list[str] = []
 
     async def decision(_machine: Machine, _now: Millis) -> Sequence[EventBody] | Refusal:
         copies = [copy for copy in await executor.copies() if args.name and copy.key.startswith(args.name)]
@@ -43,9 +45,16 @@ async def unstage(engine: Engine, context: RequestContext, args: messages.NameAr
         (copy,) = copies
         if not await executor.remove_copy(copy.key):
             return Refusal(RefusalKind.CONFLICT, f"Copy {copy.key[:12]} is in use; remove it after its last job.")
+        removed.append(copy.key[:12])
         return [events.CopyRemoved(copy.what, copy.source, copy.key)]
 
-    outcome = await engine.host.act(decision, context.act(), lambda _: _DONE)
+    try:
+        outcome = await engine.host.act(decision, context.act(), lambda _: _DONE)
+    except StoreError as error:
+        if not removed:
+            raise
+        message = f"Copy {removed[0]} was removed, but the event of it was not stored. {cause_of(error)}"
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message, store=not error.passing)) from error
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     return outcome

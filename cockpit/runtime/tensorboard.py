@@ -33,7 +33,8 @@ _ADDRESS = re.compile(rf"http://{re.escape(HOST)}:\d+/[^\s]*".encode())
 
 
 def program() -> str:
-    """The one on the PATH, else the one beside this Python. Raises `CockpitError` where there is none."""
+    """Return the path of the program on PATH, else of the one beside this Python. Raises `CockpitError` where there is
+    none."""
     beside = Path(sys.executable).with_name(PROGRAM)
     path = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else "")
     if not path:
@@ -111,7 +112,7 @@ class Board:
 
     def _spawn(self, path: str, lock: int) -> subprocess.Popen[bytes]:
         """Start the program, which inherits the lock and so keeps it as long as it runs."""
-        os.ftruncate(lock, 0)  # before anybody can take an earlier one for it
+        os.ftruncate(lock, 0)  # so that no reader takes an earlier process's address for this one's
         with self._log.open("wb") as log:
             try:
                 process = subprocess.Popen(

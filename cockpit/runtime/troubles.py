@@ -30,6 +30,11 @@ def unavailable(error: StoreError) -> Refusal:
     return Refusal(RefusalKind.UNAVAILABLE, str(error), store=not error.passing)
 
 
+def cause_of(error: StoreError) -> str:
+    """Return the error's text without its claim that nothing was accepted, where that is not known or not true."""
+    return str(error).replace(" Nothing was accepted.", "")
+
+
 def given_up(error: Exception) -> Refusal:
     """Return the refusal of every change after an invariant of the engine was violated."""
     return Refusal(

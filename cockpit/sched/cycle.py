@@ -47,16 +47,16 @@ def run_pass(
     if queue is None:
         queue = pass_queue(priorities, snapshot, index.equivalence)
     descent = _descent(index, policy, queue) if policy.fraction_fit is not BEST_FIT else None
-    gives_way = rules.may_evict or snapshot.promised or snapshot.suspended
+    may_evict = rules.may_evict or snapshot.nominated or snapshot.suspended
     scheduling_pass = SchedulingPass(
-        snapshot, index, policy, queue, descent, eviction_planner(snapshot, rules, priorities) if gives_way else None
+        snapshot, index, policy, queue, descent, eviction_planner(snapshot, rules, priorities) if may_evict else None
     )
     # suspended jobs resume before any other job can take their CPUs
     if snapshot.suspended:
         scheduling_pass.plan_timeslices(rules.cluster)
-    # then the jobs for which others were evicted: else these would have ended in vain
-    if snapshot.promised:
-        scheduling_pass.place_nominated(index.equivalence.entries_of(snapshot.jobs, snapshot.promised))
+    # then the jobs for which others were evicted: else other jobs could take what the evictions have freed
+    if snapshot.nominated:
+        scheduling_pass.place_nominated(index.equivalence.entries_of(snapshot.jobs, snapshot.nominated))
     # then jobs within the guarantee of their queue: no job of higher priority may borrow these resources
     if scheduling_pass.reclaim is not None:
         scheduling_pass.serve_guaranteed(queue)
@@ -120,5 +120,5 @@ def eviction_planner(snapshot: Snapshot, rules: Rulebook, priorities: PriorityTa
     preemption_rule: list[PreemptionRule] = []
     if rules.cluster.preemption.kind != PreemptType.NONE:
         preemption_rule.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
-    needed = preemption_rule or snapshot.promised or snapshot.suspended or rules.quotas.guarantees
+    needed = preemption_rule or snapshot.nominated or snapshot.suspended or rules.quotas.guarantees
     return EvictionPlanner(snapshot, preemption_rule) if needed else None

@@ -27,12 +27,13 @@ URGENCY = {PriorityWord.VERY_URGENT: 0, PriorityWord.URGENT: 1, PriorityWord.NOR
 
 
 def partitions_of(job: Job) -> Sequence[str]:
-    """The partitions in which the job may run; one empty name where the cluster has none."""
+    """Return the partitions in which the job may run; one empty name where the cluster has none."""
     return job.partitions or ("",)
 
 
 def by_seniority(job: Job) -> tuple[int, int]:
-    """The sort key of the last tie-break: the time of submission, or of the return to the queue, then the job id."""
+    """Return the sort key of the last tie-break: the time of submission, or of the return to the queue, then the job
+    id."""
     return job.submitted_at if job.revoked_at is None else job.revoked_at, job.id
 
 
@@ -97,7 +98,7 @@ class EquivalenceCache:
     cycle.
 
     It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. A
-    computation beside the passes has a cache of its own (`Index.apart`).
+    computation beside the passes has a cache of its own (`Index.with_own_caches`).
     """
 
     def __init__(self, rules: Rulebook) -> None:

@@ -95,7 +95,8 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
 
 
 def _may_go_first(plan: Plan, job: Job) -> bool:
-    """Return whether the job may start at some time as things are; a job that cannot be judged may."""
+    """Return whether the job may start at some time if nothing but resources changes; a job that cannot be judged
+    may."""
     if job.held_by:
         return False
     try:
@@ -109,7 +110,7 @@ def _jobs_ahead(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
     """Return the jobs before it in the queue, nominated ones first. A job that came since the cycle is behind all
     others."""
     # nominated jobs come first in a pass, wherever the queue has them
-    order = [*dict.fromkeys((*plan.refusals.promised, *plan.order))]
+    order = [*dict.fromkeys((*plan.refusals.nominated, *plan.order))]
     if job_id not in order:
         order += [each for each in queue if each not in set(order)]
     return order[: order.index(job_id)]

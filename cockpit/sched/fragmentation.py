@@ -49,13 +49,13 @@ def workload(requests: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
 
 
 def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
-    """Return the target workload: the requests of the jobs that are queued and running now, which stand for those to
-    come.
+    """Return the target workload: the requests of the jobs that are queued and running now, which are taken as a sample
+    of those to come.
 
     Frequencies are rounded down to two binary digits. So what was computed for a workload holds until it really
     changes, not only until the next job comes.
     """
-    # running jobs stand for themselves; queued ones are counted by their first alternative
+    # running jobs are counted by what they hold, queued ones by their first alternative
     count = Counter(running)
     for shape, jobs in Counter(queued).items():
         count[shape.specs[0]] += shape.nodes * jobs

@@ -54,7 +54,7 @@ class DelayCheck(Protocol):
 
 
 class GrowthRequest(msgspec.Struct, frozen=True):
-    """A job for which more workers are sought."""
+    """A request for more workers for one job."""
 
     job: JobId
     shape: Shape
@@ -87,23 +87,23 @@ def further_workers(
     """Return the new workers that fit, best fit first, as many as the limits and the reservations of waiting jobs
     allow."""
     added: Placement = ()
-    stopped = NoGrowth.NO_ROOM
+    stopped = NoGrowth.NO_FREE_NODE
     # of a running job the index has what it holds; of a starting one it has nothing yet
     begins_with = () if wanted.runs else wanted.held
     # 2.
     for node_free in _nodes_free(wanted, index, fit):
         # 3.
         if len(wanted.held) + len(added) >= wanted.most:
-            return AddedWorkers(added, NoGrowth.MOST)
+            return AddedWorkers(added, NoGrowth.AT_MAXIMUM)
         # whole nodes leave no card to choose
         card = fit.card(node_free, wanted.spec) if fit and not wanted.shape.exclusive else None
         rank = wanted.first_rank + len(added)
         part = allocate(node_free, wanted.spec, rank, exclusive=wanted.shape.exclusive, card=card)
         if not backfiller.allows(index, wanted.job, wanted.end, (*begins_with, *added, part)):
-            stopped = NoGrowth.KEPT
+            stopped = NoGrowth.RESERVED
             continue  # another node may be free of reservations; a limit counts the same on every node
         if not lawful((*wanted.held, *added, part)):
-            return AddedWorkers(added, NoGrowth.RULES)
+            return AddedWorkers(added, NoGrowth.LIMIT_REACHED)
         added = (*added, part)
     return AddedWorkers(added, stopped)
 
@@ -178,18 +178,19 @@ def grows(job: Job, attempt: Attempt) -> bool:
 def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
     """Return what in the job itself keeps it from growing; None: only other jobs and rules can."""
     if len(attempt.placement) >= job.spec.most_nodes:
-        return NoGrowth.MOST
+        return NoGrowth.AT_MAXIMUM
     if job.spec.elastic is None or not job.spec.elastic.allow_scaling:
-        return NoGrowth.FIXED
+        return NoGrowth.SCALING_OFF
     if job.ending is not None or job.leaving:
-        return NoGrowth.GIVES_WAY
+        return NoGrowth.BEING_EVICTED
     # a job grows only from a state in which all its workers run
     whole = all(each.started_at is not None and each.ended_at is None for each in attempt.there)
-    return None if whole and job.state is JobState.RUNNING else NoGrowth.NOT_WHOLE
+    return None if whole and job.state is JobState.RUNNING else NoGrowth.WORKERS_MISSING
 
 
 def next_rank(attempt: Attempt) -> int:
-    """The rank of the next worker. No rank is used twice: container, log and history of a rank belong to one worker."""
+    """Return the rank of the next worker. No rank is used twice: container, log and history of a rank belong to one
+    worker."""
     return max([len(attempt.replicas), *(part.rank + 1 for part in attempt.placement)])
 
 

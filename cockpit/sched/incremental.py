@@ -38,7 +38,7 @@ def next_index(last: Plan | None, snapshot: Snapshot) -> Index:
         return last.index
     # the starts of the last pass are in its index already, so only the other changes are applied to it
     # None: the rules or the nodes changed, or too much happened to know what
-    rest = _beside_starts(last, snapshot)
+    rest = _changes_beside_starts(last, snapshot)
     if (
         rest is None or last.scheduling_pass.eviction_planner is not None
     ):  # its index also has nominated jobs, which have not started
@@ -50,7 +50,7 @@ def can_start_any(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:
     """Return whether a pass might do anything but state reasons: some waiting job fits, or others may be evicted, moved
     or grown. `index`: the one that `next_index` returned."""
     rules = index.equivalence.rules
-    if rules.may_evict or index.layout.totalled or snapshot.suspended or snapshot.promised or snapshot.elastic:
+    if rules.may_evict or index.layout.totalled or snapshot.suspended or snapshot.nominated or snapshot.elastic:
         return True
     fifo = last.priorities.fifo if last is not None else None
     if fifo is None:
@@ -72,7 +72,7 @@ def arrivals_since(
     """Return the entries that joined the queue since the last pass; None if anything else has happened since. `index`
     and `queue`: those of the new snapshot."""
     scheduling_pass = last.scheduling_pass
-    if index is not scheduling_pass.index or scheduling_pass.eviction_planner is not None or snapshot.promised:
+    if index is not scheduling_pass.index or scheduling_pass.eviction_planner is not None or snapshot.nominated:
         return None  # where jobs may be evicted, a new job may preempt others or be nominated
     if not isinstance(queue, FifoQueue) or queue.before != last.version or queue.left_count != len(last.starts):
         return None
@@ -82,10 +82,10 @@ def arrivals_since(
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
         return None  # reservations beyond the window come within it, and moments are rounded to the clock
-    return queue.arrivals if _still_so(last, snapshot, index) else None
+    return queue.arrivals if _verdicts_hold(last, snapshot, index) else None
 
 
-def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
+def _changes_beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
     """Return the changes since the last pass, without its own starts. None: the changes are not known."""
     scheduling_pass = last.scheduling_pass
     if snapshot.changes_from != last.version or not scheduling_pass.initial_index.is_of_rules(snapshot):
@@ -103,7 +103,7 @@ def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
     return changes
 
 
-def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
+def _verdicts_hold(last: Plan, snapshot: Snapshot, index: Index) -> bool:
     """Return whether neither the passing time nor the starts change a verdict of the last pass, and the new jobs are
     behind all others."""
     now = snapshot.now
@@ -114,7 +114,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
         and (not index.departures or index.departures[0][0] > now)
         and last.scheduling_pass.backfiller.is_due_after(now)
         and not (last.starts and last.scheduling_pass.backfiller.refusals_may_change)
-        and not (last.starts and last.scheduling_pass.stops_reserved())
+        and not (last.starts and last.scheduling_pass.limit_stops_reserved_job())
         # a job that waited in one partition may have started in another
         and not last.scheduling_pass.backfiller.involves({start.job for start in last.starts})
         and _same(snapshot.usage, last.scheduling_pass.snapshot.usage)

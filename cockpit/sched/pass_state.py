@@ -152,7 +152,7 @@ class PassState:
         """Return a pass that continues this one at a later snapshot, for jobs that were submitted meanwhile. `index`:
         what this pass left. All decisions stay. This pass itself is not changed if its index may still be read
         (`Index.shared`)."""
-        # a replay reads no plan of the past, so it goes on with the same object
+        # a replay reads no plan of the past, so it continues with the same object
         fresh = self._copied() if index.shared else self
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - same class
         fresh.faults = self.faults.copy()
@@ -179,7 +179,8 @@ class PassState:
         self.faults.setdefault(entry.job.id, error)
 
     def place(self, job: Job, shape: Shape) -> JobPlacement | Reason | None:
-        """A placement that delays no job ahead of this one; else why there is none. None: too few free resources."""
+        """Return a placement that delays no job ahead of this one; else why there is none. None: too few free
+        resources."""
         if shape.partition in self.index.layout.totalled:
             return by_totals(self.index, self.snapshot, job, shape)
         return self.backfiller.place(self.index, job, shape)
@@ -189,19 +190,21 @@ class PassState:
         noted = PassNotes(self._failed, self._narrowed, self._exceeded)
         return Refusals(self._gates, self._windows, noted, self.backfiller, self.index, self.eviction_planner)
 
-    def stops_reserved(self) -> bool:
+    def limit_stops_reserved_job(self) -> bool:
         """Return whether a job that this pass keeps resources for is now stopped by a limit, or the bound of its array,
         which a job behind it reached by starting."""
         # for every plan with a start: without limits and arrays it must cost nothing
         if not (self._gates.binding or self.index.counters.used):
             return False
-        jobs = (self.snapshot.jobs[each] for each in self.backfiller.kept_for() if each not in self._started)
+        jobs = (
+            self.snapshot.jobs[each] for each in self.backfiller.jobs_with_reservation() if each not in self._started
+        )
         counted = [job for job in jobs if self._gates.may_count(job)]
         classes = {self._gates.equivalence_class(job, name) for job in counted for name in partitions_of(job)}
         reasons = (self._gates.class_refusal(each) for each in classes if each.refused is None)
         return any(reason is not None for reason in reasons)
 
-    def _leaves_some_out(self) -> bool:
+    def _others_may_start(self) -> bool:
         """Return whether the starts of this pass let jobs start that it passed over: those beyond the depth, which
         counts no job that has started; those that would have delayed the head on nodes that are taken now; those behind
         a head that started in another partition; those that may preempt what has started; and those that would delay a
@@ -211,14 +214,14 @@ class PassState:
             or self.backfiller.refusals_may_change
             or self.backfiller.involves(self._started)
             or (self.eviction_planner is not None and bool(self.eviction_planner.insufficient))
-            or self.stops_reserved()
+            or self.limit_stops_reserved_job()
         )
 
     def next_at(self) -> Millis | None:
-        """The first moment at which a job may start although nothing else happens: a begin time, the start or end of a
-        reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once if
-        another pass would consider jobs that this one did not. None: there is no such moment."""
-        if self._leaves_some_out():
+        """Return the first moment at which a job may start although nothing else happens: a begin time, the start or
+        end of a reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once
+        if another pass would consider jobs that this one did not. None: there is no such moment."""
+        if self._others_may_start():
             return Millis(self.snapshot.now + 1)
         if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
             return None
@@ -229,9 +232,9 @@ class PassState:
             [each for each in (self._next_begin_at, window_at, proposal, soon, self._slice_ends) if each], default=None
         )
 
-    def _take_over(self, index: Index) -> None:
-        """Go on with another index. Deferred reservations are worked out first: they refer to the old one."""
-        self.backfiller.settle()
+    def _continue_with(self, index: Index) -> None:
+        """Use another index from now on. Deferred reservations are computed first: they refer to the old one."""
+        self.backfiller.compute_deferred()
         index.counters = self._gates.counters
         self.index = index
 
@@ -246,8 +249,8 @@ class PassState:
         return self._gates.amounts(job_placement, shape)
 
     def _shape(self, entry: QueueEntry, free: CounterAmounts = NO_AMOUNTS) -> Shape:
-        """The shape by which the job may be placed now: without alternatives that a limit stops, and off reserved
-        nodes. `free`: amounts about to come free, which do not count."""
+        """Return the shape by which the job may be placed now: without alternatives that a limit stops, and off
+        reserved nodes. `free`: amounts about to come free, which do not count."""
         equivalence_class = entry.equivalence_class
         shape = self._gates.open_shape(equivalence_class, free)
         shape = within_limits(self._gates, equivalence_class, shape, self.index, free)
@@ -300,14 +303,14 @@ class PassState:
         return replace(shape, nodes=len(ranked)), JobPlacement(job_placement.spec_index, ranked)
 
     def _limit(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Limit | None:
-        """The limit that the job would break on any node that it could get; None: there is none."""
+        """Return the limit that the job would break on any node that it could get; None: there is none."""
         return limit_now(
             self._gates, equivalence_class, self._gates.open_shape(equivalence_class, free), self.index.layout, free
         )
 
     def _as_temporary(self, equivalence_class: EquivalenceClass, limit: Limit) -> Limit:
-        """The limit without its mark "never" where the job breaks it only on the nodes that are free just now: on other
-        nodes it may be billed less."""
+        """Return the limit without its mark "never" where the job breaks it only on the nodes that are free just now:
+        on other nodes it may be billed less."""
         if not isinstance(limit, LimitReached | QuotaFull) or not limit.never:
             return limit
         each = self._gates.alternatives(equivalence_class)
@@ -349,9 +352,9 @@ class PassState:
         self.starts.append(Start(job.id, spec_index, job_placement.placement, shape.partition, billing, launcher))
         # copied only for the first start: a pass that starts nothing copies nothing
         if self.index is self.initial_index:
-            self._take_over(self.initial_index.writable())
+            self._continue_with(self.initial_index.writable())
         else:
-            self.backfiller.settle()
+            self.backfiller.compute_deferred()
         # before the backfiller, which takes the job to be in the index
         self.index.place(job.id, job_placement.placement, Millis(self.snapshot.now + 1000 * spec.time_limit_seconds))
         if self._gates.may_count(job):

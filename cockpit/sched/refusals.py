@@ -87,7 +87,7 @@ class Refusals:
         """The index with the starts of the pass."""
         self._windows = windows
         self._failed, self._narrowed, self._exceeded = noted
-        self.promised = eviction_planner.promised if eviction_planner is not None else {}
+        self.nominated = eviction_planner.nominated if eviction_planner is not None else {}
         """Nominated jobs, with the jobs whose end they wait for."""
         self._insufficient = eviction_planner.insufficient if eviction_planner is not None else {}
         self._layout = index.layout
@@ -115,9 +115,9 @@ class Refusals:
         reaches."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
-        if (self._exceeded, self.promised, self._insufficient) != (
+        if (self._exceeded, self.nominated, self._insufficient) != (
             other._exceeded,
-            other.promised,
+            other.nominated,
             other._insufficient,
         ):
             return False
@@ -137,8 +137,8 @@ class Refusals:
         4. If it may preempt, but too little, the number of those jobs is added.
         """
         # 1.
-        if (promised := self.promised.get(job.id)) is not None:
-            return promised
+        if (nominated := self.nominated.get(job.id)) is not None:
+            return nominated
         equivalence_class = self.gates.equivalence_class(job, partition)
         # 2.
         reason = self.gates.job_refusal(job) or self._of(equivalence_class, job)

@@ -1,4 +1,4 @@
-"""The scheduling pass: it goes once through the queue, starts jobs and notes for each shape that fails why it failed.
+"""One pass over the queue, which starts jobs and notes for each shape that fails why it failed.
 
 `cycle.py` holds the numbered steps of the whole cycle. A pass does the middle of it:
 
@@ -48,7 +48,7 @@ class SchedulingPass(PassState):
         taken = plan_timeslices(self.snapshot, cluster, self.index)
         self.switches, self._slice_ends = taken.switches, taken.next_at
         if taken.after is not self.index:
-            self._take_over(taken.after)
+            self._continue_with(taken.after)
 
     def place_nominated(self, entries: Iterable[QueueEntry]) -> None:
         """Start the jobs for which others were evicted, before all other jobs; if they do not fit yet, keep the
@@ -127,18 +127,18 @@ class SchedulingPass(PassState):
         being considered at all."""
         if not self.snapshot.elastic or (self.backfiller.head is not None and not self._depth_left):
             return
-        if growers := [each for each in growing_jobs(self.snapshot) if not self._gives_way(each[0].id)]:
-            self._take_over(self.index.fork())
+        if growers := [each for each in growing_jobs(self.snapshot) if not self._loses_resources(each[0].id)]:
+            self._continue_with(self.index.fork())
             done = grow_jobs(
                 self.snapshot, growers, self.index, self.backfiller, self._fit, self._sizes(), self._off_reserved
             )
             self.growths, self.no_growth = done
             self.index.counters = self._gates.counters
 
-    def _gives_way(self, job: JobId) -> bool:
+    def _loses_resources(self, job: JobId) -> bool:
         """Return whether this pass evicts, shrinks or suspends the job."""
-        gives_way = self.eviction_planner is not None and self.eviction_planner.gives_way(job)
-        return gives_way or any(job in switch.others for switch in self.switches)
+        is_evicted = self.eviction_planner is not None and self.eviction_planner.loses_resources(job)
+        return is_evicted or any(job in switch.others for switch in self.switches)
 
     def passes_gates(self, entry: QueueEntry) -> bool:
         """Return whether no rule stops the job. If a rule stops its whole class, the class is closed for the rest of
@@ -212,7 +212,7 @@ class SchedulingPass(PassState):
             return False
         eviction_planner.commit(proposal)
         if proposal.at_once:
-            self._take_over(proposal.after)
+            self._continue_with(proposal.after)
             self._start(entry, shape, proposal.job_placement)
         else:
             self._nominate(entry, shape, proposal.job_placement, [each.job for each in proposal.evictions])
@@ -306,13 +306,13 @@ class SchedulingPass(PassState):
         assert self.eviction_planner is not None
         eviction_planner, others = self.eviction_planner, list(others)
         # 1. `job`: with a time limit longer by the wait, so that its end in the index is right
-        eviction_planner.promise(entry.job.id, others)
-        job = eviction_planner.delayed(entry.job)
+        eviction_planner.nominate(entry.job.id, others)
+        job = eviction_planner.with_wait_added(entry.job)
         self._started.add(job.id)
-        self._take_over(self.index.fork())
+        self._continue_with(self.index.fork())
         placed, ends = self.index.placed, self.index.ends
         # 2. a job that only shrinks keeps its own end
-        others = [other for other in others if not eviction_planner.stays(other)]
+        others = [other for other in others if not eviction_planner.keeps_running(other)]
         gone_at = {
             other: min(end, ends.get(other, end))
             for other in others

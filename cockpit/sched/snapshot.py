@@ -41,7 +41,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     changes_from: int
     touched: Sequence[JobId] | None = None
     """The jobs that changed since version `changes_from`, queued or not; None: not known."""
-    promised: Sequence[JobId] = ()
+    nominated: Sequence[JobId] = ()
     """Nominated jobs: queued jobs for which others were evicted, in order of submission. The freed resources are
     reserved for them."""
     suspended: Sequence[JobId] = ()

@@ -62,17 +62,17 @@ class _TimeslicePlanner:
     def consider(self, job: Job, for_jobs: Sequence[JobId]) -> None:
         others = [self._jobs[other] for other in for_jobs if self._needs(other, job)]
         if not others:
-            self._go_on(job, for_jobs)
+            self._resume(job, for_jobs)
         elif self._by_turns(job, others):
             self._swap(job, others, for_jobs)
 
     def switches(self) -> tuple[SliceSwitch, ...]:
-        going_on = self._instead
+        resuming = self._instead
         return tuple(
             SliceSwitch(
                 job,
                 others,
-                tuple([each for each, stood_for in going_on.items() if not set(others).isdisjoint(stood_for)]),
+                tuple([each for each, suspended_for in resuming.items() if not set(others).isdisjoint(suspended_for)]),
             )
             for job, others in self._moves
         )
@@ -112,7 +112,7 @@ class _TimeslicePlanner:
             self._instead[job.id] = tuple(for_jobs)
             self.index = self._index_with(after, job)
 
-    def _go_on(self, job: Job, for_jobs: Sequence[JobId]) -> None:
+    def _resume(self, job: Job, for_jobs: Sequence[JobId]) -> None:
         if _has_cpus(self.index, job):
             self._moves.append((job.id, ()))
             self._instead[job.id] = tuple(for_jobs)

@@ -11,7 +11,7 @@ from cockpit.engine.views.spending import divided, merged, spans
 from cockpit.errors import StoreError
 from cockpit.model.accounting import Span, UsageSum
 from cockpit.model.job import Job
-from cockpit.store.codec import checksum_of
+from cockpit.store.codec import checksum_of, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -174,4 +174,4 @@ def read(text: str) -> Job:
     try:
         return _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
-        raise StoreError(f"The record of an ended job cannot be read: {error}. A newer cockpit wrote it.") from error
+        raise unreadable("record of an ended job", error) from error

@@ -42,6 +42,7 @@ async def move_old(database: Database, folder: Path, before: Millis, now: Millis
     """
     last = await _last_movable(database, before)
     moved = 0
+    # file by file, so that other transactions get their turn in between
     while rows := await database.fetch(_SPAN, (last, FILE_EVENTS)):
         with store_errors(folder):
             # Step 1

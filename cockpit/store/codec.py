@@ -93,6 +93,7 @@ def checksum_of(*values: str | float | bytes | None) -> bytes:
     digest = blake2b(digest_size=_CHECKSUM_BYTES)
     for value in values:
         digest.update(value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass"))
+        # a mark behind each value: else ("ab", "c") and ("a", "bc") would have the same checksum
         digest.update(b"\0")
     return digest.digest()
 
@@ -146,7 +147,7 @@ def from_row(row: Sequence[Any]) -> EventRecord:
     try:
         body = _body_decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
-        raise _unreadable(f"event {seq}", error) from error
+        raise unreadable(f"event {seq}", error) from error
     record = EventRecord(seq=seq, at=at, actor=actor, origin=origin, request=request, version=version, body=body)
     return _check_version(record)
 
@@ -154,6 +155,7 @@ def from_row(row: Sequence[Any]) -> EventRecord:
 def to_line(row: Sequence[Any]) -> bytes:
     """Return a row as a line of an archive file: the JSON of an `EventRecord` with its checksum, and a newline."""
     seq, at, actor, origin, request, _, version, _, text, written = row
+    # the text as it was stored: encoding the body anew might write other bytes, and the checksum is of these
     body = msgspec.Raw(text.encode())
     digits = "" if written is None else written.hex()
     return _encoder.encode(_Line(seq, at, actor, origin, request, version, body, digits)) + b"\n"
@@ -173,7 +175,7 @@ def from_line(line: bytes) -> EventRecord:
                 raise damaged(plain.seq)
         return _check_version(_line_decoder.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _unreadable("an archived event", error) from error
+        raise unreadable("an archived event", error) from error
 
 
 def damaged(seq: int) -> Damaged:
@@ -199,11 +201,12 @@ def _matches(row: Sequence[Any]) -> bool:
 def _check_version(record: EventRecord) -> EventRecord:
     """Return the event. Raises `StoreError` if a newer version of cockpit wrote it."""
     if record.version > EVENT_VERSION:
-        raise _unreadable(f"event {record.seq}", f"its version is {record.version}, known is {EVENT_VERSION}")
+        raise unreadable(f"event {record.seq}", f"its version is {record.version}, known is {EVENT_VERSION}")
     return record
 
 
-def _unreadable(what: str, why: object) -> StoreError:
+def unreadable(what: str, why: object) -> StoreError:
+    """Return the error of something stored that cannot be decoded."""
     return StoreError(
         f"The journal's {what} cannot be read: {why}. "
         "A newer cockpit wrote it, or the file is damaged: start the newer version, or restore the state folder."

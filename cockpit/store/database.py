@@ -49,11 +49,13 @@ class Database:
 
         `busy_seconds`: how long to wait for another process's lock before raising `StoreError`. The file is not checked
         as a whole, which would take minutes for a big one: a damaged page is detected when it is read. Only what a
-        crash left of the write-ahead log is, since SQLite would drop its damaged end without a word.
+        crash left of the write-ahead log is, since SQLite would drop its damaged end silently.
         """
         with store_errors(file):
+            # the log is verified first: opening the store makes SQLite drop what it does not believe
             _make_private(file)
             wal.refuse_lost_commits(file)
+            # isolation_level None: transactions are begun by hand, since sqlite3 would begin them without IMMEDIATE
             connection = await aiosqlite.connect(file, timeout=busy_seconds, isolation_level=None)
             try:
                 await _prepare(connection, file)
@@ -128,6 +130,8 @@ class Database:
                 await connection.execute("INSERT OR REPLACE INTO probe VALUES (1, 0, zeroblob(?))", (size,))
 
     async def _synchronous(self, level: str) -> None:
+        # With a write-ahead log NORMAL syncs only at checkpoints, FULL after each commit: after a power cut the last
+        # NORMAL transactions may be missing, but the file is whole (sqlite.org/pragma.html#pragma_synchronous).
         # Most transactions follow one of the same level; the pragma is a call of the connection's thread.
         if level != self._level:
             await self._connection.execute(f"PRAGMA synchronous={level}")
@@ -140,12 +144,13 @@ def _make_private(file: Path) -> None:
 
 
 async def _prepare(connection: aiosqlite.Connection, file: Path) -> None:
+    # before any pragma changes the file: a store of a newer version is refused as it is
     version = await version_of(connection, file)
     for pragma in (
-        "PRAGMA journal_mode=WAL",
+        "PRAGMA journal_mode=WAL",  # another process, such as `cockpit doctor`, can read while the engine writes
         f"PRAGMA journal_size_limit={_KEPT_WAL_BYTES}",
         "PRAGMA recursive_triggers=ON",  # else INSERT OR REPLACE deletes past the triggers
-        "PRAGMA trusted_schema=OFF",
+        "PRAGMA trusted_schema=OFF",  # functions that a tampered file names in its schema do not run
     ):
         await connection.execute_fetchall(pragma)
     await migrate(connection, version)

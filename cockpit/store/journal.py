@@ -56,6 +56,7 @@ DELETE FROM answers WHERE refused AND at <= (SELECT at FROM answers WHERE refuse
 _SUBMITTED_BY = """
 SELECT job FROM events WHERE type = 'job_submitted' AND request != '' AND request = ? ORDER BY seq
 """
+# archiving may have emptied the table, so the files' last number counts too: a number is never given twice
 _LAST_SEQ = """
 SELECT coalesce((SELECT max(seq) FROM events), (SELECT max(last_seq) FROM archives), 0)
 """
@@ -116,6 +117,7 @@ class SqliteJournal:
         # On a nearly full disk new jobs are refused, so that the remaining space is left to the jobs that run.
         if any(isinstance(record.body, JobSubmitted) for record in records):
             await self.check_room()
+        # an event that cannot be encoded fails here, before a transaction has begun
         rows = [codec.to_row(record) for record in records]
         async with self._database.transaction(durable=durable) as connection:
             await connection.executemany(_INSERT, rows)
@@ -128,10 +130,12 @@ class SqliteJournal:
         return codec.answer_from_row(rows[0]) if rows else None
 
     async def remember(self, answer: KeptAnswer) -> None:
-        """Store the answer to a request that caused no event. Only the latest refusals are kept (`REFUSALS_KEPT`)."""
+        """Store the refusal of a request, unless it has an answer, or the final answer of a change in place of the one
+        that was stored with its events. Only the latest refusals are kept (`REFUSALS_KEPT`)."""
+        # OR IGNORE: the first answer to a request stays, also if two connections sent it at the same time.
+        how = "INSERT OR IGNORE" if answer.refused else "INSERT OR REPLACE"
         async with self._database.transaction(durable=False) as connection:
-            # OR IGNORE: the first answer to a request stays, also if two connections sent it at the same time.
-            await connection.execute(_INSERT_ANSWER.replace("INSERT", "INSERT OR IGNORE"), self._answer_row(answer))
+            await connection.execute(_INSERT_ANSWER.replace("INSERT", how), self._answer_row(answer))
         if answer.refused:
             self._refusals += 1
             if self._refusals % _REFUSALS_BETWEEN == 0:
@@ -156,6 +160,7 @@ class SqliteJournal:
 
     async def snapshot(self, state: ClusterState, seq: int) -> None:
         """Store the state after event `seq`, and delete answers older than a day. The previous snapshot is kept too."""
+        # two transactions: a snapshot is of use although the deletion fails, and neither needs the other
         now = self._clock.now()
         await snapshots.save(self._database, state, seq, now)
         async with self._database.transaction(durable=False) as connection:
@@ -215,6 +220,7 @@ class SqliteJournal:
             f"SELECT {_COLUMNS} FROM events WHERE {chosen} AND seq > ? ORDER BY seq {order} LIMIT ?",  # noqa: S608 - constants
             (*values, min(after, accounting.LARGEST_ID), max(0, limit)),
         )
+        # the last events were read newest first; the caller gets them in order
         return [codec.from_row(row) for row in (reversed(rows) if after < 0 else rows)]
 
     async def archive(self, before: Millis) -> int:
@@ -235,6 +241,7 @@ class SqliteJournal:
     async def probe(self) -> None:
         """Make a small durable test write. Raises `StoreError` while the journal could not store a submission."""
         await self.check_room()
+        # durable, as a submission would be
         async with self._database.transaction(durable=True) as connection:
             await connection.execute(
                 "INSERT OR REPLACE INTO probe VALUES (1, ?, zeroblob(?))", (self._clock.now(), _PROBE_BYTES)

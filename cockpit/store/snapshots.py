@@ -39,6 +39,7 @@ async def save(database: Database, state: ClusterState, seq: int, now: Millis) -
     blob = await asyncio.to_thread(zlib.compress, plain, 1)
     plain_row = (seq, STATE_VERSION, now, _checksum(blob))
     row = (*plain_row, blob, checksum_of(*plain_row))
+    # not durable: without the snapshot a start only applies more events
     async with database.transaction(durable=False) as connection:
         await connection.execute(_INSERT, row)
         await connection.execute(
@@ -52,6 +53,7 @@ async def newest(database: Database, last_seq: int) -> tuple[ClusterState, int]:
     A snapshot is usable if it matches its checksum, has today's version and is not newer than event `last_seq`. It can
     be newer after a power cut, since neither it nor every event is written durably.
     """
+    # numbers first, then one row at a time: a state may have many megabytes, and mostly the first one is usable
     candidates = await database.fetch(
         "SELECT seq FROM snapshots WHERE seq <= ? AND version = ? ORDER BY seq DESC", (last_seq, STATE_VERSION)
     )

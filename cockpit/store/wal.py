@@ -67,7 +67,7 @@ class LogDamage(NamedTuple):
 
 
 class _Committed(NamedTuple):
-    """What the index of the log says about it."""
+    """The committed part of the log, as its index records it."""
 
     frames: int
     salts: bytes

@@ -1,6 +1,6 @@
 """Opens the job form for a new job, a copy, a session, a training or a queued job, and accepts its result.
 
-From the form the user may go on in $EDITOR.
+From the form the user may continue in $EDITOR.
 """
 
 from __future__ import annotations

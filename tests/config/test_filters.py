@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ ODD = 'name~"a \\" b" why~\'x\' 前処理 \x7f [x] # no comment'
 
 @pytest.mark.req("UI-22")
 def test_filters_are_stored_separately_for_each_cluster_and_list(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "filters.toml"
+    path = tmp_path / "new" / "folder" / "filters.toml"
     here, there = SavedFilters(path, "local"), SavedFilters(path, "system")
     here.save("jobs", "failed-mine", "user:me state:failed")
     here.save("jobs", "odd", ODD)
@@ -21,6 +23,7 @@ def test_filters_are_stored_separately_for_each_cluster_and_list(tmp_path: Path)
     assert here.of("nodes") == {"free": "status:idle"}
     assert there.of("jobs") == {"failed-mine": "state:failed"}
     assert '[local.jobs]\nfailed-mine = "user:me state:failed"\n' in path.read_text()
+    assert "前処理" in path.read_text()
     here.delete("jobs", "odd")
     here.delete("jobs", "never-there")
     assert here.of("jobs") == {"failed-mine": "user:me state:failed"}
@@ -74,3 +77,19 @@ def test_a_name_that_a_filter_cannot_have_is_refused_with_what_it_may_have() -> 
         SavedFilters().save("jobs", "a b", "state:failed")
     with pytest.raises(FilterFileError, match="It needs a name"):
         SavedFilters().save("jobs", "", "state:failed")
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """A file of this process can have only ten bytes, as if the disk were full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
+    with pytest.raises(FilterFileError, match="cannot be written: File too large"):
+        SavedFilters(tmp_path / "filters.toml", "local").save("jobs", "a", "state:failed")
+    assert list(tmp_path.iterdir()) == []

@@ -150,3 +150,13 @@ def test_a_variable_turns_a_setting_off_in_these_words(text: str) -> None:
 def test_a_setting_that_is_no_command_line_is_refused_by_its_name() -> None:
     with pytest.raises(SpecErrors, match=r"alert_mail.*is no command line: No closing quotation"):
         load_settings(env={"COCKPIT_ALERT_MAIL": "mail 'ann"})
+
+
+def test_settings_are_read_in_a_working_folder_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert load_settings(env={"COCKPIT_STATE_FOLDER": "state"}).state_folder == "/state"

@@ -56,3 +56,18 @@ def test_a_setting_moves_the_state_folder() -> None:
     places = paths(1234, {"HOME": "/home/a"})
     assert places.with_state_folder("/srv/x").state_folder == Path("/srv/x")
     assert places.with_state_folder("") == places
+
+
+def test_an_engine_is_configured_once_its_config_file_exists(tmp_path: Path) -> None:
+    places = paths(1234, {"HOME": str(tmp_path)})
+    assert places.configured is system_paths().configured
+    places.config.mkdir(parents=True)
+    (places.config / "config.toml").touch()
+    assert places.configured
+
+
+def test_a_slash_at_the_end_of_a_folder_is_not_doubled(tmp_path: Path) -> None:
+    env = {"HOME": "/home/a/", "XDG_STATE_HOME": "/s/", "XDG_RUNTIME_DIR": f"{tmp_path}/"}
+    places = paths(os.getuid(), env)
+    assert (places.state, places.settings) == ("/s/cockpit-cluster", "/home/a/.config/cockpit-cluster")
+    assert places.address == f"{tmp_path}/cockpit-cluster/engine.sock"

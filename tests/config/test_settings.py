@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from cockpit.config.loading import load_settings
+from cockpit.config.members import Members
 from cockpit.config.places import paths
 from cockpit.config.settings import SETTINGS, Keys, default_text
 from cockpit.errors import SpecErrors
+from cockpit.formats.kinds import Reading
 
 DAY = 86_400
 
@@ -98,3 +100,19 @@ def test_another_state_folder_leaves_the_other_places() -> None:
     moved = places.with_state_folder("/srv/state")
     assert (moved.state_folder, moved.socket, moved.config) == (Path("/srv/state"), places.socket, places.config)
     assert places.with_state_folder("") == places
+
+
+def test_keys_are_written_as_the_lists_that_are_read(tmp_path: Path) -> None:
+    written = Keys().write({"cancel": ("D", "Ctrl-x"), "help": ()})
+    assert written == {"cancel": ["D", "Ctrl-x"], "help": []}
+    lines = "".join(f"{name} = {keys}\n" for name, keys in written.items())
+    (tmp_path / "c.toml").write_text(f"[keys]\n{lines}")
+    assert load_settings(env={}, files=[tmp_path / "c.toml"]).keys == {"cancel": ("D", "Ctrl-x"), "help": ()}
+
+
+def test_wrong_keys_and_clusters_are_read_as_none_so_that_the_rest_is_still_checked() -> None:
+    reading = Reading("/etc", "")
+    assert Keys().read("x", "keys", reading) == {}
+    assert Keys().read({"cancel": 3, "help": "?"}, "keys", reading) == {"cancel": (), "help": ("?",)}
+    assert Members().read("lab", "clusters", reading) == {}
+    assert [error.partition(": ")[0] for error in reading.errors] == ["keys", "keys.cancel", "clusters"]

@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.config.places import paths
 from cockpit.config.site import Site
-from cockpit.errors import CockpitError
+from cockpit.errors import CockpitError, SpecErrors
 
 
 @pytest.fixture
@@ -55,3 +55,18 @@ def test_a_file_that_cannot_be_read_or_written_is_named(site: Site) -> None:
     site.cluster_file.mkdir()
     with pytest.raises(CockpitError, match=r"cluster\.toml"):
         site.write_cluster("overcommit = true\n")
+
+
+def test_a_config_file_that_is_no_toml_is_not_changed(site: Site) -> None:
+    file = site.cluster_file.with_name("config.toml")
+    file.parent.mkdir(parents=True)
+    file.write_text("theme = \n")
+    with pytest.raises(SpecErrors, match=r"config\.toml: is no TOML"):
+        site.use_cluster("lab")
+    assert file.read_text() == "theme = \n"
+
+
+def test_this_machine_is_a_node_with_cpus_and_memory(site: Site) -> None:
+    machine = site.machine()
+    assert machine.cpus >= 1
+    assert machine.memory_mib > 0

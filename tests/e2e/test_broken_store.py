@@ -71,8 +71,10 @@ def test_a_running_engine_reports_a_damaged_store_and_continues(user: CockpitUse
     user.ok("cancel", "1", "--yes")
     eventually(lambda: user.rows("accounting"))
     edit(user, "UPDATE ended_jobs SET job = '{'")
-    broken = user.run("accounting")
-    assert (broken.returncode, b"cannot be read" in broken.stderr) == (STORE, True)
+    for words in (["accounting"], ["accounting", "-c", "all"], ["jobs", "--all", "-c", "all"]):
+        broken = user.run(*words)
+        assert (broken.returncode, b"cannot be read" in broken.stderr) == (STORE, True)
+        assert b"newer cockpit wrote it, or the file is damaged" in broken.stderr
     assert user.run("engine", "status").returncode == 0
 
 
@@ -169,6 +171,8 @@ LINES = [
         "engine start",
         "engine restart",
         "snapshot {folder}/x.json",
+        "jobs -c all",
+        "nodes -c all",
     ),
 ]
 """A command of each verb that needs the engine."""

@@ -177,7 +177,7 @@ def test_an_elastic_job_below_its_minimum_saves_is_suspended_and_resumes(user: C
     user.until(urgent, "running")
     (row,) = user.rows("jobs", "--filter", "state:suspended", "--columns", "id,why,retries")
     assert (row["id"], row["retries"]) == (int(job), 0)
-    assert row["why"].startswith("suspended until 2 workers can go on, at most until ")
+    assert row["why"].startswith("suspended until 2 workers can run, at most until ")
     assert (user.work / "out" / "checkpoint").read_text() == "saved\n"
     (user.work / "out" / "gate").touch()
     (user.work / "urgent" / "gate").touch()

@@ -107,3 +107,43 @@ def test_a_repeat_goes_on_with_the_jobs_that_the_first_run_did_not_reach(user: C
     assert (done.returncode, b"Not tried" in done.stderr) == (73, True)
     assert user.ok("delete", "-y", "--request-id", "clean", "one", "two").count("deleted") == 2
     assert not user.rows("jobs", "--all")
+
+
+def test_a_repeat_that_names_one_job_leaves_another_job_of_that_name_alone(user: CockpitUser) -> None:
+    """Neither is the other job named as the one that was changed."""
+
+    def failed() -> str:
+        job = user.submit("exit 3", name="bad", terminal=True, specs=[{"cpus": 1, "memory": "64M", "cards": 0}])
+        user.until(job, "error")
+        return job
+
+    extend = ("holds", "extend", "bad", "--by", "1h", "--request-id", "longer")
+    edit = ("edit", "waits", str(user.write("part.yaml", "nice: 5\n")), "--request-id", "nicer")
+    first, waits = failed(), user.submit("true", name="waits", hold=True)
+    assert f"job {first} is held until" in user.ok(*extend)
+    assert user.ok(*edit) == f"edited {waits}\n"
+    user.ok("cancel", "-y", waits)
+    user.ok("delete", "-y", first, waits)
+    second, other = failed(), user.submit("true", name="waits", hold=True)
+    until = user.row("jobs", "--all", "--filter", f"id:{second}")["held_until"]
+    for line, op in ((extend, "extend hold"), (edit, "edit")):
+        again = user.run(*line)
+        assert (again.returncode, again.stdout) == (0, b""), again
+        assert re.fullmatch(rf"Request \w+ \({op}\) was accepted at \S+\.\n", again.stderr.decode()), again
+    assert user.row("jobs", "--all", "--filter", f"id:{second}")["held_until"] == until
+    assert "nice" not in user.ok("job", other)
+    user.ok("cancel", "-y", other)
+    user.ok("delete", "-y", second, other)
+    assert [user.run(*line).returncode for line in (extend, edit)] == [0, 0], "the names are gone"
+
+
+def test_the_repeat_of_a_copy_whose_model_is_gone_prints_the_id_of_the_copy(user: CockpitUser) -> None:
+    model = user.submit("true", name="model", hold=True)
+    lines = (
+        ("clone", model, str(user.write("held.yaml", "hold: true\n")), "--request-id", "copy"),
+        ("session", "--from", "model", "--detach", "--request-id", "look"),
+    )
+    first = [user.ok(*line) for line in lines]
+    user.ok("cancel", "-y", model)
+    user.ok("delete", "-y", model)
+    assert [user.ok(*line) for line in lines] == first

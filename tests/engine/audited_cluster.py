@@ -133,7 +133,7 @@ class AuditedCluster(EngineDriver):
         return min((each for each in known if each is not None and each > self.now), default=None)
 
     def wait_until(self, moment: Millis) -> None:
-        """Time goes on; jobs end by themselves at the end of their time limit, and those that were told to, at last."""
+        """Let time pass; jobs end at their time limit, and those that are being ended at the end of their grace."""
         self.now = max(self.now, moment)
         for job in self.jobs(*OCCUPYING):
             end = latest_end(job)
@@ -298,7 +298,7 @@ class AuditedCluster(EngineDriver):
 
 
 class Future(AuditedCluster):
-    """The same cluster as it goes on if no job is submitted and every job uses its whole time limit."""
+    """The same cluster later on, if no job is submitted and every job uses its whole time limit."""
 
     def __init__(self, cluster: AuditedCluster) -> None:
         self.random, self.fit, self.prompt = Random(1), cluster.fit, True

@@ -1,4 +1,4 @@
-"""Compares what users of a random cluster are told with what happens afterwards."""
+"""Compares what users of a random cluster are shown with what happens afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ A_MOMENT_MS = 100
 
 
 def without_moments(told: Explanation | None) -> Explanation | None:
-    """The explanation without moments of reservations: these move when a job is told to end, which needs no pass.
+    """The explanation without moments of reservations: these move when a job begins to end, which needs no pass.
     Also without the number of jobs that it might preempt, which is known only if its turn to preempt came."""
     if told is None:
         return None
@@ -170,7 +170,7 @@ class Audit:
                 yield f"job {job.id}: panel {panel.explanation}, pass {told}"
 
     def is_certain(self) -> bool:
-        """Whether the order of the queue stays as it is, as far as the simulation assumes."""
+        """Whether the order of the queue does not change, as far as the simulation assumes."""
         state = self.cluster.machine.state
         return state.cluster.priority.kind == "priority/basic" and self.cluster.prompt
 

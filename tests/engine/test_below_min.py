@@ -1,4 +1,4 @@
-"""Elastic jobs that would have fewer workers than they need are suspended, and go on by themselves (EL-04)."""
+"""Elastic jobs that would have fewer workers than they need are suspended, and resume by themselves (EL-04)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.engine.test_workers import begun, elastic, ends, engine, told
 
 
 def short(driver: EngineDriver, **policies: object) -> tuple[JobId, JobId]:
-    """A job that needs three workers of four nodes, and one of two nodes that it gives way to."""
+    """A job that needs three workers of four nodes, and one of two nodes for which it is evicted."""
     (job,) = begun(driver, elastic("train", 3, 4, 4, **policies))
     (urgent,) = driver.submit(a_spec("urgent", cpus=4, nodes=2, qos="high"))
     driver.effects.clear()

@@ -1,4 +1,4 @@
-"""Faults of nodes and slow iterations, under jobs that go on from their checkpoints."""
+"""Faults of nodes and slow iterations, under jobs that resume from their checkpoints."""
 
 from __future__ import annotations
 

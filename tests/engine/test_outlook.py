@@ -1,4 +1,4 @@
-"""What an asker is told of the jobs that an answer about a queued job names."""
+"""The details that a user sees of the jobs that an answer about a queued job names."""
 
 from __future__ import annotations
 

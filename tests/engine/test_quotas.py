@@ -1,4 +1,4 @@
-"""The quota tree as the engine keeps it: who may change it, what is told of it, and that a restart knows it."""
+"""The quota tree in the engine: who may change it, what is shown of it, and that it survives a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A lender gets back what it lent, event by event: who borrowed it is told, ends and waits again, and both say why."""
+"""A queue reclaims its guaranteed resources, event by event: the borrowing job is notified, ends and waits again, and
+both jobs show why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that are interrupted and go on from their checkpoints."""
+"""Jobs that are interrupted and resume from their checkpoints."""
 
 from __future__ import annotations
 

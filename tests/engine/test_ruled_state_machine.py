@@ -206,7 +206,7 @@ class RuledEngine(RuleBasedStateMachine):
         random.choice((self.configure, self.reserve, self.change_nodes, self.restart))(random)
 
     def restart(self, _: Random) -> None:
-        """A snapshot, restored, goes on as if nothing had happened."""
+        """A restored snapshot continues as if nothing had happened."""
         encoded = msgspec.msgpack.encode(self.machine.state)
         self.engine.machine = Machine(msgspec.msgpack.decode(encoded, type=ClusterState))
         self.engine.plan = None

@@ -257,7 +257,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """A snapshot, restored, goes on as if nothing had happened."""
+        """A restored snapshot continues as if nothing had happened."""
         encoded = msgspec.msgpack.encode(self.engine.machine.state)
         self.engine.machine = Machine(msgspec.msgpack.decode(encoded, type=ClusterState))
         self.engine.plan = None

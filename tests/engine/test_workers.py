@@ -1,4 +1,4 @@
-"""Elastic jobs in the engine: workers come last, go first, and whatever they do on their way out harms nobody."""
+"""Elastic jobs in the engine: workers are placed last and recalled first, and no other job suffers while they leave."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_no_shell_opens_in_a_worker_that_has_left() -> None:
     ends(driver, job, 3, code=0)
     refused = decide.open_shell(driver.job(job), 3, ())
     assert isinstance(refused, Refusal)
-    assert refused.message == f"Replica 3 of job {job} has left, and its job went on without it."
+    assert refused.message == f"Replica 3 of job {job} has left, and its job keeps running without it."
     driver.pass_time(SECOND)
     assert decide.open_shell(driver.job(job), 2, ()) == [events.ShellOpened(job, 2, ())]
 
@@ -291,9 +291,9 @@ class ElasticEngine(RuleBasedStateMachine):
     def schedule(self, late: bool) -> None:
         """`late`: commands that start do so later."""
         self.growth_delays_nobody()
-        promised = self.engine.machine.peek(self.engine.now).promised
+        nominated = self.engine.machine.peek(self.engine.now).nominated
         self.engine.schedule()
-        if not promised:
+        if not nominated:
             self.nobody_goes_who_could_shrink()
         for job in [] if late else self.running():
             self.engine.started(job.id)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cockpit.launch.arithmetic import ExpressionError, check, evaluate
+from cockpit.launch.arithmetic import ExpressionError, check, evaluate, names
 
 ENV = {"N": "4", "NEGATIVE": "-7", "HEX": "0x10", "SPACED": " 5 ", "EMPTY": "", "WORD": "four"}
 
@@ -27,6 +27,9 @@ ENV = {"N": "4", "NEGATIVE": "-7", "HEX": "0x10", "SPACED": " 5 ", "EMPTY": "", 
         ("- -5", 5),
         ("010 + HEX", 24),
         ("SPACED", 5),
+        ("0" * 64, 0),
+        ("0X1f", 31),
+        ("0", 0),
         ("EMPTY + UNSET", 0),
         ("10 - 4 - 3", 3),
         ("9223372036854775807", 2**63 - 1),
@@ -45,6 +48,9 @@ def test_arithmetic_is_evaluated_as_in_c(text: str, value: int) -> None:
         ("WORD", "needs WORD to be a whole number"),
         ("9223372036854775807+1", "64 bits"),
         ("9" * 5000, "64 bits"),
+        ("0" * 65, "64 bits"),
+        ("9223372036854775808", "64 bits"),
+        ("(0-9223372036854775807-1)/-1", "64 bits"),
         ("0-9223372036854775807-1-1", "64 bits"),
         ("4611686018427387904*2", "64 bits"),
         ("08", "octal"),
@@ -82,6 +88,21 @@ def test_an_invalid_expression_is_refused_before_evaluation(text: str) -> None:
 
 def test_checking_needs_no_values() -> None:
     check("WORD / (UNSET - UNSET)")
+    check("9223372036854775807 * UNSET * (WORD / WORD)")
+
+
+def test_parentheses_nest_forty_deep_and_no_deeper_however_many_there_are() -> None:
+    check("(" * 40 + "1" + ")" * 40)
+    check(" + ".join(["(1)"] * 50))
+    with pytest.raises(ExpressionError, match="nests deeper than 40"):
+        check("(" * 41 + "1" + ")" * 41)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("A + $B * ${C} - 1 / 0x1f", ["A", "B", "C"]), ("N + N", ["N", "N"]), ("1 + 2", [])]
+)
+def test_the_names_of_an_expression_are_listed_in_their_order(text: str, found: list[str]) -> None:
+    assert names(text) == found
 
 
 def test_a_long_sum_does_not_overflow_the_stack() -> None:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.launch.sweeps import batch_spec, task_spec
+from cockpit.model.ids import JobId
 from cockpit.model.spec import Dependency, DependencyKind
 from tests.builders import a_batch
 
@@ -33,3 +34,22 @@ def test_dependencies_by_task_are_again_those_of_the_whole_batch() -> None:
     batch = batch_spec({0: first})
     assert batch is not None
     assert batch.dependencies == (Dependency(DependencyKind.AFTER_CORR, 7),)
+
+
+@pytest.mark.req("JT-33")
+def test_a_batch_that_writes_into_the_root_folder_does_so_again() -> None:
+    batch = replace(a_batch("a"), output="/")
+    again = batch_spec({0: task_spec(batch, 0)})
+    assert again is not None
+    assert again.output == "/"
+
+
+@pytest.mark.req("JT-33", "SC-10")
+@pytest.mark.parametrize(
+    "condition",
+    [Dependency(DependencyKind.AFTER_CORR, JobId(7), 1), Dependency(DependencyKind.AFTER_OK, JobId(7), 0)],
+)
+def test_a_dependency_on_one_certain_task_stays_one(condition: Dependency) -> None:
+    batch = batch_spec({0: replace(task_spec(a_batch("a"), 0), dependencies=(condition,))})
+    assert batch is not None
+    assert batch.dependencies == (condition,)

@@ -125,3 +125,16 @@ def test_use_is_measured_on_whole_cards_that_a_driver_found() -> None:
     machine = node(NVIDIA[0], declared, NVIDIA[2])
     assert whole_cards(machine, [CardSlice(0, None), CardSlice(1, None), CardSlice(2, None)]) == ("GPU-0",)
     assert whole_cards(machine, [CardSlice(0, 0, 500)]) == ()
+
+
+@pytest.mark.req("JT-47")
+def test_in_a_node_with_cards_of_two_vendors_cudas_variable_lists_nvidias() -> None:
+    rocm = Card(index=7, model="MI300X", vendor=CardVendor.ROCM)
+    env = card_environment(node(NVIDIA[2], rocm), [CardSlice(7, None), CardSlice(2, None)])
+    assert (env["CUDA_VISIBLE_DEVICES"], env["ROCR_VISIBLE_DEVICES"], env["HIP_VISIBLE_DEVICES"]) == ("2", "7", "0")
+
+
+@pytest.mark.req("JT-47")
+def test_hardware_slices_of_one_card_are_listed_in_the_order_of_their_slots() -> None:
+    env = card_environment(node(*NVIDIA), [CardSlice(3, 1, 500), CardSlice(3, 0, 500)])
+    assert env["CUDA_VISIBLE_DEVICES"] == "MIG-a,MIG-b"

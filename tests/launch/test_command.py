@@ -85,7 +85,18 @@ def test_more_than_a_simple_command_is_refused_with_the_wrapping(command: str, p
 @pytest.mark.req("LA-01")
 @pytest.mark.parametrize(
     ("command", "part"),
-    [("a 'b", "never closed"), ('a "b', "never closed"), ("a \\", "backslash"), ("a $((1", '"))"'), ("", "no word")],
+    [
+        ("a 'b", "never closed"),
+        ('a "b', "never closed"),
+        ("a \\", "backslash"),
+        ("a $((1", '"))"'),
+        ("a $((1)", '"))"'),
+        ("a $(((1))", '"))"'),
+        ("", "no word"),
+        (" \t\n", "no word"),
+        ("'' x", "empty word"),
+        ('"" x', "empty word"),
+    ],
 )
 def test_text_that_no_shell_accepts_is_refused_without_that_advice(command: str, part: str) -> None:
     (error,) = command_errors(command)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.launch.imagined import imagined_node, imagined_placement
+from cockpit.launch.imagined import imagined_cards, imagined_node, imagined_placement
 from cockpit.launch.plan import launch_plan
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.node import CardVendor
+from cockpit.model.node import CardSlice, CardVendor
 from cockpit.model.spec import Mode, NodeSpec, WorkerPool
 from tests.builders import ANN, a_card, a_node, a_spec
 
@@ -39,3 +39,19 @@ def test_cards_have_the_variables_of_their_vendor_in_any_spelling(model: str, mi
     node = imagined_node(spec, part, (GPU, MLU))
     env = launch_plan(spec, ANN, node, part, placement, ReplicaId(JobId(0), 1, 0)).env
     assert (env["MLU_VISIBLE_DEVICES"], env["CUDA_VISIBLE_DEVICES"]) == (seen, "")
+
+
+@pytest.mark.req("LA-70")
+def test_replicas_are_on_nodes_of_the_given_names_in_turn_and_a_share_is_the_first_slice_of_a_card() -> None:
+    spec = a_spec("x", nodes=3, specs=(NodeSpec(card_milli=250),))
+    assert [part.node for part in imagined_placement(spec)] == ["node-1", "node-2", "node-3"]
+    assert [part.node for part in imagined_placement(spec, ("a", "b"))] == ["a", "b", "a"]
+    assert imagined_placement(spec)[0].slices == (CardSlice(0, 0, 250),)
+
+
+@pytest.mark.req("JT-47")
+def test_cards_that_the_cluster_does_not_have_are_nvidias_of_the_model_that_is_asked_for() -> None:
+    for models, shown in ((("H100",), "H100"), ((), "card")):
+        spec = a_spec("x", specs=(NodeSpec(card_milli=1000, card_models=models),))
+        (card,) = imagined_cards(spec, imagined_placement(spec)[0], ())
+        assert (card.index, card.model, card.vendor) == (0, shown, CardVendor.NVIDIA)

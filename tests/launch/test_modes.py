@@ -15,13 +15,16 @@ from cockpit.launch.modes import (
     ModeSetup,
     Peer,
     Role,
+    decides,
+    has_agent,
     hostfile,
     mpich_hostfile,
     outfit,
     tf_config,
 )
 from cockpit.model.image import Mpi
-from cockpit.model.spec import Mode
+from cockpit.model.spec import Mode, WorkerPool
+from tests.builders import a_spec
 
 MPIRUN_OF_ONES_OWN = r"""mpirun -np 16 \
 -bind-to none -map-by slot \
@@ -198,3 +201,74 @@ def test_deepspeed_finds_its_host_file() -> None:
 @pytest.mark.req("LA-50")
 def test_standalone_changes_nothing() -> None:
     assert outfit(Mode.STANDALONE, PLAIN, peers(1, 4), 0) == ModeSetup(PLAIN) == outfit(None, PLAIN, peers(2, 4), 1)
+
+
+@pytest.mark.req("LA-30")
+def test_other_nodes_reach_pytorchs_master_under_the_name_localhost() -> None:
+    assert [of(Mode.PYTORCH, PLAIN, rank=rank).relays for rank in (0, 1)] == [{}, {2222: "server1"}]
+
+
+@pytest.mark.req("LA-60", "LA-20")
+@pytest.mark.parametrize(
+    ("fields", "deciding"),
+    [
+        ({"mode": Mode.TENSORFLOW, "nodes": 2, "parameter_servers": 2}, [True, True, False, False]),
+        ({"mode": Mode.TENSORFLOW, "nodes": 3}, [True, True, True]),
+        ({"mode": Mode.PYTORCH, "nodes": 2}, [True, True]),
+        ({"mode": Mode.HOROVOD, "nodes": 2}, [True, False]),
+        ({"mode": Mode.DEEPSPEED, "nodes": 2}, [True, False]),
+        ({"mode": Mode.SLURM, "nodes": 2}, [True, False]),
+        ({"mode": Mode.WORKER_POOLS, "worker_pools": (WorkerPool(replicas=1),) * 2}, [True, False]),
+    ],
+)
+def test_a_job_lasts_as_long_as_its_workers_or_as_the_replica_that_starts_them(
+    fields: dict[str, object], deciding: list[bool]
+) -> None:
+    spec = a_spec("x", **fields)
+    assert [decides(spec, rank) for rank in range(len(deciding))] == deciding
+
+
+@pytest.mark.req("LA-12", "LA-40")
+def test_programs_are_started_in_other_containers_only_by_modes_that_launch_from_the_first() -> None:
+    launching = [Mode.HOROVOD, Mode.DEEPSPEED, Mode.SLURM]
+    assert [mode for mode in Mode if has_agent(mode, peers(2, 1))] == launching
+    assert not any(has_agent(mode, peers(1, 1)) for mode in launching)
+    shells = of(Mode.DEEPSPEED, PLAIN).env
+    assert (shells["HYDRA_LAUNCHER_EXEC"], shells["PDSH_RCMD_TYPE"]) == ("/run/cockpit-launch/agent", "ssh")
+
+
+LAUNCHED = (Peer("launcher", 1, Role("launcher", 0)), *peers(2, 4))
+
+
+@pytest.mark.req("EL-06", "LA-12")
+@pytest.mark.parametrize("command", ["horovodrun -np 8 python t.py", "mpirun -H a python t.py"])
+def test_a_launcher_runs_its_command_as_it_is_and_lists_only_the_workers(command: str) -> None:
+    found = outfit(Mode.HOROVOD, command, LAUNCHED, 0)
+    assert (found.command, found.hints) == (command, ())
+    assert found.files[HOSTFILE] == "server1 slots=4\nserver2 slots=4\n"
+    assert outfit(Mode.HOROVOD, command, LAUNCHED, 1).command == "sleep infinity"
+
+
+@pytest.mark.req("EL-06")
+def test_a_command_that_starts_no_workers_from_the_launcher_gets_a_hint() -> None:
+    (hint,) = outfit(Mode.HOROVOD, PLAIN, LAUNCHED, 0).hints
+    assert "it runs in the launcher alone; horovodrun --host-discovery-script" in hint
+
+
+@pytest.mark.req("LA-71")
+def test_a_slurm_job_has_the_variables_of_sbatch_and_launchers_connect_through_the_agent() -> None:
+    first, second = (of(Mode.SLURM, PLAIN, rank=rank) for rank in (0, 1))
+    assert [each.command for each in (first, second)] == [PLAIN, "sleep infinity"]
+    assert [each.env["SLURM_NODEID"] for each in (first, second)] == ["0", "1"]
+    assert first.env["SLURM_JOB_NODELIST"] == "server1,server2"
+    assert first.env["SLURM_JOB_NUM_NODES"] == first.env["SLURM_NNODES"] == "2"
+    assert (first.env["OMPI_MCA_plm"], first.env["PRTE_MCA_plm"], first.env["HYDRA_LAUNCHER"]) == ("rsh", "ssh", "ssh")
+    assert first.files[HOSTFILE] == "server1 slots=4\nserver2 slots=4\n"
+
+
+@pytest.mark.req("LA-71")
+def test_a_slurm_job_of_one_node_has_no_remote_shell() -> None:
+    alone = of(Mode.SLURM, PLAIN, nodes=1)
+    assert alone.command == PLAIN
+    assert {name for name in alone.env if not name.startswith("SLURM_")} == set()
+    assert alone.files == {}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cockpit.launch.modes import Peer
-from cockpit.launch.pools import custom_job_spec, pool_environment, pool_hints, pool_roles, replica_spec
+from cockpit.launch.pools import custom_job_spec, pool_environment, pool_hints, pool_roles, pools_of, replica_spec
 from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerPool
 from tests.builders import a_spec
 
@@ -104,3 +104,45 @@ def test_cards_are_named_beside_a_machine_type_that_does_not_include_them(
     )
     (pool,) = custom_job_spec(spec)["workerPoolSpecs"]
     assert pool["machineSpec"] == {"machineType": machine, **expected}
+
+
+@pytest.mark.req("LA-70")
+def test_a_job_without_pools_amounts_to_a_primary_workers_and_parameter_servers() -> None:
+    big = NodeSpec(cpus=8)
+    spec = a_spec(nodes=3, specs=(big, NodeSpec(cpus=1)), mode=Mode.TENSORFLOW, parameter_servers=2)
+    server = NodeSpec(cpus=1, memory_mib=1024)
+    assert [(pool.replicas, pool.spec) for pool in pools_of(spec)] == [(1, big), (2, big), (2, server)]
+    assert [pool.replicas for pool in pools_of(a_spec(mode=Mode.TENSORFLOW, parameter_servers=1))] == [1, 0, 1]
+    assert [pool.replicas for pool in pools_of(a_spec())] == [1]
+    pools = (WorkerPool(replicas=1), WorkerPool())
+    assert pools_of(a_spec(worker_pools=pools)) == pools
+
+
+@pytest.mark.req("LA-60", "LA-61")
+def test_a_pool_is_described_with_its_own_image_command_and_disk_else_with_those_of_the_job() -> None:
+    own = WorkerPool(replicas=2, image="reducer", command="serve $PORT", disk_type="pd-ssd", disk_gib=100)
+    spec = a_spec(worker_pools=(WorkerPool(replicas=1), own), image="torch", env={"A": "b"})
+    first, second = custom_job_spec(spec)["workerPoolSpecs"]
+    env = [{"name": "A", "value": "b"}]
+    assert first == {
+        "machineSpec": {"machineType": "custom-1-1024"},
+        "replicaCount": 1,
+        "containerSpec": {"imageUri": "torch", "command": ["python", "train.py"], "env": env},
+    }
+    assert second["diskSpec"] == {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}
+    assert second["containerSpec"]["imageUri"] == "reducer"
+    assert second["containerSpec"]["command"][:2] == ["bash", "-c"]
+    (bare,) = custom_job_spec(a_spec())["workerPoolSpecs"]
+    assert bare["containerSpec"] == {"command": ["python", "train.py"]}
+    (sized,) = custom_job_spec(a_spec(worker_pools=(WorkerPool(replicas=1, disk_gib=5),)))["workerPoolSpecs"]
+    assert sized["diskSpec"] == {"bootDiskSizeGb": 5}
+
+
+@pytest.mark.req("LA-61")
+@pytest.mark.parametrize(("milli", "count"), [(500, 1), (1000, 1), (3000, 3)])
+def test_a_share_of_a_card_is_described_as_a_whole_one_and_cards_of_any_model_as_unspecified(
+    milli: int, count: int
+) -> None:
+    (pool,) = custom_job_spec(a_spec(specs=(NodeSpec(card_milli=milli),)))["workerPoolSpecs"]
+    assert pool["machineSpec"]["acceleratorCount"] == count
+    assert pool["machineSpec"]["acceleratorType"] == "ACCELERATOR_TYPE_UNSPECIFIED"

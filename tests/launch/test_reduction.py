@@ -70,3 +70,45 @@ def test_reduction_servers_are_offered_beside_an_empty_third_pool_and_not_beside
     other = replace(REDUCER, image="registry/parameter-server:1")
     assert len([*advice(job(WORKER, workers, replace(other, replicas=0)))]) == 1
     assert [*advice(job(WORKER, workers, other))] == []
+
+
+@pytest.mark.req("LA-64")
+def test_one_worker_alone_workers_without_cards_and_unknown_bandwidths_get_no_advice() -> None:
+    unknown = replace(WORKER, machine_type="n1-standard-4")
+    plain = replace(WORKER, spec=NodeSpec(cpus=96), bandwidth_gbps=100)
+    for pools in ((WORKER,), (WORKER, unknown), (WORKER, plain)):
+        assert [*advice(job(*pools))] == []
+    assert [*advice(a_spec())] == []
+    assert len([*advice(job(WORKER, WORKER))]) == 1
+
+
+@pytest.mark.req("LA-64")
+def test_reduction_servers_of_unknown_bandwidth_are_judged_by_their_cpus_alone() -> None:
+    def about_servers(**fields: object) -> list[str]:
+        server = replace(REDUCER, machine_type="", **fields)
+        return [
+            each
+            for each in advice(job(WORKER, WORKER, server))
+            if "reduction servers carry" in each or "does best" in each
+        ]
+
+    assert about_servers() == []
+    assert len(about_servers(spec=NodeSpec(cpus=15))) == 1
+    assert len(about_servers(bandwidth_gbps=31)) == 1
+    assert about_servers(bandwidth_gbps=32) == []
+
+
+@pytest.mark.req("LA-64")
+def test_servers_that_carry_exactly_what_the_workers_send_are_enough() -> None:
+    four = replace(WORKER, replicas=4, bandwidth_gbps=31)
+    given = [*advice(job(replace(WORKER, bandwidth_gbps=32), four, replace(REDUCER, bandwidth_gbps=52, replicas=3)))]
+    assert not any("carry" in each for each in given)
+    given = [*advice(job(replace(WORKER, bandwidth_gbps=33), four, replace(REDUCER, bandwidth_gbps=52, replicas=3)))]
+    assert given[0] == "its 3 reduction servers carry 156 of 157 Gbps; 4 would"
+
+
+@pytest.mark.req("LA-64")
+@pytest.mark.parametrize(("given", "advised"), [("134217727", True), ("much", True), ("", True), ("134217728", False)])
+def test_horovod_is_advised_to_fuse_messages_unless_they_are_large_already(given: str, advised: bool) -> None:
+    spec = replace(job(WORKER, WORKER, REDUCER, env={"HOROVOD_FUSION_THRESHOLD": given}), command="HOROVODrun x")
+    assert any("HOROVOD_FUSION_THRESHOLD" in each for each in advice(spec)) is advised

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.launch.sessions import development, training
 from cockpit.model.batchscript import BatchScript
+from cockpit.model.mounts import Algorithm
 from cockpit.model.resilience import Elastic, Restart
 from cockpit.model.spec import Array, JobKind, JobSpec, Mode, NodeSpec, Sweep, Task, WorkerPool
 from tests.builders import a_spec
@@ -41,3 +42,20 @@ def test_a_session_is_created_from_any_job_and_a_job_from_the_session(job: JobSp
     assert (again.name, again.kind, again.command) == ("job", JobKind.REGULAR, "python t.py --lr 1")
     kept: dict[str, Any] = {name: getattr(job, name) for name in ("output", "env", "image", "specs", "project", "home")}
     assert {name: getattr(again, name) for name in kept} == kept
+
+
+@pytest.mark.req("JT-39")
+def test_a_session_is_free_to_start_and_has_the_algorithm_of_the_job_or_of_its_first_task() -> None:
+    held = development(a_spec("job", hold=True, divide_over_clusters=True, nodes=2))
+    assert (held.hold, held.divide_over_clusters) == (False, False)
+    own, other = Algorithm(path="/a"), Algorithm(path="/b")
+    tasks = (Task(command="x"), Task(command="y", algorithm=other))
+    assert development(a_spec("job", algorithm=own)).algorithm == own
+    assert development(a_spec("job", tasks=tasks)).algorithm == other
+    assert development(a_spec("job")).algorithm is None
+
+
+@pytest.mark.req("JT-39")
+def test_the_longest_name_is_shortened_for_the_mark_of_a_session_and_a_name_that_is_the_mark_stays() -> None:
+    assert development(a_spec("x" * 63)).name == "x" * 59 + "-dev"
+    assert training(a_spec("-dev")).name == "-dev"

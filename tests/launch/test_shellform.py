@@ -9,7 +9,7 @@ import pytest
 from cockpit.launch.command import expand
 from cockpit.launch.shellform import plain_arguments, shell_text
 
-ENV = {"LR": "0.1", "SLOTS": "4", "EMPTY": "", "PATH": "/usr/bin:/bin"}
+ENV = {"LR": "0.1", "SLOTS": "4", "EMPTY": "", "BLANKS": "a  b", "PATH": "/usr/bin:/bin"}
 
 
 def started(text: str, shell: str) -> tuple[str, ...]:
@@ -27,6 +27,7 @@ def started(text: str, shell: str) -> tuple[str, ...]:
         "x train.py --lr=$LR --sep ';' \"a b\"",
         "x $UNSET ${UNSET} --a=$UNSET$LR 'q $LR'",
         'x $((SLOTS * 2)) $((SLOTS * none)) "n=$((none))" $EMPTY "$EMPTY"',
+        'x "$BLANKS" $((1 + 2))$UNSET',
         'x "$UNSET \\"quoted\\" \\\\ \\$LR"',
         'x bash -c "for i in 1 2; do echo $i $LR $((i * 2)) $1 ${i:-z} $(echo "hi there") `date`; done"',
     ],
@@ -39,6 +40,8 @@ def test_a_shell_starts_what_cockpit_would(shell: str, command: str) -> None:
 def test_a_command_of_known_names_is_not_changed() -> None:
     command = "torchrun --nnodes ${WORLD_SIZE} \\\n $COCKPIT_OUTPUTS/t.py"
     assert shell_text(command, known={"WORLD_SIZE"}) == command
+    of_cockpit = "x $COCKPIT_SLOTS $SLURM_JOB_ID $((SLURM_NTASKS + 1))"
+    assert shell_text(of_cockpit) == of_cockpit
 
 
 @pytest.mark.req("LA-01", "LA-70")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.errors import CockpitError
-from cockpit.launch.sweeps import swept, trial_count, trial_number, trial_values
+from cockpit.launch.sweeps import has_trial, swept, trial_count, trial_number, trial_values
 from cockpit.model.spec import Search, Sweep
 from tests.builders import a_spec
 
@@ -44,3 +44,19 @@ def test_the_values_follow_the_command() -> None:
     odd = Sweep(parameters={"x": ("b c;",)})
     assert swept(a_spec(sweep=odd), 0).command == "python train.py '--x=b c;'"
     assert trial_number(0) == "1"
+
+
+@pytest.mark.req("LA-63")
+def test_a_random_choice_is_the_same_on_every_machine_and_in_every_version() -> None:
+    def chosen(seed: int) -> list[str]:
+        sweep = Sweep(parameters={"x": tuple(map(str, range(1000)))}, search=Search.RANDOM, max_trials=5, seed=seed)
+        return [trial_values(sweep, index)["x"] for index in range(5)]
+
+    assert chosen(0) == ["535", "465", "110", "53", "978"]
+    assert chosen(7) == ["10", "588", "691", "615", "169"]
+
+
+@pytest.mark.req("LA-63")
+def test_a_sweep_has_as_many_trials_as_combinations_or_fewer_if_it_asks_for_fewer() -> None:
+    assert [trial_count(Sweep(parameters=GRID.parameters, max_trials=most)) for most in (0, 4, 6, 7)] == [6, 4, 6, 6]
+    assert [has_trial(GRID, index) for index in (-1, 0, 5, 6)] == [False, True, True, False]

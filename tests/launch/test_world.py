@@ -11,12 +11,14 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit import elastic
-from cockpit.launch.world import FILE, world_files
+from cockpit.launch.imagined import imagined_placement
+from cockpit.launch.world import FILE, HOSTS, address, host_of, hosts, world_files
 from cockpit.model.attempt import Attempt, EndCause, Ending, Grounds, Leaving, Replica
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job, JobState
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.resilience import Elastic
+from cockpit.model.spec import JobSpec, Mode
 from tests.builders import ANN, NOON, a_spec
 
 SIZE = Elastic(workers=2, min_workers=1, max_workers=4)
@@ -118,3 +120,39 @@ def test_the_helper_imports_no_module_of_cockpit(tmp_path: Path) -> None:
     code = "import kubeai; kubeai.init('/nowhere'); print(kubeai.check_alive(), 'msgspec' in __import__('sys').modules)"
     command = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"]
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "True False\n"
+
+
+@pytest.mark.req("EL-06")
+def test_the_file_for_launchers_has_a_line_for_each_worker_that_remains() -> None:
+    assert world_files(a_job(leaving=(leaving(2),)))[HOSTS] == b"train-worker-0:2\ntrain-worker-3:2\n"
+
+
+@pytest.mark.req("LA-30")
+@pytest.mark.parametrize(
+    ("rank", "expected"), [(0, "198.18.0.2"), (253, "198.18.0.255"), (254, "198.18.1.0"), (9999, "198.18.39.17")]
+)
+def test_addresses_follow_the_ranks_behind_the_gateway(rank: int, expected: str) -> None:
+    assert address(rank) == expected
+
+
+def host_names(spec: JobSpec) -> list[str]:
+    return list(hosts(spec, imagined_placement(spec)))
+
+
+@pytest.mark.req("LA-30", "EL-01")
+def test_replicas_are_named_by_rank_and_elastic_workers_by_their_number_without_the_launcher() -> None:
+    spec = a_spec("train", nodes=2)
+    assert hosts(spec, imagined_placement(spec)) == {"train-0": "198.18.0.2", "train-1": "198.18.0.3"}
+    assert host_names(a_spec("train")) == []
+    launched = a_spec("train", nodes=2, mode=Mode.HOROVOD, elastic=SIZE)
+    assert [host_of(launched, rank) for rank in range(3)] == ["train-launcher", "train-worker-0", "train-worker-1"]
+
+
+@pytest.mark.req("EL-01")
+def test_twice_as_many_workers_as_the_job_may_have_get_names_in_advance_and_later_ones_all_up_to_theirs() -> None:
+    spec = a_spec("train", nodes=2, elastic=SIZE)
+    assert host_names(spec) == [f"train-worker-{number}" for number in range(8)]
+    launched = a_spec("train", nodes=2, mode=Mode.HOROVOD, elastic=SIZE)
+    assert host_names(launched) == ["train-launcher", *(f"train-worker-{number}" for number in range(8))]
+    late = (Allocation(11, NodeName("n1"), 1, 1024),)
+    assert list(hosts(spec, late)) == [f"train-worker-{number}" for number in range(12)]

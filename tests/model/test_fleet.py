@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.model.fleet import BindingMode, Member, version
+from cockpit.model.fleet import BindingMode, Member, member_of, node_in, node_there, version
+from cockpit.model.ids import NodeName
 
 GOOD = {"kubernetes": "1.28", "scheduler": "6.8.0", "enable_reservation": True}
 
@@ -34,3 +35,11 @@ def test_a_cluster_reserves_only_with_all_that_it_needs(changed: dict[str, objec
     member = Member(name="cn-1", **{**GOOD, **changed})
     assert member.why_totals == missing
     assert member.mode is (BindingMode.TOTALS if missing else BindingMode.RESERVATION)
+
+
+@pytest.mark.req("FL-06")
+def test_the_fleets_name_of_a_node_begins_with_its_member() -> None:
+    node = node_in("cn-1", NodeName("gpu/07"))
+    assert node == "cn-1/gpu/07"
+    assert (member_of(node), node_there(node)) == ("cn-1", "gpu/07")
+    assert member_of(NodeName("cn-1")) == "cn-1"

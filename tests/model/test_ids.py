@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.model.ids import JobId, index_ranges, member_id, member_of, seniority, task_id, task_of
+from cockpit.model.ids import (
+    JobId,
+    ReplicaId,
+    index_ranges,
+    is_apart,
+    job_words,
+    member_id,
+    member_of,
+    replica_id_from_folder,
+    rest_id,
+    seniority,
+    task_id,
+    task_of,
+)
 
 
 @pytest.mark.req("JT-25")
@@ -60,3 +75,46 @@ def test_the_id_of_a_members_job_encodes_the_member_and_its_own_id(member: int, 
         assert member_of(member_id(member, own)) == (member, own)
         assert task_of(member_id(member, own)) == task_of(own)
         assert seniority(member_id(member, own)) < seniority(member_id(member + 1, JobId(1)))
+
+
+@pytest.mark.req("JT-25", "SL-01")
+def test_jobs_tasks_and_components_are_written_as_slurm_writes_them() -> None:
+    assert [job_words(each) for each in (JobId(7), task_id(7, 0), task_id(7, 12))] == ["7", "7_0", "7_12"]
+    assert job_words(rest_id(7)) == "7_[…]"
+    assert job_words(JobId(9), (7, 2)) == "7+2"
+
+
+@pytest.mark.req("JT-25")
+def test_an_array_comes_before_its_tasks_and_both_before_the_next_job() -> None:
+    in_order = [JobId(6), JobId(7), task_id(7, 0), task_id(7, 1), rest_id(7), JobId(8)]
+    keys = [seniority(each) for each in in_order]
+    assert all(earlier < later for earlier, later in pairwise(keys))
+
+
+@pytest.mark.req("UI-10")
+def test_the_jobs_of_a_member_come_before_those_of_the_next_with_the_largest_array_too() -> None:
+    last = member_id(1, rest_id((1 << 26) - 1))
+    assert seniority(last) < seniority(member_id(2, JobId(1)))
+
+
+@pytest.mark.req("UI-10")
+def test_only_ids_of_tasks_and_members_are_out_of_the_order_of_submission() -> None:
+    assert [is_apart(each) for each in (JobId(1), JobId((1 << 52) - 1))] == [False, False]
+    assert [is_apart(each) for each in (task_id(0, 0), member_id(1, JobId(1)))] == [True, True]
+
+
+@pytest.mark.req("JT-40")
+def test_the_folder_of_a_replica_names_it_and_other_names_name_none() -> None:
+    replica = ReplicaId(JobId(12), 2, 3)
+    assert (str(replica), replica.folder) == ("12/3#2", "12.2.3")
+    assert replica_id_from_folder("12.2.3") == replica
+    for name in ("12.2", "12.2.3.4", "12.2.x", "12.2.٣", "12.2.", "lost+found"):
+        assert replica_id_from_folder(name) is None
+
+
+@pytest.mark.req("SL-01", "UI-10")
+def test_the_places_of_member_array_and_index_in_an_id_never_change() -> None:
+    assert task_id(7, 3) == 2**52 + 7 * 2**26 + 3
+    assert rest_id(7) == 2**52 + 8 * 2**26 - 1
+    assert member_id(2, JobId(5)) == 2 * 2**53 + 5
+    assert seniority(member_id(2, task_id(7, 3))) == 2 * 2**80 + 7 * 2**27 + 4

@@ -94,6 +94,18 @@ def test_names_that_lose_letters_stay_distinct() -> None:
     assert dns_name("é") != dns_name("")
 
 
+@pytest.mark.req("JT-01")
+def test_the_host_name_of_a_name_that_lost_letters_ends_in_a_short_digest() -> None:
+    assert re.fullmatch(r"bert-[0-9a-f]{8}", dns_name("bert-训"))
+    assert re.fullmatch(r"(?:job-)?[0-9a-f]{8}", dns_name("训"))
+    assert len(dns_name("x" * 62 + "训")) <= 63
+
+
+@pytest.mark.req("JT-01")
+def test_a_host_name_begins_with_a_letter() -> None:
+    assert [dns_name(name) for name in ("a1", "1a", "7")] == ["a1", "job-1a", "job-7"]
+
+
 def test_host_names_carry_the_rank() -> None:
     assert host_name("held-one", 3) == "held-one-3"
     assert host_name("x" * 63, 12) == "x" * 60 + "-12"

@@ -19,6 +19,8 @@ from tests.hostile import HOSTILE
         ("2GiB", 2048),
         ("1.5Gi", 1536),
         ("1T", 1024 * 1024),
+        ("1P", 1024 * 1024 * 1024),
+        ("1" + " " * 63, 1),
         ("1024K", 1),
         ("1025K", 2),
         ("0.1G", 103),
@@ -31,7 +33,9 @@ def test_memory_is_binary_and_rounded_up(text: object, mib: int) -> None:
     assert parse_memory(text) == mib
 
 
-@pytest.mark.parametrize("text", ["", "M", "12X", "-1G", "1,5G", "1e3M", "0x10", "٣G", True, 1.5, None, [], "9" * 400])
+@pytest.mark.parametrize(
+    "text", ["", "M", "12X", "-1G", "1,5G", "1e3M", "0x10", "٣G", True, 1.5, None, [], "9" * 400, "1" + " " * 64]
+)
 def test_an_invalid_memory_amount_is_reported(text: object) -> None:
     error = parse_memory(text)
     assert isinstance(error, str)
@@ -65,7 +69,24 @@ def test_durations_in_units_and_as_slurm_writes_them(text: object, seconds: int)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "UNLIMITED", "-5m", "1:60", "1:00:60", "1-24", "1-2:60", "1:2:3:4", "5x", True, 1.5, None, {}]
+    "text",
+    [
+        "",
+        "soon",
+        "UNLIMITED",
+        "-5m",
+        "1:60",
+        "1:00:60",
+        "1-24",
+        "1-2:60",
+        "1-2:3:60",
+        "1:2:3:4",
+        "5x",
+        True,
+        1.5,
+        None,
+        {},
+    ],
 )
 def test_an_invalid_duration_is_reported(text: object) -> None:
     error = parse_duration(text)
@@ -94,6 +115,9 @@ def test_durations_read_back(seconds: int) -> None:
 
 def test_texts_are_short() -> None:
     assert memory_text(2048) == "2G"
+    assert memory_text(2 * 1024 * 1024) == "2T"
+    assert memory_text(1025 * 1024) == "1025G"
+    assert memory_text(0) == "0M"
     assert memory_text(1500) == "1500M"
     assert duration_text(5400) == "1h30m"
     assert duration_text(0) == "0s"

@@ -87,6 +87,18 @@ def test_the_layout_fills_its_width_and_shows_the_factor_that_leads(total: int, 
     assert next(width for column, width in columns if column.id == "bar") >= 10
 
 
+@pytest.mark.req("UI-07")
+def test_the_bar_becomes_narrow_only_for_the_factor_that_leads() -> None:
+    def layout(total: int, first: FactorName | None) -> tuple[list[str], int]:
+        shape = Shape((AGE, FactorName.QOS), first, 4, 3, 6, 7, tried=False, queues=False)
+        widths = {column.id: width for column, width in laid_out_priorities(total, shape)}
+        return [name for name in widths if name in {"age", "qos_factor"}], widths["bar"]
+
+    assert layout(63, FactorName.QOS) == ([], 19)
+    assert layout(64, FactorName.QOS) == (["qos_factor"], 12)
+    assert [layout(total, None)[0] for total in (71, 72, 80, 81)] == [[], ["age"], ["age"], ["age", "qos_factor"]]
+
+
 def test_rows_without_a_bar_show_the_reason() -> None:
     shape = Shape((AGE,), None, 5, 3, 7, 6, tried=False, queues=False)
     cell = next(column.drawn for column, _ in laid_out_priorities(119, shape) if column.id == "bar")

@@ -50,7 +50,7 @@ def test_a_list_shows_until_when_a_job_without_enough_workers_is_suspended() -> 
     shown = replace(row(0), state=JobState.SUSPENDED, waits_until=Millis(NOW + 600_000), reason=BehindHead(JobId(3)))
     sentence = why(shown, CONTEXT)
     assert sentence is not None
-    assert sentence.startswith("suspended until 1 worker can go on, at most until ")
+    assert sentence.startswith("suspended until 1 worker can run, at most until ")
     assert sentence.endswith("; nothing passes job 3, which is first and waits")
 
 
@@ -82,7 +82,7 @@ def test_a_list_shows_the_current_and_the_maximum_number_of_workers() -> None:
 @pytest.mark.req("EL-01")
 def test_the_job_details_explain_why_there_are_no_more_workers() -> None:
     sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
-    detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=NoGrowth.KEPT)
+    detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=NoGrowth.RESERVED)
     assert workers_fact(detail) == "2, asked for 3, may have 1 to 8; free resources are reserved for jobs that wait"
     assert workers_fact(replace(detail, row=row(3), growth=None)) == "3, may have 1 to 8"
     assert (replica_count(sized), replica_count(job())) == ("3 workers", "1 node")

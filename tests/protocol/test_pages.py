@@ -162,6 +162,10 @@ def test_records_are_sent_in_as_few_pieces_as_their_size_allows() -> None:
     assert [len(piece) for piece in sent] == [2, 2, 2, 1]
     assert [msgspec.msgpack.decode(each, type=JobRow).id for piece in sent for each in piece] == list(range(7))
     assert [len(piece) for piece in pieces([a_row(1, name="x" * (2 * PIECE_BYTES)), a_row(2)])] == [1, 1]
+    rest = PIECE_BYTES - len(msgspec.msgpack.encode(a_row(1, name="x" * 70_000))) + 70_000
+    first = a_row(1, name="x" * (rest - len(msgspec.msgpack.encode(a_row(2)))))
+    assert [len(piece) for piece in pieces([first, a_row(2)])] == [2], "together as long as a piece may be"
+    assert [len(piece) for piece in pieces([first, a_row(2, name="job1")])] == [1, 1]
 
 
 @pytest.mark.req("PF-10")

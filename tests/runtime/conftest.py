@@ -29,7 +29,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
 
 @pytest.fixture
 def machine_root(tmp_path: Path) -> Callable[[dict[str, str]], Path]:
-    """A folder that stands for `/`, with these files in it."""
+    """A folder that is used as `/`, with these files in it."""
 
     def build(files: dict[str, str]) -> Path:
         root = tmp_path / "root"

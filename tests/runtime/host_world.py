@@ -39,7 +39,7 @@ BY_ANN = Act(actor="ann", origin="socket", durable=True)
 
 
 class ScriptedExecutor:
-    """Starts what it is told to, at once; ends it when the test says so. Outlives hosts, as containers do."""
+    """Starts each replica at once, and ends it when the test says so. It outlives hosts, as containers do."""
 
     def __init__(self) -> None:
         self.observer: Observer | None = None
@@ -93,7 +93,7 @@ class ScriptedExecutor:
 
 
 class FaultyJournal:
-    """The real one, except for the methods that are told to refuse."""
+    """The real one, except for the methods that are set to refuse."""
 
     def __init__(self, real: SqliteJournal) -> None:
         self._real = real
@@ -173,7 +173,7 @@ class World:
         return str(self.job(job).state)
 
     async def pass_time(self, milliseconds: int) -> None:
-        """From moment to moment that somebody waits for, so that everything happens when it should."""
+        """Advance from one awaited moment to the next, so that everything happens at its time."""
         end = self.clock.now() + milliseconds
         while True:
             await self.idle()

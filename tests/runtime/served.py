@@ -40,7 +40,7 @@ ANSWER_SECONDS = 300
 
 
 class NoContainers:
-    """Starts nothing and says so at once: a command runs for as long as nobody ends it."""
+    """Starts nothing and reports a start at once: a command runs until it is ended."""
 
     def __init__(self, observer: Any) -> None:
         self._observer = observer
@@ -189,7 +189,7 @@ class RawClient:
     """Says any bytes."""
 
     def __init__(self, path: Path, *, greet: bool = True, user: str | None = None) -> None:
-        """`user`: who connects, where not whoever runs the tests."""
+        """`user`: the user who connects; by default the one who runs the tests."""
         self.socket = _connected(path) if user is None else connected_as(user, path)
         self.socket.settimeout(ANSWER_SECONDS)
         self.hello = msgspec.msgpack.decode(self.body(), type=Hello) if greet else None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Slow:
-    """Its starts go on until they are let go."""
+    """Its starts last until they are released."""
 
     def __init__(self) -> None:
         self.go, self.signalled = asyncio.Event(), asyncio.Event()

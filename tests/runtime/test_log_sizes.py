@@ -1,4 +1,4 @@
-"""What is left out of a log has one size wherever it is told."""
+"""The size of the part that is left out of a log is the same wherever it is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about the future: their threads go on when their askers have gone, and never work on one future at once."""
+"""Predictions: their threads continue when the clients are gone, and never work on one simulation at the same time."""
 
 from __future__ import annotations
 

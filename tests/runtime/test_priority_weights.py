@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cockpit.engine.configure import configured
+from cockpit.errors import StoreError
 from cockpit.formats.cluster.file import read_cluster
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.view import WeightsSet
@@ -64,3 +65,24 @@ def test_an_unwritable_weights_file_is_reported_with_the_consequence(tmp_path: P
 def test_an_engine_without_a_file_mentions_none(tmp_path: Path) -> None:
     with ServedEngine(tmp_path) as served:
         assert answered(served) == WeightsSet(CHOSEN)
+
+
+@pytest.mark.req("TR-01")
+def test_weights_whose_final_answer_cannot_be_stored_are_not_reported_as_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(_answer: object) -> None:
+        raise StoreError("The disk is full. Nothing was accepted.", passing=True)
+
+    file = tmp_path / "cluster.toml"
+    with ServedEngine(tmp_path) as served:
+        served.engine.cluster_file = file
+        with monkeypatch.context() as faulty:
+            faulty.setattr(served.engine.host.journal, "remember", full)
+            assert answered(served) == WeightsSet(CHOSEN, str(file))
+        other = {"weights": {"age": 7, "tres": {}}}
+        with served.client() as client:
+            assert client.ask("set_weights", other).no is None
+        again = answered(served)
+        assert (again.weights, "may be in force" in again.trouble) == (CHOSEN, True)
+        assert rules_of(served).priority.weights.age == 7, "the repeat has changed nothing"

@@ -1,4 +1,4 @@
-"""Latest starts that somebody was shown: they outlive the engine, and their moves are noticed though nobody asks."""
+"""Latest starts that a user was shown: they outlive the engine, and their moves are noticed without a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons are remembered as they change: of the whole queue in turns, bounded, and told to who looks at a job."""
+"""Changes of reasons are recorded: of the whole queue in turns, bounded, and shown with the job."""
 
 from __future__ import annotations
 

@@ -221,3 +221,17 @@ def test_the_outcome_of_a_request_that_is_being_decided_is_waited_for(engine: Se
 
 def test_an_unknown_request_has_no_outcome(client: RawClient) -> None:
     assert outcome(client, "never") == RequestOutcome(known=False)
+
+
+def test_a_removed_copy_whose_event_is_not_stored_is_reported_as_removed(
+    engine: ServedEngine, client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object, **__: object) -> None:
+        raise StoreError("The disk is full. Nothing was accepted. Free some space.", passing=True)
+
+    monkeypatch.setattr(engine.engine.host.journal, "append", full)
+    refusal = client.ask("unstage", {"name": "4f2a"}).no
+    assert refusal is not None
+    assert refusal.message == (
+        "Copy 4f2a was removed, but the event of it was not stored. The disk is full. Free some space."
+    )

@@ -1,4 +1,4 @@
-"""Whatever arrives at the socket, the engine answers, goes on, and answers everybody else."""
+"""Whatever arrives at the socket, the engine answers it, keeps running, and answers all other clients."""
 
 from __future__ import annotations
 
@@ -270,7 +270,8 @@ def many_descriptors() -> Iterator[None]:
 @pytest.mark.req("TR-09")
 @pytest.mark.usefixtures("many_descriptors")
 def test_six_hundred_connections(engine: ServedEngine, witness: RawClient) -> None:
-    """Beyond the user's share each is told why; who is in stays in; when they leave there is room again."""
+    """Connections beyond the user's share are refused with a reason; open ones stay; once some close, new ones are
+    accepted."""
     clients = [RawClient(engine.path, greet=False) for _ in range(600)]
     try:
         assert witness.ask("status").no is None

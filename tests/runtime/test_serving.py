@@ -1,4 +1,4 @@
-"""An engine that is told to stop goes in order."""
+"""An engine that is asked to stop ends in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job's page is told of its replicas' use: live ones as measured, those that are gone as it was kept."""
+"""Usage of replicas on a job's page: of live ones as measured, of ended ones as recorded."""
 
 from __future__ import annotations
 

@@ -457,4 +457,4 @@ def _another(world: World, job_id: JobId, reason: Reason, number: int) -> bool:
 def _takers(world: World) -> set[JobId]:
     """Return the jobs that start by the last plan, are nominated, or are suspended and resume before any job starts."""
     still = {job for job in world.occupied if world.jobs[job].suspension is not None}
-    return {start.job for start in world.plan.starts} | {*world.plan.refusals.promised} | still
+    return {start.job for start in world.plan.starts} | {*world.plan.refusals.nominated} | still

@@ -147,7 +147,7 @@ def _node(random: Random, name: str) -> Node:
 
 
 def _take_out_of_service(random: Random, world: World) -> None:
-    """Take the node out of service; jobs that run there go on."""
+    """Take the node out of service; jobs that run there keep running."""
     world.set_state(random.choice(list(world.nodes)), random.choice((NodeState.DRAINED, NodeState.DOWN)))
 
 

@@ -16,7 +16,7 @@ from tests.sched.reference import Occupied, place
 
 class NaivePreempting:
     """Afterwards it has `starts`, `switches` (jobs that resume), `evictions` (victims, and for which job) and
-    `promised` (nominated jobs)."""
+    `nominated` (nominated jobs)."""
 
     def __init__(self, world, *, backfill: bool) -> None:
         self.world, self.now, self.backfill = world, world.now, backfill
@@ -27,7 +27,7 @@ class NaivePreempting:
         self.starts: list[tuple] = []
         self.switches: list[JobId] = []
         self.evictions: list[tuple[JobId, JobId]] = []
-        self.promised: set[JobId] = set()
+        self.nominated: set[JobId] = set()
         self.head: tuple | None = None
         self.waits: JobId | None = None
         self.failed: dict[tuple, str] = {}
@@ -36,7 +36,7 @@ class NaivePreempting:
             if job.clears and not job.held_by and place(job.spec, self.nodes, {}):
                 self.keep_promise(job)
         for job in world.queue:
-            if not job.held_by and job.id not in {start[0] for start in self.starts} | self.promised:
+            if not job.held_by and job.id not in {start[0] for start in self.starts} | self.nominated:
                 self.try_to_start(job)
 
     def go_on(self) -> None:
@@ -67,14 +67,14 @@ class NaivePreempting:
         elif found := place(job.spec, self.nodes, self.index_after_evictions()):
             endings = [each.ending for each in self.world.jobs.values() if each.id in self.occupied and each.ending]
             until = max([self.now, *(each.kill_at for each in endings if each.for_job == job.id)])
-            self.promise(job, found, -(-(until - self.now) // 1000))
+            self.nominate(job, found, -(-(until - self.now) // 1000))
 
     def start(self, job: Job, found) -> None:
         self.starts.append((job.id, *found))
         self.occupied[job.id], self.ends[job.id] = found[1], self.end(job)
 
-    def promise(self, job: Job, found, grace: int) -> None:
-        self.promised.add(job.id)
+    def nominate(self, job: Job, found, grace: int) -> None:
+        self.nominated.add(job.id)
         self.occupied[job.id], self.ends[job.id] = found[1], self.end(job, grace)
 
     def end(self, job: Job, grace: int = 0) -> Millis:
@@ -161,7 +161,7 @@ class NaivePreempting:
                 self.ends.pop(each.id, None)
             self.start(job, found)
         else:
-            self.promise(job, found, grace)
+            self.nominate(job, found, grace)
             for each in chosen:
                 gone = Millis(self.now + 1000 * self.qos[each.qos].grace_seconds)
                 self.ends[each.id] = min(gone, self.ends.get(each.id, gone))

@@ -24,7 +24,7 @@ in_parts = pytest.mark.parametrize("first", range(0, WORLDS, EACH))
 
 
 def reasons_of(world: World) -> Iterator[tuple[JobId, Reason]]:
-    """One of each type: of queued jobs as they are told, of those that stand still as their records say."""
+    """One reason of each type: of queued jobs as it is reported, of suspended jobs as their records have it."""
     told = [(job.id, world.reason(job.id)) for job in world.queue]
     still = [world.jobs[job] for job in world.occupied if world.jobs[job].suspension is not None]
     told += [(job.id, SuspendedReason(job.suspension.by, job.suspension.for_jobs)) for job in still]
@@ -32,7 +32,7 @@ def reasons_of(world: World) -> Iterator[tuple[JobId, Reason]]:
 
 
 def test_every_type_of_reason_has_a_counterfactual_check() -> None:
-    """Those of other schedulers are told by them."""
+    """Reasons of other schedulers come from these."""
     assert set(CLAIMS) | {SchedulerReason} == set(get_args(Reason))
 
 

@@ -59,7 +59,7 @@ def test_the_target_workload_counts_replicas_queued_and_running_that_ask_for_car
 def test_descent_leaves_usable_free_cards_where_best_fit_leaves_unusable_ones() -> None:
     node_free = room_with_holes(600, 800)
     assert GradientDescent(((wants(500), 1),)).card(node_free, wants(300)) == 1
-    # 600 - 300 = 300 is of no use to anybody who wants 500; 800 - 300 = 500 is
+    # 600 - 300 = 300 is of no use to a job that wants 500; 800 - 300 = 500 is
 
 
 @pytest.mark.req("SC-04")

@@ -38,7 +38,7 @@ def reserved(name: str, nodes: tuple[str, ...], start: int, end: int, **fields) 
         (("safe", "qos"), {"associations", "limits", "safe", "qos"}),
     ],
 )
-def test_what_each_part_of_the_enforcement_implies(written, means) -> None:
+def test_each_word_of_the_enforcement_implies_others(written, means) -> None:
     assert enforced(map(Enforce, written)) == means
 
 

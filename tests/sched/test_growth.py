@@ -48,7 +48,7 @@ def test_spare_nodes_go_to_the_elastic_job_with_the_least_of_its_requested_worke
     world.end(rigid)
     plan = world.run()
     assert [(each.job, len(each.placement)) for each in plan.growths] == [(short, 2)]
-    assert plan.scheduling_pass.no_growth == {short: NoGrowth.NO_ROOM, full: NoGrowth.NO_ROOM}
+    assert plan.scheduling_pass.no_growth == {short: NoGrowth.NO_FREE_NODE, full: NoGrowth.NO_FREE_NODE}
     assert [part.rank for part in world.occupied[short]] == [0, 1, 2]
 
 
@@ -64,7 +64,7 @@ def test_no_job_grows_into_reserved_nodes_past_the_reserved_start(kind: Backfill
     plan = world.run()
     expected = grows and kind is not BackfillKind.OFF
     assert (len(nodes_of(world, job)) > 1) is expected
-    assert plan.scheduling_pass.no_growth[job] is (NoGrowth.NO_ROOM if expected else NoGrowth.KEPT)
+    assert plan.scheduling_pass.no_growth[job] is (NoGrowth.NO_FREE_NODE if expected else NoGrowth.RESERVED)
     later = world.run()
     assert [(each.job, each.reserved_at) for each in later.reservations] == [(wide, Millis(3_600_000))]
 

@@ -1,4 +1,4 @@
-"""What never starts, and what stands ahead: against every free state of many small random clusters."""
+"""Jobs that never start, and jobs ahead of others, compared with every free state of many small random clusters."""
 
 from __future__ import annotations
 

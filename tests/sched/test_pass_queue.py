@@ -1,4 +1,4 @@
-"""A pass skips what cannot succeed. Looking at everybody must give the same plan, in a list and in columns."""
+"""A pass skips jobs that cannot start. Considering every job must give the same plan, in a list and in columns."""
 
 from __future__ import annotations
 

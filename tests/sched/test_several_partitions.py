@@ -133,7 +133,7 @@ def test_a_job_that_a_limit_stops_after_all_blocks_no_job_from_its_nodes() -> No
 
 
 @pytest.mark.req("SC-12")
-def test_behind_many_its_work_counts_once() -> None:
+def test_behind_many_jobs_the_work_of_one_in_several_partitions_counts_once() -> None:
     world = world_of(BackfillKind.EASY)
     world.submit(wants(4000), limit=100, pins=("n2",), record={"partitions": ("both",)})
     world.run()

@@ -168,7 +168,7 @@ def test_more_tasks_than_all_nodes_hold_never_start_and_a_drained_node_is_named(
 
 
 @pytest.mark.req("SL-14")
-def test_what_they_ask_for_is_counted_by_task_and_by_node() -> None:
+def test_requests_of_spread_tasks_are_counted_by_task_and_by_node() -> None:
     asked = requested(tasks(24, nodes=2, base=wants(cpus=1, memory_mib=1024)))
     assert (asked["cpu"], asked["mem"], asked["node"]) == (24, 2048, 2)
 

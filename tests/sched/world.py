@@ -163,7 +163,7 @@ class World:
             changes=self._changes,
             changes_from=self._changes_from,
             touched=self._touched,
-            promised=[job for job, each in self.jobs.items() if each.clears and each.state is JobState.QUEUED],
+            nominated=[job for job, each in self.jobs.items() if each.clears and each.state is JobState.QUEUED],
             suspended=[job for job, each in self.jobs.items() if each.state is JobState.SUSPENDED],
             elastic=sorted(job for job in self.occupied if job in self.jobs and self.jobs[job].spec.elastic),
             jobs=self.jobs,

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -237,3 +238,51 @@ def test_only_a_full_disk_passes_without_a_repair(code: int, passes: bool, tmp_p
     with pytest.raises(StoreError) as failed, store_errors(tmp_path / "journal.db"):
         raise OSError(code, os.strerror(code))
     assert failed.value.passing is passes
+
+
+def sentence_of(error: Exception) -> tuple[str, bool]:
+    with pytest.raises(StoreError) as caught, store_errors(Path("/state/journal.db")):
+        raise error
+    return str(caught.value), caught.value.passing
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "passing"),
+    [
+        (OSError(errno.ENOSPC, "No space"), "The disk that holds /state/journal.db is full", True),
+        (OSError(errno.EDQUOT, "Quota"), "The disk that holds /state/journal.db is full", True),
+        (OSError(errno.EROFS, "Read-only", "/state/other"), "/state/other cannot be written", False),
+        (OSError(errno.EIO, "Input/output error"), "journal.db cannot be read or written (Input/output error, ", False),
+        (OSError("no number"), "/state/journal.db cannot be read or written (no number, OSError)", False),
+        (sqlite3.Error("odd"), "/state/journal.db cannot be read or written (odd, Error)", False),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), "damaged (text that is not UTF-8)", False),
+    ],
+)
+def test_every_error_names_its_file_and_cause(error: Exception, said: str, passing: bool) -> None:
+    sentence, ends_by_itself = sentence_of(error)
+    assert said in sentence
+    assert ends_by_itself is passing
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN])
+@pytest.mark.parametrize(("free", "full"), [(faults._NEARLY_NOTHING - 1, True), (faults._NEARLY_NOTHING, False)])
+def test_an_input_output_error_on_a_full_disk_means_the_full_disk(
+    monkeypatch: pytest.MonkeyPatch, code: int, free: int, full: bool
+) -> None:
+    monkeypatch.setattr(faults, "_free_bytes", lambda _file: free)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code | 3 << 8
+    sentence, passing = sentence_of(error)
+    assert sentence.startswith("The disk that holds") is passing is full
+
+
+def test_a_disk_is_full_when_its_free_space_is_unknown_or_too_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert faults._free_bytes(tmp_path / "x") > 0
+    assert faults._free_bytes(tmp_path / "none" / "x") == faults._NEARLY_NOTHING
+    monkeypatch.setattr(faults, "_free_bytes", lambda _file: faults._NEARLY_NOTHING)
+    faults.check_room(tmp_path / "x")
+    monkeypatch.setattr(faults, "_free_bytes", lambda _file: faults._NEARLY_NOTHING - 1)
+    with pytest.raises(StoreError, match="is full"):
+        faults.check_room(tmp_path / "x")

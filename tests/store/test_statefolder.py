@@ -27,8 +27,9 @@ def test_the_state_folder_is_created_private_with_its_subfolders(tmp_path: Path)
     folder.release()
 
 
-def test_an_open_folder_is_made_private(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
+@pytest.mark.parametrize("before", [0o755, 0o704, 0o740, 0o710, 0o701, 0o702])
+def test_an_open_folder_is_made_private(tmp_path: Path, before: int) -> None:
+    tmp_path.chmod(before)
     StateFolder.acquire(tmp_path).release()
     assert mode(tmp_path) == 0o700
 

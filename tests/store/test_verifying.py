@@ -150,6 +150,15 @@ async def test_a_damaged_promise_is_not_shown(folder: Path) -> None:
         assert await journal.promised_starts() == []
 
 
+async def test_promised_starts_are_replaced_and_deleted_with_their_jobs(folder: Path) -> None:
+    later, other = PromisedStart(JobId(1), Millis(T0 + 2 * DAY)), PromisedStart(JobId(2), Millis(T0))
+    async with opened(folder) as journal:
+        await journal.save_promised_starts([other, later], ())
+        assert await journal.promised_starts() == [later, other]
+        await journal.save_promised_starts([], [JobId(1)])
+        assert await journal.promised_starts() == [other]
+
+
 async def test_records_of_an_older_release_have_no_checksum_and_are_accepted(folder: Path) -> None:
     tables = ("answers", "ended_jobs", "spans", "promised_starts", "archives")
     edit(folder, *(f"UPDATE {table} SET checksum = NULL" for table in tables), "UPDATE snapshots SET row_checksum=NULL")

@@ -58,7 +58,7 @@ def past(
 
 
 def _parts(fixture: Fixture, chance: Random) -> list[tuple[User, float]]:
-    """Everybody's part of the day; together 1."""
+    """Return each user's share of the day's jobs; together 1."""
     wants = [(user, user.weight * chance.uniform(*MOODS)) for user in fixture.users]
     whole = sum(weight for _, weight in wants)
     return [(user, weight / whole) for user, weight in wants]

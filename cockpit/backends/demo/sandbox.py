@@ -1,8 +1,8 @@
 """A shell that can hurt nothing: bubblewrap shows it this machine's programs, one folder of the demo, and no network.
 
-It is spoken to as a container is: a terminal or three pipes, and a control socket that carries the exit code at the end
-and whose closing ends the shell. A thread watches over each, because a face that has handed the screen to a shell lets
-its own loop stand still.
+It has the interface of a container's shell: a terminal or three pipes, and a control socket, which carries the exit
+code at the end and whose closing ends the shell. A thread watches each shell, because the screen's event loop does not
+run while a shell has the terminal.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _pipes() -> tuple[tuple[int, int, int], tuple[int, ...]]:
 
 
 def _arguments(view: View, command: Sequence[str], terminal: Terminal | None) -> list[str]:
-    """The whole vector, program name first."""
+    """Return the whole vector, program name first."""
     return [
         "bwrap",
         *("--unshare-all", "--die-with-parent", "--hostname", dns_name(view.label)),
@@ -163,7 +163,7 @@ def _environment(view: View, terminal: Terminal | None) -> dict[str, str]:
 
 
 def _names(view: View) -> Path:
-    """A password file in which the user has a name."""
+    """Return a password file in which the user has a name."""
     file = view.room.with_suffix(".passwd")
     who = view.who
     file.write_text(f"{who.name}:x:{who.uid}:{who.gid}::{who.home}:/bin/bash\n")

@@ -87,7 +87,8 @@ def _drawn(template: Template, spec: JobSpec, chance: Random) -> Script:
 
 
 def _own(spec: JobSpec, chance: Random) -> Script:
-    """`sleep 60`, `exit 3`, `false`: taken at their word. Anything else runs some minutes and succeeds."""
+    """Return the script of a command: `sleep 60`, `exit 3` and `false` do what they say, any other command runs some
+    minutes and succeeds."""
     slept = re.search(r"\bsleep\s+(\d+)", spec.command)
     left = re.search(r"\bexit\s+(\d+)", spec.command)
     fails = 1 if re.search(r"(^|[;&|]\s*)false\b", spec.command) else 0

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import Announced, Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
-from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, RequestRefused, StoreError, Unreachable
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.capabilities import ENGINE, NO_REQUEST_IDS, Ability, Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
@@ -98,7 +98,7 @@ class FleetBackend(Asking, LiveBackend):
     async def clusters(self) -> list[view.ClusterRow]:
         """Return the state of each member; if they are not watched, ask each of them once first."""
         if not self._watched:
-            with suppress(Unreachable):  # the rows say so
+            with suppress(Unreachable, StoreError):  # the rows say so
                 await self._each(Member.look)
         return self._standing()
 
@@ -295,9 +295,10 @@ class FleetBackend(Asking, LiveBackend):
         """Call `ask` for all members at once and return the results of those that answer in time, in their order.
 
         While the members are watched, those that do not answer are not even asked, and the view shows which. Without
-        that, raises `Unreachable` if none answers.
+        that, raises `Unreachable` if none answers, and `StoreError` if none can read its store.
         """
         members = [each for each in self.members if each.answers or not self._watched]
+        without_store: set[str] = set()
 
         async def one(member: Member) -> list[T]:
             try:
@@ -305,16 +306,21 @@ class FleetBackend(Asking, LiveBackend):
                     return [await ask(member)]
             except TimeoutError:
                 member.fell_silent(f"It did not answer within {PATIENCE_SECONDS:g} s.")
-            except RequestRefused:
-                return []
+            except RequestRefused as no:
+                if no.refusal.store and not self._watched:
+                    without_store.add(member.name)
+                    member.fell_silent(str(no))
             except CockpitError as error:
+                if isinstance(error, StoreError):
+                    without_store.add(member.name)
                 member.fell_silent(str(error))
             return []
 
         answers = await asyncio.gather(*map(one, members))
         silent = self.silent_members
         if members and not any(answers) and not self._watched and len(silent) == len(members):
-            raise Unreachable(" ".join(f"{name} does not answer: {reason}" for name, reason in silent))
+            kind = StoreError if len(without_store) == len(members) else Unreachable
+            raise kind(" ".join(f"{name} does not answer: {reason}" for name, reason in silent))
         return [result for results in answers for result in results]
 
     def _tell(self, delta: JobsDelta) -> None:

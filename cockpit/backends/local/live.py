@@ -48,7 +48,8 @@ _decode_update = msgspec.msgpack.Decoder(Update).decode
 class LiveBackend(Asking, base.LiveBackend):
     """Asks over the engine's socket.
 
-    Connects with the first operation. Reading raises `Unreachable` after its time limit; `watch_jobs` never does.
+    Connects with the first operation. Reading raises `Unreachable` or `StoreError` after its time limit; `watch_jobs`
+    never does.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class LiveBackend(Asking, base.LiveBackend):
         1. Choose the request id: the caller's, or the one of an earlier, equal change whose answer never came; the
            engine executes a request id only once.
         2. Send it until an answer comes (`_Sending`).
-        3. Without an answer, raise `Unreachable` if nothing was ever sent, else `MayBeAccepted`.
+        3. Without an answer, raise `Unreachable` or `StoreError` if nothing was ever sent, else `MayBeAccepted`.
         """
         act = op, msgspec.msgpack.encode(args)
         request = self._ids.next() if self._ids is not None else self._unanswered.get(act) or request_id()
@@ -121,12 +122,12 @@ class LiveBackend(Asking, base.LiveBackend):
             async with asyncio.timeout(self._keeper.patience.act):
                 encoded = await sending.answer()
         except TimeoutError:
-            reason = self.connection.reason or f"The engine has not answered within {self._keeper.patience.act:.0f} s."
+            failure = self._keeper.failure(f"The engine has not answered within {self._keeper.patience.act:.0f} s.")
             if not sending.sent:
-                raise Unreachable(reason) from None
+                raise failure from None
             self._unanswered[act] = request
             advice = _ADVICE.format(request) if self._ids is None else ""
-            raise MayBeAccepted(ANOTHER_ENGINE if sending.elsewhere else reason, request, advice) from None
+            raise MayBeAccepted(ANOTHER_ENGINE if sending.elsewhere else str(failure), request, advice) from None
         finally:
             if sending.answered:
                 self._unanswered.pop(act, None)
@@ -163,9 +164,7 @@ class LiveBackend(Asking, base.LiveBackend):
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise Unreachable(
-                self.connection.reason or f"The engine has not answered within {seconds:.0f} s."
-            ) from None
+            raise self._keeper.failure(f"The engine has not answered within {seconds:.0f} s.") from None
 
 
 class _Sending:

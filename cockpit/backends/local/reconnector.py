@@ -20,7 +20,7 @@ import msgspec
 from cockpit.backends.base import Connection, Phase
 from cockpit.backends.local.channel import Channel
 from cockpit.backends.local.wire import Wire
-from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, RequestRefused, StoreError, Unreachable
 from cockpit.model.view import Overview
 from cockpit.protocol.messages import NoArgs
 from cockpit.runtime.latest import Latest
@@ -122,7 +122,7 @@ class Reconnector:
         self._random = random
         self._phase = Latest((Phase.CONNECTING, ""))
         self._good_at: Millis | None = None
-        self._start_failed = ""
+        self._start_failed: CockpitError | None = None
         """Why the last attempt to start the engine failed; it says more than that no engine runs."""
         self._wire: Latest[Wire | None] = Latest(None)
         self._engine_wanted = asyncio.Event()
@@ -144,6 +144,11 @@ class Reconnector:
     def connection(self) -> Connection:
         phase, reason = self._phase.value
         return Connection(phase, reason, self._good_at)
+
+    def failure(self, otherwise: str) -> CockpitError:
+        """Return the error of an operation that got no answer: why there is no connection, or `otherwise`."""
+        kind = StoreError if isinstance(self._start_failed, StoreError) else Unreachable
+        return kind(self.connection.reason or otherwise)
 
     async def connections(self) -> AsyncIterator[Connection]:
         """Yield the present state, then each change of its phase or reason."""
@@ -180,12 +185,12 @@ class Reconnector:
             try:
                 wire = await self._dial(self._dialler.reach if starting else self._dialler.reach_again)  # step 1
             except CockpitError as error:  # step 2
-                self._start_failed = str(error) if starting else self._start_failed
-                self._fall_stale(self._start_failed or str(error))
+                self._start_failed = error if starting else self._start_failed
+                self._fall_stale(str(self._start_failed or error))
                 await self._pause(attempt)
                 attempt += 1
             else:
-                attempt, self._start_failed = 0, ""
+                attempt, self._start_failed = 0, None
                 await self._use(wire)  # step 3
 
     async def _dial(self, reach: Callable[[], Channel]) -> Wire:

@@ -13,7 +13,7 @@ FOLDER = Path("/etc/systemd/system")
 
 
 def unit_text(python: str = sys.executable) -> str:
-    """The whole file."""
+    """Return the text of the unit file."""
     return (files("cockpit.backends.local") / UNIT).read_text(encoding="utf-8").replace("@PYTHON@", _word(python))
 
 

@@ -29,7 +29,7 @@ class Wire:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None], state_folder: str
     ) -> None:
         self.state_folder = state_folder
-        """The engine's, which tells whether another connection leads to the same engine."""
+        """The engine's state folder; it shows whether another connection leads to the same engine."""
         self._reader = reader
         self._writer = writer
         self._on_answer = heard
@@ -114,7 +114,7 @@ class Question:
         self._answers.put_nowait(answer)
 
     async def answer(self) -> Answer:
-        """The next one. Raises `RequestRefused` or `Unreachable`."""
+        """Return the next answer. Raises `RequestRefused` or `Unreachable`."""
         answer = await self._answers.get()
         if isinstance(answer, Unreachable):
             raise answer

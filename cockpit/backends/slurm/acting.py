@@ -97,7 +97,7 @@ class Acts:
         """Receives every command before it runs, and decides whether it does."""
 
     async def is_admin(self) -> bool:
-        """Whether the user is root, SlurmUser, or an operator or administrator in accounting."""
+        """Return whether the user is root, SlurmUser, or an operator or administrator in accounting."""
         if self._admin is None:
             owner = settings(await self._reading.config()).get("SlurmUser", "").partition("(")[0]
             self._admin = (
@@ -170,6 +170,7 @@ class Acts:
                 if submitted:
                     await self._run(Command(("scancel", *submitted)))
                 raise
+            # also after an error: the command may have taken effect in part
             finally:
                 self._outdate(command.argv[0])
         return done
@@ -264,7 +265,7 @@ class Acts:
             preflight.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
     async def _naming(self, command: Command, job: int | None) -> Command:
-        """Return the command with the indices of an array's pending tasks, if `job` stands for these."""
+        """Return the command with the indices of an array's pending tasks, if `job` means these."""
         if job is None or task_of(job)[1] != REST:
             return command
         listed = next((each for each in await self._reading.jobs_now(JobId(job)) if each.id == job), None)

@@ -289,6 +289,8 @@ class SlurmBackend(Asking, LiveBackend):
         return record
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
+        if reason := self.capabilities.why_not("logs"):
+            refuse_absent(reason)
         while True:
             known = await look_up(self._reading, JobId(request.job))
             chunk = await logs.read(self._commands, self._reading, known, request)

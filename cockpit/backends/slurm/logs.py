@@ -27,14 +27,24 @@ _HOST = re.compile(r"%\d*N")
 
 
 async def read(commands: Commands, reading: Reading, known: LookedUpJob, request: LogRequest) -> LogChunk:
-    """A piece of the file. A file that is not there yet is empty."""
+    """Return a piece of the file. A file that does not exist yet counts as empty.
+
+    Raises `RequestRefused` for the output of an ended job whose file is unknown and cannot be guessed.
+    """
     ended = known.job.state in ENDED
     if known.job.attempt is None:
         return LogChunk(b"", 0, ended=ended)
     path = await _path(reading, known, request)
     size = await _size(commands, path) if path else None
     if size is None:
+        if path and ended and not request.step and outputs.OUT not in await _files(reading, known):
+            message = (
+                f"Slurm no longer reports into which file job {slurm_id(known.job.id)} wrote its output, and there is "
+                f"no {path}."
+            )
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
         return LogChunk(b"", 0, ended=ended)
+    # a negative offset counts from the end
     start = max(0, size + request.offset) if request.offset < 0 else request.offset
     if start >= size:
         return LogChunk(b"", start, ended=ended)
@@ -60,13 +70,19 @@ async def output_path(reading: Reading, known: LookedUpJob, stream: LogStream = 
     """Return the path of the job's output as far as it is known; empty: the terminal of its srun. Sources in this
     order: Slurm's record, accounting, the options of sbatch, the default."""
     known = await _leader(reading, known)
-    files = await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
+    files = await _files(reading, known)
     path = outputs.named(files, known, errors=stream is LogStream.STDERR)
     return outputs.resolved(path, await _words(reading, known, path)) if path else ""
 
 
+async def _files(reading: Reading, known: LookedUpJob) -> dict[str, str]:
+    """Return the files of the job, or of the one that runs its script, as far as Slurm reports them."""
+    known = await _leader(reading, known)
+    return await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
+
+
 async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
-    """The steps with the paths of those that write files of their own."""
+    """Return the steps, with the paths of those that write files of their own."""
     return tuple([replace(each, output=await _step_path(reading, known, each, None)) for each in steps])
 
 
@@ -83,7 +99,7 @@ async def _path(reading: Reading, known: LookedUpJob, request: LogRequest) -> st
 
 
 async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: int | None) -> str:
-    """Relative ones begin where the job did."""
+    """Return the path of a step's output, empty without one. A relative path begins at the job's working folder."""
     if not step.output:
         return ""
     folder = (await reading.output_files(slurm_id(known.job.id)) or dict(known.fields)).get("folder", "")
@@ -92,7 +108,7 @@ async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: 
 
 
 async def _leader(reading: Reading, known: LookedUpJob) -> LookedUpJob:
-    """The component of a heterogeneous job that runs its script, which alone has a file: the first one."""
+    """Return the first component of a heterogeneous job: it runs the script, and alone has a file."""
     leader = known.leader
     return await look_up(reading, leader) if leader is not None else known
 

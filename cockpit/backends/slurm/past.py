@@ -29,7 +29,7 @@ RECENTLY = "now-8hours"
 
 
 async def look_up(reading: Reading, job: JobId, task: int | None = None) -> LookedUpJob:
-    """Return a job of squeue's list, or from accounting; an array's own id stands for its first task.
+    """Return a job of squeue's list, or from accounting; an array's own id means its first task.
 
     Raises `RequestRefused` for an unknown job.
     """

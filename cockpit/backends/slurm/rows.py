@@ -148,7 +148,7 @@ def past_row(past: Past) -> JobRow:
 
 
 def task_row(row: JobRow, job: Job) -> JobRow:
-    """Return the row of one task of the array that a row stands for."""
+    """Return the row of one task of the array that a row describes."""
     return row if row.id == job.id else replace(row, id=job.id, array=job.array, tasks=())
 
 
@@ -202,6 +202,6 @@ def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None
 
 
 def _same(one: JobRow, other: JobRow) -> bool:
-    """Whether both are one job, or one is a task of the array that the other stands for."""
+    """Return whether both are one job, or one is a task of the array that the other describes."""
     mine = one.array is not None and other.array is not None and one.array.array == other.array.array
     return one.id == other.id or (mine and bool(one.tasks or other.tasks))

@@ -36,7 +36,7 @@ def refuse_change(accounts: Accounts, actor: Actor, wanted: change.AccountChange
 
 
 def _places(accounts: Accounts, wanted: change.AccountChange) -> list[str]:
-    """The accounts that the asker must coordinate; empty: it is for administrators alone."""
+    """Return the accounts that the requester must coordinate; empty: only administrators may do it."""
     match wanted:
         case change.AddAccount():
             return [wanted.change.parent or ROOT]
@@ -65,7 +65,7 @@ def _accounts_of(accounts: Accounts, user: str) -> list[str]:
 
 
 def _refuse_favours(accounts: Accounts, account: str, settings: change.AssociationChange) -> Refusal | None:
-    """Nobody gives away what the account itself has not."""
+    """Refuse settings by which a coordinator would give users more than the account itself has."""
     if settings.priority is not None:
         return _denied("priority: only an administrator sets it, since it counts against other accounts.")
     allowed = _allowed_qos(accounts, accounts.associations.get(assoc_key(account.lower())))

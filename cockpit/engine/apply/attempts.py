@@ -61,6 +61,7 @@ def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
     replicas = [Replica(rank=each.rank) for each in body.placement]
     launcher = None
+    # `replicas` is indexed by rank, and the launcher is rank 0
     if body.launcher:
         launcher = Allocation(0, NodeName(body.launcher), LAUNCHER.cpus, LAUNCHER.memory_mib)
         replicas.insert(0, Replica(rank=0))
@@ -140,6 +141,7 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
         revoked_at=record.at if body.revoked else job.revoked_at,
         in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
     )
+    # the clusters of `body.members` have placed nothing, so nothing comes free there
     free(state, [each for each in job.attempt.members if each not in body.members], record.at)
 
 
@@ -320,6 +322,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
     job = state.jobs[body.job]
     if (rules := usage_rules(state)).charge(job):
         write_down(state, usage.ended(ledger(state), rules, job, record.at))
+    # the first one only: `afterok` on the array needs no more, and names it in its reason
     if job.array is not None and body.state is not SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)
     state.jobs[body.job] = replace(

@@ -166,7 +166,7 @@ def _end_here(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody
 
 
 def _current(fleet: Machine, job_id: JobId, attempt: int) -> Job | None:
-    """The job, while it holds what this attempt was given."""
+    """Return the job, while it holds what this attempt was given."""
     job = fleet.state.jobs.get(job_id)
     if job is None or job.attempt is None or job.attempt.number != attempt or job.state not in OCCUPYING:
         return None

@@ -51,6 +51,7 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
         node_names=pinned,
         pool=None if pinned else spec.pool,
         driver_version=None if pinned else spec.driver_version,
+        # rules that the fleet has applied already; the member would apply its own to them
         partitions=(),
         account=None,
         qos=None,
@@ -66,6 +67,7 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
         reservation="",
         suspension=Suspension(),
         divide_over_clusters=False,
+        # the fleet ends the job and its hold, and records why: the member's own limits come later
         time_limit_seconds=min(TIME_LIMIT_SECONDS.high, spec.time_limit_seconds + LATER_SECONDS),
         debug_hold=replace(spec.debug_hold, window_seconds=WINDOW_SECONDS.high),
     )
@@ -88,13 +90,13 @@ def _with_folders(spec: JobSpec) -> JobSpec:
 
 
 def job_of(member: Machine, job: Job, part: FleetPart) -> Job | None:
-    """The member's job that is this part, the last one where there were several."""
+    """Return the member's job that is this part, the last one where there were several."""
     mine = (each for each in reversed(member.state.jobs.values()) if each.part is not None)
     return next((each for each in mine if each.part and _key(each.part) == (job.id, part.attempt)), None)
 
 
 def replica_there(fleet: Machine, members: Mapping[str, Machine], replica: ReplicaId) -> tuple[str, ReplicaId] | None:
-    """The member that has a replica of the fleet, and its own name for it; None: none has it, or not yet."""
+    """Return the member that has a replica of the fleet, and its own name for it; None: none has it, or not yet."""
     job = fleet.state.jobs.get(replica.job)
     if job is None or job.attempt is None or job.attempt.number != replica.attempt:
         return None
@@ -106,7 +108,7 @@ def replica_there(fleet: Machine, members: Mapping[str, Machine], replica: Repli
 
 
 def seen_from_fleet(member: str, part: FleetPart, placement: Placement) -> Placement:
-    """A member's placement with the ranks and nodes that the fleet knows."""
+    """Return a member's placement with the ranks and nodes that the fleet knows."""
     return tuple(replace(each, rank=part.ranks[each.rank], node=node_in(member, each.node)) for each in placement)
 
 

@@ -1,7 +1,7 @@
 """Pods that come to a cluster one after the other and stay: how much of its cards is allocated as more and more come.
 
-A pod is told to the machine as a submission and `sched.cycle` decides where it goes. One for which there is no room
-leaves at once, as in the published experiments: nothing that waits stands in the way of those after it.
+Each pod is a submission to the machine, and `sched.cycle` decides where it is placed. A pod that does not fit leaves at
+once, as in the published experiments: no waiting pod delays those after it.
 """
 
 from __future__ import annotations

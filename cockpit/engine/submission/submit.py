@@ -51,11 +51,17 @@ def submit(
 
     Job ids follow the last one used; the tasks of an array have consecutive ids, the first of which is the array's.
 
+    1. Refuse an empty request, and one that would exceed `MAX_JOBS`.
+    2. Check the jobs in order: each counts for the names and limits of those after it.
+    3. Refuse the request as a whole where any job has an error, with the errors of all of them.
+    4. Make the events of all jobs.
+
     `now`: the time of the request; by default that of the last event.
     `remembered`: jobs that dependencies name and that only the accounting has (`admission.named_elsewhere`), with all
     tasks of an array.
     `part`: the jobs are parts of a fleet's jobs, which were checked as a whole there.
     """
+    # 1.
     if not specs:
         return Refusal(RefusalKind.INVALID, "Nothing to submit: the request holds no job.")
     if len(machine.state.jobs) + sum(map(size, specs)) > MAX_JOBS:
@@ -68,13 +74,16 @@ def submit(
     admission = Admission(machine, actor, now, remembered, part=part)
     lines: list[str] = []
     reasons: list[tuple[str, Reason]] = []
+    # 2.
     admitted = [admission.admit(spec) for spec in specs]
+    # 3.
     for index, each in enumerate(admitted):
         prefix = f"jobs[{index}]." if len(specs) > 1 else ""
         lines += [prefix + error for error in each.errors]
         reasons += [(prefix + path, reason) for path, reason in each.reasons]
     if lines or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
+    # 4.
     return _Submission(machine, actor.who, DependencyOutcomes(remembered=remembered)).events(admitted)
 
 
@@ -106,6 +115,7 @@ def edit(
         return [edited]
     waiting = Waiter(job.id, (job.submitter.uid, charged.spec.name))
     same = charged.spec.dependencies == job.spec.dependencies
+    # a new name may settle a singleton; dependencies that were met before are not checked again
     conditions = job.waits_for if same else charged.spec.dependencies
     return [edited, *settled(machine, waiting, conditions, DependencyOutcomes(remembered=remembered))]
 

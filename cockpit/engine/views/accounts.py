@@ -97,7 +97,7 @@ def shown_cluster(actor: Actor, cluster: Cluster) -> Cluster:
 
 
 def may_see_user(state: ClusterState, actor: Actor, account: str, user: str) -> bool:
-    """Tell whether the actor may know that `user` is in the account; an empty `user` stands for the account itself."""
+    """Tell whether the actor may know that `user` is in the account; an empty `user` means the account itself."""
     if not user or actor.admin or user == actor.name:
         return True
     return coordinates(state.accounts, actor.name, account)

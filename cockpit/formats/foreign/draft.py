@@ -151,7 +151,7 @@ def command_line(text: str) -> tuple[list[str], str]:
     """Return the words of a text's first command, as a shell splits it, and the text behind it. Comments above it are
     skipped, and a shell's expansions are left as they are. Raises ValueError if a quote is not closed.
 
-    A line that goes on in the next is known as that also where copying put a blank behind its `\\`, or lost its end.
+    A continued line is recognised as such also where copying put a blank behind its `\\`, or lost its end.
     """
     words, rest = _split(_BLANK_BEHIND.sub("\\\\\n", text))
     return [word.lstrip(" ") for word in words], rest
@@ -162,7 +162,7 @@ def _split(text: str) -> tuple[list[str], str]:
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     line = "\n".join(lines).strip().removeprefix("$ ")
-    if line.endswith("\\") and not line.endswith("\\\\"):  # a line that would go on, and nothing follows
+    if line.endswith("\\") and not line.endswith("\\\\"):  # a continued line that nothing follows
         line = line[:-1].rstrip()
     words = lex(line)
     if not isinstance(words, NotSimple):

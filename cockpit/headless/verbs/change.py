@@ -206,6 +206,7 @@ DELETE = Verb(
 
 def extend_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job")
+    parser.set_defaults(changes_its_job=True)
     parser.add_argument("--by", type=seconds, required=True, metavar="TIME", help="how much longer, such as 2h")
 
 

@@ -35,6 +35,11 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
+def edit_arguments(parser: ArgumentParser) -> None:
+    arguments(parser)
+    parser.set_defaults(changes_its_job=True)
+
+
 def clone_arguments(parser: ArgumentParser) -> None:
     arguments(parser)
     parser.add_argument("--name", metavar="NAME", help="of the copy; by default the next free one: bert-2, bert-3 …")
@@ -104,7 +109,7 @@ async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[
         if edited is None:
             call.streams.say(UNCHANGED)
             return ExitCode.DECLINED
-        call.note_input(edited.encode())
+        call.note_input(EDITED_NAME, edited.encode())
         try:
             await act(_the_one(read, without_errors(edited)))
         except (SpecErrors, RequestRefused) as wrong:
@@ -128,7 +133,7 @@ def _error_text(call: Call, wrong: CockpitError) -> str:
     return str(wrong)
 
 
-EDIT = Verb(arguments, run_edit, ("cockpit edit 4720", "echo 'time_limit: 2h' | cockpit edit 4720 -"), mixed=True)
+EDIT = Verb(edit_arguments, run_edit, ("cockpit edit 4720", "echo 'time_limit: 2h' | cockpit edit 4720 -"), mixed=True)
 CLONE = Verb(
     clone_arguments,
     run_clone,

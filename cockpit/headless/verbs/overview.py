@@ -1,4 +1,4 @@
-"""`cockpit overview`, which is also `cockpit` without a verb, `clusters` and `events`: what goes on."""
+"""`cockpit overview`, which is also `cockpit` without a verb, `clusters` and `events`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ async def run_apply(call: Call) -> int:
 async def run_remove(call: Call) -> int:
     name = (await call.backend.queues()).tree
     await call.backend.remove_quota()
-    call.streams.line(f"removed quota tree {safe(name)}")
+    call.streams.line(f"removed quota tree {safe(name)}".rstrip())  # a repeat finds no name
     return ExitCode.OK
 
 

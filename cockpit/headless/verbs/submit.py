@@ -17,7 +17,7 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
-from cockpit.headless.services import Call
+from cockpit.headless.services import STDIN, Call
 from cockpit.headless.surroundings import missing_paths
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cockpit.formats.foreign.draft import Submission
     from cockpit.model.ids import JobId
 
-STDIN = "-"
 _FOREIGN = re.compile(
     r"\A#!|^#SBATCH|\barena\b|\bgcloud\b|\bapiVersion\b|\b(?:PyTorch|TF|MPI|Train)Job\b|worker_?[pP]ool_?[sS]pecs",
     re.MULTILINE,
@@ -203,9 +202,10 @@ def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bo
     from cockpit.formats.foreign.exchange import Form, taken_over
 
     def read_script(name: str) -> str:
-        script = Path(folder, name).read_text()
-        call.note_input(script.encode())
-        return script
+        script = Path(folder, name)
+        text = script.read_text()
+        call.note_input(str(script), text.encode())
+        return text
 
     converted = taken_over(source, text, read_script, _submission(call, exports=exports))
     if converted is None:
@@ -261,9 +261,7 @@ def read_text(file: str, call: Call) -> tuple[str, str, str]:
     source = source_of(file)
     folder = Path.cwd() if file == STDIN else Path(file).absolute().parent
     try:
-        data = call.streams.stdin.read() if file == STDIN else Path(file).read_bytes()
-        call.note_input(data)
-        return source, data.decode(), str(folder)
+        return source, call.read_file(file).decode(), str(folder)
     except OSError as failed:
         raise SpecErrors([f"{source}: cannot be read: {failed.strerror}"]) from failed
     except UnicodeDecodeError as failed:

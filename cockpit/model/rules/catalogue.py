@@ -78,7 +78,7 @@ def _own(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
 
 
 def _versions(entry: DatasetEntry | ModelEntry) -> Iterator[tuple[str, str | None]]:
-    """A path, or versions that each have one."""
+    """Yield each field with its error: an entry has a path, or versions that each have one."""
     if entry.source not in VERSIONED:
         yield "path", path_error(entry.path)
         yield (

@@ -249,7 +249,8 @@ def threshold_error(threshold: float) -> str | None:
 
 
 def image_error(text: str) -> str | None:
-    """`host`, a path behind `dir:` or `tar:`, or a name that no command takes for an option."""
+    """Return the error of an image that is not `host`, a path after `dir:` or `tar:`, or a name that no command takes
+    for an option; None: it is valid."""
     kind, where = image_of(text)
     if kind is ImageKind.HOST:
         return None
@@ -263,7 +264,7 @@ def image_error(text: str) -> str | None:
 
 
 def label_error(text: str) -> str | None:
-    """A node, pool, card model or driver as another system names it."""
+    """Return the error of a name that another system gives to a node, pool, card model or driver; None: it is valid."""
     if not text or len(text) > LABEL_LENGTH:
         return f"has {len(text)} characters; give 1 to {LABEL_LENGTH}"
     return None if is_visible(text) else f'"{visible(text)}" contains characters that cannot be seen; remove them'

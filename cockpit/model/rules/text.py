@@ -11,7 +11,8 @@ COMMAND_BYTES = 64 * 1024
 
 
 def path_error(path: str) -> str | None:
-    """A path on the machine that runs the job: absolute, without `.` and `..`; any character but NUL."""
+    """Return the error of a path on the machine that runs the job; None: it is valid. It is absolute, without `.` and
+    `..`, and may contain any character but NUL."""
     if error := text_error(path, PATH_BYTES):
         return error
     if not path.startswith("/"):

@@ -103,7 +103,7 @@ def patrol_sentence(body: PatrolEvent) -> str:
         return f"a fault was found on {safe(body.node)}: {safe(body.because)}"
     sentence = slow_sentence(body.slow.part, body.threshold)
     notice = f"; {safe(body.address)} is written to" if body.address else ""
-    move = f"; it is to go on on {listed(map(safe, body.elsewhere))}" if body.elsewhere else ""
+    move = f"; it continues on {listed(map(safe, body.elsewhere))}" if body.elsewhere else ""
     figures = f" ({body.slow.hardware_ms:g} of {body.slow.e2e_ms:g} ms in replica {body.slow.rank})"
     return f"{sentence}{figures}{notice}{move}"
 

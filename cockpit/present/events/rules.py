@@ -81,7 +81,7 @@ def _of_nodes(
             reclaim = f"; it is reclaimed at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
             return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}{reclaim}"
         case events.NodeResumed():
-            return f"node {safe(body.node)} was given back by {safe(body.by)}"
+            return f"node {safe(body.node)} was returned to service by {safe(body.by)}"
 
 
 def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:

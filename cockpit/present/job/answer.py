@@ -265,7 +265,7 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: PanelContext) -> I
     words = {
         JobState.PRECHECKING: f"has its nodes checked{where}",
         JobState.STARTING: f"is being started{where}",
-        JobState.RESUMING: f"is started again{where}, to go on from its checkpoint",
+        JobState.RESUMING: f"is started again{where}, to resume from its checkpoint",
         JobState.RUNNING: f"runs{where}",
     }
     sentence = why(row, context) or words.get(row.state, str(row.state))

@@ -39,6 +39,7 @@ def freeze(attempt: Attempt) -> str:
         return ""
     group = attempt.plan()["cgroup"]
     how = _by_group_v2(group) or _by_group_v1(group, attempt) or _by_signals(attempt)
+    # after the freeze: an engine that dies in between repeats the effect
     attempt.write(RECORD, {"how": how}, durable=False)
     return how
 
@@ -115,8 +116,10 @@ def _settled(folder: Path) -> bool:
     for _ in range(_ROUNDS):
         if (folder / "freezer.state").read_text().strip() == "FROZEN":
             return True
+        # the kernel tries processes that it could not freeze again only when FROZEN is written once more
         (folder / "freezer.state").write_text("FROZEN")
         time.sleep(_ROUND_SECONDS)
+    # half of the processes frozen is worse than none: the next way starts from running ones
     (folder / "freezer.state").write_text("THAWED")
     return False
 

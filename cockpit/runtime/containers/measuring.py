@@ -1,8 +1,9 @@
 """Measure what a container's processes have used: by its cgroup, or else by adding up the processes' own figures.
 
-A cgroup's counters go on without an engine and stay when the last process has ended, until the group is removed. Where
-no group counts, the times of those that live, with the children that they have waited for, are the times of all; the
-holder waits for everybody else's orphans, and writes down what that came to when the command ends.
+A cgroup counts without an engine too, and its counters stay when the last process has ended, until the group is
+removed. Where no group counts, the times of those that live, with the children that they have waited for, are the times
+of all; the holder reaps the orphans of all other processes of the job, and writes down what that came to when the
+command ends.
 
 Sources: kernel documentation, admin-guide/cgroup-v1/{cpuacct,memory}.rst, admin-guide/cgroup-v2.rst and
 filesystems/proc.rst. Version 1's group counts CPU time where `cpu` and `cpuacct` are one hierarchy, as they are nearly

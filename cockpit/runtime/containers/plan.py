@@ -147,7 +147,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Largest size of each log of a replica."""
 
     def filters(self, image: str) -> bool:
-        """Whether jobs with this image are refused system calls."""
+        """Return whether jobs with this image are refused system calls."""
         return not {image, _EVERY_IMAGE} & set(self.unfiltered_images)
 
 
@@ -158,7 +158,7 @@ def container_plan(
     bounds: Bounds,
     *,
     rootless: bool,
-    may_be_plain: bool = False,
+    may_be_plain: bool,
 ) -> ContainerPlan:
     """Make the container plan of a start effect and its launch plan. `rootless`: the engine's user is not root."""
     submitter, replica, state = effect.submitter, effect.replica, engine.state

@@ -58,7 +58,7 @@ class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind}: {self.lacks}" if self.lacks else self.kind
 
 
-def probe_runtime(state: Path, *, may_be_plain: bool = False, python: str = sys.executable) -> ContainerRuntime:
+def probe_runtime(state: Path, *, may_be_plain: bool, python: str = sys.executable) -> ContainerRuntime:
     """Make one container in the engine's state folder, run `true` in it, remove it. Takes about a tenth of a second;
     blocks. Nothing is remembered: a machine changes between two starts of the engine."""
     (state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -57,10 +57,12 @@ def remove_groups(cgroup: str) -> None:
 def remove_tree(folder: Path) -> None:
     """Remove a folder as far as possible, if it exists; make its folders writable if necessary."""
     if not _rm(folder):
+        # an ordinary user's engine cannot empty a folder that the job has made unwritable
         subprocess.run(["chmod", "-R", "u+rwx", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
         _rm(folder)
 
 
 def _rm(folder: Path) -> bool:
+    # other file systems are not entered: what is mounted there is not the container's own
     command = ["rm", "-rf", "--one-file-system", "--", str(folder)]
     return subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0

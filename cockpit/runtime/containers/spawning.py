@@ -99,6 +99,7 @@ class Shims:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            # a signal for the engine's terminal must not reach it, and no folder is kept busy
             start_new_session=True,
             cwd="/",
             env=shim_environment(),

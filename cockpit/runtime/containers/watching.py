@@ -90,6 +90,7 @@ class NotifyFifo:
             self._fd = -1
 
     def _read(self) -> None:
+        # a name is written in one piece (pipe(7), PIPE_BUF), but the end of a full read may be in the middle of one
         *lines, self._unread = (self._unread + os.read(self._fd, _READ_BYTES)).split(b"\n")
         for line in lines:
             self._on_name(line.decode(errors="replace"))

@@ -45,7 +45,7 @@ def first_delayed(
     node_free = {shape: fits_now(index, shape) for shape in waiting.values()}
     reserved: set[JobId] = set()
     for (job, partition), shape in waiting.items():
-        if node_free[shape] and (met := search.first_met(shape)) is not None:
+        if node_free[shape] and (met := search.first_conflict(shape)) is not None:
             conflicts[job, partition] = WouldDelay(met.job, met.reserved_at)
         # its own slot is reserved only now: above, the plan must have the slots of the jobs ahead alone. A job of
         # several partitions has one slot
@@ -64,16 +64,16 @@ class _ConflictSearch:
         """The delayed job and the number of jobs ahead that were considered, by shape. Jobs added later change the
         answer only if they begin sooner."""
 
-    def first_met(self, shape: Shape) -> Reserved | None:
-        """The slot ahead at whose start a job of the shape would have to be gone; None: no slot limits it."""
+    def first_conflict(self, shape: Shape) -> Reserved | None:
+        """The slot ahead whose start a job of the shape would delay by running beyond it; None: no slot limits it."""
         met, count = self._delayed_by_shape.get(shape, (None, 0))
         if met is None or any(each.reserved_at < met.reserved_at for each in self.ahead[count:]):
-            met = self._sought(shape, self.ahead)
+            met = self._find_conflict(shape, self.ahead)
         if met is not None:
             self._delayed_by_shape[shape] = met, len(self.ahead)
         return met
 
-    def _sought(self, shape: Shape, ahead: Sequence[Reserved]) -> Reserved | None:
+    def _find_conflict(self, shape: Shape, ahead: Sequence[Reserved]) -> Reserved | None:
         moments = sorted({each.reserved_at for each in ahead})
         # bisection: nodes that are free until a later moment are also free until each earlier one
         stays = bisect_left(moments, 1, key=lambda moment: not self._open(shape, moment))

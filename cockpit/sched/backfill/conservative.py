@@ -10,7 +10,7 @@ SP2 with Backfilling", 2001. The plan is made anew in each cycle, so that a job 
 4. Else the slot is reserved in the timelines, so that no later job can delay this one. A job of several partitions
    keeps the earliest of its slots, of equally early ones that of the partition that comes first.
 5. A job that certainly cannot start now is deferred: its slot is searched only when a later job might start, or when
-   the reservations are read (`settle`).
+   the reservations are read (`compute_deferred`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from cockpit.sched.placement import (
 from cockpit.sched.shape import Shape, alternative
 
 _COMPONENTS = JobId(-1)
-"""Stands for the components of a job in a copy of the plan."""
+"""The job id under which a copy of the plan reserves the components of a job."""
 
 
 class Conservative:
@@ -95,7 +95,7 @@ class Conservative:
     @property
     def reservations(self) -> list[Reserved]:
         """The reservations in the order of the queue."""
-        self.settle()
+        self.compute_deferred()
         return list(self._slots.values())
 
     def place(self, index: Index, job: Job, shape: Shape) -> JobPlacement | Reason | None:
@@ -106,7 +106,7 @@ class Conservative:
             self._deferred.append((index, job, shape))
             self.head = self.head or job.id
             return None
-        self.settle()
+        self.compute_deferred()
         head = self.head
         slot = self._find(index, job, shape)
         if slot is not None and slot[0] == self._now:
@@ -116,7 +116,7 @@ class Conservative:
     def conflicts(self, index: Index) -> BackfillConflicts:
         """Return, for waiting jobs that fit in this index but not for their whole time limit, the first job ahead that
         each would delay."""
-        self.settle()
+        self.compute_deferred()
         # an empty plan: the slots of the jobs ahead are added to it one by one
         replanned = Conservative(self._now, self._backfill, self._fit)
         return first_delayed(replanned, index, self._waiting, self._slots, self._until)
@@ -137,7 +137,7 @@ class Conservative:
                 return opening[1]
         return []
 
-    def settle(self) -> None:
+    def compute_deferred(self) -> None:
         """Search and reserve the deferred slots, before anything changes that they depend on."""
         deferred, self._deferred = self._deferred, []
         for index, job, shape in deferred:
@@ -151,7 +151,7 @@ class Conservative:
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
         if self._is_outdated:
             self._plan_anew(index)
-        # its slot in another partition must not stand in the way of a sooner one
+        # its own slot in another partition must not block an earlier one
         other, not_before = self._slots.get(job.id), self._not_before
         if other is not None:
             self._release(index, other)
@@ -229,7 +229,7 @@ class Conservative:
         # slots of jobs ahead were found with the victims in place, so only the first job can rely on their absence
         if self.head not in (None, job.id):
             return None
-        self.settle()
+        self.compute_deferred()
         # the timelines will be made again from the pass's index, which has all its starts and evictions by then
         self._is_outdated = True
         return find_placement(index_after, shape, self._fit)
@@ -246,7 +246,7 @@ class Conservative:
 
     def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Return whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
-        self.settle()
+        self.compute_deferred()
         if self._is_outdated:
             self._plan_anew(index)
         # deferred slots are settled by now, so the timelines have all that the jobs ahead need
@@ -276,7 +276,7 @@ class Conservative:
         """Return whether one of these jobs is the first waiting job. Jobs that have started have no slot any more."""
         return self.head in jobs
 
-    def kept_for(self) -> set[JobId]:
+    def jobs_with_reservation(self) -> set[JobId]:
         """The waiting jobs that have a slot, or will get one."""
         return {*self._slots, *(job.id for _, job, _ in self._deferred)}
 
@@ -293,7 +293,7 @@ class Conservative:
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
-        """Never: every job gets a slot of its own, whatever happened to others of its shape."""
+        """Return `NEVER`: each job gets its own slot, whatever happened to others of its shape."""
         return NEVER
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
@@ -306,7 +306,7 @@ class Conservative:
             self._timelines[order].reserve(start, end, job, part)
 
     def _release(self, index: Index, slot: Reserved) -> None:
-        """Give the slot back in the timelines, all of which have it."""
+        """Release the slot in the timelines, all of which have it."""
         for order, part in index.located(slot.placement):
             if order not in self._own:
                 self._own.add(order)
@@ -473,7 +473,7 @@ class Conservative:
 
     def _is_certain(self, index: Index) -> bool:
         """Return whether every job that can start at all certainly has a slot."""
-        # asked for each job that does not fit, so the answer is kept for the index
+        # asked for each job that does not fit, so the answer is cached for the index
         if index is not self._certain_for:
             self._certain_for, self._certain = index, is_certain(index, self._backfill)
         return self._certain

@@ -80,7 +80,7 @@ class StrictOrder(msgspec.Struct):
         # 1.
         if job_placement is None:
             if not self.has_reservation:
-                self._keep_room(index, job, shape)
+                self._reserve_for_head(index, job, shape)
             if self.head is None:
                 self.head = job.id
             return None
@@ -88,12 +88,12 @@ class StrictOrder(msgspec.Struct):
             return job_placement
         return self.place_behind_head(index, job, shape, job_placement)
 
-    def settle(self) -> None:
+    def compute_deferred(self) -> None:
         """Compute a deferred reservation before the index that it depends on changes."""
         if self._pending_index is not None:
             _ = self.reservation
 
-    def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
+    def _reserve_for_head(self, index: Index, job: Job, shape: Shape) -> None:
         """Give the job the reservation if it can have one."""
         # the moment exists for certain, so it can be computed when it is first needed
         if is_certain(index, self._backfill) and not shape.is_uneven:
@@ -151,8 +151,8 @@ class StrictOrder(msgspec.Struct):
         """Return whether one of these jobs is the head or has the reservation."""
         return self.head in jobs or (self._reserved_for is not None and self._reserved_for[0].id in jobs)
 
-    def kept_for(self) -> set[JobId]:
-        """The waiting jobs for whose sake others may be kept from starting."""
+    def jobs_with_reservation(self) -> set[JobId]:
+        """Return the waiting jobs that may keep other jobs from starting."""
         kept = {self.head} if self.head is not None else set()
         return kept | {self._reserved_for[0].id} if self._reserved_for is not None else kept
 
@@ -166,7 +166,8 @@ class StrictOrder(msgspec.Struct):
         return {}
 
     def fails_from(self, _reason: Reason | None) -> int:
-        """The time limit, in seconds, from which on every job of a shape fails if one has failed for this reason."""
+        """Return the time limit, in seconds, from which on every job of a shape fails if one has failed for this
+        reason."""
         return 0
 
     def end(self, job: Job) -> Millis:
@@ -231,7 +232,7 @@ class Easy(StrictOrder):
             self._reservation = self._reservation.beside(job, end, placement)
 
     def fails_from(self, reason: Reason | None) -> int:
-        """The shortest time limit that reaches beyond the reservation: shorter jobs do not delay the head."""
+        """Return the shortest time limit that reaches beyond the reservation: shorter jobs do not delay the head."""
         if reason is None or not isinstance(reason, WouldDelay):  # None first: isinstance is slow, most are None
             return 0
         return (reason.reserved_at - self._now) // 1000 + 1

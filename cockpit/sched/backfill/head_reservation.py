@@ -54,7 +54,7 @@ class Reservation(Protocol):
 
     @property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head would get as things are now."""
+        """Orders of the nodes that the head would get by the present plan."""
         ...
 
     def admits(self, job: JobId, end: Millis, placement: Placement, /) -> bool:
@@ -66,7 +66,7 @@ class Reservation(Protocol):
         ...
 
     def reservation(self) -> Reserved:
-        """Return where and when the head starts as things are now."""
+        """Return where and when the head starts by the present plan."""
         ...
 
 
@@ -122,7 +122,7 @@ class HeadReservation:
 
     @cached_property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head would get as things are now."""
+        """Orders of the nodes that the head would get by the present plan."""
         return frozenset([node_free.order for node_free in self._chosen()])
 
     def _spec_index(self) -> int:
@@ -185,7 +185,7 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Sha
         return reserve_heterogeneous(index, now, backfill, head, shape, since=now)
     if shape.helpers:
         return _reserve_for_all(index, now, backfill, head, shape)
-    if (node_class := _plain(index, backfill, shape)) is not None:
+    if (node_class := _class_of_sums(index, backfill, shape)) is not None:
         return reserve_single_node(index, now, head.id, shape, node_class)
     return reserve_by_nodes(index, now, backfill, head, shape)
 
@@ -212,7 +212,7 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
     places = [eligible(index, shape, spec) for spec in shape.specs]
     watched = places[0].union(*places[1:]) if len(places) > 1 else places[0]
     # 1.
-    if len(index.ends) < len(index.placed) and not _has_room_some_day(index, shape, places):
+    if len(index.ends) < len(index.placed) and not _fits_some_day(index, shape, places):
         return None
     nodes_free: list[NodesFree] = [
         {node_free.order: node_free for node_free in fitting(index, shape, spec)} for spec in shape.specs
@@ -244,8 +244,9 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
     return None  # it would fit only inside an advance reservation that ends too soon
 
 
-def _plain(index: Index, backfill: Backfill, shape: Shape) -> int | None:
-    """The node class of the quick way, where CPUs and memory alone decide and moments are not rounded; else None."""
+def _class_of_sums(index: Index, backfill: Backfill, shape: Shape) -> int | None:
+    """Return the node class of the quick way, where CPUs and memory alone decide and moments are not rounded; else
+    None."""
     layout = index.layout
     if layout.reservations or backfill.window_seconds or backfill.resolution_seconds:
         return None
@@ -284,7 +285,7 @@ def _changes(
     return merge(emptying, ((end, {}) for end in over), key=itemgetter(0))
 
 
-def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
+def _fits_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
     """Return whether an alternative fits once all jobs whose end is known are gone."""
     lasting, layout = _lasting(index), index.layout
     for spec, orders in zip(shape.specs, places, strict=True):

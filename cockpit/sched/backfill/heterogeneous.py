@@ -11,7 +11,8 @@ Conservative backfill (`earliest_heterogeneous_slot`):
 1. Find the first moment at which each kind of replica by itself fits; the latest of these is the candidate.
 2. Place all kinds at the candidate moment, the most demanding first, on different nodes; if that leaves too few nodes
    for some kind, find nodes for all kinds together.
-3. If they do not fit together, go on at the next moment at which any timeline changes or an advance reservation ends.
+3. If they do not fit together, try again at the next moment at which any timeline changes or an advance reservation
+   ends.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class HeterogeneousReservation:
 
     @cached_property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head would get as things are now."""
+        """Orders of the nodes that the head would get by the present plan."""
         return frozenset([order for order, _ in self._then.located(self._job_placement.placement)])
 
     def _index_with(self, job: JobId, placement: Placement) -> Index:
@@ -145,7 +146,8 @@ class Timelines(Protocol):
     def opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
     ) -> tuple[Millis, list[int]] | None:
-        """The first moment at which enough nodes hold a replica, and all nodes that do then; None: there is none."""
+        """Return the first moment at which enough nodes hold a replica, and all nodes that do then; None: there is
+        none."""
         ...
 
     def among(
@@ -155,7 +157,7 @@ class Timelines(Protocol):
         ...
 
     def next_change(self, index: Index, moment: Millis) -> Millis | None:
-        """The next moment at which a job comes or leaves, on the nodes whose timelines were used, or an advance
+        """Return the next moment at which a job comes or leaves, on the nodes whose timelines were used, or an advance
         reservation ends."""
         ...
 

@@ -58,8 +58,8 @@ class NodeTimeline:
             return iter(())
         # cards must be the same ones all the time, so each step's state is compared; else the sums of each step suffice
         if spec.card_milli:
-            return self._windows_by_room(spec, span, after, exclusive=exclusive)
-        return self._windows_by_number(spec, span, after, exclusive=exclusive)
+            return self._windows_by_cards(spec, span, after, exclusive=exclusive)
+        return self._windows_by_sums(spec, span, after, exclusive=exclusive)
 
     def earliest(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Millis | None:
         """Return the start of the first window; None: there is none."""
@@ -136,7 +136,7 @@ class NodeTimeline:
             ]
 
     def release(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
-        """Give back a part that was reserved for the job from `start` to `end`."""
+        """Release a part that was reserved for the job from `start` to `end`."""
         # steps that began or ended with the reservation stay: two equal steps after each other change no answer
         first, last = self._begin(start), self._begin(end)
         for step in range(first, last):
@@ -147,7 +147,7 @@ class NodeTimeline:
         if self._nodes_free:
             self._nodes_free[first:last] = [node_free.without_tenant(job) for node_free in self._nodes_free[first:last]]
 
-    def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
+    def _windows_by_sums(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
         since: Millis | None = None
         first = self._step(after)
         for at, fits in zip(self._at[first:], self._fitting(first, spec, exclusive=exclusive), strict=True):
@@ -172,7 +172,7 @@ class NodeTimeline:
             fitting = map(and_, fitting, [not count for count in self._tenants[first:]])
         return fitting
 
-    def _windows_by_room(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
+    def _windows_by_cards(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
         at = [*self._at, NEVER]
         for step in range(self._step(after), len(self._at)):
             until = self._fits_until(step, spec, span, exclusive=exclusive)
@@ -195,7 +195,7 @@ class NodeTimeline:
         return NEVER
 
     def _step(self, moment: Millis) -> int:
-        """The number of the step that the moment is in."""
+        """Return the number of the step that the moment is in."""
         return max(0, bisect_right(self._at, moment) - 1)
 
     def _leave(self, end: Millis, job: JobId) -> None:

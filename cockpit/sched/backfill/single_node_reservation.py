@@ -65,7 +65,7 @@ class SingleNodeReservation(msgspec.Struct):
 
     @property
     def reserved_nodes(self) -> frozenset[int]:
-        """Order of the node that the head would get as things are now."""
+        """Order of the node that the head would get by the present plan."""
         if self._reserved is None:
             self._reserved = frozenset((self._chosen,))
         return self._reserved

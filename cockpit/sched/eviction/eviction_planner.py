@@ -69,14 +69,14 @@ class EvictionPlanner:
 
     def __init__(self, snapshot: Snapshot, preemption_rule: Sequence[PreemptionRule]) -> None:
         self.evictions: list[Eviction] = []
-        self.promised: dict[JobId, EvictionPending] = {}
+        self.nominated: dict[JobId, EvictionPending] = {}
         self.recalled: dict[JobId, tuple[int, ...]] = {}
         """Ranks of the workers that this pass takes from elastic jobs, by job."""
         self.insufficient: dict[tuple[Shape, str], int] = {}
         """By shape and preemption key: how many jobs could be preempted, where all of them together are not enough."""
         self._snapshot = snapshot
         self._preemption_rules = preemption_rule
-        self._gives_way: set[JobId] = set()
+        self._evicted: set[JobId] = set()
         self._served = 0
         self._unserved = False
         self._candidates_by_key: dict[object, tuple[list[PreemptionCandidate], CandidatesByNode]] = {}
@@ -98,17 +98,20 @@ class EvictionPlanner:
             return None
         taken = self._choose_victims(entry, shape, index)
         if taken is None:
-            # the figure stands in the reason: "may preempt 3 jobs, which is not enough"
+            # the reason shows this number: "may preempt 3 jobs, which is not enough"
             candidates, _ = self._known_candidates(entry, shape, index)
             self.insufficient[entry.equivalence_class.shape, entry.equivalence_class.preemption_key] = sum(
-                each.release.job not in self._gives_way for each in candidates
+                each.release.job not in self._evicted for each in candidates
             )
             return None
         # 4. victims keep what they hold for their grace time, so the job needs its nodes that much longer
         after = index_after_releases(index, [each.release for each in taken])
         still = any(each.mode is EvictionMode.SUSPEND for each in taken)
         job_placement = place(
-            after, _for_longer(entry.job, max((each.grace_seconds for each in taken), default=0)), shape, suspends=still
+            after,
+            _with_longer_limit(entry.job, max((each.grace_seconds for each in taken), default=0)),
+            shape,
+            suspends=still,
         )
         return (
             EvictionProposal(tuple(merge_evictions(taken, entry.job.id)), after, job_placement)
@@ -127,7 +130,7 @@ class EvictionPlanner:
                 )
         # 3.
         candidates, candidates_by_node = self._known_candidates(entry, shape, index)
-        enough = minimal_victims(index, shape, candidates_by_node, self._gives_way | self.recalled.keys())
+        enough = minimal_victims(index, shape, candidates_by_node, self._evicted | self.recalled.keys())
         return None if enough is None else [each for each in candidates if each.release in enough]
 
     def commit(self, index_after: EvictionProposal) -> None:
@@ -138,26 +141,26 @@ class EvictionPlanner:
             if each.mode is EvictionMode.SHRINK:
                 self.recalled[each.job] = (*self.recalled.get(each.job, ()), *each.ranks)
             else:
-                self._gives_way.add(each.job)
+                self._evicted.add(each.job)
 
-    def promise(self, job: JobId, others: Iterable[JobId]) -> None:
+    def nominate(self, job: JobId, others: Iterable[JobId]) -> None:
         """Nominate the job: it starts once these others are gone."""
         others = tuple(others)
         gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]
         # the job starts when the last of them is gone; one unknown end makes the moment unknown
-        self.promised[job] = EvictionPending(others, max(known) if others and len(known) == len(others) else None)
+        self.nominated[job] = EvictionPending(others, max(known) if others and len(known) == len(others) else None)
 
-    def gives_way(self, job: JobId) -> bool:
+    def loses_resources(self, job: JobId) -> bool:
         """Return whether this pass evicts the job or some of its workers."""
-        return job in self._gives_way or job in self.recalled
+        return job in self._evicted or job in self.recalled
 
-    def stays(self, job: JobId) -> bool:
-        """Return whether the job goes on running, perhaps with fewer workers."""
-        return job not in self._gives_way and self._snapshot.jobs[job].ending is None
+    def keeps_running(self, job: JobId) -> bool:
+        """Return whether the job keeps running, perhaps with fewer workers."""
+        return job not in self._evicted and self._snapshot.jobs[job].ending is None
 
     def amounts_coming_free(self, counters: Counters) -> dict[Counter, int]:
-        """The amounts, by limit counter, that come free with jobs and workers that are ending or that this pass
+        """Return the amounts, by limit counter, that come free with jobs and workers that are ending or that this pass
         evicts."""
         free: dict[Counter, int] = {}
         for job in (*self.ending_jobs(), *self._ended_by_pass()):
@@ -168,7 +171,7 @@ class EvictionPlanner:
         return free
 
     def _workers_free(self, counters: Counters) -> Iterator[tuple[Counter, int]]:
-        """Yield the amounts, by counter, of workers that leave a job which goes on running."""
+        """Yield the amounts, by counter, of workers that leave a job which keeps running."""
         for job, left in self._shrunk_placements():
             held = self._snapshot.occupied[job]
             out = tuple([part for part in held if part not in left])
@@ -176,7 +179,7 @@ class EvictionPlanner:
                 yield from of_workers(counters.tallies[job], out, held, self._snapshot.nodes)
 
     def ending_for(self, job: JobId) -> list[JobId]:
-        """The jobs that are still ending for this job's sake, or some of whose workers are."""
+        """Return the jobs that are still being ended for this job, wholly or with some of their workers."""
         endings = {other: self._snapshot.jobs[other].ending for other in self.ending_jobs()}
         smaller = (self._snapshot.jobs[other] for other in self._snapshot.elastic)
         return [
@@ -193,12 +196,12 @@ class EvictionPlanner:
         return find_placement(self.index_after_evictions(index), shape)
 
     def ending_jobs(self) -> list[JobId]:
-        """The jobs that hold resources and are being ended."""
+        """Return the jobs that hold resources and are being ended."""
         jobs = self._snapshot.jobs
         return [job for job in self._snapshot.occupied if job in jobs and jobs[job].ending is not None]
 
     def next_at(self) -> Millis | None:
-        """The next moment at which more jobs may be evicted although nothing else happens."""
+        """Return the next moment at which more jobs may be evicted although nothing else happens."""
         soon = Millis(self._snapshot.now + 1) if self._unserved else None
         return min(filter(None, (soon, *(each.next_at() for each in self._preemption_rules))), default=None)
 
@@ -208,7 +211,7 @@ class EvictionPlanner:
         """Return the candidates for the job, in order and by node. Cached by preemption key and partition if these
         alone decide. Jobs that started in this pass are no candidates."""
         key = (entry.equivalence_class.preemption_key, shape.partition)
-        # the caches hold victims of this pass too: searches leave them out by `_gives_way`
+        # the caches hold victims of this pass too: searches leave them out by `_evicted`
         if key in self._candidates_by_key and all(preemption_rule.alike for preemption_rule in self._preemption_rules):
             return self._candidates_by_key[key]
         candidates = self._unshrunk(self._candidates(entry, shape, index))
@@ -220,7 +223,7 @@ class EvictionPlanner:
         for preemption_rule in self._preemption_rules:
             for candidate in preemption_rule.candidates(entry.job, shape.partition, index):
                 # the first rule that offers a job decides how it is evicted
-                if candidate.release.job not in self._gives_way:
+                if candidate.release.job not in self._evicted:
                     by_job.setdefault(candidate.release.job, candidate)
         if not self._snapshot.elastic:
             return list(by_job.values())
@@ -237,7 +240,7 @@ class EvictionPlanner:
         changes: list[tuple[JobId, Placement | None]] = [
             (job, None) for job in (*self.ending_jobs(), *self._ended_by_pass()) if job in index.placed
         ]
-        # `stays` leaves out jobs that end, so no job is in both lists
+        # `keeps_running` leaves out jobs that end, so no job is in both lists
         changes += self._shrunk_placements()
         if not changes:
             return index
@@ -246,23 +249,23 @@ class EvictionPlanner:
         return after
 
     def _shrunk_placements(self) -> list[tuple[JobId, Placement]]:
-        """Elastic jobs that go on with fewer workers, and the placement that they keep."""
+        """Elastic jobs that keep running with fewer workers, and the placement that they keep."""
         jobs = (self._snapshot.jobs[job] for job in self._snapshot.elastic)
         return [
             (job.id, staying(self._snapshot.occupied[job.id], job, self.recalled))
             for job in jobs
-            if (job.leaving or job.id in self.recalled) and self.stays(job.id)
+            if (job.leaving or job.id in self.recalled) and self.keeps_running(job.id)
         ]
 
     def _ended_by_pass(self) -> list[JobId]:
-        """The jobs that this pass ends. Suspended jobs are not among them: they keep their memory and cards."""
+        """Return the jobs that this pass ends. Suspended jobs are not among them: they keep their memory and cards."""
         return [each.job for each in self.evictions if each.mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE)]
 
-    def delayed(self, job: Job) -> Job:
+    def with_wait_added(self, job: Job) -> Job:
         """Return the nominated job with a time limit longer by its wait, since its time begins only once the others are
         gone."""
-        until = self.promised[job.id].until
-        return _for_longer(job, -(-(until - self._snapshot.now) // 1000)) if until is not None else job
+        until = self.nominated[job.id].until
+        return _with_longer_limit(job, -(-(until - self._snapshot.now) // 1000)) if until is not None else job
 
     def gone_at(self, job: JobId) -> Millis | None:
         """Return the latest end of an ending or evicted job; None: not known."""
@@ -276,7 +279,7 @@ class EvictionPlanner:
         return max((each.kill_at for each in record.leaving), default=None)
 
 
-def _for_longer(job: Job, seconds: int) -> Job:
+def _with_longer_limit(job: Job, seconds: int) -> Job:
     if seconds <= 0:
         return job
     return replace(job, spec=replace(job.spec, time_limit_seconds=job.spec.time_limit_seconds + seconds))

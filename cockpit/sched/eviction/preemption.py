@@ -47,9 +47,9 @@ class Preemption:
         return self._exempt_until
 
     def _running(self, index: Index) -> Iterator[Job]:
-        """The jobs that hold resources, did not start in this pass, and are not ending anyway."""
+        """Return the jobs that hold resources, did not start in this pass, and are not ending anyway."""
         jobs = (self._jobs.get(job) for job in index.placed)
-        return (job for job in jobs if job is not None and _can_give_way(job))
+        return (job for job in jobs if job is not None and _is_evictable(job))
 
     def _may(self, job: Job, partition: str, other: Job) -> bool:
         if not self._by_qos:
@@ -86,20 +86,21 @@ class Preemption:
         return (PreemptionCandidate(release_all(index, other.id), mode, grounds, self._grace(other)),)
 
     def _exempt(self, other: Job) -> Millis:
-        """The end of the exempt time, during which the job may not be cancelled or requeued."""
+        """Return the end of the exempt time, during which the job may not be cancelled or requeued."""
         own = self._accounts.qos.get(other.qos, NO_QOS).exempt_seconds if self._by_qos else None
         seconds = self._cluster.preemption.exempt_seconds if own is None else own
         return Millis(_started(other) + 1000 * seconds)
 
     def _grace(self, other: Job) -> int:
-        """The grace time in seconds; a job that writes checkpoints has its own time for that, where it is longer."""
+        """Return the grace time in seconds; a job that writes checkpoints has its own time for that, where it is
+        longer."""
         own = other.spec.checkpoint_seconds
         if self._by_qos:
             return max(own, self._accounts.qos.get(other.qos, NO_QOS).grace_seconds)
         return max(own, partition_of(self._cluster, other).grace_seconds)
 
 
-def _can_give_way(job: Job) -> bool:
+def _is_evictable(job: Job) -> bool:
     return job.state in OCCUPYING and job.state is not JobState.SUSPENDED and job.ending is None
 
 

@@ -10,10 +10,10 @@ The steps:
 
 1. `claim`: the lowest node of the claimant's line within whose min the job stays; and what has to come free above it,
    where a max is reached.
-2. `_lent`: the leaves that hold borrowed resources.
+2. `_borrowing_leaves`: the leaves that hold borrowed resources.
 3. Shrink elastic borrowers, if that is enough.
 4. Try the youngest borrowers, if one of them alone is enough; this answers most cases quickly.
-5. Else search the smallest set among all borrowers (`_BorrowerSearch.chosen`).
+5. Else search the smallest set among all borrowers (`_BorrowerSearch.smallest_set`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Borrower(NamedTuple):
     """The nodes of its queue below the one that it has in common with the claimant."""
 
 
-class LentShare(NamedTuple):
+class BorrowedShare(NamedTuple):
     """The resources that a leaf of the quota tree has borrowed."""
 
     below: tuple[Share, ...]
@@ -93,9 +93,9 @@ class Reclaim:
         self._eviction_planner = eviction_planner
 
     def claim(self, leaf: str, amounts: Amounts, counters: Counters) -> QuotaClaim | None:
-        """Return what a job of the leaf with these amounts may claim; None: it would have to borrow itself, or a limit
-        stops it that no eviction would lift."""
-        used = self._without_going(counters)
+        """Return what a job of the leaf with these amounts may claim; None: the job would have to borrow itself, or a
+        limit stops it that no eviction would lift."""
+        used = self._used_without_ending(counters)
         line = [self._quotas.shares[path] for path in self._quotas.shares[leaf].line]
         named = self._quotas.resources
         # 1. the lowest node of the line, the root excluded, within whose min the job stays
@@ -107,7 +107,7 @@ class Reclaim:
         ):
             return None
         # below that node no max may be exceeded; from it upwards, what exceeds a max has to be reclaimed
-        over = [tuple(_over(each, used, amounts)) for each in line]
+        over = [tuple(_excess_over_max(each, used, amounts)) for each in line]
         if any(over[:kept]):
             return None
         return QuotaClaim(line[kept], tuple(each for part in over[kept:] for each in part))
@@ -137,32 +137,34 @@ class Reclaim:
         # 2.
         if not claim.above and find_placement(index, shape) is not None:
             return []
-        used = self._without_going(counters)
-        lent = dict(self._lent(claim, used))
-        if not lent:
+        used = self._used_without_ending(counters)
+        borrowed_by_leaf = dict(self._borrowing_leaves(claim, used))
+        if not borrowed_by_leaf:
             return None
         short = {each[-1] for each, _ in claim.above} | _short_of(shape, index)
         # 3.
-        if self._elastic and (workers := list(islice(self._workers(lent, short, index, counters), FIRST_LOOK))):
+        if self._elastic and (
+            workers := list(islice(self._workers(borrowed_by_leaf, short, index, counters), FIRST_LOOK))
+        ):
             search = _BorrowerSearch(claim, shape, index, workers, short, used)
-            if (shrunk := search.one() or search.chosen()) is not None:
+            if (shrunk := search.single() or search.smallest_set()) is not None:
                 return [each.candidate for each in shrunk]
         # 4.
-        borrowers = self._borrowers(lent, short, index, counters)
+        borrowers = self._borrowers(borrowed_by_leaf, short, index, counters)
         # the rest of the generator is used only in step 5
         some = list(islice(borrowers, FIRST_LOOK))
-        victims = _BorrowerSearch(claim, shape, index, some, short, used).one()
+        victims = _BorrowerSearch(claim, shape, index, some, short, used).single()
         # 5.
         if victims is None:
-            victims = _BorrowerSearch(claim, shape, index, [*some, *borrowers], short, used).chosen()
+            victims = _BorrowerSearch(claim, shape, index, [*some, *borrowers], short, used).smallest_set()
         return None if victims is None else [each.candidate for each in victims]
 
-    def _without_going(self, counters: Counters) -> Mapping[Counter, int]:
-        """The amounts in use, without those of jobs that are ending."""
+    def _used_without_ending(self, counters: Counters) -> Mapping[Counter, int]:
+        """Return the amounts in use, without those of jobs that are ending."""
         free = self._eviction_planner.amounts_coming_free(counters)
         return {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
 
-    def _lent(self, claim: QuotaClaim, used: Mapping[Counter, int]) -> Iterator[tuple[str, LentShare]]:
+    def _borrowing_leaves(self, claim: QuotaClaim, used: Mapping[Counter, int]) -> Iterator[tuple[str, BorrowedShare]]:
         """Yield the leaves that hold borrowed resources at every node up to the one shared with the claimant."""
         line = set(claim.holder.line)
         for leaf in self._running:
@@ -173,26 +175,30 @@ class Reclaim:
                 each for each in self._quotas.resources if all(share.borrows(used, each) > 0 for share in below)
             }
             if borrowed and claim.holder.path not in upwards:
-                yield leaf, LentShare(below, borrowed)
+                yield leaf, BorrowedShare(below, borrowed)
 
     def _borrowers(
-        self, lent: Mapping[str, LentShare], short: Collection[str], index: Index, counters: Counters
+        self, borrowed_by_leaf: Mapping[str, BorrowedShare], short: Collection[str], index: Index, counters: Counters
     ) -> Iterator[Borrower]:
         """Yield the borrowers that hold a resource the job lacks, the youngest first."""
-        for job, leaf in self._of_leaves(lent):
+        for job, leaf in self._jobs_of(borrowed_by_leaf):
             # jobs that end or shrink already free their resources in `index`
-            if job.id not in index.placed or job.leaving or self._eviction_planner.gives_way(job.id):
+            if job.id not in index.placed or job.leaving or self._eviction_planner.loses_resources(job.id):
                 continue
             parts = dict(counters.tallies[job.id].parts)
-            if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
-                yield Borrower(self._candidate(job, index), parts, lent[leaf].below)
+            if any(parts.get(counter(leaf, each)) for each in borrowed_by_leaf[leaf].resources.intersection(short)):
+                yield Borrower(self._candidate(job, index), parts, borrowed_by_leaf[leaf].below)
 
     def _workers(
-        self, lent: Mapping[str, LentShare], short: Collection[str], index: Index, counters: Counters
+        self, borrowed_by_leaf: Mapping[str, BorrowedShare], short: Collection[str], index: Index, counters: Counters
     ) -> Iterator[Borrower]:
         """Yield the workers that elastic borrowers can do without."""
-        for job, leaf in self._of_leaves(lent):
-            if job.spec.elastic is None or job.id not in index.placed or not self._eviction_planner.stays(job.id):
+        for job, leaf in self._jobs_of(borrowed_by_leaf):
+            if (
+                job.spec.elastic is None
+                or job.id not in index.placed
+                or not self._eviction_planner.keeps_running(job.id)
+            ):
                 continue
             held = {part.rank: part for part in index.placed[job.id]}
             for candidate in worker_candidates(
@@ -200,11 +206,11 @@ class Reclaim:
             ):
                 worker = (held[candidate.rank],) if candidate.rank in held else ()
                 parts = dict(of_workers(counters.tallies[job.id], worker, tuple(held.values()), self._nodes))
-                if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
-                    yield Borrower(candidate, parts, lent[leaf].below)
+                if any(parts.get(counter(leaf, each)) for each in borrowed_by_leaf[leaf].resources.intersection(short)):
+                    yield Borrower(candidate, parts, borrowed_by_leaf[leaf].below)
 
-    def _of_leaves(self, lent: Mapping[str, LentShare]) -> Iterator[tuple[Job, str]]:
-        leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in lent)
+    def _jobs_of(self, borrowed_by_leaf: Mapping[str, BorrowedShare]) -> Iterator[tuple[Job, str]]:
+        leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in borrowed_by_leaf)
         # each leaf's jobs are sorted already; merging is lazy, so `FIRST_LOOK` jobs cost no full sort
         return merge(*leaves, key=lambda each: _youngest_first(each[0]))
 
@@ -243,13 +249,13 @@ class _BorrowerSearch:
         self._claim, self._shape, self._index = claim, shape, index
         self._borrowers, self._short, self._used = borrowers, short, used
 
-    def one(self) -> Sequence[Borrower] | None:
+    def single(self) -> Sequence[Borrower] | None:
         """Return the first borrower whose eviction alone is enough; None: there is none."""
         releases = minimal_victims(self._index, self._shape, [each.candidate.release for each in self._borrowers])
         chosen = [each for each in self._borrowers if each.candidate.release in (releases or ())]
         return chosen if len(chosen) == 1 and self._suffices(chosen) else None
 
-    def chosen(self) -> Sequence[Borrower] | None:
+    def smallest_set(self) -> Sequence[Borrower] | None:
         """Return the smallest set that is enough; None: all of them together are not.
 
         1. The fewest that free enough on the nodes, if they satisfy the quotas too.
@@ -279,7 +285,7 @@ class _BorrowerSearch:
         until it is enough; then each is tried whether the others are enough without it."""
         some: list[Borrower] = []
         for each in (*chosen, *self._borrowers):
-            if each not in some and self._is_lawful([*some, each]):
+            if each not in some and self._all_still_borrow([*some, each]):
                 some.append(each)
                 if self._suffices(some) and self._frees_enough(some):
                     break
@@ -295,9 +301,9 @@ class _BorrowerSearch:
         """Return whether the nodes above could hold the job once these are evicted, and each of these still borrows
         until its eviction."""
         enough = all(sum(each.parts.get(above, 0) for each in some) >= wanted for above, wanted in self._claim.above)
-        return enough and self._is_lawful(some)
+        return enough and self._all_still_borrow(some)
 
-    def _is_lawful(self, some: Sequence[Borrower]) -> bool:
+    def _all_still_borrow(self, some: Sequence[Borrower]) -> bool:
         """Return whether each node of the tree still holds more than its min when the last of its jobs is evicted."""
         shares = {share.path: share for each in some for share in each.below}
         return all(
@@ -314,7 +320,7 @@ class _BorrowerSearch:
         return minimal_victims(self._index, self._shape, [each.candidate.release for each in some]) is not None
 
 
-def _over(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterator[tuple[Counter, int]]:
+def _excess_over_max(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterator[tuple[Counter, int]]:
     """Yield by how much the node would exceed its max, for each resource."""
     for resource, most in share.max.items():
         wanted = amounts.get(resource, 0)
@@ -324,8 +330,8 @@ def _over(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterat
 
 
 def _short_of(shape: Shape, index: Index) -> set[str]:
-    """The resources that too few nodes have free; if each is free on enough nodes, but never together, all that the job
-    asks for."""
+    """Return the resources that too few nodes have free; if each is free on enough nodes, but never together, all that
+    the job asks for."""
     if find_placement(index, shape) is not None:
         return set()
     resources: set[str] = set()

@@ -78,8 +78,8 @@ def minimal_victims(
 ) -> tuple[VictimRelease, ...] | None:
     """Return the smallest set of candidates whose release makes the shape fit; None where all of them together do not.
 
-    Of equally small sets, the one with the first members is taken: jobs to be evicted rather than others come first.
-    The set is empty if the shape fits already. `without`: jobs that are no candidates any more.
+    Of equally small sets, the one with the first members is taken: candidates come in the order in which they should be
+    evicted. The set is empty if the shape fits already. `without`: jobs that are no candidates any more.
     """
     candidates_by_node = candidates if isinstance(candidates, CandidatesByNode) else CandidatesByNode(index, candidates)
     search = _VictimSearch(index, shape, candidates_by_node, without)
@@ -101,7 +101,7 @@ def node_after_releases(node_free: NodeFree, releases: Iterable[VictimRelease]) 
 
 
 def index_after_releases(index: Index, releases: Iterable[VictimRelease]) -> Index:
-    """Return the index after these releases. The end of a job that goes on suspended is not known."""
+    """Return the index after these releases. A suspended job has no known end."""
     left: dict[JobId, Placement] = {}
     for each in releases:
         changed = {index.layout.nodes[order].name: part for order, part in each.left}
@@ -115,8 +115,8 @@ def index_after_releases(index: Index, releases: Iterable[VictimRelease]) -> Ind
 
 
 def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobId, Millis]:
-    """Return the known ends after the releases: a job that goes on with fewer workers keeps its end; a suspended job
-    has none."""
+    """Return the known ends after the releases: a job that keeps running with fewer workers keeps its end; a
+    suspended job has none."""
     return {
         job: index.ends[job]
         for job, placement in left.items()
@@ -202,7 +202,8 @@ class _VictimSearch:
     def _without_needless(
         self, enough: Sequence[int], nodes_of: Mapping[int, Sequence[int]], spec: NodeSpec, wanted: int
     ) -> Numbers:
-        """Leave out candidates that are not needed, those to be spared rather than others first."""
+        """Leave out candidates that are not needed. Those at the end of the list, which should rather be spared, are
+        left out first."""
         chosen = list(enough)
         # candidates to be spared come last in the list, so they are tried first
         for number in reversed(enough):
@@ -256,7 +257,7 @@ class _VictimSearch:
         return useful
 
     def _least(self, order: int, spec: NodeSpec) -> int:
-        """A lower bound of the number of candidates that must be released on the node."""
+        """Return a lower bound of the number of candidates that must be released on the node."""
         node_free = self._index.nodes_free[order]
         if self._shape.exclusive:
             return max(1, len(node_free.tenants))
@@ -307,7 +308,7 @@ class PreemptionCandidate(msgspec.Struct, frozen=True):
     grace_seconds: int = 0
     """Seconds between the notice and the end."""
     rank: int | None = None
-    """The rank of the worker, if only this worker of an elastic job ends and the job goes on; else None."""
+    """The rank of the worker, if only this worker of an elastic job ends and the job keeps running; else None."""
 
 
 class PreemptionRule(Protocol):
@@ -319,10 +320,10 @@ class PreemptionRule(Protocol):
         ...
 
     def candidates(self, job: Job, partition: str, index: Index) -> Sequence[PreemptionCandidate]:
-        """Return the jobs that a job waiting in the partition may evict, those to be evicted rather than others
-        first."""
+        """Return the jobs that a job waiting in the partition may evict, in the order in which they should be
+        evicted."""
         ...
 
     def next_at(self) -> Millis | None:
-        """The next moment at which more of the jobs considered so far may be evicted."""
+        """Return the next moment at which more of the jobs considered so far may be evicted."""
         ...

@@ -77,7 +77,8 @@ def is_strict(policy: Policy, rules: Rulebook) -> bool:
 def likely_range(
     now: Millis, likely_at: Millis, end_at: Millis | None, unstable: NoBound | None
 ) -> tuple[Millis, Millis]:
-    """The range of likely starts, which holds the likely one. `end_at`: the careful plan's start, None if unknown."""
+    """Return the range of likely starts, which holds the likely one. `end_at`: the careful plan's start, None if
+    unknown."""
     wait = likely_at - now
     soonest, longest = (SOONEST, 1.0) if unstable is None else (SOONEST_REORDERED, LONGEST_REORDERED)
     last = max(end_at or likely_at, Millis(now + int(longest * wait)))
@@ -85,8 +86,8 @@ def likely_range(
 
 
 def opens_at(reason: Reason, now: Millis) -> Millis | None:
-    """Return from when on a job with this reason may come free of it without anybody doing anything; None: never, or
-    it only waits for resources and its turn."""
+    """Return from when on a job with this reason may start without any user's action; None: never, or it only
+    waits for resources and for jobs ahead."""
     match reason:
         case NoAlternative():
             moments = (opens_at(one, now) for one in reason.specs)

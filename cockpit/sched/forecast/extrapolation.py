@@ -72,11 +72,11 @@ class Extrapolation:
             work[place] += self._work_of(job)
 
     def _start(self, place: object, shape: object, work: float, turn: int) -> Millis:
-        """The start of a job behind so much work, as the `turn`-th waiting job of its shape."""
+        """Return the start of a job behind so much work, as the `turn`-th waiting job of its shape."""
         span = self._span
         took = span.now - span.since
         # 1.
-        # the queue goes on as it did: so much work took the time simulated, the work ahead takes in proportion
+        # the queue is assumed to proceed at the rate simulated so far: twice the work takes twice the time
         by_work = took * (1 + work / self._work[place]) if self._work[place] > 0 else took
         # 2.
         starts = self._alike[shape]
@@ -89,8 +89,8 @@ class Extrapolation:
         return self._span.shares.of(job) * self._span.predictor.run_ms(job)
 
     def _work_done(self) -> dict[object, float]:
-        """The work done, by competing jobs: of the jobs that ran at first or started, without what is still to be
-        done."""
+        """Return the work done, by competing jobs: of the jobs that ran at first or started, without what is still to
+        be done."""
         span, done = self._span, defaultdict[object, float](float)
         for job in span.begun:
             done[_competitors(job)] += self._work_of(job)
@@ -103,7 +103,7 @@ class Extrapolation:
 
 
 def _competitors(job: Job) -> object:
-    """A key of jobs that compete for the same nodes."""
+    """Return a key of jobs that compete for the same nodes."""
     spec = job.spec
     return partitions_of(job), spec.pool, spec.driver_version, spec.node_names
 

@@ -54,11 +54,11 @@ EXACT_PASSES = 256
 distance are taken together, at the middle of that span."""
 COARSENESS = 32
 MOST_PASSES = 600
-"""Behind so many passes the simulation gives up."""
+"""The number of passes after which the simulation gives up."""
 EXTRAPOLATE_AFTER = 400
-"""Behind so many simulated starts, the start of a job is extrapolated from the rate at which the queue moved until
-then. In the long queue of the tests that is off by a tenth on average; to simulate all of it would take several times
-as long."""
+"""The number of simulated starts after which the start of a job is extrapolated from the rate at which the queue moved
+until then. In the long queue of the tests that is off by a tenth on average; to simulate all of it would take several
+times as long."""
 
 
 _ON_SUCCESS = (DependencyKind.AFTER_OK, DependencyKind.AFTER_CORR)
@@ -134,8 +134,8 @@ class ClusterSimulation:
         self._run_pass()
 
     def start_of(self, job: JobId, before: Millis | None = None, passes: int = MOST_PASSES) -> PredictedStart | None:
-        """Return when and where the job starts; None: never as things stand, not before `before`, or beyond `passes`
-        passes."""
+        """Return when and where the job starts; None: it never starts in this state of the cluster, not before
+        `before`, or beyond `passes` passes."""
         while job not in self.begun and self._passes < passes and self._advance():
             if before is not None and self._now >= before:
                 return None
@@ -162,11 +162,12 @@ class ClusterSimulation:
         return self._places.get(job, len(self.begun))
 
     def order(self) -> list[Job]:
-        """The jobs that have started so far, in that order, and behind them the queue without held jobs."""
+        """Return the jobs that have started so far, in that order, and behind them the queue without held jobs."""
         return [*self._known_jobs(self.begun), *(entry.job for entry in self._entries_once() if not entry.job.held_by)]
 
     def _entries_once(self) -> Iterable[QueueEntry]:
-        """The queue without jobs that never start; a job of several partitions appears only in its first place."""
+        """Return the queue without jobs that never start; a job of several partitions appears only in its first
+        place."""
         first: dict[JobId, QueueEntry] = {}
         for entry in self._queue:
             if not self._never_starts(entry):
@@ -181,7 +182,7 @@ class ClusterSimulation:
         return never is not None and never_starts(never)
 
     def awaited(self, begun: PredictedStart) -> list[PredictedEnd]:
-        """The ends before a start on the nodes that it uses, soonest first."""
+        """Return the ends before a start on the nodes that it uses, soonest first."""
         nodes = {part.node for part in begun.placement}
         return [end for end in self.ended if end.at <= begun.at and any(part.node in nodes for part in end.placement)]
 
@@ -287,7 +288,7 @@ class ClusterSimulation:
                 continue
             del self._waiting[job_id], self._state.jobs[job_id]
             self._queue.take(job)
-            self._state.promised.pop(job_id, None)
+            self._state.nominated.pop(job_id, None)
             self._conditional.discard(job_id)
             self._failed.append(job)
             gone.append(job_id)
@@ -300,7 +301,7 @@ class ClusterSimulation:
             heappush(self._fails, (at, job.id))
 
     def _shrink(self, until: Millis) -> bool:
-        """Let workers leave whose time is over by then, while their jobs go on; True if there are any."""
+        """Let workers leave whose grace is over by then, while their jobs keep running; True if there are any."""
         jobs = self._state.shrink(until) if self._state.elastic else []
         if jobs:
             self._change(jobs, self._snapshot)
@@ -353,9 +354,9 @@ class ClusterSimulation:
         """Do one pass of the cycle, and carry out its plan."""
         self._passes += 1
         state = self._state
-        promised, suspended = tuple(state.promised), tuple(state.suspended)
+        nominated, suspended = tuple(state.nominated), tuple(state.suspended)
         elastic = sorted(state.elastic)
-        snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
+        snapshot = replace(self._snapshot, now=self._now, nominated=nominated, suspended=suspended, elastic=elastic)
         plan = run_pass(snapshot, self._index, self._policy, self._table, self._queue)
         self.faults |= plan.scheduling_pass.faults
         # a moment that is not in the future would repeat the same pass for ever
@@ -460,7 +461,7 @@ def simulation_index(index: Index) -> Index:
 
 
 def _placed(plan: Plan) -> list[JobId]:
-    """The jobs that hold more after the plan than before."""
+    """Return the jobs that hold more after the plan than before."""
     return [*(start.job for start in plan.starts), *(growth.job for growth in plan.growths)]
 
 

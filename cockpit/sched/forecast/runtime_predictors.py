@@ -36,7 +36,7 @@ class RuntimePredictor(Protocol):
 class TimeLimitPredictor:
     """Predicts that every job uses its whole time limit."""
 
-    def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:  # noqa: ARG002 - whatever it is
+    def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:  # noqa: ARG002 - the limit does not depend on it
         return 1000 * job.spec.time_limit_seconds
 
 
@@ -50,7 +50,7 @@ class ContainedPredictor:
         """Return the milliseconds from start to end, as `RuntimePredictor.run_ms` does."""
         try:
             return self._predictor.run_ms(job, elapsed_ms)
-        except Exception as error:  # noqa: BLE001 - the future of all other jobs depends on going on
+        except Exception as error:  # noqa: BLE001 - one job's defect must not stop the simulation of all others
             self._faults.setdefault(job.id, error)
             return 1000 * job.spec.time_limit_seconds
 

@@ -40,7 +40,7 @@ class SimulatedState:
 
     def __init__(self, snapshot: Snapshot, predictor: RuntimePredictor) -> None:
         self.jobs, self.occupied, self.ends = dict(snapshot.jobs), dict(snapshot.occupied), dict(snapshot.ends)
-        self.promised, self.suspended = dict.fromkeys(snapshot.promised), dict.fromkeys(snapshot.suspended)
+        self.nominated, self.suspended = dict.fromkeys(snapshot.nominated), dict.fromkeys(snapshot.suspended)
         self._predictor, self._began_at = predictor, snapshot.now
         # predictions decide when jobs leave; the backfiller still sees `ends`, as it would in reality
         self.leaves_at = {job: self._end_of(self.jobs.get(job), end) for job, end in self.ends.items()}
@@ -50,7 +50,7 @@ class SimulatedState:
         heapify(self._leaving)
         self.elastic = dict.fromkeys(snapshot.elastic)
         self._recalls = [(each.kill_at, job) for job in snapshot.elastic for each in self.jobs[job].leaving]
-        """A heap of moments at which workers leave jobs that go on, with the jobs."""
+        """A heap of moments at which workers leave jobs that keep running, with the jobs."""
         heapify(self._recalls)
         self._runs_on = {job: self._remaining(self.jobs[job]) for job in self.suspended}
         """For suspended jobs: how many milliseconds they will run after they resume."""
@@ -77,7 +77,7 @@ class SimulatedState:
             partition=start.partition,
             billing=start.billing,
         )
-        self.promised.pop(job.id, None)
+        self.nominated.pop(job.id, None)
         self.jobs[job.id] = replace(job, state=JobState.RUNNING, state_since=now, attempt=attempt, clears=())
         limit = Millis(now + 1000 * job.spec.time_limit_seconds)
         self._hold(job.id, start.placement, limit, Millis(now + self._predictor.run_ms(job)))
@@ -89,11 +89,11 @@ class SimulatedState:
         self._resize(growth.job, (*self.occupied[growth.job], *growth.placement))
 
     def next_shrink(self) -> Millis | None:
-        """Return the next moment at which workers leave a job that goes on; None: there are none."""
+        """Return the next moment at which workers leave a job that keeps running; None: there are none."""
         return self._recalls[0][0] if self._recalls else None
 
     def shrink(self, until: Millis) -> list[JobId]:
-        """Let workers leave that are to be gone by then; return their jobs."""
+        """Let workers leave whose grace is over by then; return their jobs."""
         shrunk: dict[JobId, None] = {}
         while self._recalls and self._recalls[0][0] <= until:
             at, job_id = heappop(self._recalls)
@@ -134,7 +134,7 @@ class SimulatedState:
             return
         self.jobs[taker.id] = replace(taker, clears=(*taker.clears, job.id))
         # a suspension frees the CPUs at once, so only the other modes nominate the job that they serve
-        self.promised[taker.id] = None
+        self.nominated[taker.id] = None
         if each.mode is EvictionMode.SHRINK:
             self._recall(each, job, now)
             return
@@ -166,7 +166,7 @@ class SimulatedState:
     def _suspend(self, job: Job, for_jobs: tuple[JobId, ...], now: Millis) -> None:
         suspension = Suspension(for_jobs=for_jobs)
         self.jobs[job.id] = replace(job, state=JobState.SUSPENDED, state_since=now, suspension=suspension)
-        # a suspended job keeps its memory and cards, and its time stands still
+        # a suspended job keeps its memory and cards, and its time limit does not run
         self.occupied[job.id] = tuple([replace(part, cpus=0) for part in self.occupied[job.id]])
         self.suspended[job.id] = None
         self.ends.pop(job.id, None)

@@ -62,7 +62,7 @@ def _fewer_nodes(spec: JobSpec) -> Iterator[Candidate]:
 
 
 def _shorter(spec: JobSpec, now: Millis, reserved_at: Millis | None) -> Iterator[Candidate]:
-    """The time until the first waiting job starts, in whole minutes; and half the time limit."""
+    """Yield the time until the first waiting job starts, in whole minutes; and half the time limit."""
     # whole minutes, rounded down: the job must be gone by the reserved moment
     gap = (reserved_at - now) // 60_000 * 60 if reserved_at is not None else 0
     limit = spec.time_limit_seconds

@@ -25,7 +25,7 @@ class Shares:
         self._shares: dict[tuple[int, NodeSpec], float] = {}
 
     def of(self, job: Job) -> float:
-        # the first alternative stands for the job: which one it gets is not known yet
+        # the job is judged by its first alternative: which one it gets is not known yet
         key = job.spec.nodes, job.spec.specs[0]
         share = self._shares.get(key)
         if share is None:
@@ -35,7 +35,7 @@ class Shares:
         return share
 
     def remaining(self, jobs: Iterable[Job], predictor: RuntimePredictor, now: Millis) -> float:
-        """The remaining work of running jobs."""
+        """Return the remaining work of running jobs."""
         return sum(
             [self.of(job) * max(1, ends_at(job, predictor, now) - now) for job in jobs if job.state in OCCUPYING]
         )

@@ -15,12 +15,12 @@ from cockpit.model.spec import WHOLE_CARD, NodeSpec
 
 
 def slot_milli(card: Card) -> int:
-    """The size of one slot of a fixed profile, in thousandths of the card."""
+    """Return the size of one slot of a fixed profile, in thousandths of the card."""
     return WHOLE_CARD // card.slices
 
 
 def shareable(card: Card) -> int:
-    """The thousandths of an empty card that shares can take."""
+    """Return the thousandths of an empty card that shares can take."""
     return card.slices * slot_milli(card) if card.slices else WHOLE_CARD
 
 
@@ -33,7 +33,7 @@ def accepts(spec: NodeSpec, card: Card) -> bool:
 
 
 def share_taken(card: Card, milli: int) -> int:
-    """The thousandths that a share of `milli` takes on this card: fixed profiles round up to whole slots."""
+    """Return the thousandths that a share of `milli` takes on this card: fixed profiles round up to whole slots."""
     return -(-milli // slot_milli(card)) * slot_milli(card) if card.slices else milli
 
 
@@ -44,7 +44,8 @@ def whole_slices(cards: tuple[int, ...]) -> tuple[CardSlice, ...]:
 
 
 def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> tuple[CardSlice, ...]:
-    """The slices of a share on the lowest unused slots: one slot of any size, or as many fixed slots as it takes."""
+    """Return the slices of a share on the lowest unused slots: one slot of any size, or as many fixed slots as it
+    takes."""
     unused = _unused(used_slots)
     # a slot of a card without a fixed profile is only a number: it has whatever size the share asks for
     if not card.slices:
@@ -54,7 +55,7 @@ def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> 
 
 
 def every_slice(card: Card) -> tuple[CardSlice, ...]:
-    """The slices that take all of an empty card."""
+    """Return the slices that take all of an empty card."""
     return whole_slices((card.index,)) if can_be_whole(card) else share_slices(card, shareable(card), ())
 
 

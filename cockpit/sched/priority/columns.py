@@ -217,7 +217,7 @@ class Columns:
         count = len(self._jobs)
         bits = count.bit_length()
         # tier | inverted priority (32 bits) | priority word (2 bits, only without a QOS weight) | row: ascending order
-        # is then the order of the queue, and rows stand in order of submission
+        # is then the order of the queue, since rows are in order of submission
         places = self._key(TIER) << 32
         places += MOST
         places -= totals

@@ -34,7 +34,7 @@ def age(since: Millis | None, at: Millis, max_age_seconds: int) -> float:
 
 
 def normalised(value: int, most: int, *, raw: bool) -> float:
-    """Return a priority divided by the highest one; `raw` (NO_NORMAL): as it is."""
+    """Return a priority divided by the highest one; `raw` (NO_NORMAL): the priority unchanged."""
     if raw:
         return float(value)
     return value / most if most else 0.0

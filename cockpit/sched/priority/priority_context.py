@@ -114,8 +114,8 @@ class PriorityContext:
         return self.has(flag) or self.has(PriorityFlag.NO_NORMAL_ALL)
 
     def _resources(self, job: Job, partition: str) -> tuple[Tres, tuple[float, ...]]:
-        """The allocated amounts of a running job, else the requested ones (of the first alternative), and the weighted
-        factors."""
+        """Return the allocated amounts of a running job, else the requested ones (of the first alternative), and the
+        weighted factors."""
         if job.attempt is not None and job.state in OCCUPYING:
             amounts = allocated(job.attempt.placement, self._nodes)
             return amounts, tuple(self._tres(amounts, partition))
@@ -154,8 +154,8 @@ class PriorityContext:
         return job_size(size, self._cluster_size, small=small)
 
     def _cpus_of_whole_nodes(self, spec: JobSpec, partition: str) -> float:
-        """The CPUs of an exclusive job that waits: those of the biggest nodes that it fits, as Slurm sets them when it
-        tries to start the job."""
+        """Return the CPUs of an exclusive job that waits: those of the biggest nodes that it fits, as Slurm sets them
+        when it tries to start the job."""
         shape = shape_of(spec)
         if (partition, shape) not in self._exclusive:
             fitting = [

@@ -34,7 +34,7 @@ class Counters:
         self.tallies: dict[JobId, JobAmounts] = {}
 
     def fork(self) -> Counters:
-        """A copy that may be changed."""
+        """Return a copy that may be changed."""
         fork = Counters.__new__(Counters)
         fork.used, fork.tallies = self.used.copy(), self.tallies.copy()
         return fork
@@ -106,7 +106,7 @@ def of_workers(
         if counter[-1] == BILLING:
             yield counter, amount * len(some) // max(1, len(held_by_all))
         elif counter[-1] != JOBS:
-            # the job itself goes on, so its count of jobs is not divided
+            # the job itself keeps running, so its count of jobs is not divided
             yield counter, amounts.get(counter[-1], 0)
 
 

@@ -228,7 +228,7 @@ _IMPLIES = {
 
 
 def enforced(written: Iterable[Enforce]) -> frozenset[Enforce]:
-    """Return the configured words with all that they imply; no word enforces nothing."""
+    """Return the configured words with all that they imply. Without any word nothing is enforced."""
     parts = frozenset(written)
     return parts.union(*(_IMPLIES[part] for part in parts))
 

@@ -1,4 +1,4 @@
-"""What a cockpit writes down of a cluster that tells no history."""
+"""What a cockpit records of a cluster that provides no history."""
 
 from __future__ import annotations
 

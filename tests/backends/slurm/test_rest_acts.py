@@ -39,7 +39,14 @@ NUMBER = {"set": True, "infinite": False, "number": 1}
                 },
             ),
         ),
-        ("scontrol update JobId=7 NumNodes=2", 38, RestRequest("POST", "slurm", "job/7", {"nodes": [2, 2]})),
+        ("scontrol update JobId=7 NumNodes=2", 38, RestRequest("POST", "slurm", "job/7", {"nodes": "2"})),
+        ("scontrol update JobId=7 TimeLimit=5", 38, RestRequest("POST", "slurm", "job/7", {"time_limit": 5})),
+        (
+            "scontrol update JobId=7 TresPerNode=gres/gpu:2",
+            38,
+            RestRequest("POST", "slurm", "job/7", {"gres": "gpu:2"}),
+        ),
+        ("scontrol update JobId=7 JobName=a", 42, RestRequest("POST", "slurm", "job/7", {"name": "a"})),
         (
             "scontrol update NodeName=n1 State=DRAIN Reason=disk",
             39,
@@ -54,20 +61,21 @@ def test_an_action_is_one_request(argv: str, version: int, wanted: RestRequest) 
 @pytest.mark.req("SL-01", "SL-20")
 def test_a_submission_has_every_field_in_either_version() -> None:
     argv = ("sbatch", "--parsable", "--job-name=a b; $x", "--nodes=2", "--mem=1G", "--time=00:01:00", "--gres=gpu:2")
-    argv += ("--begin=uts1", "--exclusive", "--hold", "--nodelist=n1,n2")
-    old, new = (request(argv, "#!/bin/sh\n", version).body for version in (38, 42))
+    argv += ("--begin=uts1", "--exclusive", "--hold")
+    old = request(argv, "#!/bin/sh\n", 38).body
+    new = request((*argv, "--nodelist=n1,n2"), "#!/bin/sh\n", 42).body
     assert old == {
         "script": "#!/bin/sh\n",
         "job": {
             "name": "a b; $x",
-            "nodes": [2, 2],
+            "nodes": "2",
+            "tasks": 2,
             "memory_per_node": 1024,
             "time_limit": 1,
             "gres": "gpu:2",
             "begin_time": "uts1",
-            "exclusive": "true",
+            "exclusive": "exclusive",
             "hold": True,
-            "required_nodes": "n1,n2",
             "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin"},
         },
     }
@@ -76,6 +84,7 @@ def test_a_submission_has_every_field_in_either_version() -> None:
         "job": {
             "name": "a b; $x",
             "nodes": "2",
+            "tasks": 2,
             "memory_per_node": {**NUMBER, "number": 1024},
             "time_limit": NUMBER,
             "tres_per_node": "gres/gpu:2",
@@ -99,8 +108,21 @@ def test_a_submission_has_every_field_in_either_version() -> None:
         ("scontrol update JobId=7 TimeLimit=+5", 42, "give the new limit"),
         ("scontrol update JobId=7 SiteFactor=3", 42, "does not support SiteFactor of a job that waits"),
         ("sbatch --parsable --burst=7", 42, "does not support sbatch's --burst"),
+        ("scontrol update JobId=7 JobName=a", 38, "does not support JobName of a job that waits"),
+        ("sbatch --parsable --nodelist=n1", 38, "does not support sbatch's --nodelist"),
+        ("sbatch --parsable --time=UNLIMITED", 38, "slurmrestd takes no time_limit of 'UNLIMITED'"),
+        ("sbatch --parsable --begin=now+1hour", 42, r"slurmrestd takes no begin_time of 'now\+1hour'"),
+        ("sbatch --parsable --ntasks=many", 42, "slurmrestd takes no tasks of 'many'"),
     ],
 )
 def test_what_it_does_not_support_is_refused_with_advice(argv: str, version: int, why: str) -> None:
     with pytest.raises(NoSuchRequest, match=why):
         request(argv.split(), "", version)
+
+
+@pytest.mark.req("SL-01", "SL-20")
+@pytest.mark.parametrize("options", [(), ("--job-name=train.sh",)])
+def test_a_script_with_options_of_its_own_is_refused_and_not_submitted_without_them(options: tuple[str, ...]) -> None:
+    script = "#!/bin/sh\n#SBATCH --gres=gpu:2\ntrue\n"
+    with pytest.raises(NoSuchRequest, match="slurmrestd reads no #SBATCH lines"):
+        request(("sbatch", "--parsable", *options), script, 42)

@@ -18,9 +18,10 @@ from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.http import Place, place_of
+from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.rest import RestCommands, token_in
 from cockpit.errors import RequestRefused, SpecErrors, Unreachable
-from cockpit.model.asking import ShellRequest
+from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import SystemClock
 
@@ -167,6 +168,54 @@ async def test_slurms_own_error_message_is_reported(daemon: Daemon, commands: Re
     daemon.says(http(json.dumps(wrong).encode(), "500 INTERNAL ERROR"))
     printed = await commands.run(("scancel", "7"), seconds=5, reading=False)
     assert (printed.code, printed.stderr) == (1, "Invalid job id specified: job 7")
+
+
+NOTHING_FOUND = {"description": "Nothing found", "error_number": 9003, "error": "Nothing found with query"}
+
+
+@pytest.mark.req("SL-01", "SL-15")
+async def test_an_accounting_without_ended_jobs_is_an_empty_list(daemon: Daemon, commands: RestCommands) -> None:
+    async def empty(target: str, writer: asyncio.StreamWriter) -> None:
+        if target.startswith("/slurmdb/v0.0.38/jobs"):
+            writer.write(http(json.dumps({"errors": [NOTHING_FOUND], "jobs": []}).encode()))
+        else:
+            await daemon.recorded(target, writer)
+
+    daemon.instead = empty
+    backend = backend_over(commands, PollIntervals())
+    assert await backend.accounting() == []
+    assert not [sentence for sentence in (await backend.status()).trouble if "sacct" in sentence]
+    (asked,) = (target for target in daemon.asked if target.startswith("/slurmdb/v0.0.38/jobs"))
+    assert "state=BF%2CCA%2CCD" in asked, "jobs that were never eligible are listed only with their state"
+
+
+@pytest.mark.req("SL-01", "SL-10")
+async def test_output_of_a_forgotten_job_is_read_where_slurm_writes_it_by_default(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    """slurmrestd of 22.05 reports no output file of a job that only accounting has."""
+    jobs = json.loads((DATA / "ended.json").read_bytes())["jobs"]
+    (job, other) = ({**each, "working_directory": str(tmp_path)} for each in jobs if each["job_id"] in {1, 2})
+
+    async def forgotten(target: str, writer: asyncio.StreamWriter) -> None:
+        numbers = {f"/slurmdb/v0.0.38/job/{each['job_id']}": each for each in (job, other)}
+        if target in numbers:
+            writer.write(http(json.dumps({"errors": [], "jobs": [numbers[target]]}).encode()))
+        elif target == "/slurm/v0.0.38/jobs":
+            writer.write(http(json.dumps({"errors": [], "jobs": []}).encode()))
+        else:
+            await daemon.recorded(target, writer)
+
+    daemon.instead = forgotten
+    files = LocalCommands({"PATH": "/usr/bin:/bin"})
+    commands = RestCommands(f"slurmrestd+unix://{tmp_path}/rest.sock", str, SystemClock().now, files)
+    backend = backend_over(commands, PollIntervals())
+    (tmp_path / "slurm-1.out").write_text("written\n")
+    assert (await backend.logs(LogRequest(job=JobId(1)))).data == b"written\n"
+    with pytest.raises(RequestRefused, match="no longer reports into which file job 2 wrote its output") as no:
+        await backend.logs(LogRequest(job=JobId(2)))
+    assert no.value.refusal.message.endswith(f"there is no {tmp_path}/slurm-2.out.")
+    assert (await backend.job(JobId(2))).log_tail == ""
 
 
 @pytest.mark.req("TR-04", "SL-04")

@@ -1,4 +1,4 @@
-"""Nodes that are taken back, and best effort under pressure: a notice, a grace, and nobody's failure (EL-02, EL-08)."""
+"""Reclaimed nodes, and best-effort jobs under memory pressure: a notice, a grace, and no failure (EL-02, EL-08)."""
 
 from __future__ import annotations
 

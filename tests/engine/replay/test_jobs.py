@@ -55,7 +55,7 @@ def test_all_resources_that_are_freed_at_the_heads_start_count_as_spare() -> Non
 
 @pytest.mark.req("SC-20")
 def test_a_submission_precedes_an_end_of_the_same_time() -> None:
-    """Job 1 gives way early, at 3, as job 3 comes: still behind job 2's reservation at 5, job 3 passes."""
+    """Job 1 ends early, at 3, as job 3 arrives: job 3 passes job 2, whose reservation is still at 5."""
     history = ((1, 3, 2, 4), (1, 4, 3, 5), (3, 1, 1, 1))
     assert starts(4, *history) == [1, 4, 3]
     assert starts(4, *history, ties=TieOrder(submissions_first=False)) == [1, 3, 6]

@@ -45,7 +45,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
     (events.CopyRemoved("image", "/x.tar", "4f2a"), "the copy of image /x.tar was removed"),
     (events.NodeDrained(NodeName("n1"), "root", "fan"), "node n1 was drained by root: fan"),
-    (events.NodeResumed(NodeName("n1"), "root"), "node n1 was given back by root"),
+    (events.NodeResumed(NodeName("n1"), "root"), "node n1 was returned to service by root"),
     (
         events.PrologFailed(JOB, 1, 0, NodeName("n1"), "prolog 1 ended with 1 on n1"),
         "is queued again: prolog 1 ended with 1 on n1",

@@ -56,7 +56,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         ),
         (
             "its iterations are slow: their hardware took 1 of the whole time, above 0.5 (1 of 1 ms in replica 0); "
-            "ann@example.org is written to; it is to go on on n2"
+            "ann@example.org is written to; it continues on n2"
         ),
     ),
     (

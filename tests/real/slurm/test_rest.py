@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import pwd
-import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from random import Random
 
 import pytest
 from msgspec.structs import replace
@@ -17,12 +12,10 @@ from cockpit.backends.base import CommandPreview
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import listing
 from cockpit.backends.slurm.mapping.nodes import COMMAND as NODES
-from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.wire.answers import Answers
-from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.rest import RestCommands, token_in
 from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.asking import LogRequest, WantedLimit
+from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
@@ -30,79 +23,35 @@ from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import Array, NodeSpec
 from cockpit.runtime.clock import SystemClock
 from tests.builders import a_spec
-from tests.e2e.slurm_daemons import free_ports
-from tests.real.slurm.conftest import HASTE, eventually
+from tests.real.slurm.conftest import eventually
 from tests.real.slurm.real_cluster import ADA, RealCluster
+from tests.real.slurm.rest_daemon import RestDaemon
 
 pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
 
 
-class Restd:
-    """Two of them: Ada's own, and one for everybody who has a token."""
-
-    def __init__(self, cluster: RealCluster) -> None:
-        self._cluster, self.folder = cluster, cluster.folder / "rest"
-        self.folder.mkdir()
-        ada = pwd.getpwnam(ADA)
-        (self.folder / "ada").mkdir(mode=0o755)
-        (self.folder / "ada").chmod(0o777)
-        self.socket = self.folder / "ada" / "rest.sock"
-        (self.port,) = free_ports(1)
-        self._processes = [
-            self._start(ada.pw_uid, ada.pw_gid, "rest_auth/local", f"unix:{self.socket}"),
-            self._start(65_534, 65_534, "rest_auth/jwt", f"127.0.0.1:{self.port}", {"SLURM_JWT": "daemon"}),
-        ]
-        deadline = time.monotonic() + 20
-        while not self.socket.exists() or not self.listens():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-    def listens(self) -> bool:
-        return f":{self.port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
-
-    def token(self, seconds: int = 600) -> Path:
-        printed = self._cluster.ask("scontrol", "token", f"username={ADA}", f"lifespan={seconds}")
-        assert printed is not None
-        file = self.folder / f"token-{seconds}"
-        file.write_text(printed)
-        return file
-
-    def stop(self) -> None:
-        for each in self._processes:
-            each.terminate()
-            each.wait(10)
-
-    def _start(self, uid: int, gid: int, auth: str, where: str, more: dict[str, str] | None = None) -> subprocess.Popen:
-        who = ("setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
-        log = (self.folder / f"{uid}.log").open("wb")
-        env = {**self._cluster.env, **(more or {})}
-        return subprocess.Popen((*who, "slurmrestd", "-a", auth, where), env=env, stdout=log, stderr=log)
+@pytest.fixture(scope="module")
+def own_daemon(cluster: RealCluster) -> Iterator[RestDaemon]:
+    daemon = RestDaemon(cluster, ADA)
+    yield daemon
+    daemon.stop()
 
 
 @pytest.fixture(scope="module")
-def restd(cluster: RealCluster) -> Iterator[Restd]:
-    made = Restd(cluster)
-    yield made
-    made.stop()
-
-
-def over(commands: RestCommands) -> SlurmBackend:
-    clock = SystemClock()
-    return SlurmBackend(
-        "cockpit", commands, Reading(Answers(commands, clock.now, Random(1)), clock.now, HASTE), clock, ADA
-    )
+def http_daemon(cluster: RealCluster) -> Iterator[RestDaemon]:
+    daemon = RestDaemon(cluster)
+    yield daemon
+    daemon.stop()
 
 
 @pytest.fixture
-def socket(restd: Restd, cluster: RealCluster) -> SlurmBackend:
-    address = f"slurmrestd+unix://{restd.socket}"
-    return over(RestCommands(address, str, SystemClock().now, LocalCommands(cluster.env)))
+def socket(own_daemon: RestDaemon) -> SlurmBackend:
+    return own_daemon.over_socket(ADA)
 
 
 @pytest.fixture
-def http(restd: Restd) -> SlurmBackend:
-    token = token_in(str(restd.token()), {})
-    return over(RestCommands(f"slurmrestd+http://{ADA}@127.0.0.1:{restd.port}", token, SystemClock().now))
+def http(http_daemon: RestDaemon) -> SlurmBackend:
+    return http_daemon.over_http(ADA)
 
 
 @pytest.mark.req("SL-01", "SL-20")
@@ -123,13 +72,78 @@ async def test_a_job_is_submitted_changed_and_ended_through_slurmrestd(
     await backend.release(job)
     running = await eventually(lambda: backend.job(job), lambda found: found.row.state is JobState.RUNNING)
     assert (running.row.placed_on, running.row.time_limit_seconds) == (("n4",), 1200)
-    if way == "socket":
+    if reason := backend.capabilities.why_not("logs"):
+        with pytest.raises(RequestRefused, match=r"slurmrestd reads no files over HTTP") as no:
+            await backend.logs(LogRequest(job=job))
+        assert (way, no.value.refusal.message) == ("http", reason)
+    else:
         chunk = await eventually(lambda: backend.logs(LogRequest(job=job)), lambda found: found.data)
         assert chunk.data == b"of 1\n"
     await backend.cancel(job)
     ended = await backend.wait(job, timeout_seconds=60)
     assert ended is not None
     assert ended.state is JobState.STOPPED
+
+
+@pytest.mark.req("SL-01", "SL-20")
+async def test_a_job_submitted_through_slurmrestd_is_what_was_requested(
+    emptied: RealCluster, socket: SlurmBackend, root: SlurmBackend
+) -> None:
+    spec = replace(a_spec("wanted"), output=str(emptied.home(ADA)), account="vision", hold=True, time_limit_seconds=600)
+    spec = replace(spec, specs=(NodeSpec(cpus=2, memory_mib=100, card_milli=2000, card_models=("a100",)),))
+    for each in (replace(spec, nodes=2), replace(spec, exclusive=True), replace(spec, partitions=("gpu", "batch"))):
+        (job,) = await socket.submit([each])
+        listed = (await root.job(job)).job.spec
+        assert (listed.nodes, listed.exclusive) == (each.nodes, each.exclusive)
+        assert set(listed.partitions) == set(each.partitions or ("batch",))
+        assert (listed.specs, listed.time_limit_seconds) == (each.specs, 600)
+
+
+@pytest.mark.req("SL-01", "SL-20")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "renamed"},
+        {"nodes": 2},
+        {"nice": 7},
+        {"partitions": ("gpu",)},
+        {"specs": (NodeSpec(cpus=1, memory_mib=100, card_milli=1000, card_models=("a100",)),)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+async def test_an_edit_through_slurmrestd_is_carried_out_or_refused(
+    emptied: RealCluster, socket: SlurmBackend, root: SlurmBackend, change: dict[str, object]
+) -> None:
+    """Slurm 22.05's slurmrestd accepts a new name and does not change it."""
+    spec = replace(a_spec("edited"), output=str(emptied.home(ADA)), account="vision", hold=True)
+    (job,) = await socket.submit([replace(spec, specs=(NodeSpec(memory_mib=100),))])
+    before = (await socket.job(job)).job.spec
+    try:
+        await socket.edit(job, replace(before, **change))
+    except RequestRefused as no:
+        if no.refusal.kind is RefusalKind.UNAVAILABLE and change.keys() <= {"name", "nodes"}:
+            return
+        raise
+    after = (await root.job(job)).job.spec
+    assert {name: getattr(after, name) for name in change} == change
+
+
+@pytest.mark.req("SL-01", "SL-10")
+async def test_output_and_steps_of_an_ended_job_are_read_through_slurmrestd(
+    emptied: RealCluster, socket: SlurmBackend, root: SlurmBackend
+) -> None:
+    submitted = [
+        emptied.submit(ADA, "--mem=10", "-pdebug", *output, run="echo written; exit 3")
+        for output in ((), ("--output=named-%j",))
+    ]
+    for number in submitted:
+        job = JobId(number)
+        assert (await socket.wait(job, timeout_seconds=60)) is not None
+        assert (await socket.logs(LogRequest(job=job))).data == b"written\n"
+        detail = await eventually(lambda job=job: socket.job(job), lambda found: found.steps)
+        assert (detail.row.exit_code, detail.log_tail) == (3, "written")
+        by_command = (await eventually(lambda job=job: root.job(job), lambda found: found.steps)).steps
+        assert [(step.name, step.tasks) for step in detail.steps] == [(step.name, step.tasks) for step in by_command]
 
 
 @pytest.mark.req("SL-01", "SL-21")
@@ -199,9 +213,9 @@ async def test_a_request_through_slurmrestd_is_one_request_to_the_controller(
 
 
 @pytest.mark.req("TR-04", "SL-01")
-async def test_an_invalid_and_an_expired_token_are_reported_as_such(restd: Restd) -> None:
-    address = f"slurmrestd+http://{ADA}@127.0.0.1:{restd.port}"
-    spent = RestCommands(address, token_in(str(restd.token(1)), {}), SystemClock().now)
+async def test_an_invalid_and_an_expired_token_are_reported_as_such(http_daemon: RestDaemon) -> None:
+    address = http_daemon.address(ADA)
+    spent = RestCommands(address, token_in(str(http_daemon.token(ADA, 1)), {}), SystemClock().now)
     await asyncio.sleep(1.1)  # a token counts whole seconds, and cannot be asked to be shorter
     with pytest.raises(Unreachable, match=r"has expired\. A new token comes from `scontrol token`"):
         await spent.run(("squeue",), seconds=5)

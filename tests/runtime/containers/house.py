@@ -154,7 +154,7 @@ class House:
         placement = self.placement or (effect.allocation,)
         launch = launch_plan(spec, effect.submitter, node, effect.allocation, placement, effect.replica)
         hidden = EngineFolders(self.state, self.state)
-        return container_plan(effect, launch, hidden, self.bounds, rootless=os.geteuid() != 0)
+        return container_plan(effect, launch, hidden, self.bounds, rootless=os.geteuid() != 0, may_be_plain=False)
 
     def facts_for(self, effect: StartReplica) -> ScriptFacts:
         return ScriptFacts("n1", 1, {"PATH": PATH, "SLURM_JOB_ID": str(effect.replica.job)})

@@ -59,6 +59,6 @@ def import_trainer(folder: Path) -> str:
 
 
 def job(house: House, image: str, command: str, **spec) -> StartReplica:
-    """The command as it stands: the image has no bash."""
+    """The command, unchanged: the image has no bash."""
     made = house.job("", image=image, **spec)
     return replace(made, spec=replace(made.spec, command=command))

@@ -1,4 +1,4 @@
-"""The command that stands in for a remote shell."""
+"""The command that replaces a remote shell."""
 
 from __future__ import annotations
 

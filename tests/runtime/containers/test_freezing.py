@@ -1,4 +1,4 @@
-"""What stands still does nothing at all, keeps what it has, hears its end, and goes on where it was."""
+"""A suspended container runs nothing, keeps its resources, can be ended, and continues where it was."""
 
 from __future__ import annotations
 

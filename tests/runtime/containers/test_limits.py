@@ -1,4 +1,4 @@
-"""Limits that hold in real containers, and how one is told which."""
+"""Limits that hold in real containers, and the text that names them."""
 
 from __future__ import annotations
 

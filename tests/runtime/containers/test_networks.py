@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -13,7 +14,8 @@ import pytest
 
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.runtime.containers import agentscript, networks
-from cockpit.runtime.containers.shim import nat, network
+from cockpit.runtime.containers.shim import linux, nat, network, usernet
+from cockpit.runtime.containers.shim.identity import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,3 +186,71 @@ def test_one_replica_has_no_network_of_its_own(tmp_path):
         step()
     assert not membership.needed
     assert not membership.join_user_namespace()
+
+
+def is_taken(lock: str) -> bool:
+    with open(lock, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+@pytest.fixture
+def host_sides(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Callable[[], bool]]]:
+    made: list[tuple[str, str, Callable[[], bool]]] = []
+    monkeypatch.setattr(usernet, "HostSideProcess", lambda *words: made.append(words))
+    return made
+
+
+def test_the_first_replica_of_a_users_job_starts_what_leads_its_network_outward(state, monkeypatch, host_sides):
+    living: set[str] = set()
+    monkeypatch.setattr(network.Attempt, "holder_pid", lambda attempt: int(attempt.name in living))
+    for name in ("7.1.0", "7.1.1"):
+        (state / "containers" / name).mkdir()
+    lock = str(state / "lock")
+    for rootless in (False, True):
+        plan = {"network": str(state), "rootless": rootless}
+        membership = network.Membership(network.Attempt(str(state / "containers" / "7.1.0")), plan)
+        membership.begin()
+        assert is_taken(lock), "siblings wait"
+        membership.end()
+        assert not is_taken(lock)
+    ((interface, path, in_use),) = host_sides
+    assert (interface, path) == (nat.HUB_END, lock)
+    assert not in_use()
+    living.add("7.1.1")
+    assert in_use()
+    membership.begin()
+    membership.end()
+    assert len(host_sides) == 1, "a sibling's process serves all"
+
+
+def test_a_replica_opens_the_hub_of_the_first_sibling_that_has_it(state, monkeypatch):
+    for name in ("7.1.0", "7.1.1", "7.1.2"):
+        (state / "containers" / name).mkdir()
+    pids = {"7.1.0": 2**22 + 1, "7.1.1": 0, "7.1.2": os.getpid()}
+    monkeypatch.setattr(network.Attempt, "holder_pid", lambda attempt: pids[attempt.name])
+    membership = network.Membership(network.Attempt(str(state / "containers" / "7.1.1")), {"network": str(state)})
+    with open(state / "hub", "w+") as file:
+        monkeypatch.setattr(network, "HUB_FD", file.fileno())
+        hub = membership._open_hub()
+        assert os.path.sameopenfile(hub, file.fileno())
+        os.close(hub)
+    pids["7.1.2"] = 0
+    assert membership._open_hub() == -1
+
+
+def test_the_user_namespace_of_a_sibling_is_joined(state, monkeypatch):
+    joined: list[int] = []
+    monkeypatch.setattr(linux, "setns", lambda _fd, kind: joined.append(kind))
+    for name in ("7.1.0", "7.1.1"):
+        (state / "containers" / name).mkdir()
+    own = network.Membership(network.Attempt(str(state / "containers" / "7.1.1")), {"network": str(state)})
+    assert not own.join_user_namespace()
+    network.Attempt(str(state / "containers" / "7.1.0")).write("shim.json", identity_of(os.getpid()))
+    assert own.join_user_namespace()
+    assert joined == [linux.CLONE_NEWUSER]
+    alone = network.Membership(network.Attempt(str(state / "containers" / "7.1.1")), {"network": ""})
+    assert not alone.join_user_namespace()

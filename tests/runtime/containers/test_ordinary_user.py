@@ -1,4 +1,4 @@
-"""The same containers, made by an ordinary user's engine: root runs these files again as somebody else."""
+"""The same containers, made by an ordinary user's engine: root runs these files again as another user."""
 
 from __future__ import annotations
 

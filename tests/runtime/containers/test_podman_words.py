@@ -1,4 +1,4 @@
-"""What podman is told."""
+"""The arguments of podman."""
 
 from __future__ import annotations
 

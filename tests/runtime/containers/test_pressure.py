@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
+from cockpit.engine.effects import RemoveContainer
 from cockpit.model.ids import JobId, NodeName, ReplicaId
+from cockpit.model.resilience import Elastic
+from cockpit.model.spec import Mode
 from cockpit.runtime.clock import wall_nanos
 from cockpit.runtime.containers import measuring, pressure
 from cockpit.runtime.containers.heartbeats import Heartbeats, Worker, silence_ms
@@ -89,3 +93,50 @@ def test_a_worker_is_reported_when_it_stops_answering(worker) -> None:
     assert told[3] is None
     assert 100_000 <= told[1] < 160_000
     assert silence_ms(worker("x", True, None), wall_nanos()) is None
+
+
+@pytest.mark.req("EL-08")
+@pytest.mark.parametrize("adopted", [False, True])
+async def test_the_memory_of_a_node_is_watched_while_a_best_effort_worker_runs_on_it(
+    house, monkeypatch, adopted
+) -> None:
+    monkeypatch.setattr(house.executor._pressure, "_every", 0.01)
+    house.executor.memory_of = lambda node: {"n1": 0}[node]
+    worker = house.job("sleep 100", elastic=Elastic(workers=2, min_workers=1, max_workers=3, best_effort=True))
+    if adopted:
+        await house.executor.start(worker)
+        house.executor.close()
+        house.move_in()
+        monkeypatch.setattr(house.executor._pressure, "_every", 0.01)
+        house.executor.memory_of = lambda node: {"n1": 0}[node]
+        await house.executor.adopt([worker], [])
+    else:
+        await house.executor.start(worker)
+    await house.seen.until(lambda: house.seen.pressed)
+    assert set(house.seen.pressed) == {"n1"}
+    watching = house.executor._pressure._watching
+    await house.executor.remove(RemoveContainer(worker.replica))
+    await watching
+    assert house.executor._pressure._watching is None
+
+
+async def test_only_workers_of_best_effort_jobs_make_a_node_watched(house) -> None:
+    """Every replica counts as a user of memory, also the launcher, which requests its own."""
+    watch = pressure.Pressure(Tasks(), Seen(), lambda _: 100)
+    attempt = Attempt(str(house.folder))
+    plain = house.job("true")
+    watch.follow(plain, attempt)
+    launched = house.job(
+        "true", elastic=Elastic(workers=2, min_workers=1, max_workers=3, best_effort=True), mode=Mode.HOROVOD
+    )
+    watch.follow(launched, attempt)
+    assert watch._watching is None
+    assert [each.best_effort for each in watch._replicas.values()] == [False, False]
+    first = replace(launched, replica=ReplicaId(launched.replica.job, 1, 1))
+    second = replace(launched, replica=ReplicaId(launched.replica.job, 1, 2))
+    watch.follow(first, attempt)
+    watching = watch._watching
+    watch.follow(second, attempt)
+    assert watch._watching is watching is not None
+    assert [each.best_effort for each in watch._replicas.values()] == [False, False, True, True]
+    watch.close()

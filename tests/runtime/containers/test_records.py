@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from cockpit.model.attempt import ExitStatus
@@ -265,6 +266,76 @@ def test_a_record_is_awaited_as_long_as_a_shim_lives(attempt, monkeypatch):
     locked = iter([True, True])
     assert not spawning._is_gone(attempt)
     os.close(lock)
+
+
+class Plan(msgspec.Struct):
+    stdout: str
+    network: str = ""
+    podman: str = ""
+
+
+class BeginningShims(Shims):
+    """Shims whose holders begin at once."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(0, 0)
+        self._attempt = attempt
+        self.plans: list[dict[str, Any]] = []
+
+    def run(self, order: str) -> int:
+        self.plans.append(self._attempt.read("plan.json") or {})
+        self._attempt.write("shim.json", HERE)
+        return super().run(order)
+
+
+def test_the_plan_is_written_before_the_shim_runs_and_the_first_plan_stays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    attempt = Attempt(str(tmp_path / "state" / "containers" / "7.1.0"))
+    shims = BeginningShims(attempt)
+    for name in ("first", "second"):
+        spawning.spawn(attempt, Plan(stdout=str(tmp_path / "logs" / name)), shims)
+    assert [Path(each["stdout"]).name for each in shims.plans] == ["first", "first"]
+    folders = [Path(attempt.path), tmp_path / "logs"]
+    assert [each.stat().st_mode & 0o777 for each in folders] == [0o700, 0o700]
+    assert sorted(os.listdir(tmp_path)) == ["logs", "state"], "a job without a network has no folder for it"
+
+
+def test_the_folder_of_a_jobs_network_exists_before_its_shim_runs(tmp_path):
+    attempt = Attempt(str(tmp_path / "state" / "containers" / "7.1.0"))
+    plan = Plan(stdout=str(tmp_path / "out"), network=str(tmp_path / "network"))
+    spawning.spawn(attempt, plan, BeginningShims(attempt))
+    assert (tmp_path / "network" / "shown" / "agent").exists()
+
+
+@pytest.mark.parametrize(
+    ("holder", "podman", "modes", "seconds"),
+    [
+        (HERE | {"plain": True}, "", "again\nplain", spawning._READY_SECONDS),
+        (HERE, "", "again", spawning._READY_SECONDS),
+        (None, "image", "again", spawning._COMMIT_SECONDS),
+    ],
+)
+def test_a_held_container_is_made_again_as_it_was(attempt, monkeypatch, holder, podman, modes, seconds):
+    waits: list[float] = []
+    monkeypatch.setattr(spawning, "_appears", lambda _attempt, _names, limit: not waits.append(limit))
+    attempt.write("plan.json", {"podman": podman})
+    if holder is not None:
+        attempt.write("shim.json", holder)
+    shims = Shims(0)
+    spawning.spawn_again(attempt, shims)
+    assert (shims.orders, waits) == ([f"{attempt.path}\n{modes}"], [seconds])
+
+
+def test_only_containers_of_podman_are_forgotten_by_podman(attempt, monkeypatch):
+    commands: list[list[str]] = []
+    monkeypatch.setattr(spawning.subprocess, "run", lambda command, **_: commands.append(command))
+    spawning.forget(attempt, "py")
+    attempt.write("plan.json", {"podman": ""})
+    spawning.forget(attempt, "py")
+    assert commands == []
+    attempt.write("plan.json", {"podman": "image"})
+    spawning.forget(attempt, "py")
+    assert [each[-2:] for each in commands] == [["forget", attempt.path]]
 
 
 def test_a_shim_inherits_only_what_podman_needs(monkeypatch):

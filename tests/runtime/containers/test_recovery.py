@@ -277,7 +277,7 @@ async def test_a_holder_killed_after_the_command_started_is_a_lost_job(house):
 
 @pytest.mark.req("TR-01")
 async def test_a_held_container_ends_with_its_window_also_where_no_engine_runs(house):
-    """One whose window is not over goes on, and so does one whose engine runs."""
+    """A hold whose window is not over continues, and so does one whose engine runs."""
     over, going_on = await runs(house, "exit 3"), await runs(house, "exit 3")
     let_finish(over)
     let_finish(going_on)

@@ -1,4 +1,4 @@
-"""The course of a replica's use stays small for ever, and says the same however often somebody looked."""
+"""The record of a replica's usage over time stays small, and is the same however often it was read."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_the_lowest_rank_is_evicted_first_by_its_own_mode_and_grace() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_one_victim_of_higher_rank_rather_than_two_of_lower() -> None:
+def test_one_victim_of_higher_rank_is_preferred_to_two_of_lower_rank() -> None:
     world = qos_world(node("n1", 4))
     running(world, wants(1000), qos="scavenge")
     running(world, wants(1000), qos="scavenge")
@@ -269,7 +269,7 @@ def test_predictions_resume_suspended_jobs() -> None:
 
 @pytest.mark.req("SC-08", "SC-13")
 def test_an_exempt_victim_is_evicted_once_its_exemption_ends() -> None:
-    """The exempt one alone stands in the way: without its exemption it gives way."""
+    """Only the exempt job keeps the other from starting: without its exemption it is preempted."""
     world = qos_world(node("n1", 4), exempt_seconds=3600)
     victim = running(world, wants(4000))
     urgent = submit(world, wants(4000), qos="high")
@@ -303,7 +303,7 @@ def test_predictions_suspend_the_victim_of_a_job_that_begins_later() -> None:
 
 @pytest.mark.req("SC-08")
 def test_a_nomination_makes_the_reasons_of_two_passes_differ() -> None:
-    """Else a list of jobs would go on to show that the job waits for free nodes."""
+    """Otherwise a list of jobs would still show that the job waits for free nodes."""
     world = qos_world()
     running(world, wants(4000), limit=600)
     urgent = submit(world, wants(4000), qos="high", limit=100, begin_at=Millis(world.now + 1))

@@ -110,7 +110,7 @@ def test_easy_and_in_order_passes_equal_the_reference(kind: BackfillKind, seed: 
         assert [turn.job for turn in plan.switches] == expected.switches
         assert [(each.job, each.for_job) for each in plan.evictions] == expected.evictions
         assert [(each.job, each.spec_index, each.placement) for each in plan.starts] == expected.starts
-        assert set(plan.refusals.promised) == expected.promised
+        assert set(plan.refusals.nominated) == expected.nominated
 
 
 @pytest.mark.req("SC-08")
@@ -121,7 +121,7 @@ def test_a_job_that_preempted_others_starts(kind: BackfillKind, seed: int, steps
     """Nominated jobs start first once the victims are gone: no job is evicted for nothing."""
     for world in lived(seed, steps, kind):
         plan = world.cycle()
-        owed = [job for job in plan.refusals.promised if not world.jobs[job].held_by]
+        owed = [job for job in plan.refusals.nominated if not world.jobs[job].held_by]
         world.carry_out(plan)
         for job in [job for job in world.occupied if world.jobs[job].ending is not None]:
             world.gone(job)

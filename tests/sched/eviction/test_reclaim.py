@@ -120,7 +120,7 @@ def test_a_job_of_no_leaf_queue_is_neither_bounded_nor_reclaimed() -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_one_big_borrower_rather_than_two_small_ones_and_no_more_than_is_needed() -> None:
+def test_one_big_borrower_is_preferred_to_two_small_ones() -> None:
     world = a_world(share("a", 2), share("b", 6), nodes=(node("n1", 8, cpus=32),))
     running(world, "a", 1)
     big = running(world, "a", 4)
@@ -145,7 +145,7 @@ def test_no_queue_is_reclaimed_below_its_quota_by_more_than_its_last_job() -> No
 
 @pytest.mark.req("SC-07", "FL-02")
 def test_the_quota_of_a_queue_protects_all_queues_below_it() -> None:
-    """`team` has six, of which `x` has two of its own and the rest is anybody's below it."""
+    """`team` has six: `x` is guaranteed two of them, and any queue below `team` may use the rest."""
     team = share("team", 6, below=(share("x", 2), share("y", 0)))
     world = a_world(team, share("other", 2))
     borrower = running(world, "other", 2)
@@ -242,7 +242,7 @@ def test_without_a_quota_tree_no_reclaim_is_prepared() -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_two_borrowers_give_way_together_where_none_alone_frees_enough() -> None:
+def test_two_borrowers_are_evicted_together_where_none_alone_frees_enough() -> None:
     world = a_world(share("a", 4), share("b", 4))
     *_, third, youngest = [running(world, "a", 2) for _ in range(4)]
     submit(world, "b", 4)

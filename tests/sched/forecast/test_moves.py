@@ -301,7 +301,7 @@ def test_a_shown_bound_is_never_exceeded_unless_a_cause_is_named(seed: int, kind
 
 
 def happens(world: World, random: Random) -> None:
-    """Something a cluster may live through; time goes on until then, and nobody ends unseen meanwhile."""
+    """An event that a cluster may see; time advances until then, and no job ends unnoticed meanwhile."""
     soonest = min(world.ends.values(), default=Millis(world.now + 60_000))
     world.now = Millis(min(soonest, world.now + 1000 * random.randrange(1, 900)))
     over = [job for job, end in world.ends.items() if end <= world.now]

@@ -179,7 +179,7 @@ def another(world: World, job: int, reason, spec) -> bool:
         plan = fresh.cycle()
         if job in {start.job for start in plan.starts} or not still_so(reason, fresh.reason(job)):
             return True
-        takers = {start.job for start in plan.starts} | {*plan.refusals.promised} - {job}
+        takers = {start.job for start in plan.starts} | {*plan.refusals.nominated} - {job}
         if not takers:
             return False
         for other in takers:

@@ -42,7 +42,7 @@ def test_a_card_sliced_by_the_hardware_is_never_allocated_whole() -> None:
 
 
 @pytest.mark.req("SC-05")
-def test_all_of_a_card_is_the_card_or_every_slot_of_it() -> None:
+def test_a_whole_card_is_the_card_or_every_slot_of_it() -> None:
     assert every_slice(QUARTERS) == (CardSlice(0, None, 1000),)
     assert [part.slot for part in every_slice(SEVENTHS)] == list(range(7))
     assert {part.milli for part in every_slice(SEVENTHS)} == {142}

@@ -85,7 +85,7 @@ class TestTies:
             b=9, c=1, d=9,
         ) == {"x/a": 4, "x/b": 3, "y/c": 3, "y/d": 1}  # fmt: skip
 
-    def test_the_tie_goes_down_through_accounts(self):
+    def test_a_tie_is_passed_down_through_accounts(self):
         assert ranks(
             account("x"), account("y"), account("y1", 1, "y"), user("x", "a"), user("y1", "b"), user("y1", "c"), a=4,
             b=1, c=3,
@@ -115,13 +115,13 @@ class TestParentShares:
             ann=2, bob=1, eve=3,
         ) == {"open/bob": 3, "lab/ann": 2, "open/eve": 1}  # fmt: skip
 
-    def test_also_through_several(self):
+    def test_parent_shares_apply_through_several_accounts(self):
         accounts = accounts_of(account("a", None), account("b", None, "a"), user("b", "ann", 2), user("root", "bob", 6))
         tree = ShareTree(accounts)
         assert tree.parent["b/ann"] == ROOT_KEY
         assert tree.part(accounts.associations["b/ann"]) == 0.25
 
-    def test_its_usage_still_counts_up_the_tree(self):
+    def test_usage_under_parent_shares_still_counts_up_the_tree(self):
         accounts = accounts_of(account("lab"), account("open", None, "lab"), user("open", "bob"), user("lab", "ann"))
         found = levels(ShareTree(accounts), usage_of(accounts, {"bob": 30, "ann": 10}))
         assert found["open/bob"] == 0.5 / (30 / 40)
@@ -146,7 +146,7 @@ def test_factors_are_ranks(drawn: tuple[Accounts, dict[AssocKey, Usage]]):
 
 @given(some_trees(), st.data())
 def test_more_usage_never_raises_a_rank(drawn: tuple[Accounts, dict[AssocKey, Usage]], data: st.DataObject):
-    """Anti-monotone in the user's own usage, up to ties above, which may lift whoever ties."""
+    """Anti-monotone in the user's own usage, except for ties above, which may raise all that tie."""
     accounts, usage = drawn
     tree = ShareTree(accounts)
     users = [each for each in accounts.associations.values() if each.user]
@@ -162,7 +162,7 @@ def test_more_usage_never_raises_a_rank(drawn: tuple[Accounts, dict[AssocKey, Us
 
 
 @given(some_trees(), st.integers(1, 10))
-def test_only_proportions_matter(drawn: tuple[Accounts, dict[AssocKey, Usage]], exponent: int):
+def test_only_the_proportions_of_shares_matter(drawn: tuple[Accounts, dict[AssocKey, Usage]], exponent: int):
     accounts, usage = drawn
     tree = ShareTree(accounts)
     scaled = {key: Usage(each.raw * 2.0**exponent) for key, each in usage.items()}

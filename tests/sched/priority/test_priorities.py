@@ -78,20 +78,20 @@ class Line:
 
 
 class TestOrder:
-    def test_is_by_priority(self):
+    def test_the_order_is_by_priority(self):
         line = Line()
         line.add(site_factor=5)
         line.add(site_factor=7)
         line.add(site_factor=6)
         assert line.order() == [2, 3, 1]
 
-    def test_is_first_by_the_tier_of_the_partition(self):
+    def test_the_order_is_first_by_the_tier_of_the_partition(self):
         line = Line()
         line.add(site_factor=5)
         line.add(partitions=("first",))
         assert line.order() == [2, 1]
 
-    def test_among_equals_is_by_urgency_where_qos_has_no_weight(self):
+    def test_equal_priorities_are_ordered_by_urgency_where_qos_has_no_weight(self):
         line = Line()
         line.add()
         line.add(PriorityWord.URGENT)
@@ -99,7 +99,7 @@ class TestOrder:
         line.add(PriorityWord.URGENT)
         assert line.order() == [3, 2, 4, 1]
 
-    def test_ignores_urgency_where_qos_weighs(self):
+    def test_the_order_ignores_urgency_where_qos_has_a_weight(self):
         line = Line(Weights(qos=1))
         line.add()
         line.add(PriorityWord.VERY_URGENT)
@@ -111,7 +111,7 @@ class TestOrder:
         line.add(site_factor=2)
         assert line.order() == [2, 1]
 
-    def test_among_equals_is_by_submission_then_id(self):
+    def test_equal_priorities_are_ordered_by_submission_then_id(self):
         line = Line()
         for submitted in (30, 10, 20, 10):
             line.add(submitted_at=Millis(submitted))
@@ -131,12 +131,12 @@ class TestOrder:
         line.add(partitions=("gpu", "batch", "first"))
         assert places(line.table()) == [(3, "first"), (1, "gpu"), (3, "gpu"), (1, "batch"), (2, "batch"), (3, "batch")]
 
-    def test_in_equal_partitions_is_as_the_job_lists_them(self):
+    def test_equal_partitions_are_in_the_order_in_which_the_job_lists_them(self):
         line = Line()
         line.add(partitions=("gpu", "batch"))
         assert places(line.table()) == [(1, "gpu"), (1, "batch")]
 
-    def test_can_be_read_at_an_index_without_iteration(self):
+    def test_the_order_can_be_read_at_an_index_without_iteration(self):
         line = Line()
         for _ in range(5):
             line.add()
@@ -149,7 +149,7 @@ class TestOrder:
 
 
 class TestBasic:
-    def test_is_the_order_of_submission(self):
+    def test_basic_priority_is_the_order_of_submission(self):
         world = World()
         for _ in range(3):
             world.submit(wants())
@@ -157,7 +157,7 @@ class TestBasic:
         assert table.order == [(job, "") for job in world.queue]
         assert totals(table) == [MOST - 1, MOST - 2, MOST - 3]
 
-    def test_counts_only_tiers(self):
+    def test_basic_priority_counts_only_tiers(self):
         world = World()
         for _ in range(3):
             world.submit(wants())
@@ -168,14 +168,14 @@ class TestBasic:
         table = prioritised(replace(world.snapshot(), queue=queue, cluster=cluster))
         assert places(table) == [(2, "b"), (3, "b"), (1, "a"), (3, "a")]
 
-    def test_says_that_a_job_is_held(self):
+    def test_basic_priority_says_that_a_job_is_held(self):
         world = World()
         world.submit(wants(), held_by="ann")
         assert totals(prioritised(world.snapshot())) == [0]
 
 
 class TestBreakdown:
-    def test_has_every_factor_in_sprios_order(self):
+    def test_a_breakdown_has_every_factor_in_sprios_order(self):
         line = Line(WEIGHTS)
         line.add()
         table = line.table()
@@ -184,13 +184,13 @@ class TestBreakdown:
         assert [part.tres for part in found.parts[-5:]] == ["cpu", "mem", "billing", "gres/gpu", "gres/gpu:h100"]
         assert all(part.contribution == part.raw * part.weight for part in found.parts)
 
-    def test_of_a_held_job_is_zero(self):
+    def test_a_breakdown_of_a_held_job_is_zero(self):
         line = Line(WEIGHTS)
         line.add(held_by="ann", direct_priority=5)
         line.add(held_by="ann")
         assert totals(line.table()) == [0, 0]
 
-    def test_of_a_direct_priority_is_that_without_parts(self):
+    def test_a_breakdown_of_a_set_priority_has_no_factors(self):
         line = Line(WEIGHTS)
         line.add(direct_priority=5, nice=3)
         line.add(direct_priority=0)
@@ -198,14 +198,14 @@ class TestBreakdown:
         assert (first.total, first.parts, first.nice, first.direct) == (5, (), 3, True)
         assert (second.total, second.direct) == (0, True)
 
-    def test_subtracts_nice_and_is_at_least_one(self):
+    def test_the_total_subtracts_nice_and_is_at_least_one(self):
         line = Line()
         line.add(nice=40, site_factor=100)
         line.add(nice=400, site_factor=100)
         line.add(nice=-(2**31), site_factor=2**31)
         assert totals(line.table()) == [MOST, 60, 1]
 
-    def test_of_a_job_without_an_account_has_no_fair_share(self):
+    def test_a_breakdown_of_a_job_without_an_account_has_no_fair_share(self):
         line = Line(WEIGHTS)
         line.add(account="")
         found = {part.name: part.raw for part in line.table().breakdown(line.crowd.queue[JobId(1)], "batch").parts}
@@ -232,10 +232,10 @@ class TestIncrementOnly:
     def test_no_priority_falls(self):
         self.flagged(prioritised)
 
-    def test_nor_in_columns(self):
+    def test_no_priority_falls_in_columns_either(self):
         self.flagged(in_columns)
 
-    def test_without_it_they_do(self):
+    def test_priorities_fall_without_increment_only(self):
         line = Line()
         low = line.add(site_factor=50)
         assert highest(line.crowd.snapshot()) == {}
@@ -352,7 +352,7 @@ def test_a_table_updated_from_the_last_one_equals_a_new_one(steps: list, seed: i
 
 
 class TestColumns:
-    def test_grow_with_the_queue(self):
+    def test_columns_grow_with_the_queue(self):
         crowd = Crowd(10, cluster_of())
         table = in_columns(crowd.snapshot())
         columns = table.columns
@@ -362,7 +362,7 @@ class TestColumns:
         assert table.columns is columns
         assert places(table) == places(prioritised(replace(crowd.snapshot(), touched=None)))
 
-    def test_are_rebuilt_when_most_rows_are_removed(self):
+    def test_columns_are_rebuilt_when_most_rows_are_removed(self):
         crowd = Crowd(1500, cluster_of())
         table = in_columns(crowd.snapshot())
         for job in list(crowd.queue)[10:]:
@@ -371,7 +371,7 @@ class TestColumns:
         assert fresh.columns is not table.columns
         assert len(fresh.order) == len(places(prioritised(crowd.snapshot())))
 
-    def test_are_rebuilt_for_an_older_snapshot(self):
+    def test_columns_are_rebuilt_for_an_older_snapshot(self):
         """Two looks from one table: the later has already moved its rows on."""
         crowd = Crowd(30, cluster_of())
         table = in_columns(crowd.snapshot())
@@ -381,7 +381,7 @@ class TestColumns:
         after, before = in_columns(newer, table), in_columns(older, table)
         assert (7 in {job.id for job, _ in after.order}, 7 in {job.id for job, _ in before.order}) == (False, True)
 
-    def test_do_not_change_the_orders_already_returned(self):
+    def test_columns_do_not_change_the_orders_already_returned(self):
         crowd = Crowd(30, cluster_of())
         table = in_columns(crowd.snapshot())
         order = list(table.order)
@@ -390,11 +390,11 @@ class TestColumns:
         in_columns(crowd.snapshot(), table)
         assert list(table.order) == order
 
-    def test_are_not_needed_for_a_short_queue(self):
+    def test_columns_are_not_needed_for_a_short_queue(self):
         assert prioritised(Crowd(300, cluster_of()).snapshot()).columns is None
         assert prioritised(Crowd(700, cluster_of()).snapshot()).columns is not None
 
-    def test_know_an_age_that_has_not_begun(self):
+    def test_columns_know_an_age_that_has_not_begun(self):
         line = Line(Weights(age=1000))
         line.add(accrues_from=None)
         line.add(accrues_from=Millis(0))

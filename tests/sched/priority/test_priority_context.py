@@ -93,61 +93,61 @@ def test_no_normal_leaves_raw(flag: PriorityFlag, raw: tuple[float, ...]):
 
 
 class TestResources:
-    def test_are_in_slurms_order_whatever_the_order_of_the_configuration(self):
+    def test_resource_factors_are_in_slurms_order_whatever_the_order_of_the_configuration(self):
         assert context().tres == ("cpu", "mem", "billing", "gres/gpu:h100", "gres/gpu")
 
-    def test_are_parts_of_the_partitions_totals(self):
+    def test_resource_factors_are_parts_of_the_partitions_totals(self):
         inputs = context().inputs(job(wants(2000, "h100", cpus=4, memory_mib=1024), nodes=1), "gpu")
         totals = int(0.6 * 24 + 120)
         assert inputs.tres == (4 / 24, 1024 / 192_000, int(0.6 * 4 + 20) / totals, 2 / 8, 2 / 12)
 
-    def test_count_cards_of_any_model_only_as_cards(self):
+    def test_resource_factors_count_cards_of_any_model_only_as_cards(self):
         assert context().inputs(job(wants(1000)), "gpu").tres[3:] == (0.0, 1 / 12)
 
-    def test_that_a_partition_has_not_are_nothing(self):
+    def test_resources_that_a_partition_lacks_count_nothing(self):
         assert context().inputs(job(wants(1000)), "none").tres == (0.0,) * 5
 
     @pytest.mark.parametrize("flag", [PriorityFlag.NO_NORMAL_TRES, PriorityFlag.NO_NORMAL_ALL])
-    def test_are_raw_under_no_normal(self, flag: PriorityFlag):
+    def test_resource_factors_are_raw_under_no_normal(self, flag: PriorityFlag):
         inputs = context(flag).inputs(job(wants(2000, "h100", cpus=4, memory_mib=1024)), "gpu")
         assert inputs.tres == (4.0, 1024.0, 22.0, 2.0, 2.0)
 
-    def test_of_a_running_job_are_what_it_got(self):
+    def test_resource_factors_of_a_running_job_are_by_what_it_holds(self):
         placement = (Allocation(0, NodeName("n1"), 7, 2048),)
         attempt = Attempt(number=1, spec_index=0, placement=placement, placed_at=Millis(9), replicas=())
         inputs = context().inputs(job(wants(cpus=4), state=JobState.RUNNING, attempt=attempt), "gpu")
         assert inputs.tres[:2] == (7 / 24, 2048 / 192_000)
         assert inputs.job_size == (1 / 3 + 7 / 32) / 2
 
-    def test_of_a_job_that_waits_again_are_what_it_asks_for(self):
+    def test_resource_factors_of_a_requeued_job_are_by_what_it_requests(self):
         placement = (Allocation(0, NodeName("n1"), 7, 2048),)
         attempt = Attempt(number=1, spec_index=0, placement=placement, placed_at=Millis(9), replicas=())
         assert context().inputs(job(wants(cpus=4), attempt=attempt), "gpu").tres[0] == 4 / 24
 
 
 class TestSize:
-    def test_is_of_the_whole_cluster_without_login_nodes(self):
+    def test_the_job_size_is_of_the_whole_cluster_without_login_nodes(self):
         assert context().inputs(job(wants(cpus=4), nodes=2), "gpu").job_size == (2 / 3 + 8 / 32) / 2
 
-    def test_favours_small_jobs_where_configured(self):
+    def test_the_job_size_favours_small_jobs_where_configured(self):
         assert context(favor_small=True).inputs(job(wants(cpus=4)), "all").job_size == (2 / 3 + 28 / 32) / 2
 
-    def test_is_relative_to_time_where_configured(self):
+    def test_the_job_size_is_relative_to_time_where_configured(self):
         found = context(PriorityFlag.SMALL_RELATIVE_TO_TIME).inputs(job(wants(cpus=16), limit=600), "all")
         assert found.job_size == 16 / 10 / 32
 
-    def test_of_an_exclusive_job_counts_whole_nodes(self):
+    def test_the_size_of_an_exclusive_job_counts_whole_nodes(self):
         """Those that it fits and that are biggest, as real Slurm counted them."""
         exclusive = job(wants(cpus=1, memory_mib=100), exclusive=True)
         assert context().inputs(exclusive, "all").job_size == (1 / 3 + 16 / 32) / 2
         assert context().inputs(exclusive, "all").tres[0] == 1 / 32
 
-    def test_of_an_exclusive_job_counts_nodes_that_it_fits(self):
+    def test_the_size_of_an_exclusive_job_counts_nodes_that_it_fits(self):
         assert context().inputs(job(wants(4000, "a100"), exclusive=True), "all").job_size == (1 / 3 + 8 / 32) / 2
         assert context().inputs(job(wants(), pins=("n3",), exclusive=True), "all").job_size == (1 / 3 + 8 / 32) / 2
         assert context().inputs(job(wants(), pool="small", exclusive=True), "all").job_size == (1 / 3 + 8 / 32) / 2
 
-    def test_of_an_exclusive_job_that_fits_nowhere_counts_what_it_asks_for(self):
+    def test_the_size_of_an_exclusive_job_that_fits_nowhere_is_what_it_requests(self):
         assert (
             context().inputs(job(wants(cpus=3, memory_mib=10**6), exclusive=True), "all").job_size
             == (1 / 3 + 3 / 32) / 2

@@ -36,7 +36,7 @@ def as_sprio_prints(found: Breakdown) -> tuple[str, ...]:
 
 
 def moments_of(line: Printed, recorded: Recorded) -> range:
-    """When the last pass can have been, to the second, by one job's age as it is printed."""
+    """When the last pass can have been, to the second, by the printed age of one job."""
     assert line.job.accrues_from is not None
     day, weight = 86_400, recorded.cluster.priority.weights.age
     least, most = ((int(line.columns[1]) + slack) * day / weight for slack in (-0.5, 0.5))
@@ -45,7 +45,7 @@ def moments_of(line: Printed, recorded: Recorded) -> range:
 
 
 @pytest.mark.req("SC-24", "SC-01")
-def test_every_column_of_every_job(recorded: Recorded):
+def test_every_sprio_column_of_every_job_is_equal(recorded: Recorded):
     """The moment of the last pass is not recorded: there is one at which everything agrees."""
     scale, shares = recorded.scale, recorded.shares
 

@@ -52,22 +52,22 @@ def after(seconds: float) -> Millis:
 
 
 class TestDecay:
-    def test_is_slurms_linear_approximation(self):
+    def test_the_decay_is_slurms_linear_approximation(self):
         assert decay_per_second(WEEK) == 1 - 0.693 / WEEK
         assert decay_per_second(0) == 1.0
 
-    def test_takes_nearly_half_in_a_half_life(self):
+    def test_the_decay_takes_nearly_half_in_a_half_life(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0, 100.0, {"cpu": 10.0})}, {}, T)
         (left,) = passed(ledger, rules(), (), after(WEEK)).associations.values()
         assert left.raw == pytest.approx(500, rel=1e-3)
         assert left == Usage(left.raw, left.raw / 10, {"cpu": left.raw / 100})
 
-    def test_of_no_half_life_takes_nothing(self):
+    def test_without_a_half_life_nothing_decays(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0)}, {"high": Usage(5.0)}, T)
         assert passed(ledger, rules(half_life=0), (), after(WEEK)) == replace(ledger, at=after(WEEK))
 
     @given(st.integers(1, 10**9), st.integers(1, 10 * WEEK), st.floats(0, 1e12))
-    def test_two_half_steps_are_one(self, milliseconds: int, half_life: int, raw: float):
+    def test_two_decays_of_half_the_time_equal_one(self, milliseconds: int, half_life: int, raw: float):
         ledger = Ledger({assoc_key("root"): Usage(raw)}, {}, T)
         whole, half = Millis(T + 2 * milliseconds), Millis(T + milliseconds)
         once = passed(ledger, rules(half_life=half_life), (), whole)
@@ -75,7 +75,7 @@ class TestDecay:
         key = assoc_key("root")
         assert twice.associations[key].raw == pytest.approx(once.associations[key].raw, rel=1e-9, abs=1e-290)
 
-    def test_spares_a_qos_that_says_so(self):
+    def test_a_qos_with_no_decay_does_not_decay(self):
         accounts = replace(
             ACCOUNTS, qos={"keep": Qos(name="keep", flags=(QosFlag.NO_DECAY,)), "lose": Qos(name="lose")}
         )
@@ -84,42 +84,42 @@ class TestDecay:
         assert left["keep"].raw == 8.0
         assert left["lose"].raw == left["gone"].raw == pytest.approx(4, rel=1e-3)
 
-    def test_never_goes_back_in_time(self):
+    def test_the_decay_never_goes_back_in_time(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0)}, {}, T)
         assert passed(ledger, rules(), (), after(-5)) == ledger
 
 
 class TestGrowth:
-    def test_what_runs_is_charged_up_the_tree(self):
+    def test_running_jobs_are_charged_up_the_tree(self):
         found = passed(NOTHING, rules(half_life=0), (running(), running("bob", "lab")), after(10)).associations
         assert {key: each.raw for key, each in found.items()} == {
             "team/ann": 20.0, "team/": 20.0, "lab/bob": 20.0, "lab/": 40.0, "root/": 40.0,
         }  # fmt: skip
 
-    def test_by_billing_wall_clock_and_each_resource(self):
+    def test_usage_grows_by_billing_wall_clock_and_each_resource(self):
         found = passed(NOTHING, rules(half_life=0), (running(),), after(10)).associations[assoc_key("team", "ann")]
         assert found == Usage(
             20.0, 10.0, {"cpu": 40.0, "mem": 10_000.0, "node": 10.0, "gres/gpu": 20.0, "gres/gpu:a100": 20.0}
         )
 
-    def test_decays_within_the_step_as_if_all_lay_at_its_beginning(self):
+    def test_usage_decays_within_a_step_as_if_all_was_used_at_its_start(self):
         found = passed(NOTHING, rules(half_life=600), (running(),), after(300)).associations[assoc_key("root")]
         assert found.raw == 300 * decay_per_second(600) ** 300 * 2.0
 
-    def test_counts_from_the_last_pass_or_the_start(self):
+    def test_usage_counts_from_the_last_pass_or_the_start(self):
         found = passed(NOTHING, rules(half_life=0), (running(since=4), running("bob", "lab", since=-99)), after(10))
         assert found.associations[assoc_key("team", "ann")].wall_seconds == 6.0
         assert found.associations[assoc_key("lab", "bob")].wall_seconds == 10.0
 
     @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.SUCCEEDED, JobState.ERROR])
-    def test_omits_jobs_without_allocated_resources(self, state: JobState):
+    def test_usage_omits_jobs_without_allocated_resources(self, state: JobState):
         assert passed(NOTHING, rules(), (running(state=state),), after(10)).associations == {}
 
-    def test_of_a_job_without_an_association_is_charged_to_none(self):
+    def test_a_job_without_an_association_is_charged_to_none(self):
         nobodys = (running("eve", "team"), running(account=""), running(account="gone"))
         assert passed(NOTHING, rules(), nobodys, after(10)).associations == {}
 
-    def test_is_charged_to_the_association_of_the_partition(self):
+    def test_usage_is_charged_to_the_association_of_the_partition(self):
         accounts = accounts_of(account("lab"), user("lab", "ann"), user("lab", "ann", partition="gpu"))
         found = passed(NOTHING, rules(accounts), (running(account="lab", partition="gpu"),), after(10)).associations
         assert set(found) == {"lab/ann/gpu", "lab/", "root/"}
@@ -149,18 +149,18 @@ class TestGrowth:
 
 
 class TestEnd:
-    def test_adds_what_came_after_the_last_pass(self):
+    def test_the_end_of_a_job_adds_what_came_after_the_last_pass(self):
         ledger = passed(NOTHING, rules(half_life=0), (running(),), after(10))
         done = ended(ledger, rules(half_life=0), running(), after(13))
         assert done.associations[assoc_key("root")].raw == 26.0
         assert done.at == ledger.at
 
-    def test_of_a_job_that_never_ran_changes_nothing(self):
+    def test_the_end_of_a_job_that_never_ran_changes_nothing(self):
         ledger = Ledger({assoc_key("root"): Usage(1.0)}, {}, T)
         assert ended(ledger, rules(), running(state=JobState.QUEUED), after(3)) is ledger
         assert ended(ledger, rules(), running(account=""), after(3)) is ledger
 
-    def test_changes_no_ledger_in_place(self):
+    def test_the_end_of_a_job_changes_no_ledger_in_place(self):
         ledger = Ledger({assoc_key("root"): Usage(1.0)}, {}, T)
         done = ended(ledger, rules(), running(), after(3))
         assert ledger.associations == {assoc_key("root"): Usage(1.0)}
@@ -204,7 +204,7 @@ def test_usage_is_conserved_up_the_tree(jobs: list[tuple[str, int, int]], passes
 
 
 class TestReset:
-    def test_starts_at_zero_and_counts_running_jobs(self):
+    def test_the_usage_reset_starts_at_zero_and_counts_running_jobs(self):
         ledger = Ledger({assoc_key("root"): Usage(1000.0)}, {"high": Usage(5.0)}, T)
         found = passed(ledger, rules(half_life=0), (running(),), after(10), reset=True)
         assert found.associations[assoc_key("root")].raw == 20.0
@@ -224,7 +224,7 @@ class TestReset:
             (UsageReset.YEARLY, "2024-02-29T15:00", "2025-01-01T00:00"),
         ],
     )
-    def test_is_due_at_midnights(self, period: UsageReset, last: str, following: str):
+    def test_the_usage_reset_is_due_at_midnights(self, period: UsageReset, last: str, following: str):
         begun, due = (
             Millis(int(datetime.fromisoformat(f"{each}+00:00").timestamp() * 1000)) for each in (last, following)
         )
@@ -232,15 +232,15 @@ class TestReset:
         assert not reset_due(period, begun, Millis(due - 1))
         assert reset_due(period, begun, due)
 
-    def test_midnight_is_where_the_cluster_is(self):
+    def test_the_usage_reset_uses_the_clusters_time_zone(self):
         noon = Millis(int(datetime(2024, 5, 5, 12, tzinfo=UTC).timestamp() * 1000))
         assert next_reset(UsageReset.DAILY, noon, 13 * 3600) == noon + 23 * 3_600_000
 
-    def test_without_a_period_never(self):
+    def test_usage_is_never_reset_without_a_period(self):
         assert next_reset(UsageReset.NONE, T) is None
         assert not reset_due(UsageReset.NONE, Millis(0), T)
 
-    def test_now_is_once(self):
+    def test_a_reset_now_happens_once(self):
         assert reset_due(UsageReset.NOW, Millis(0), T)
         assert not reset_due(UsageReset.NOW, T, after(10**9))
 

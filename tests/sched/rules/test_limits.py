@@ -102,7 +102,7 @@ def test_no_limit_counts_where_limits_are_not_enforced(case: str) -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_what_the_same_pass_starts_counts() -> None:
+def test_jobs_started_in_the_same_pass_count() -> None:
     here = world(tree(nlp={"grp_tres": {"cpu": 5}}))
     jobs = [submit(here, cpus=2) for _ in range(3)]
     assert [start.job for start in here.run().starts] == jobs[:2]

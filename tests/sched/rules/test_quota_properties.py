@@ -78,13 +78,13 @@ def checked_pass(world: World) -> None:
     owed = leaving or any(job.clears for job in world.queue)  # these come first
     insisting = [] if owed else who_may_insist(world, before)
     plan = world.cycle()
-    promised = plan.refusals.promised
+    nominated = plan.refusals.nominated
     assert all(jobs[each.job].state is JobState.RUNNING for each in plan.evictions)
     if insisting:
-        served = {*promised, *(start.job for start in plan.starts)}
+        served = {*nominated, *(start.job for start in plan.starts)}
         assert served & set(insisting), "somebody who may insist is served at once"
-    if len(promised) == 1 and plan.evictions and not (plan.starts or leaving):
-        (job,) = promised
+    if len(nominated) == 1 and plan.evictions and not (plan.starts or leaving):
+        (job,) = nominated
         assert before.fewest(jobs[job], list(before.occupied)) == len(plan.evictions)
     world.carry_out(plan)
     now = Naive(world, dict(world.occupied))
@@ -94,7 +94,7 @@ def checked_pass(world: World) -> None:
         after = Naive(
             world, {job: parts for job, parts in plan.scheduling_pass.index.placed.items() if job not in leaving}
         )
-        assert [job for job in who_may_insist(world, after) if job not in promised] == []
+        assert [job for job in who_may_insist(world, after) if job not in nominated] == []
 
 
 def who_may_insist(world: World, now: Naive) -> list[JobId]:

@@ -50,7 +50,7 @@ LATER = {
     ("kept", "would delay"),  # the same, and what is left is where an advance reservation keeps it away
     ("limit", "never"),  # for what the limit leaves of the alternatives, that is
 }
-"""What is told, where something else was said when the job was looked at."""
+"""The reported reason, where it differs from the one found when the job was considered."""
 
 
 def word(reason: reasons.Reason) -> str:
@@ -90,7 +90,7 @@ def holds_more(rules: NaiveRules) -> bool:
 
 
 def for_good(rules: NaiveRules, job: Job) -> Iterator[str]:
-    """What does not pass is told before what does, such as a moment to begin at."""
+    """A condition that never passes is reported before one that does, such as a begin time."""
     for name in job.partitions or ("",) if rules.own(job) != "held" else ():
         yield rules.refused(job, name)
         yield "" if could_start(job.spec, rules.own_nodes(job, name)) else "never"

@@ -26,7 +26,7 @@ def test_cards_count_under_the_one_model_that_is_asked_for():
     assert [name for name in either if name.startswith("gres")] == ["gres/gpu"]
 
 
-def test_of_several_node_specs_the_one_that_is_meant():
+def test_the_node_spec_that_is_meant_is_billed():
     spec = spec_of(wants(cpus=3), wants(cpus=5))
     assert (requested(spec)["cpu"], requested(spec, 1)["cpu"]) == (3.0, 5.0)
 
@@ -62,22 +62,22 @@ def test_an_instance_of_mig_counts_as_a_card():
 
 
 class TestBilling:
-    def test_without_weights_is_one_for_each_cpu(self):
+    def test_billing_without_weights_is_one_for_each_cpu(self):
         assert billing(AMOUNTS, {}, greatest=False) == billing(AMOUNTS, {}, greatest=True) == 4.0
 
-    def test_is_the_weighted_sum(self):
+    def test_billing_is_the_weighted_sum(self):
         assert billing(AMOUNTS, WEIGHTS, greatest=False) == 4 + 2 + 40
 
-    def test_never_bills_billing(self):
+    def test_billing_never_bills_billing(self):
         assert billing(AMOUNTS, {"billing": 5.0, "cpu": 1.0}, greatest=False) == 4.0
 
-    def test_under_max_tres_only_the_greatest_of_a_node_counts(self):
+    def test_under_max_tres_only_the_greatest_amount_of_a_node_is_billed(self):
         assert billing(AMOUNTS, WEIGHTS, greatest=True) == 40.0
 
-    def test_under_max_tres_what_is_of_no_node_is_added(self):
+    def test_under_max_tres_resources_of_no_node_are_added(self):
         assert billing(AMOUNTS, {**WEIGHTS, "license": 2.0}, greatest=True) == 46.0
 
-    def test_goes_by_the_partition(self):
+    def test_billing_uses_the_weights_of_the_partition(self):
         partitions = (Partition(name="gpu", billing_weights=WEIGHTS), Partition(name="cpu"))
         plain = Cluster(partitions=partitions)
         greatest = Cluster(partitions=partitions, priority=Priority(flags=(PriorityFlag.MAX_TRES,)))

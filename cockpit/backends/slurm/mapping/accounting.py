@@ -101,6 +101,7 @@ def ended(records: Iterable[Record], zone: tzinfo | None, shards_per_card: int =
     """Yield the ended jobs in sacct's order; a job's use is taken from its steps, which follow it."""
     current: Past | None = None
     for record in records:
+        # sacct prints a job's line before those of its steps, whose ids have a dot
         if "." in record["JobID"]:
             current = current._replace(used=_more(current.used, record)) if current is not None else None
             continue
@@ -129,7 +130,7 @@ def of_one(
     """Return the record of the job with this id of Slurm (None until it has ended), and its steps.
 
     sacct prints a whole array or heterogeneous job when it is asked for its number. Of a requeued job the last run
-    counts; an array's own number stands for its first task.
+    counts; an array's own number means its first task.
     """
     runs: list[list[Record]] = []
     for record in records:
@@ -216,7 +217,8 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
 
 
 def _more(used: ReplicaTotals, fields: dict[str, str]) -> ReplicaTotals:
-    """The most memory of any step, and the CPU time of all where the job's own line says none."""
+    """Return the use with that of one more step: the most memory of any step, and the CPU time if the job's own line
+    has none."""
     peak = values.memory_mib(fields["MaxRSS"]) if fields["MaxRSS"] else None
     cards = values.tres(fields["TRESUsageInAve"]).get("gres/gpuutil")
     return ReplicaTotals(

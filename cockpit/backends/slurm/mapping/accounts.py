@@ -32,7 +32,7 @@ class ShareLine(NamedTuple):
 
 
 def accounts(associations: str, qos: str, shares: str, cluster: str) -> Accounts:
-    """The tree. Parents come from sshare, which alone prints them by its indents."""
+    """Return the tree. Parents come from sshare, which alone prints them by its indents."""
     parents = {row.key: row.parent for row in shared(shares)}
     rows = [row for row in with_header(associations) if row.get("Cluster", cluster) == cluster]
     found = {each.key: each for each in (_association(row, parents) for row in rows)}

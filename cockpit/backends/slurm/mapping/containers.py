@@ -67,7 +67,7 @@ def image_refusals(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
 
 
 def contained(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
-    """The command line of a step whose `script` runs in a container; `srun`: with its options, for one that srun
+    """Return the command line of a step whose `script` runs in a container; `srun`: with its options, for one that srun
     starts."""
     where = image_of(spec.image).where
     if runtime is Runtime.PYXIS:
@@ -96,7 +96,7 @@ def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
 
 
 def held_container_of(comment: str) -> HeldContainer | None:
-    """The container that the comment of a job tells of."""
+    """Return the held container that the comment of a job names."""
     match = _LEFT.fullmatch(comment)
     return HeldContainer(match[1], Runtime(match[2]), match[3], match[4]) if match else None
 

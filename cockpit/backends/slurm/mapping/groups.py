@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[\w./+@%-]+")
 
 
 def on_nodes(spec: JobSpec, command: str) -> str:
-    """The command with the paths that its algorithm and its output have there."""
+    """Return the command with the paths that its algorithm and its output have there."""
     for place, path in ((ALGORITHM, spec.algorithm.path if spec.algorithm is not None else ""), (OUTPUTS, spec.output)):
         if _PLAIN.fullmatch(path):
             command = path.rstrip("/").join(_names(place).split(command))
@@ -30,8 +30,8 @@ def on_nodes(spec: JobSpec, command: str) -> str:
 
 
 def _with_quoted(command: str, place: re.Pattern[str], path: str) -> str:
-    """Put a path into a command that has to be quoted there. The script of a `bash -c` stays as it is: which quotes a
-    place stands in there, only that shell knows."""
+    """Put a path into a command that has to be quoted there. The script of a `bash -c` is not changed: only that shell
+    knows in which quotes the place is."""
     words = lex(command)
     if isinstance(words, NotSimple):
         return command
@@ -94,7 +94,7 @@ class Group(NamedTuple):
         return f"COCKPIT_PEERS_{self.position}"
 
     def of_slurm(self, name: str) -> str:
-        """Slurm's variable as it is called for these nodes."""
+        """Return the name that Slurm's variable has for the nodes of this group."""
         return name if self.alone else f"{name}_HET_GROUP_{self.position}"
 
 

@@ -25,8 +25,8 @@ _HELD = re.compile(r"cockpit:held rc=(\d{1,3}) until=(\d{1,12})")
 
 
 def held(job: Job, comment: str) -> Job:
-    """The job as kept, where its comment says that it is: ended with that code, its nodes still its own; or waiting,
-    with a copy of its folder."""
+    """Return the job as kept, where its comment says that it is: ended with that code, its nodes still its own; or
+    waiting, with a copy of its folder."""
     if _COPIED.match(comment) and job.state is JobState.QUEUED:
         return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
     if not comment.startswith(WRAPPED):

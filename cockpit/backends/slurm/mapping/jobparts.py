@@ -174,8 +174,8 @@ def _node_spec(amounts: str, request: str, all_cpus: str, nodes: int, shards: in
 
 
 def _card_milli(tres: dict[str, float], nodes: int, shards: int, models: tuple[str, ...]) -> int:
-    """Per node. A share of a card is less than one; more shards, or instances of MIG, than a card has count as whole
-    ones."""
+    """Return thousandths of cards per node. A share is less than one card; more shards, or MIG instances, than a card
+    has count as whole cards."""
     cards = tres.get("gres/gpu") or sum(each for name, each in tres.items() if name.startswith("gres/gpu:"))
     parts = min((instances_per_card(each) for each in models), default=0)
     if cards and not parts:

@@ -81,7 +81,7 @@ class Listed:
         return replace(self.job, id=job_id(own.array, index), array=own)
 
     def each(self, most: int | None = None) -> Iterator[Job]:
-        """Yield the job, or the tasks that the record stands for, at most the given number of them."""
+        """Yield the job, or the tasks that the record describes, at most the given number of them."""
         if not self.tasks:
             yield self.job
         for index in islice(self.tasks, most):
@@ -101,7 +101,7 @@ def _id(number: str, array: ArrayTask | None, tasks: tuple[int, ...]) -> JobId:
 
 
 def _array(number: str, printed: str) -> tuple[ArrayTask | None, tuple[int, ...]]:
-    """Return the task, and the indices of all tasks that the record stands for if there are several: `4-90%5`."""
+    """Return the task, and the indices of all tasks that the record describes if there are several: `4-90%5`."""
     array = values.number(number)
     if not array or not printed[:1].isdigit():
         return None, ()
@@ -145,7 +145,7 @@ class LookedUpJob(NamedTuple):
 
 
 def find_job(listed: Iterable[Listed], wanted: JobId) -> LookedUpJob | None:
-    """Return the job of this id, also one of an array's pending tasks; an array's own id stands for its first task."""
+    """Return the job of this id, also one of an array's pending tasks; an array's own id means its first task."""
     number, index = task_of(wanted)
     first: Listed | None = None
     for each in listed:

@@ -58,7 +58,7 @@ NO_CARDS = Cards((), (), 0)
 
 
 def cards_of(printed: str) -> Cards:
-    """`gpu:a100:4(S:0-1),shard:16`: in Slurm's order."""
+    """Return the cards of a text such as `gpu:a100:4(S:0-1),shard:16`, in Slurm's order."""
     cards: list[Card] = []
     numbered: list[CardSlice] = []
     shards = 0
@@ -68,6 +68,7 @@ def cards_of(printed: str) -> Cards:
             continue
         per_card = instances_per_card(model)
         for place in range(int(count)):
+            # every `per_card`-th instance is the first of another card
             if not per_card or place % per_card == 0:
                 named = model.lower() or "gpu"
                 cards.append(Card(index=len(cards), model=named, vendor=_vendor(model), slices=per_card))
@@ -80,7 +81,7 @@ def cards_of(printed: str) -> Cards:
 
 
 def _fractions(where: str, shards_per_card: int) -> Iterator[CardSlice]:
-    """`4/8,0/8`: of each card so many of so many."""
+    """Yield the shards of a text such as `4/8,0/8`: how many of each card are in use, and how many it has."""
     for card, part in enumerate(where.split(",")):
         used, _, all_of_it = part.partition("/")
         whole = number(all_of_it) or shards_per_card
@@ -147,7 +148,8 @@ def _memory(record: dict[str, str]) -> int:
 
 
 def node_state(state: str) -> NodeState:
-    """`IDLE+DRAIN`, `DOWN*`: down where it cannot run anything, drained where nothing more starts."""
+    """Return the state that a text such as `IDLE+DRAIN` or `DOWN*` means: down where nothing can run, drained where
+    nothing more starts."""
     parts = state.upper().split("+")
     if any(part.strip("*~#!%$@^-").startswith(_DOWN) for part in parts) or state.endswith("*"):
         return NodeState.DOWN
@@ -155,7 +157,7 @@ def node_state(state: str) -> NodeState:
 
 
 def _reason(record: dict[str, str], state: str) -> str:
-    """`bad disk [root@2026-11-21T08:00:00]`, else the state's own words, those that are more than how busy it is
+    """Return `bad disk [root@2026-11-21T08:00:00]`, else the state's own words, those that are more than how busy it is
     (`planned`, `completing`) and whether it is in service (`not responding`, `maint`)."""
     if reason := values.text(record.get("Reason", "")):
         return reason

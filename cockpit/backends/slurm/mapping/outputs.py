@@ -85,7 +85,8 @@ def of_step(submit_line: str) -> str:
 
 
 def named(files: Mapping[str, str], known: LookedUpJob, *, errors: bool = False) -> str:
-    """The path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its srun.
+    """Return the path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its
+    srun.
 
     `files`: by stream, and its folder. For a job that gave no name squeue makes one up of the job's number: of an array
     it is not the file's, and an interactive job, which has no error file then, has no file at all.
@@ -128,8 +129,8 @@ def listed_path(listed: Listed) -> str:
 
 
 def resolved(path: str, words: Mapping[str, str]) -> str:
-    """The path with the patterns (`%j`, `%A_%a`, `%4t` …) in words. A backslash takes their meaning away; what is not
-    known yet stays."""
+    """Return the path with the patterns (`%j`, `%A_%a`, `%4t` …) in words. A backslash takes their meaning away; what
+    is not known yet stays."""
     if "\\" in path:
         return path.replace("\\", "")
 

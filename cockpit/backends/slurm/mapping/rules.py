@@ -47,7 +47,7 @@ def cluster_name(config: str) -> str:
 
 
 def version(config: str) -> str:
-    """`22.05.8`; empty where it does not say."""
+    """Return Slurm's version, such as `22.05.8`; empty where the text does not contain it."""
     return settings(config).get("SLURM_VERSION", "")
 
 
@@ -83,7 +83,7 @@ def _weights(conf: dict[str, str]) -> Weights:
 
 
 def prices(text: str, meaning: NumberMeaning) -> Tres:
-    """`CPU=1.0,Mem=0.25G,GRES/gpu=10`; nothing where it cannot be read."""
+    """Return the weights of a text such as `CPU=1.0,Mem=0.25G,GRES/gpu=10`; none where it cannot be read."""
     tres = parse_tres(values.text(text), meaning)
     return tres if not isinstance(tres, str) else {}
 

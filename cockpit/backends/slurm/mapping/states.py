@@ -50,6 +50,8 @@ _CAUSES = {
     "RECONFIG_FAIL": EndCause.START_FAILED,
 }
 
+FAILED, SUCCESS = "FAILED", "0:0"
+"""A failed job without an exit code: accounting through slurmrestd v0.0.38 has that, for every failed job."""
 _LOST = {
     "NODE_FAIL": "a node of it failed",
     "BOOT_FAIL": "its nodes did not boot",
@@ -77,10 +79,15 @@ def end_cause(state: str) -> EndCause | None:
     return _CAUSES.get(state)
 
 
-def exit_of(state: str, printed: str) -> ExitStatus:
-    """`printed`: `code:signal`, or the wait status that squeue's -O gives."""
+def exit_of(state: str, printed: str) -> ExitStatus | None:
+    """Return how a job or step ended; None if Slurm does not report it.
+
+    `printed`: `code:signal`, or the wait status that squeue's -O gives.
+    """
     if state in _LOST:
         return ExitStatus(lost=_LOST[state])
+    if state == FAILED and printed == SUCCESS:
+        return None
     status = values.exit_status(printed) if ":" in printed else _of_wait_status(values.number(printed) or 0)
     if state == "OUT_OF_MEMORY":
         return ExitStatus(code=status.code, signal=status.signal, oom=True)

@@ -155,7 +155,7 @@ def _padded(ranges: str) -> Iterator[str]:
 
 
 def numbers(value: str) -> tuple[int, ...]:
-    """`0-3,8`, and steps as in `0-8:4`; at most `MOST`."""
+    """Return the numbers of a text such as `0-3,8`, with steps as in `0-8:4`; at most `MOST`."""
     values: list[int] = []
     for part in value.split(","):
         span, _, step = part.partition(":")
@@ -167,7 +167,7 @@ def numbers(value: str) -> tuple[int, ...]:
 
 
 def job_id(number: int, task: int | None = None) -> JobId:
-    """The id here of Slurm's job, or of that task of its array `number`."""
+    """Return the cockpit's id of Slurm's job `number`, or of that task of the array `number`."""
     return JobId(number) if task is None else task_id(number, task)
 
 

@@ -71,17 +71,19 @@ def _fields(argv: Sequence[str], printed: str, separator: str) -> str:
     if not _NO_TEXT.search(printed):
         return ""
     fields = printed.split(separator)
+    # only in fields that Slurm writes: a user's own text may hold any byte
     own = [at for at, each in enumerate(names) if each.partition(":")[0] not in _TEXTS]
     return GARBAGE if any(_NO_TEXT.search(each) for at in own for each in fields[at :: len(names)]) else ""
 
 
 def _same_word(shown: str, name: str) -> bool:
-    """Whether a header such as `ARRAY_JOB_ID` is that of the field `ArrayJobID`."""
+    """Return whether a header such as `ARRAY_JOB_ID` is that of the field `ArrayJobID`."""
     return shown.replace("_", "").upper() == name.replace("_", "").upper()
 
 
 def _table(_argv: Sequence[str], printed: str, _separator: str) -> str:
     """Check lines of one number of columns; the first names the columns."""
+    # the last line break makes an empty last part: without it the table was cut
     lines = printed.split("\n")
     if lines[0].partition("|")[0] not in {"Account", "Name", "Cluster"}:
         return FOREIGN

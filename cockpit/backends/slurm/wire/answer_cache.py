@@ -59,6 +59,7 @@ class UserAnswerCache:
         self._folder, self._now = folder, now
 
     def outdate(self, program: str) -> None:
+        # written aside and renamed, so that no reader finds half a number
         draft = self._folder / f"{program}.changed.{os.getpid()}"
         with suppress(OSError):
             draft.write_text(str(self._now()), encoding="ascii")
@@ -83,6 +84,8 @@ class UserAnswerCache:
             kept = self._fresh(path, fresh_ms, program)  # step 3
             return kept if kept is not None else await self._fetched(path, fetch)  # step 4
         finally:
+            # closing releases the lock, and so does the end of a killed cockpit; the file stays, since a removal would
+            # let two cockpits hold locks of different files
             if lock is not None:
                 os.close(lock)
 
@@ -91,6 +94,7 @@ class UserAnswerCache:
         return kept if kept is not None and kept[1] > self.outdated_at(program) else None
 
     async def _fetched(self, path: Path, fetch: Callable[[], Awaitable[Printed]]) -> tuple[Printed, Millis]:
+        # the time before the command: a change that another cockpit makes meanwhile must outdate this answer
         at = self._now()
         printed = await fetch()
         _write(path, CachedAnswer(at, printed.stdout, printed.separator, printed.records), 0o600)
@@ -151,7 +155,7 @@ class SharedAnswerCache:
         return printed, at
 
     def _is_safe(self) -> bool:
-        """Whether only trusted users can put a file into the folder."""
+        """Return whether only trusted users can put a file into the folder."""
         return _belongs_to(self._folder, self._trusted)
 
 
@@ -165,6 +169,7 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
         # O_NONBLOCK: a FIFO that another user has put there must not block the cockpit.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
+            # of the open file: the path may name another one by now
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o022:
                 return None
@@ -183,6 +188,7 @@ def _write(path: Path, kept: CachedAnswer, mode: int) -> None:
     draft = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
         draft.unlink(missing_ok=True)
+        # O_EXCL: a file or link that another user has put there is never written to
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.msgpack.encode(kept))
@@ -206,7 +212,7 @@ def answer_cache_for(
 
 
 def _belongs_to(folder: Path, owners: frozenset[int], *, sticky: bool = False) -> bool:
-    """Whether it is a folder of one of `owners` that other users cannot change.
+    """Return whether it is a folder of one of `owners` that other users cannot change.
 
     `sticky`: a folder with the sticky bit, such as /tmp, is accepted too: others can only add to it.
     """
@@ -223,6 +229,7 @@ def _make_folder(folder: Path, mode: int) -> Path | None:
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the local engine requires this mode
         with suppress(FileExistsError):
+            # chmod too, since the process's umask takes bits from the mode of mkdir
             folder.mkdir(mode=0o700)
             folder.chmod(mode)
         status = folder.lstat()

@@ -145,6 +145,7 @@ def checked(printed: Printed, argv: Sequence[str]) -> Printed:
     if printed.code == 0:
         return printed
     # A code above 128 is also how a shell or ssh reports a signal; a program that explains itself was not killed.
+    # Slurm's commands exit with 1 whether the controller refused or was silent: only the message tells these apart.
     if any(words in printed.stderr for words in STALLED):
         error = AnswerLost if any(words in printed.stderr for words in _SENT) else Unreachable
         raise error(f"Slurm does not answer {argv[0]}: {complaint(printed)}")

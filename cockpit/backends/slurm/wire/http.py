@@ -89,6 +89,7 @@ async def _reply(reader: asyncio.StreamReader) -> Reply:
     if not version.startswith("HTTP/1."):
         raise ValueError(version)
     headers = await _headers(reader)
+    # chunked comes first: a length beside it does not count (RFC 9112, 6.3)
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return Reply(int(status), await _chunks(reader))
     length = headers.get("content-length")
@@ -118,7 +119,9 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     while length := int((await reader.readuntil(b"\n")).split(b";")[0], 16):
         size += length
         pieces.append(await _sized(reader, length if size <= MOST_BYTES else size))
+        # the line break behind the chunk
         await reader.readuntil(b"\n")
+    # the trailer is not read: the connection is closed after the answer
     return b"".join(pieces)
 
 

@@ -62,6 +62,7 @@ class LocalCommands:
 async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str) -> Printed:
     assert process.stdout is not None
     assert process.stderr is not None
+    # at the same time: a program whose pipe is full would wait for ever
     out, err, _ = await asyncio.gather(
         all_of(process.stdout, program), all_of(process.stderr, program), _feed(process, stdin)
     )
@@ -78,7 +79,7 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill the program and its children: the child of a wrapper script would go on waiting for the controller."""
+    """Kill the program and its children: the child of a wrapper script would keep waiting for the controller."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -39,6 +39,7 @@ def remote_shell(connect: Connect, line: str, request: ShellRequest) -> tuple[in
     """Start the shell line on a remote host; return the control socket and the user's terminal or three pipes."""
     ours, theirs = socket.socketpair()
     ends = pseudo_terminal(request) if request.terminal else pipes()
+    # raw: the remote terminal echoes and edits; with both doing it, each key would appear twice
     if request.terminal:
         tty.setraw(ends.stdin)
     work = threading.Thread(target=_live, args=(connect, line, request, ends, theirs), daemon=True)
@@ -73,6 +74,7 @@ async def _session(connect: Connect, line: str, request: ShellRequest, ends: End
         beside.start(_until_left(process, control), "whether the client still listens")
         if request.terminal:
             beside.start(_resized(process, ends.stdin), "the size of the terminal")
+        # all output first: the exit code may arrive before the last of it
         await asyncio.gather(_printed(process.stdout, ends.stdout), _printed(process.stderr, ends.stderr))
         await process.wait_closed()
         await beside.cancel_all()
@@ -81,6 +83,7 @@ async def _session(connect: Connect, line: str, request: ShellRequest, ends: End
 
 
 async def _printed(stream: asyncssh.SSHReader[bytes], fd: int) -> None:
+    # in a thread, since a terminal that the user has stopped (Ctrl-S) blocks the write
     while piece := await stream.read(1 << 16):
         await asyncio.to_thread(_write_all, fd, piece)
 

@@ -128,7 +128,8 @@ class RecordedCommands:
         wanted = _option(argv, "--jobs")
         for block in blocks(self._text("scontrol-job-d.txt"), "JobId"):
             record = words(block)
-            if not wanted or wanted in {record["JobId"], _of_array(record)}:
+            # Slurm lists a whole array or heterogeneous job by its own id.
+            if not wanted or wanted in {record["JobId"], _of_array(record), *_whole_jobs(record)}:
                 yield "".join(f"{_value(record, name)}{separator}" for name, separator in fields) + "\n"
 
     def _ended(self, argv: Sequence[str]) -> Iterator[str]:
@@ -155,10 +156,14 @@ def recordings() -> Iterator[str]:
 
 
 def _option(argv: Sequence[str], name: str) -> str:
-    """Return the value of an option, which stands behind `=` or in the next word."""
+    """Return the value of an option, which follows `=` or is the next word."""
     if name in argv[:-1]:
         return argv[argv.index(name) + 1]
     return next((word.partition("=")[2] for word in argv if word.startswith(f"{name}=")), "")
+
+
+def _whole_jobs(record: Mapping[str, str]) -> Iterator[str]:
+    return (record[name] for name in ("ArrayJobId", "HetJobId") if name in record)
 
 
 def _of_array(record: Mapping[str, str]) -> str:

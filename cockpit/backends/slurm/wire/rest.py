@@ -25,7 +25,14 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from cockpit.backends.base import ShellSession, refuse_absent
-from cockpit.backends.slurm.mapping.rest.acts import NO_SHELL, NoSuchRequest, RestRequest, absent_in, request
+from cockpit.backends.slurm.mapping.rest.acts import (
+    NO_FILES,
+    NO_SHELL,
+    NoSuchRequest,
+    RestRequest,
+    absent_in,
+    request,
+)
 from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, NoAnswer, question
 from cockpit.backends.slurm.wire import http
 from cockpit.backends.slurm.wire.calls import AnswerLost, Commands, Garbled, Printed
@@ -39,6 +46,8 @@ OLDEST, NEWEST = 36, 46
 FILES = ("stat", "sh", "id", "mkdir")
 """Programs that read and prepare jobs' files. They run here: a machine with the socket mostly has the files as well."""
 NOT_FOUND, REFUSED, TOO_MANY = 404, (401, 403), 429
+NOTHING_FOUND = 9003
+"""Slurm's number of an error (ESLURM_REST_EMPTY_RESULT) that v0.0.38 has beside each empty list of the database."""
 
 
 class RestCommands:
@@ -49,7 +58,8 @@ class RestCommands:
     @property
     def absent(self) -> Mapping[str, str]:
         """What slurmrestd lacks; for what depends on the version of its API, once this is known."""
-        return absent_in(self._version)
+        lacking = absent_in(self._version)
+        return lacking if self._files is not None else {**lacking, "logs": NO_FILES}
 
     def __init__(
         self, address: str, token: Callable[[], str], now: Callable[[], Millis], files: Commands | None = None
@@ -129,6 +139,7 @@ class RestCommands:
         if self._version is None:
             for version in range(NEWEST, OLDEST - 1, -1):
                 reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
+                # slurmrestd answers 404 for a version of its API that it lacks; a proxy's page is no JSON and raises
                 if reply.status != NOT_FOUND:
                     _parsed(reply)
                     self._version = version
@@ -243,10 +254,13 @@ def _errors(answer: Mapping[str, Any]) -> list[str]:
     """Return the messages of the answer's errors.
 
     An entry without a number and a text is no error: v0.0.38 adds one to its answer to every change of an array.
+    An empty list is none either.
     """
     messages = []
     for each in answer.get("errors") or []:
-        if isinstance(each, dict) and (each.get("error_number") or each.get("error_code") or each.get("error")):
+        if not isinstance(each, dict) or each.get("error_number") == NOTHING_FOUND:
+            continue
+        if each.get("error_number") or each.get("error_code") or each.get("error"):
             parts = (each.get("error"), each.get("description"))
             messages.append(": ".join(dict.fromkeys(str(part) for part in parts if part)))
     return messages

@@ -40,6 +40,7 @@ def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellReque
         for fd in (*ends.inner, *ends.outer, ours.detach(), theirs.detach()):
             os.close(fd)
         raise Unreachable(f"{argv[0]} cannot be run on this machine: {error.strerror or error}.") from None
+    # the program has its own copies; with these open here, its end would not end the output
     for fd in ends.inner:
         os.close(fd)
     threading.Thread(target=_attend, args=(process, theirs), daemon=True).start()

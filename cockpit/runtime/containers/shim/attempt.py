@@ -127,7 +127,7 @@ class Attempt:
         return plan
 
     def has_cards(self) -> bool:
-        """Whether the container may use its cards: always, unless it is held without them."""
+        """Return whether the container may use its cards: always, unless it is held without them."""
         kept = self.read("kept.json")
         return kept is None or bool(kept["cards"] == "keep")
 
@@ -154,12 +154,15 @@ class Attempt:
     def write_exit(self, record: Record) -> None:
         """Write the exit record into the reserved space, padded with spaces, which JSON allows."""
         draft = self.file(".exit.json.new")
+        # without O_TRUNC, which would free the blocks that `reserve_exit` has taken
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _write_all(fd, json.dumps(record).encode().ljust(_EXIT_BYTES), durable=True)
         self._publish(draft, "exit.json", durable=True)
 
     def _publish(self, draft: str, name: str, *, durable: bool) -> None:
+        # rename is atomic: a reader finds the old record or the new one, never a part
         os.rename(draft, self.file(name))
+        # the content was synced before; the name is safe only once its folder is synced too (fsync(2))
         if durable:
             folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
@@ -205,7 +208,7 @@ class Attempt:
         return int(identity["pid"])
 
     def is_served(self) -> bool:
-        """Whether an engine is running."""
+        """Return whether an engine is running."""
         try:  # opening a FIFO for writing fails with ENXIO if no process reads it
             fifo = os.open(os.path.join(self.state, _NOTIFY), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
@@ -221,6 +224,7 @@ class Attempt:
             return error.errno in (errno.ENXIO, errno.ENOENT)
         try:
             os.write(fifo, f"{self.name}\n".encode())
+        # the FIFO is full: the engine has not read its earlier notices yet
         except BlockingIOError:
             return False
         finally:

@@ -46,9 +46,11 @@ def writes_v1(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write
     A best-effort replica (`cpus` = 0) gets no CPU or memory limit, but the lowest CPU weight.
     """
     cpu, memory, processes = folders_v1(name)
+    # 2 is the least value that the kernel accepts
     if not cpus:
         return [Write(f"{cpu}/cpu.shares", "2"), Write(f"{processes}/pids.max", str(pids))]
     memory_bytes = str(memory_mib * _MIB)
+    # memory with swap has the same limit: a job beyond its memory is killed instead of slowing the node by swapping
     return [
         Write(f"{cpu}/cpu.cfs_period_us", str(_PERIOD_US)),
         Write(f"{cpu}/cpu.cfs_quota_us", str(cpus * _PERIOD_US)),
@@ -64,6 +66,8 @@ def writes_v2(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write
     A best-effort replica (`cpus` = 0) gets no CPU or memory limit, but the lowest CPU weight.
     """
     (group,) = folders_v2(name)
+    # a child has a controller's files only if each group above it offers the controller (cgroup-v2.rst, "Enabling and
+    # Disabling")
     offer = " ".join(f"+{controller}" for controller in CONTROLLERS)
     offers = [Write("cgroup.subtree_control", offer), Write(f"{PARENT}/cgroup.subtree_control", offer)]
     if not cpus:

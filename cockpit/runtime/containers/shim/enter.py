@@ -76,6 +76,7 @@ class _Container:
         self.view = program.PLAIN if self.is_plain else view.opened_by(pid)
         proc = "/proc" if self.is_plain else f"/proc/{pid}/root/proc"
         self.proc_fd = os.open(proc, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # checked after the paths by pid were opened: while the holder lives, its pid is no other process's
         if linux.has_ended(holder):
             raise EnterError("the container has just been removed")
         self.limits = limits.find(self.plan)
@@ -115,6 +116,7 @@ def _as_plain(attempt: Attempt) -> PlanDict:
 def main(arguments: list[str]) -> int:
     folder, request_json = arguments[:2]
     control_fd, *pipes = inherited = [int(word) for word in arguments[2:]]
+    # the program gets only its three streams, which `choose` makes by dup2: no other descriptor may reach it
     for fd in inherited:
         os.set_inheritable(fd, False)
     control = _socket.socket(fileno=control_fd)
@@ -138,6 +140,7 @@ def main(arguments: list[str]) -> int:
 def _inside(container: _Container, request: EnterRequest, control: _socket.socket, pipes: list[int]) -> NoReturn:
     code = _LOST
     try:
+        # before the program is started, so that not even its end in the first moment is missed
         watcher = Watcher(control, container.proc_fd)
         container.check_again()
         pid = program.Start(container.entry(request), _chooser(request, control, pipes)).let_in()

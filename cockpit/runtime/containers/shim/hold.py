@@ -123,6 +123,7 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
     lock = attempt.take_lock()  # 1: never closed, so that it is held as long as this process or the holder lives
     if lock is None or (not again and attempt.read("shim.json") is not None):
         return NOTHING_TO_DO
+    # modes below are exact, whatever umask the engine was started with
     os.umask(0o022)
     _redirect_stderr(attempt)
     plan = attempt.plan()
@@ -179,6 +180,8 @@ def _launch(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: boo
             _hold(attempt, plan, maker, again=again, plain=plain)
         os._exit(0)
     os.close(ready_write)
+    # of an earlier holder (`again`), which is gone: until the file is written anew, no program may enter. The mark
+    # `beginning.json` stays then, since the command has run
     attempt.forget("started.json")
     if not again:
         attempt.forget("beginning.json")

@@ -92,8 +92,10 @@ class Holder:
             self._report()  # 5
 
     def _wait(self) -> signal.struct_siginfo | None:
+        # the exit record is not on the disk yet: try again soon, and obey signals meanwhile
         if self._unreported is not None:
             return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
+        # the command has ended: only the engine's signals and the end of the hold are left
         if self._running is None:
             return signal.sigtimedwait(self.SIGNALS, LOOK_SECONDS)
         if self._logs is None:
@@ -124,6 +126,7 @@ class Holder:
         self._asked_to_end = True
         if received.si_signo == KILL:
             self._kill()
+        # the script after the command is not asked to end: it has a time limit of its own (`_after_until`)
         elif self._running is not None and not self._is_after:
             _signal_group(self._running)
 
@@ -132,7 +135,8 @@ class Holder:
         os._exit(0)
 
     def _is_over(self) -> bool:
-        """Whether the hold has expired and no engine runs that would end it. The next engine deletes the files."""
+        """Return whether the hold has expired and no engine runs that would end it. The next engine deletes the
+        files."""
         kept = self._attempt.read("kept.json")
         until = None if kept is None else kept.get("until")
         if until is None or time.time_ns() // 1_000_000 < until:  # noqa: TID251 - outlives the engine and its clock
@@ -149,6 +153,7 @@ class Holder:
         self._processes.kill()
 
     def _reap(self) -> None:
+        # the others are orphans of the job, whose parent this process has become: they are only reaped
         for pid, status in linux.ended_children():
             if pid == self._running:
                 self._running = None
@@ -182,6 +187,7 @@ class Holder:
         if self._programs is None or self._killed or not self._programs.seconds_after:
             return False
         self._after_until = time.monotonic() + self._programs.seconds_after
+        # the code that a shell reports for a command that a signal has ended
         code = self._how.get("code", 128 + self._how.get("signal", 0))
         return self._begins(AFTER, {"COCKPIT_EXIT_CODE": str(code)})
 
@@ -209,6 +215,7 @@ class Holder:
         either it sees that the file is gone and ends, or it is already among the processes that are killed here.
         """
         self._attempt.forget("running")
+        # readers of pipes first: once they are killed, their last lines are lost
         self._let_pipes_drain()
         self._kill_everything()
         if self._programs is not None:
@@ -273,6 +280,7 @@ def _words(code: int) -> str:
 
 def _children_usage() -> Record:
     """Return CPU time and peak memory of the reaped processes, for machines where no cgroup counts them."""
+    # ru_maxrss is that of the largest child, in KiB, and no sum over all (getrusage(2))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {"cpu_ms": int((used.ru_utime + used.ru_stime) * 1000), "peak_memory_mib": used.ru_maxrss // _KIB_PER_MIB}
 

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
             """Send SIGKILL to all of them except the holder."""
 
         def are_left(self) -> bool:
-            """Whether at least one is alive."""
+            """Return whether at least one is alive."""
 
         def read_pipes(self) -> bool:
-            """Whether one of them reads a pipe, such as a `tee` that writes the command's output to a file."""
+            """Return whether one of them reads a pipe, such as a `tee` that writes the command's output to a file."""
 
         def sent(self, received: signal.struct_siginfo) -> bool:
-            """Whether one of them, and not the engine, has sent the signal."""
+            """Return whether one of them, and not the engine, has sent the signal."""
 
         def leave(self) -> None:
             """Make sure that none of them outlives the holder."""

@@ -36,6 +36,7 @@ class ReplicaLimits:
 
     def join(self, plan: PlanDict) -> None:
         """Put the calling process, and all it will start, under the limits. Call it before privileges are dropped."""
+        # 0 means the process that writes it (cgroups(7)): its pid differs between the namespaces
         for fd in self.procs:
             os.write(fd, b"0")
         if not self.procs and plan["memory_mib"]:
@@ -66,6 +67,7 @@ def make(plan: PlanDict) -> ReplicaLimits:
             _create(cgroups.folders_v1(name))
             _write(cgroups.writes_v1(name, **sizes))
     except OSError as error:
+        # all or nothing: else some limits would hold that the text does not name
         remove(name)
         return ReplicaLimits(cgroups.soft_text([f"{error.filename or cgroups.MOUNT}: {error.strerror}"]), [], None)
     return find(plan)
@@ -128,12 +130,14 @@ def _write(writes: list[cgroups.Write]) -> None:
 def _remove(path: str) -> bool:
     try:
         os.rmdir(path)
+    # EBUSY: a process is still in it; any other error means that there is no such group here
     except OSError as error:
         return error.errno != errno.EBUSY
     return True
 
 
 def _lower(which: int, value: int) -> None:
+    # only root may raise a hard limit (setrlimit(2)), so the engine's own bounds the container's
     _, hard = resource.getrlimit(which)
     bounded = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(which, (bounded, bounded))

@@ -73,7 +73,7 @@ class _Log:
             self._stopped_at = 0
         elif not self._stopped_at:
             # Several logs may have grown into the reserve since the last check. Each gives back what is missing, but no
-            # more than its own growth: what others write must not shrink a log that is at rest.
+            # more than its own growth: what others write must not shrink a log that does not grow.
             self._stopped_at = max(self._taken, taken + room, _LEAST)
         self._taken = taken
         limit = min(self._limit, self._stopped_at or self._limit)
@@ -81,6 +81,8 @@ class _Log:
             self._free_beyond_end(taken)
             self._cut(status.st_size, limit)
         left = max(0, limit - taken)
+        # at most the time in which the disk could become full at the highest rate, and half of that in which the log
+        # would reach its limit at its rate so far
         return min(max(room, 0) / _FASTEST, left / (2 * rate) if rate > 0 else _LONGEST)
 
     def _free_beyond_end(self, taken: int) -> None:

@@ -33,7 +33,7 @@ def make_bridge(name: str) -> None:
 
 
 def make_pair(name: str, peer: str, namespace: int) -> None:
-    """A cable: one end here, the other in the network namespace that is open as `namespace`. Both are down."""
+    """Make a veth pair: one end here, the other in the network namespace that is open as `namespace`. Both are down."""
     link = _LINK.pack(0, 0, 0, 0, 0)
     other = link + _text(_NAME, peer) + _number(_NAMESPACE_FD, namespace)
     info = _attribute(_INFO, _text(_INFO_KIND, "veth") + _attribute(_INFO_DATA, _attribute(_PEER, other)))

@@ -111,6 +111,7 @@ def _run(entry: Entry, choose: Callable[[], list[str]], go_read: int, error_writ
             become_submitter(entry.plan)  # 4
         entry.limits.join_late(entry.plan)
         linux.drop_capabilities()
+        # after the privileges are gone: files and folders are opened with the submitter's rights
         arguments = choose()  # 5
         os.chdir(entry.plan["workdir"])
         _restore_signals()
@@ -220,6 +221,7 @@ def _restore_signals() -> None:
 def _execute(arguments: list[str], env: dict[str, str]) -> NoReturn:
     name = arguments[0]
     folders = [""] if "/" in name else env.get("PATH", _FALLBACK_PATH).split(":")
+    # as execvp(3): a file that cannot be executed does not end the search, but decides the exit code
     worst = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
     for folder in folders:
         try:

@@ -48,6 +48,7 @@ def _relay(plan: PlanDict, listener: _socket.socket, there: tuple[str, int]) -> 
     program.become_submitter(plan)
     linux.drop_capabilities()
     linux.end_with_parent()
+    # ignored, so that the kernel reaps the processes of ended connections (wait(2))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """The files of a batch script's standard streams: opened with the submitter's credentials, and copied into the logs.
 
-A script writes into its own file, as under Slurm. What stands in there is copied into the engine's log while it runs
-and once more when it has ended, from the descriptor that was opened here: the engine never opens a path of the user's.
+A script writes into its own file, as under Slurm. Its content is copied into the engine's log while it runs and
+once more when it has ended, from the descriptor that was opened here: the engine never opens a path of the user's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OFTEN, _SELDOM = 0.05, 0.5
 
 
 class FileCopier:
-    """Copies what is written to a file into another one. `source`, `log`: descriptors, which it closes never."""
+    """Copies what is written to a file into another one. `source`, `log`: descriptors, which it never closes."""
 
     def __init__(self, source: int, log: int, begin: int) -> None:
         self._source = source
@@ -37,7 +37,8 @@ class FileCopier:
         self._at = begin
 
     def step(self) -> bool:
-        """Copy what is new; whether there was any. A file that was emptied meanwhile begins anew."""
+        """Copy what is new, and return whether there was any. A file that was emptied meanwhile is copied from its
+        start."""
         size = os.fstat(self._source).st_size
         if size < self._at:
             self._at = 0
@@ -76,8 +77,10 @@ class OutputMirrors:
 
 
 def opened(plan: PlanDict, open_log: Callable[[str], int], mirrors: OutputMirrors) -> list[int]:
-    """Descriptors of standard input, output and error. `open_log`: of `stdout` or `stderr`. Raises `program.StartError`
-    where the submitter may not open one of the files."""
+    """Return the descriptors of standard input, output and error.
+
+    `open_log` opens the log `stdout` or `stderr`. Raises `program.StartError` where the submitter may not open a
+    file."""
     files = plan["script_files"]
     assert files is not None
     try:
@@ -101,12 +104,14 @@ def _opened_output(plan: PlanDict, what: str, path: str) -> int:
 
 def _open(plan: PlanDict, what: str, path: str, flags: int) -> int:
     """Open a file with the submitter's rights, whatever links the path contains."""
+    # O_NONBLOCK in `flags`: a FIFO without a reader or writer must not block the holder; it is cleared below
     try:
         with credentials(plan):
             fd = os.open(path, flags, _MODE)
     except OSError as error:
         why = "no program reads this pipe" if error.errno == errno.ENXIO else (error.strerror or "").lower()
         raise SourceError(f"{what}: {path}: {why} for user {plan['user']}") from None
+    # judged by the file that was opened, since a link may have been changed after a look at the path
     real = os.readlink(f"/proc/self/fd/{fd}")
     list(Sources(plan, "").shows_engine(real, what, path))
     fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) & ~os.O_NONBLOCK)
@@ -119,6 +124,7 @@ def _mirror(plan: PlanDict, fd: int, log: int, mirrors: OutputMirrors) -> None:
     if not stat.S_ISREG(status.st_mode):
         os.close(log)
         return
+    # through /proc, so that it is the same file even if the path names another one by now
     try:
         with credentials(plan):
             source = os.open(f"/proc/self/fd/{fd}", _READS)

@@ -32,16 +32,19 @@ class Watcher:
         self._proc_fd = proc_fd
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake)
+        # with a handler of its own, however empty: only such signals are written to the wake-up descriptor
         signal.signal(signal.SIGCHLD, lambda *_: None)
         linux.become_subreaper()
         self._poll = select.poll()
         self._poll.register(self._woken, select.POLLIN)
+        # the engine sends nothing here: only the end of the connection counts
         self._poll.register(control, select.POLLRDHUP)
 
     def wait(self, program: int) -> int:
         """Return the program's wait status. Its background processes keep running, unless the connection was lost."""
         while True:
             events = dict(self._poll.poll())
+            # the end of the program comes first: where both happen at once, its own exit code is reported
             status = self._reap(program)
             if status is not None:
                 return status

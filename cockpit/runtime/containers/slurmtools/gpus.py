@@ -99,7 +99,7 @@ def _cards(tasks: list[Task], options: dict[str, str], here: str) -> int:
 
 
 def _count(text: str) -> int:
-    """`2`, `a100:2`; a model alone is one of them."""
+    """Return the number of cards in a text such as `2` or `a100:2`; a model alone is one card."""
     if not text:
         return 0
     last = text.rpartition(":")[2]

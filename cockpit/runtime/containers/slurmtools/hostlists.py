@@ -43,7 +43,7 @@ def text_of(part: str) -> str:
 
 
 def compressed(names: list[str]) -> str:
-    """The shortest list that Slurm writes of these names: neighbours of one head and one width as ranges."""
+    """Return the shortest list that Slurm writes of these names: neighbours of one head and one width as ranges."""
     groups: list[tuple[str, int, list[int]]] = []
     for name in names:
         match = _NUMBERED.fullmatch(name)

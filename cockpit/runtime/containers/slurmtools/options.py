@@ -183,7 +183,7 @@ def ungrouped(text: str) -> list[int]:
 
 
 def number(given: dict[str, str], name: str, otherwise: int) -> int:
-    """A count; of a range `2-4` the smaller."""
+    """Return a count; of a range `2-4` the smaller."""
     value = given.get(name)
     if value is None:
         return otherwise
@@ -207,7 +207,8 @@ def seconds(text: str, option: str) -> int:
 
 
 def programs(text: str) -> list[tuple[set[int], list[str]]]:
-    """The lines of a `--multi-prog` file: the ranks, and what they run. `*` means all that are left: an empty set."""
+    """Return the lines of a `--multi-prog` file: the ranks, and what they run. `*` means all that are left: an empty
+    set."""
     import shlex
 
     programs_by_rank: list[tuple[set[int], list[str]]] = []

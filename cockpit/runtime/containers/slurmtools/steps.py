@@ -1,6 +1,6 @@
 """The steps of a job: their numbers, and the CPUs and cards that each of them holds while it runs.
 
-All of it stands in one file of the job's own /tmp, which its `srun` processes lock in turn.
+All of it is in one file of the job's own /tmp, which its `srun` processes lock in turn.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Steps:
         self._path = Path(folder) / f".slurm-steps-{env.get('SLURM_JOB_ID', '0')}-{os.getuid()}"
 
     def begin(self, take: Callable[[dict[str, Any]], dict[str, Any] | None], waits: Callable[[], None]) -> int:
-        """The number of a new step, once `take` gives what it holds of what others hold (by their process). `waits` is
-        called once where it has to wait."""
+        """Return the number of a new step, once there is room for it. `take` returns what the step will hold, from what
+        other steps hold (by process id); None: it has to wait. `waits` is called once before it waits."""
         said_so = False
         while True:
             with self._opened() as (state, save):

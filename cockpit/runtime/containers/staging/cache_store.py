@@ -77,6 +77,7 @@ class CacheStore:
     def publish(self, key: str, record: Record) -> None:
         """Make a finished copy available, in one step."""
         part = self.folder / f"{key}{_PART}"
+        # the record first, so that each published copy has one
         _write(part / _RECORD, record)
         part.rename(self.folder / key)
 
@@ -88,6 +89,7 @@ class CacheStore:
         """Note that a replica of the user uses the copy from now on. It may be noted already."""
         uses = self.folder / key / _USES
         uses.mkdir(mode=0o700, exist_ok=True)
+        # the note before the record: after a crash in between the copy counts as used, and is not removed
         (uses / replica).touch()
         record = self._record(key)
         users = (user, *(other for other in record.users if other != user))[:_MOST_USERS]

@@ -124,6 +124,7 @@ class Fetcher:
         try:
             return await self._result(process, order, tell)
         finally:
+            # shielded, since the program must end also when this task is cancelled
             await asyncio.shield(_end(process))
 
     async def _result(

@@ -10,18 +10,22 @@ from typing import Any, Final, NamedTuple
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.directives import STDIN
 from cockpit.backends.slurm.mapping.rest.questions import SLURM
+from cockpit.formats.foreign.sbatch_options import script_options
 from cockpit.protocol.operations import SHELL
 
 LISTS_SINCE = 39
 """First version (v0.0.39) in which an environment is a list, numbers may be objects, and nodes can be changed."""
+IGNORED_BEFORE_LISTS = frozenset({"JobName"})
+"""Fields of a waiting job that older versions take without an error and do not change."""
+DISABLED_BEFORE_LISTS = frozenset({"nodelist"})
+"""Options of sbatch that older versions refuse."""
 SIGNAL_FLAGS_SINCE = 40
 """First version (v0.0.40) that can send a signal to the batch script alone."""
 Body = Mapping[str, Any]
 Reader = Callable[[str], object]
 _ON_A_LOGIN_NODE = "do it on a login node, or over ssh://"
-
-
 NO_SHELL = "slurmrestd opens no terminals: enter the job from a login node, or over ssh://."
+NO_FILES = "slurmrestd reads no files over HTTP: read the job's output on a login node, or over ssh://."
 
 
 def _lacks(command: str) -> str:
@@ -160,6 +164,8 @@ _SUBMITTED: Final = {
     "exclusive": "exclusive",
 }
 """slurmrestd's names of sbatch's options."""
+_WITHOUT_VALUE: Final = {"exclusive": "exclusive"}
+"""What slurmrestd takes for an option that is given without a value; for all others true."""
 WRAPPING: Final = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
 """The script that sbatch makes of --wrap."""
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -168,7 +174,7 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 def _changed(change: str, version: int) -> tuple[str, object]:
     name, _, value = change.partition("=")
-    if name not in _UPDATES:
+    if name not in _UPDATES or (version < LISTS_SINCE and name in IGNORED_BEFORE_LISTS):
         raise NoSuchRequest(f"slurmrestd does not support {name} of a job that waits: {_ON_A_LOGIN_NODE}.")
     if name == "TimeLimit" and value[:1] in {"+", "-"}:
         raise NoSuchRequest("slurmrestd takes a whole time limit, none that is added or taken: give the new limit.")
@@ -181,15 +187,18 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
     if options and options[-1].startswith("--wrap="):
         *options, wrapped = options
         return _submit([*options, "--job-name=wrap"], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
-    if not options and "#SBATCH" in script:
+    if script_options(script):
         raise NoSuchRequest(f"slurmrestd reads no #SBATCH lines: {_ON_A_LOGIN_NODE}.")
     job: dict[str, object] = {}
     for each in options:
         name, given, value = each.removeprefix("--").partition("=")
-        if name not in _SUBMITTED:
+        if name not in _SUBMITTED or (version < LISTS_SINCE and name in DISABLED_BEFORE_LISTS):
             raise NoSuchRequest(f"slurmrestd does not support sbatch's --{name}: {_ON_A_LOGIN_NODE}.")
-        key, taken = _json_field(_SUBMITTED[name], value if given else True, version)
+        key, taken = _json_field(_SUBMITTED[name], value if given else _WITHOUT_VALUE.get(name, True), version)
         job[key] = taken
+    if "tasks" not in job and (nodes := values.number(str(job.get("nodes", "")))):
+        # sbatch counts one task on each node by default. slurmrestd counts one in all, and so too few CPUs.
+        job["tasks"] = nodes * int(str(job.get("tasks_per_node", 1)))
     env = {"PATH": _PATH}
     job["environment"] = env if version < LISTS_SINCE else [f"{name}={value}" for name, value in env.items()]
     body: dict[str, object] = {"script": script, "job": job}
@@ -198,10 +207,14 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
 
 def _json_field(key: str, value: str | bool, version: int) -> tuple[str, object]:
     """Return the field's name in this version of the API, and the value in the form that it requires."""
-    if version >= LISTS_SINCE:
-        read = _LATER.get(key, _same)
-        return _CALLED_LATER.get(key, key), value if value is True and key != "exclusive" else read(str(value))
-    return key, value if value is True and key != "exclusive" else _FIRST.get(key, _same)(str(value))
+    is_later = version >= LISTS_SINCE
+    name = _CALLED_LATER.get(key, key) if is_later else key
+    if value is True:
+        return name, value
+    try:
+        return name, (_LATER if is_later else _FIRST).get(key, _same)(str(value))
+    except ValueError:
+        raise NoSuchRequest(f"slurmrestd takes no {key} of {value!r}: {_ON_A_LOGIN_NODE}.") from None
 
 
 def _same(value: str) -> object:
@@ -209,11 +222,20 @@ def _same(value: str) -> object:
 
 
 def _mebibytes(value: str) -> int:
-    return values.memory_mib(value) or 0
+    memory = values.memory_mib(value)
+    if memory is None:
+        raise ValueError(value)
+    return memory
 
 
 def _minutes(value: str) -> int:
-    return -(-(values.seconds(value) or 0) // 60)
+    """Convert a time limit; Slurm takes a plain number for minutes."""
+    if value.isdigit():
+        return int(value)
+    seconds = values.seconds(value)
+    if seconds is None:
+        raise ValueError(value)
+    return -(-seconds // 60)
 
 
 def _set(value: int) -> dict[str, object]:
@@ -222,7 +244,7 @@ def _set(value: int) -> dict[str, object]:
 
 def _epoch(value: str) -> dict[str, object]:
     """Convert `uts1795308056` (seconds since 1970, of `mapping.script`) or `now`, which becomes 0."""
-    return _set(int(value.removeprefix("uts")) if value.startswith("uts") else 0)
+    return _set(0 if value == "now" else int(value.removeprefix("uts")))
 
 
 _NUMBERS: Final[dict[str, Reader]] = dict.fromkeys(("nice", "tasks", "tasks_per_node", "cpus_per_task"), int)
@@ -230,8 +252,7 @@ _FIRST: Final[dict[str, Reader]] = {
     **_NUMBERS,
     "memory_per_node": _mebibytes,
     "time_limit": _minutes,
-    "nodes": lambda value: [int(value), int(value)],
-    "exclusive": lambda _: "true",
+    "gres": lambda value: value.removeprefix("gres/"),
 }
 """Converters of values for v0.0.38 and older; other values stay texts."""
 _LATER: Final[dict[str, Reader]] = {
@@ -242,7 +263,7 @@ _LATER: Final[dict[str, Reader]] = {
     "begin_time": _epoch,
     "deadline": lambda value: _epoch(value)["number"],
     "required_nodes": lambda value: value.split(","),
-    "exclusive": lambda _: ["none"],
+    "exclusive": lambda value: ["none" if value == "exclusive" else value],
     "gres": lambda value: value if value.startswith("gres/") else f"gres/{value}",
 }
 """Converters of values since v0.0.39; other values stay texts."""

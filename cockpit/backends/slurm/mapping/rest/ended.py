@@ -65,6 +65,7 @@ _OF_STEP: Final[dict[str, Callable[[Any], str]]] = {
     "End": lambda step: moment(at(step, "time", "end")),
     "ElapsedRaw": lambda step: figure(at(step, "time", "elapsed")),
     "NNodes": lambda step: figure(at(step, "nodes", "count")),
+    "NTasks": lambda step: figure(at(step, "tasks", "count")),
     "AllocTRES": lambda step: tres(at(step, "tres", "allocated")),
     "NodeList": lambda step: word(at(step, "nodes", "range")),
     "TotalCPU": lambda step: _cpu(at(step, "time", "total")),

@@ -67,6 +67,10 @@ def _of_squeue(argv: Sequence[str]) -> Question | None:
     return Question(SLURM, path, lambda answer: jobs.listed(_all(answer, "jobs"), fields, wanted))
 
 
+_LIMITS_OF_ENDED: Final = {"start_time": "--starttime", "end_time": "--endtime", "state": "--state"}
+"""Parameters of the list of ended jobs, and the options of sacct."""
+
+
 def _of_sacct(argv: Sequence[str]) -> Question:
     fields = option(argv, "--format").split(",")
     user, wanted = option(argv, "--user"), option(argv, "--jobs")
@@ -76,8 +80,9 @@ def _of_sacct(argv: Sequence[str]) -> Question:
 
     if wanted:
         return Question(DATABASE, f"job/{wanted}", records)
-    times = {"start_time": option(argv, "--starttime"), "end_time": option(argv, "--endtime")}
-    return Question(DATABASE, "jobs", records, {name: value for name, value in times.items() if value})
+    # As with sacct, jobs that never were eligible are listed only if their states are named.
+    limits = {name: option(argv, given) for name, given in _LIMITS_OF_ENDED.items()}
+    return Question(DATABASE, "jobs", records, {name: value for name, value in limits.items() if value})
 
 
 def _of_sshare(version: int) -> Question:
