@@ -27,7 +27,7 @@ from cockpit.clusters.choosing import (
     slurm_configured_by,
     system_meant,
 )
-from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running, user_name
+from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running
 from cockpit.config.clusternames import DEMO, SYSTEM
 from cockpit.late import LazyModule
 
@@ -151,6 +151,7 @@ def _open(name: str, options: Options) -> int:
 
 
 async def _session_on(name: str) -> Session:
+    from cockpit.config.places import user_name
     from cockpit.runtime.clock import SystemClock
     from cockpit.tui.opening import Session
 

@@ -91,6 +91,7 @@ async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Calla
         return every_cluster(_member), SystemClock().now
     if address.startswith(SNAPSHOT):
         from cockpit.backends.snapshot.backend import open_snapshot
+        from cockpit.config.places import user_name
 
         snapshot = await open_snapshot(_snapshot_in(address.removeprefix(SNAPSHOT)), user_name())
         return snapshot, snapshot.now
@@ -104,6 +105,7 @@ async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Calla
 async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[LiveBackend, Callable[[], Millis]]:
     """Open a real Slurm cluster, with the poll intervals of the settings."""
     from cockpit.backends.slurm import opening
+    from cockpit.config.places import user_name
     from cockpit.runtime.clock import SystemClock
 
     places, intervals = own_places(), _poll_intervals(member)
@@ -190,16 +192,6 @@ def has_terminal() -> bool:
     except OSError:
         return False
     return True
-
-
-def user_name() -> str:
-    """Return the name of the user who runs this process; the user id if it has no name."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
 
 
 def _snapshot_in(file: str) -> Snapshot:

@@ -35,31 +35,19 @@ MEMBER = Table(
     Member,
     [
         Field(
-            name="address",
-            attribute="address",
-            kind=Checked(Text(), label_error),
-            about="`ssh://ann@login`, `slurmrestd+unix:///run/slurmrestd.sock`, `slurmrestd+https://ann@host:6820`, "
+            "address",
+            Checked(Text(), label_error),
+            "`ssh://ann@login`, `slurmrestd+unix:///run/slurmrestd.sock`, `slurmrestd+https://ann@host:6820`, "
             "`snapshot:FILE`, `recorded:22.05`, or a name such as `slurm`, `local` and `demo`.",
             required=True,
         ),
         Field(
-            name="token_file",
-            attribute="token_file",
-            kind=Path(),
-            about="The file of the token for slurmrestd, as `scontrol token` prints it; else `SLURM_JWT` has it.",
+            "token_file",
+            Path(),
+            "The file of the token for slurmrestd, as `scontrol token` prints it; else `SLURM_JWT` has it.",
         ),
-        Field(
-            name="ask_every",
-            attribute="ask_every_seconds",
-            kind=duration(ASKED_SECONDS),
-            about="Replaces the setting `ask_every`.",
-        ),
-        Field(
-            name="patience",
-            attribute="patience_seconds",
-            kind=duration(PATIENCE_SECONDS),
-            about="Replaces the setting `patience`.",
-        ),
+        Field("ask_every", duration(ASKED_SECONDS), "Replaces the setting `ask_every`.", attribute="ask_every_seconds"),
+        Field("patience", duration(PATIENCE_SECONDS), "Replaces the setting `patience`.", attribute="patience_seconds"),
     ],
     short="address",
 )

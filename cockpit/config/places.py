@@ -1,4 +1,5 @@
-"""Finds the paths of an engine's socket, state and configuration, by the XDG base directory specification.
+"""Finds the user's name, and the paths of an engine's socket, state and configuration by the XDG base directory
+specification.
 
 The paths are plain strings, because importing pathlib takes longer than connecting to an engine.
 """
@@ -107,6 +108,16 @@ def _xdg(env: Mapping[str, str], variable: str, default: str) -> str:
     """Return the variable's folder, or the default; by the specification a relative path is invalid and ignored."""
     value = env.get(variable, "")
     return value.rstrip("/") if value.startswith("/") else default
+
+
+def user_name() -> str:
+    """Return the name of the user who runs this process; the user id if it has no name."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _home(uid: int, env: Mapping[str, str]) -> str:

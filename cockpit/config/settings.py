@@ -96,179 +96,139 @@ SETTINGS = Table(
     Settings,
     [
         Field(
-            name="cluster",
-            attribute="cluster",
-            kind=Checked(Text(), label_error),
-            about="The cluster that commands and the cockpit open, unless `-c` names one.",
+            "cluster",
+            Checked(Text(), label_error),
+            "The cluster that commands and the cockpit open, unless `-c` names one.",
         ),
         Field(
-            name="state_folder",
-            attribute="state_folder",
-            kind=Path(),
-            about="Where the engine keeps its journal and its containers, on a local disk; by default "
+            "state_folder",
+            Path(),
+            "Where the engine keeps its journal and its containers, on a local disk; by default "
             "`$XDG_STATE_HOME/cockpit-cluster`, for the system engine `/var/lib/cockpit-cluster`.",
         ),
         Field(
-            name="admin_group",
-            attribute="admin_group",
-            kind=Checked(Text(), label_error),
-            about="A group of the system whose members administer the machine-wide engine, as root does.",
+            "admin_group",
+            Checked(Text(), label_error),
+            "A group of the system whose members administer the machine-wide engine, as root does.",
         ),
         Field(
-            name="hold_window",
+            "hold_window",
+            duration(WINDOW_SECONDS),
+            "How long a failed container is held, unless the job says.",
             attribute="hold_window_seconds",
-            kind=duration(WINDOW_SECONDS),
-            about="How long a failed container is held, unless the job says.",
         ),
         Field(
-            name="time_limit",
+            "time_limit",
+            duration(TIME_LIMIT_SECONDS),
+            "The time limit of a job that names none.",
             attribute="time_limit_seconds",
-            kind=duration(TIME_LIMIT_SECONDS),
-            about="The time limit of a job that names none.",
         ),
         Field(
-            name="grace_period",
+            "grace_period",
+            duration(GRACE_SECONDS),
+            "Time between the request to end and the kill, for a job that names none.",
             attribute="grace_seconds",
-            kind=duration(GRACE_SECONDS),
-            about="Time between the request to end and the kill, for a job that names none.",
         ),
         Field(
-            name="keep_history",
+            "keep_history",
+            duration(HISTORY_SECONDS),
+            "How long events stay in the journal before they are archived to files.",
             attribute="keep_history_seconds",
-            kind=duration(HISTORY_SECONDS),
-            about="How long events stay in the journal before they are archived to files.",
         ),
         Field(
-            name="keep_logs",
-            attribute="keep_logs_seconds",
-            kind=duration(LOGS_SECONDS),
-            about="How long the logs of an ended job stay after they were last written to; `cockpit delete` removes "
+            "keep_logs",
+            duration(LOGS_SECONDS),
+            "How long the logs of an ended job stay after they were last written to; `cockpit delete` removes "
             "them at once.",
+            attribute="keep_logs_seconds",
         ),
         Field(
-            name="log_limit",
-            attribute="log_limit_mib",
-            kind=memory(),
-            about="What each log of a replica may take of the disk, its output and its errors apart: of a longer one "
+            "log_limit",
+            memory(),
+            "What each log of a replica may take of the disk, its output and its errors apart: of a longer one "
             "the [head and the tail](life.md#logs) are kept.",
+            attribute="log_limit_mib",
         ),
+        Field("pids_limit", whole(PIDS), "Processes and threads in one container."),
         Field(
-            name="pids_limit",
-            attribute="pids_limit",
-            kind=whole(PIDS),
-            about="Processes and threads in one container.",
-        ),
-        Field(
-            name="scratch_size",
+            "scratch_size",
+            memory(),
+            "The size of a container's own `/tmp`, which is held in memory.",
             attribute="scratch_mib",
-            kind=memory(),
-            about="The size of a container's own `/tmp`, which is held in memory.",
         ),
         Field(
-            name="plain_processes",
-            attribute="plain_processes",
-            kind=Flag(),
-            about="Run jobs as plain processes where this machine refuses your engine containers; `false`: such jobs "
+            "plain_processes",
+            Flag(),
+            "Run jobs as plain processes where this machine refuses your engine containers; `false`: such jobs "
             "fail, with the reason. The system engine never does so.",
         ),
         Field(
-            name="podman_containers",
-            attribute="podman_containers",
-            kind=Flag(),
-            about="Let podman make the containers of images that it has, where your engine is root's; `false`: such "
+            "podman_containers",
+            Flag(),
+            "Let podman make the containers of images that it has, where your engine is root's; `false`: such "
             "images are copied once, and cockpit makes their containers too.",
         ),
         Field(
-            name="unfiltered_images",
-            attribute="unfiltered_images",
-            kind=Checked(Text(), _command_line_error),
-            about="Images, separated by spaces, whose jobs may make [every system call](machine.md#system-calls): the "
+            "unfiltered_images",
+            Checked(Text(), _command_line_error),
+            "Images, separated by spaces, whose jobs may make [every system call](machine.md#system-calls): the "
             "names or `dir:` and `tar:` paths that jobs have, `host` for jobs without an image, `*` for all jobs.",
         ),
         Field(
-            name="patrol_period",
-            attribute="patrol_seconds",
-            kind=duration(PATROL_SECONDS),
-            about="How often nodes on which jobs with `resume` run are checked: network interfaces, cards, and "
+            "patrol_period",
+            duration(PATROL_SECONDS),
+            "How often nodes on which jobs with `resume` run are checked: network interfaces, cards, and "
             "whether they answer.",
+            attribute="patrol_seconds",
         ),
         Field(
-            name="alert_mail",
-            attribute="alert_mail",
-            kind=Checked(Text(), _command_line_error),
-            about="The program that sends the mail about a slow job; an empty text: no mail is sent.",
+            "alert_mail",
+            Checked(Text(), _command_line_error),
+            "The program that sends the mail about a slow job; an empty text: no mail is sent.",
         ),
         Field(
-            name="alert_command",
-            attribute="alert_command",
-            kind=Checked(Text(), _command_line_error),
-            about="A program that gets a line of JSON for each slow job on its standard input.",
+            "alert_command",
+            Checked(Text(), _command_line_error),
+            "A program that gets a line of JSON for each slow job on its standard input.",
         ),
         Field(
-            name="fraction_fit",
-            attribute="fraction_fit",
-            kind=Choice(FractionFit),
-            about="Where a share of a card goes: `best` (the fullest card that fits) or `fgd` (least fragmentation).",
+            "fraction_fit",
+            Choice(FractionFit),
+            "Where a share of a card goes: `best` (the fullest card that fits) or `fgd` (least fragmentation).",
         ),
         Field(
-            name="invariants",
-            attribute="invariants",
-            kind=Flag(),
-            about="Check the whole state after every event: slow, for finding faults in cockpit itself.",
+            "invariants", Flag(), "Check the whole state after every event: slow, for finding faults in cockpit itself."
         ),
         Field(
-            name="theme",
-            attribute="theme",
-            kind=Checked(Text(), label_error),
-            about=(
-                "The cockpit's colours: `dark`, `light`, `high-contrast`, `deuteranopia`, `tritanopia`, "
-                "`ansi` (the terminal's own), or one of your own."
-            ),
+            "theme",
+            Checked(Text(), label_error),
+            "The cockpit's colours: `dark`, `light`, `high-contrast`, `deuteranopia`, `tritanopia`, "
+            "`ansi` (the terminal's own), or one of your own.",
         ),
+        Field("ascii", Flag(), "Draw the cockpit with ASCII signs alone, as it does where the locale is not UTF-8."),
+        Field("read_only", Flag(), "Let the cockpit show everything and change nothing."),
         Field(
-            name="ascii",
-            attribute="ascii",
-            kind=Flag(),
-            about="Draw the cockpit with ASCII signs alone, as it does where the locale is not UTF-8.",
-        ),
-        Field(
-            name="read_only",
-            attribute="read_only",
-            kind=Flag(),
-            about="Let the cockpit show everything and change nothing.",
-        ),
-        Field(
-            name="ask_every",
-            attribute="ask_every_seconds",
-            kind=duration(ASKED_SECONDS),
-            about="How often a Slurm cluster is asked for its jobs at most; for everything else as much less often as "
+            "ask_every",
+            duration(ASKED_SECONDS),
+            "How often a Slurm cluster is asked for its jobs at most; for everything else as much less often as "
             "by default, and for all of it less often where it is slow to answer.",
+            attribute="ask_every_seconds",
         ),
         Field(
-            name="patience",
+            "patience",
+            duration(PATIENCE_SECONDS),
+            "The longest wait for an answer of a Slurm cluster.",
             attribute="patience_seconds",
-            kind=duration(PATIENCE_SECONDS),
-            about="The longest wait for an answer of a Slurm cluster.",
         ),
         Field(
-            name="act_patience",
-            attribute="act_patience_seconds",
-            kind=duration(PATIENCE_SECONDS),
-            about="How long the engine's answer to a change (`submit`, `cancel` …) is waited for; the request is sent "
+            "act_patience",
+            duration(PATIENCE_SECONDS),
+            "How long the engine's answer to a change (`submit`, `cancel` …) is waited for; the request is sent "
             "again meanwhile, and happens once.",
+            attribute="act_patience_seconds",
         ),
-        Field(
-            name="keys",
-            attribute="keys",
-            kind=Keys(),
-            about="A table of the cockpit's actions with your own keys.",
-        ),
-        Field(
-            name="clusters",
-            attribute="clusters",
-            kind=Members(),
-            about="A table of the clusters that you use: your name of each, and its address.",
-        ),
+        Field("keys", Keys(), "A table of the cockpit's actions with your own keys."),
+        Field("clusters", Members(), "A table of the clusters that you use: your name of each, and its address."),
     ],
 )
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-TYPE = "Normal"
 REASON = "ScheduleBindingSucceed"
 SENTENCE = "Binding has been scheduled successfully. Result: "
 MASTER, WORKER = "master", "worker"

@@ -45,7 +45,7 @@ def filesystem_kind(path: Path, table: str) -> str:
         columns = before.split(" ")
         point = _unescaped(columns[4]) if len(columns) > 4 else ""
         # On the same mount point, the later line hides the earlier one.
-        if point and len(point) >= longest and _contains(point, str(path)):
+        if point and len(point) >= longest and (point in ("/", str(path)) or str(path).startswith(f"{point}/")):
             kind, longest = special.partition(" ")[0], len(point)
     return kind
 
@@ -60,10 +60,6 @@ def _own_table() -> str:
         return Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ""
-
-
-def _contains(point: str, path: str) -> bool:
-    return point in ("/", path) or path.startswith(f"{point}/")
 
 
 def _unescaped(point: str) -> str:

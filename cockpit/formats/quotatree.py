@@ -146,11 +146,11 @@ _NAME = Text()
 _NODE = Table(
     QuotaNode,
     [
-        Field(name="name", attribute="name", kind=_NAME, required=True, about="Name the node."),
-        Field(name="min", attribute="min", kind=_Amounts(), about="Guaranteed amounts; absent: none."),
-        Field(name="max", attribute="max", kind=_Amounts(), about="Largest amounts; absent: unlimited."),
-        Field(name="namespaces", attribute="namespaces", kind=ListOf(_NAME, MOST_NODES), about="Of a leaf."),
-        Field(name="children", attribute="children", kind=_Children(), about="The nodes below."),
+        Field("name", _NAME, "Name the node.", required=True),
+        Field("min", _Amounts(), "Guaranteed amounts; absent: none."),
+        Field("max", _Amounts(), "Largest amounts; absent: unlimited."),
+        Field("namespaces", ListOf(_NAME, MOST_NODES), "Of a leaf."),
+        Field("children", _Children(), "The nodes below."),
     ],
 )
 

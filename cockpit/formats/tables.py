@@ -16,14 +16,15 @@ _LONGEST_NAME = 64
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+class Field(msgspec.Struct, frozen=True):
     """One field of a mapping: its name in files, its attribute in the model, and its kind of value."""
 
     name: str
-    attribute: str
     kind: FieldType[Any]
     about: str
     """A sentence for the schema."""
+    attribute: str = ""
+    """By default that of the field's name."""
     required: bool = False
     spared: Callable[[dict[str, Any]], bool] | None = None
     """Decides whether a required field may be missing, by the attributes that are given."""
@@ -34,6 +35,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     derive: Callable[[dict[str, Any]], Any] | None = None
     """Computes the value of a missing field from the attributes that are given."""
 
+    def __post_init__(self) -> None:
+        if not self.attribute:
+            msgspec.structs.force_setattr(self, "attribute", self.name)
+
 
 class Table(Generic[Struct]):
     """The fields of one mapping.
@@ -43,12 +48,7 @@ class Table(Generic[Struct]):
     """
 
     def __init__(
-        self,
-        struct: type[Struct],
-        fields: Sequence[Field],
-        *,
-        short: str = "",
-        either: tuple[str, ...] = (),
+        self, struct: type[Struct], fields: Sequence[Field], *, short: str = "", either: tuple[str, ...] = ()
     ) -> None:
         self.fields = tuple(fields)
         self._struct = struct

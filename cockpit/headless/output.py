@@ -1,4 +1,5 @@
-"""Defines the options that every list shares, and writes rows in the chosen form.
+"""Defines the options that every list shares, and writes rows in the chosen form. A table is plain text without escape
+sequences, and is cut to the terminal where there is one.
 
 Rows pass through these steps: filter (`--filter`), fold several into one (`fold`), sort (`--sort`), choose the columns
 (`--columns`), write.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.streams import Streams
@@ -17,9 +18,11 @@ from cockpit.model.jobrow import JobRows
 from cockpit.present.columns import Column, Context, TableView
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
+from cockpit.present.width import aligned, widest
 
 if TYPE_CHECKING:
     from cockpit.present.filters import Filter
+
 
 Fold = Callable[[Sequence[Any]], Sequence[Any]]
 """Function that combines rows, such as the tasks of an array, into fewer rows."""
@@ -56,19 +59,14 @@ def is_page(args: Namespace) -> bool:
 
 
 def write_rows(
-    table: TableView,
-    rows: Sequence[Any],
-    args: Namespace,
-    context: Context,
-    streams: Streams,
-    fold: Fold | None = None,
+    table: TableView, rows: Sequence[Any], args: Namespace, context: Context, streams: Streams, fold: Fold | None = None
 ) -> None:
     """Filter, fold and sort the rows, and write them in the chosen form."""
     shown = chosen_rows(table, rows, args, context, fold)
     columns = chosen_columns(table, args)
     if args.output == Form.TABLE and not args.columns:
         columns = tuple(each for each in columns if not each.rare or any(each.facts(shown, context)))
-    write = _WRITERS.get(Form(args.output), _write_grid)
+    write = _write_grid if args.output in {Form.TABLE, Form.WIDE} else _write_records
     write(columns, shown, args, context, streams)
     if not rows:
         streams.hint(table.empty)
@@ -130,8 +128,6 @@ def row_filter(table: TableView, args: Namespace) -> Filter:
 def _write_grid(
     columns: Sequence[Column], rows: Sequence[Any], args: Namespace, context: Context, streams: Streams
 ) -> None:
-    from cockpit.headless.grid import grid_lines
-
     is_terminal = streams.stdout.isatty()
     width = streams.columns if is_terminal and args.output == Form.TABLE else None
     header = not args.no_header and bool(rows or not is_terminal)
@@ -139,28 +135,66 @@ def _write_grid(
     streams.text("\n".join([*lines, ""]))
 
 
-def _write_json(
-    columns: Sequence[Column], rows: Sequence[Any], _: Namespace, context: Context, streams: Streams
-) -> None:
-    from cockpit.headless.records import json_document
-
-    streams.write_all(json_document(columns, rows, context))
-
-
-def _write_jsonl(
-    columns: Sequence[Column], rows: Sequence[Any], _: Namespace, context: Context, streams: Streams
-) -> None:
-    from cockpit.headless.records import json_lines
-
-    streams.write_all(json_lines(columns, rows, context))
-
-
-def _write_csv(
+def _write_records(
     columns: Sequence[Column], rows: Sequence[Any], args: Namespace, context: Context, streams: Streams
 ) -> None:
-    from cockpit.headless.records import csv_text
+    from cockpit.headless.records import csv_text, json_document, json_lines
 
-    streams.text(csv_text(columns, rows, context, header=not args.no_header))
+    match args.output:
+        case Form.JSON:
+            streams.write_all(json_document(columns, rows, context))
+        case Form.JSONL:
+            streams.write_all(json_lines(columns, rows, context))
+        case _:
+            streams.text(csv_text(columns, rows, context, header=not args.no_header))
 
 
-_WRITERS = {Form.JSON: _write_json, Form.JSONL: _write_jsonl, Form.CSV: _write_csv}
+GAP: Final = "  "
+COMFORTABLE: Final = 20
+"""A text column may be cut to this before spare columns are left out."""
+NARROWEST: Final = 8
+"""A text column is never cut below this."""
+
+
+def grid_lines(
+    columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool, room: int | None
+) -> list[str]:
+    """Return a header and one line per row. `room` is the terminal's width; None: nothing is cut."""
+    cells = [[column.title] * header + column.texts(rows, context) for column in columns]
+    widths = list(map(widest, cells))
+    kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)
+    columns, cells, widths = [columns[at] for at in kept], [cells[at] for at in kept], [widths[at] for at in kept]
+    if room is not None:
+        widths = fitted(widths, [not column.right for column in columns], room)
+    shaped = [
+        aligned(texts, column_width, right=column.right)
+        for texts, column_width, column in zip(cells, widths, columns, strict=True)
+    ]
+    return [GAP.join(line).rstrip() for line in zip(*shaped, strict=True)]
+
+
+def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) -> Sequence[int]:
+    """Indexes of the columns to show: spare ones go, the last one first, until the rest is comfortable."""
+    least = [wide if column.right else min(wide, COMFORTABLE) for column, wide in zip(columns, widths, strict=True)]
+    kept = list(range(len(columns)))
+    for at in reversed(kept):
+        if _total([least[index] for index in kept]) <= room:
+            break
+        if columns[at].spare:
+            kept = [index for index in kept if index != at]
+    return kept
+
+
+def fitted(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
+    """Widths that fit: the widest column that may shrink gives way, one place at a time, the last one first."""
+    fit = list(widths)
+    for _ in range(_total(fit) - room):
+        candidates = [at for at, wide in enumerate(fit) if may_shrink[at] and wide > NARROWEST]
+        if not candidates:
+            break
+        fit[max(candidates, key=lambda at: (fit[at], at))] -= 1
+    return fit
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)

@@ -64,8 +64,7 @@ def tell_report(call: Call, report: msgspec.Struct, page: Iterable[str]) -> None
     if call.args.output == "json":
         call.streams.write(encoded_lines([{"version": JSON_VERSION, **asdict(report)}]))
         return
-    for line in page:
-        call.streams.line(line)
+    call.streams.lines(page)
 
 
 def csv_text(columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool) -> str:
@@ -117,8 +116,4 @@ def _with_lone_surrogates(values: Sequence[Any]) -> bytes:
     """A file name that is no UTF-8 reaches us with lone surrogates, which msgspec does not encode."""
     import json
 
-    return "".join(json.dumps(_builtin(value)) + "\n" for value in values).encode("ascii")
-
-
-def _builtin(value: object) -> Any:  # noqa: ANN401 - any JSON value
-    return msgspec.to_builtins(value, str_keys=True)
+    return "".join(json.dumps(msgspec.to_builtins(value, str_keys=True)) + "\n" for value in values).encode("ascii")

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, CommandPreview
     from cockpit.headless.play_script import Script
     from cockpit.headless.streams import Streams
-    from cockpit.headless.surroundings import EngineControl, Finding, Site
+    from cockpit.headless.surroundings import EngineControl, Site
     from cockpit.model.ids import JobId, JobRef
     from cockpit.model.requests import RequestIds, RequestOutcome
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
+    from cockpit.present.tables.engine import Finding
 
 
 STDIN = "-"
@@ -198,6 +199,10 @@ class Call:
 
         for name, reason in self._backend.silent_members if self._backend is not None else ():
             self.streams.say(f"{safe(name)} does not answer, so what it has is not here: {safe(reason)}")
+
+    def declines(self, question: str) -> bool:
+        """Ask the user at a terminal, unless `--yes` is given; return whether the answer is no."""
+        return self.streams.answers and not self.args.yes and not self.streams.confirmed(question)
 
     async def job_id(self, ref: JobRef) -> JobId:
         """Return the id of the job, or of the array task, that the reference names."""

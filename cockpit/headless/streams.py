@@ -81,6 +81,11 @@ class Streams:
         """Write one line of output; control characters are escaped for a terminal."""
         self.text(text + "\n")
 
+    def lines(self, texts: Iterable[str]) -> None:
+        """Write lines of output as `line` does."""
+        for text in texts:
+            self.line(text)
+
     def text(self, text: str) -> None:
         """Write text with its own line ends: unchanged to a file or pipe, without control characters to a terminal."""
         self.stdout.write(self._encoded(safe_lines(text) if self._is_terminal else text))

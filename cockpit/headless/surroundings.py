@@ -1,4 +1,4 @@
-"""What verbs use of the machine: its user, time zone and files, and interfaces of the engine's process, of doctor's
+"""What verbs use of the machine: its time zone and files, and interfaces of the engine's process, of doctor's
 findings and of the configuration files."""
 
 from __future__ import annotations
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
 
     from cockpit.model.node import Node
     from cockpit.model.view import EngineStatus, HoldRow
-
-
-def own_name() -> str:
-    """Return the name of this process's user; the user id if it has no name."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
 
 
 class EngineControl(Protocol):
@@ -62,26 +52,6 @@ class EngineControl(Protocol):
 
     def install_unit(self) -> Path:
         """Write the systemd unit; nothing is started."""
-        ...
-
-
-class Finding(Protocol):
-    """One finding of `doctor`."""
-
-    @property
-    def level(self) -> str:
-        """`ok`, `note` or `missing`."""
-        ...
-
-    @property
-    def subject(self) -> str: ...
-
-    @property
-    def found(self) -> str: ...
-
-    @property
-    def advice(self) -> str:
-        """What the user can do; empty if nothing needs to be done."""
         ...
 
 

@@ -134,10 +134,7 @@ def _tell(call: Call, rows: Iterable[object], gone: Iterable[dict[str, object]])
 
 
 def _removed_rows(
-    shown: dict[JobId, dict[str, object]],
-    changed: tuple[JobRow, ...],
-    rows: list[JobRow],
-    removed: tuple[JobId, ...],
+    shown: dict[JobId, dict[str, object]], changed: tuple[JobRow, ...], rows: list[JobRow], removed: tuple[JobId, ...]
 ) -> list[dict[str, object]]:
     """Return the rows that were shown and are to be removed; they are taken out of `shown`."""
     passing = {row.id for row in rows}

@@ -6,7 +6,7 @@ table contains the same fact in words without control characters. So JSON and ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import tzinfo
 from enum import StrEnum
 from operator import attrgetter
@@ -127,8 +127,8 @@ class Column(msgspec.Struct, frozen=True):
 
     id: str
     title: str
-    kind: ValueKind
     help: str
+    kind: ValueKind = ValueKind.TEXT
     field: str = ""
     """The row's attribute with the fact; without one, and without `derive`, that of the column's id."""
     derive: Callable[[Any, Context], Any] | None = None
@@ -142,6 +142,8 @@ class Column(msgspec.Struct, frozen=True):
     """A function that converts a record to its JSON; None: msgspec encodes it as it is."""
     schema: dict[str, Any] | None = None
     """JSON Schema of the fact where the kind does not suffice."""
+    values: Collection[str] | type[StrEnum] = ()
+    """The only texts that the fact can be, besides null where it is nullable; none: any text."""
     wide: bool = False
     """Whether only `-o wide` shows the column, not the default table."""
     spare: bool = False
@@ -313,6 +315,8 @@ def _grown(cell: Cell, left: int, shares: int) -> int:
     return cell.width + (min(growth, cell.most - cell.width) if cell.most else growth)
 
 
+RECORDS: Final = {"type": "array", "items": {"type": "object"}}
+"""The schema of a list of objects."""
 _FRACTION: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {"used": {"type": "number"}, "total": {"type": "number"}},
@@ -358,6 +362,8 @@ def row_schema(table: TableView) -> dict[str, Any]:
 def column_schema(column: Column) -> dict[str, Any]:
     """Return the schema of one column's JSON."""
     schema = dict(column.schema or _TYPES[column.kind])
+    if column.values:
+        schema = {"enum": [*map(str, column.values), *((None,) if column.nullable else ())]}
     if column.nullable and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]
     return {**schema, "description": column.help}

@@ -214,7 +214,7 @@ def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:
 
 def _check_value(column: Column, value: str) -> None:
     """Raise `FilterError` where the column has only certain values and this is not one of them."""
-    known = [str(each) for each in (column.schema or {}).get("enum", ()) if each is not None]
+    known = [*map(str, column.values)]
     aliases = [*STATE_ALIASES, HELD] if column.id == "state" else []
     if known and value.casefold() not in {each.casefold() for each in (*known, *aliases)}:
         hint = nearest(value, [*known, *aliases])

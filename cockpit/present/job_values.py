@@ -13,13 +13,19 @@ from cockpit.model.reasons import Held, NotEvaluated, Reason, WouldDelay
 from cockpit.model.staging import Progress
 from cockpit.present import units
 from cockpit.present.columns import Context, Fraction
-from cockpit.present.copying import copying_sentence
 from cockpit.present.folding import FoldedRow, progress
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, START_UNKNOWN, reason_sentence
 from cockpit.present.safe import safe
-from cockpit.present.states import end_sentence, ending_sentence, failed_replica, retry_words, state_words
+from cockpit.present.states import (
+    copying_sentence,
+    end_sentence,
+    ending_sentence,
+    failed_replica,
+    retry_words,
+    state_words,
+)
 from cockpit.present.workers import below_min, short_of_workers
 
 

@@ -9,8 +9,7 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import Part, bar, sparkline
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.width import pad
 
 if TYPE_CHECKING:

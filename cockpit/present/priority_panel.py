@@ -12,10 +12,10 @@ from cockpit.model.priority import Breakdown, FactorName
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present import units
 from cockpit.present.priority import figure, total_words
+from cockpit.present.priority_columns import Figures, factor_text, id_text, moved
 from cockpit.present.priority_parts import BETWEEN, SIGNS, amounts, swatch, weight_of
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
-from cockpit.present.tables.priority import Figures, factor_text, id_text, moved
 from cockpit.present.width import pad
 
 INDENT: Final = "  "
@@ -84,13 +84,7 @@ def trial_words(rows: Iterable[PriorityRow]) -> str:
 
 
 def priority_answer(
-    row: PriorityRow,
-    queue: Sequence[PriorityRow],
-    columns: int,
-    lines: int,
-    *,
-    tried: bool,
-    offers: Line = (),
+    row: PriorityRow, queue: Sequence[PriorityRow], columns: int, lines: int, *, tried: bool, offers: Line = ()
 ) -> Iterator[Line]:
     """Yield harmless lines about a row of `queue`, whose rows are in the cluster's order."""
     yield spread(_head(row, queue, tried=tried), offers, columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import assert_never
 
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import Millis
 from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
@@ -183,17 +183,13 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
 
 
 def _of_eviction(reason: EvictionPending | SuspendedReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    others = _job_list(reason.jobs)
+    others = listed([f"job {job_shown(job)}" for job in reason.jobs])
     if isinstance(reason, EvictionPending):
         until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
         return (f"{others} {'is' if len(reason.jobs) == 1 else 'are'} being preempted for it, {until}",)
     if reason.by:
         return (f"was suspended by {safe(reason.by)}",)
     return f"was preempted by {others}", "it resumes when its CPUs are free again"
-
-
-def _job_list(jobs: tuple[JobId, ...]) -> str:
-    return listed([f"job {job_shown(job)}" for job in jobs])
 
 
 def _of_fleets(reason: ClusterShort | NoMemberPlacement, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from cockpit.present.width import clusters, cut, width
+from cockpit.present.width import clusters, cut, pad, widest, width
 
 TEXT = "text"
 MUTED = "muted"
@@ -118,16 +118,16 @@ def _words(spans: Line) -> Iterator[Line]:
     return (tuple(each) for _, each in groupby(pieces, lambda piece: piece.text.isspace()))
 
 
-def worded(text: str, columns: int, role: str = TEXT) -> Iterator[Line]:
-    """Wrap the text at words into lines of one role and at most this width."""
+def worded(text: str, columns: int) -> Iterator[Line]:
+    """Wrap the text at words into lines of at most this width."""
     row = ""
     for word in text.split(" "):
         longer = f"{row} {word}" if row else word
         if row and width(longer) > columns:
-            yield from wrapped(line(Span(row, role)), columns)
+            yield from wrapped(line(row), columns)
             longer = word
         row = longer
-    yield from wrapped(line(Span(row, role)), columns)
+    yield from wrapped(line(row), columns)
 
 
 def marked(spans: Line, text: str, role: str) -> Line:
@@ -161,3 +161,26 @@ def _cut(spans: Line, columns: int) -> Line:
         kept.append(span)
         left -= size
     return (*kept, Span(" " * left)) if left else tuple(kept)
+
+
+INDENT: Final = "  "
+
+
+def small_table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[Line]:
+    """Yield the table's lines from harmless cells. The last column is emphasized and not padded; `right`: numbers of
+    the columns that are aligned at the right."""
+    sizes = [widest([title, *(row[number] for row in rows)]) for number, title in enumerate(titles)]
+    last = len(titles) - 1
+
+    def cell(number: int, text: str) -> str:
+        if number in right:
+            return " " * (sizes[number] - width(text)) + text
+        return text if number == last else pad(text, sizes[number])
+
+    def cells(texts: Sequence[str]) -> list[str]:
+        return [cell(number, text) + (INDENT if number < last else "") for number, text in enumerate(texts)]
+
+    yield line(Span(INDENT + "".join(cells(titles)), MUTED))
+    for row in rows:
+        *before, ending = cells(row)
+        yield line(Span(INDENT + "".join(before), MUTED), ending)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cockpit.present import units
 from cockpit.present.moments import clock, iso
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
+from cockpit.present.spans import small_table
 
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail, StepRow

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from cockpit.errors import CockpitError
 from cockpit.model.reasons import NeverFits, Reason, Resource
 from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
+    from cockpit.model.ids import Millis
     from cockpit.model.refusal import Refusal
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import NodeRow
@@ -28,11 +30,18 @@ class Remedy(NamedTuple):
     text: str
 
 
-def could_be_spread(refusal: Refusal, specs: Sequence[JobSpec]) -> bool:
-    """Whether a remedy is possible, for which the cluster's nodes are to be asked."""
-    return any(spec.script is not None for spec in specs) and any(
-        isinstance(reason, NeverFits) and reason.resource is Resource.CPUS for _, reason in refusal.reasons
-    )
+async def fetched_remedies(
+    refusal: Refusal, specs: Sequence[JobSpec], nodes: Callable[[], Awaitable[Sequence[NodeRow]]]
+) -> list[Remedy]:
+    """Return the remedies by the cluster's nodes, which are fetched only where a remedy is possible. Without an answer
+    there are none: the refusal is what the user has to see."""
+    too_large = (isinstance(each, NeverFits) and each.resource is Resource.CPUS for _, each in refusal.reasons)
+    if not any(spec.script is not None for spec in specs) or not any(too_large):
+        return []
+    try:
+        return spreading_remedies(refusal, specs, await nodes())
+    except CockpitError:
+        return []
 
 
 def spreading_remedies(refusal: Refusal, specs: Sequence[JobSpec], nodes: Sequence[NodeRow]) -> list[Remedy]:
@@ -46,9 +55,14 @@ def spreading_remedies(refusal: Refusal, specs: Sequence[JobSpec], nodes: Sequen
     return remedies
 
 
-def with_remedy(line: str, remedies: Sequence[Remedy]) -> str:
-    """Return the line of a refusal, with the remedy of its field behind it."""
-    return line + "".join(f"; {each.text}" for each in remedies if line.startswith(f"{each.path}: "))
+def refusal_lines(refusal: Refusal, remedies: Sequence[Remedy], now: Millis) -> list[str]:
+    """Return the sentences of a refusal, each with the remedy of its field behind it."""
+    from cockpit.present.requests import refusal_text  # loads every reason
+
+    return [
+        line + "".join(f"; {each.text}" for each in remedies if line.startswith(f"{each.path}: "))
+        for line in refusal_text(refusal, now).splitlines()
+    ]
 
 
 def spreading_remedy(spec: JobSpec, reason: Reason, nodes: Sequence[NodeRow]) -> str | None:

@@ -13,7 +13,7 @@ import msgspec
 
 from cockpit.model.ids import job_words
 from cockpit.model.text import visible
-from cockpit.present.events.patrol import patrol_sentence
+from cockpit.present.events.interruptions import patrol_sentence
 
 if TYPE_CHECKING:
     from cockpit.model.events import PerformanceFell

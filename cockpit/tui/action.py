@@ -89,7 +89,6 @@ class Action(NamedTuple):
     """
 
     id: str
-    label: str
     keys: tuple[str, ...]
     help: str
     run: Callable[[Cockpit], Awaitable[None] | None]
@@ -104,6 +103,13 @@ class Action(NamedTuple):
     """Whether the bottom row shows it."""
     needs: str = ""
     """The operation or ability of the cluster without which it is refused; empty: none."""
+    called: str = ""
+    """Its label where that is not the id."""
+
+    @property
+    def label(self) -> str:
+        """What the bottom row and the help page call it."""
+        return self.called or self.id.replace("_", " ")
 
     def refusal(self, situation: ActionContext) -> str:
         """Return why it cannot be performed in this situation; empty when it can."""

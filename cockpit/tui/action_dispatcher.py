@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
+
+from textual.app import SystemCommand
+from textual.markup import escape
 
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.capabilities import Ability
+from cockpit.present.frame import Key
 from cockpit.present.requests import refusal_text
-from cockpit.tui import commands, offers
+from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
+from cockpit.tui import commands
 from cockpit.tui.action import ActionContext
+from cockpit.tui.actions.all import command_name
+from cockpit.tui.keymap import key_name
+from cockpit.tui.parts import HelpEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from textual.app import SystemCommand
-
-    from cockpit.present.frame import Key
     from cockpit.tui.action import Action
     from cockpit.tui.cockpit import Cockpit
-    from cockpit.tui.parts import HelpEntry
 
 
 class ActionDispatcher:
@@ -48,20 +54,39 @@ class ActionDispatcher:
             capabilities=self._app.backend.capabilities_for(row.id for row in chosen),
         )
 
-    def keys_of_view(self) -> Iterable[Key]:
-        """Return the keys of the bottom row."""
-        return offers.bottom_row(self.actions, self.situation())
+    def keys_of_view(self) -> Iterator[Key]:
+        """Yield the keys of the bottom row; a key whose action is refused now is not enabled."""
+        situation = self.situation()
+        for action in self.actions:
+            if action.in_row and action.keys and situation.view in action.views:
+                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation), action.id)
 
     def help_entries(self) -> Sequence[HelpEntry]:
-        """Return every action of the present view that has a key."""
-        return offers.help_entries(self.actions, self.situation())
+        """Return every action of the present view that has a key, with the reason why it is refused now."""
+        situation = self.situation()
+        return [
+            HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(situation))
+            for each in self.actions
+            if each.keys and situation.view in each.views
+        ]
 
-    def palette(self) -> Iterable[SystemCommand]:
-        """Return the entries of Textual's command palette: actions, saved filters and themes."""
-        app = self._app
-        saved = app.state.saved_filters(app.selection.view_name)
-        themes, use_filter = app.options.themes, app.main_screen.entry_line.filter
-        return offers.palette(self.actions, self.situation(), themes, saved, self.perform, app.use_theme, use_filter)
+    def palette(self) -> Iterator[SystemCommand]:
+        """Yield the entries of Textual's command palette: every action with its key, or why it is refused now; then
+        every saved filter and every theme."""
+        app, situation = self._app, self.situation()
+        for action in self.actions:
+            key = f"{key_name(action.keys[0])} · " if action.keys else ""
+            refusal = action.refusal(situation)
+            about = escape(f"not now: {refusal}" if refusal else action.help)
+            name = command_name(action.id).replace("-", " ")
+            yield SystemCommand(name, f"{key}{about}", partial(self.perform, action.id))
+        for name, text in sorted(app.state.saved_filters(app.selection.view_name).items()):
+            saved = f"{SAVED}{name}"
+            yield SystemCommand(
+                f"filter {saved}", escape(safe(text)), partial(app.main_screen.entry_line.filter, saved)
+            )
+        for name, theme in sorted(app.options.themes.items()):
+            yield SystemCommand(f"theme {name}", escape(safe(theme.title)), partial(app.use_theme, name))
 
     def completions(self) -> Sequence[str]:
         """Return what the command line completes at its beginning; of several names the shortest first."""

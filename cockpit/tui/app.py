@@ -25,17 +25,15 @@ from textual.filter import LineFilter
 from cockpit.present.ascii import ascii_text
 from cockpit.present.command_text import shell_text
 from cockpit.present.safe import safe_lines
-from cockpit.tui import offers
 from cockpit.tui.action_dispatcher import ActionDispatcher
 from cockpit.tui.app_state import AppState
 from cockpit.tui.cockpit import Cockpit
 from cockpit.tui.driver import lasting
 from cockpit.tui.keyboard import KeyQueue, KeyTaken, is_on_removed_widget
-from cockpit.tui.keymap import with_keys
+from cockpit.tui.keymap import names_of_keys, with_keys
 from cockpit.tui.painting import RESET_MODES, Painter
 from cockpit.tui.poller import Poller
-from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.dialog import Palette
+from cockpit.tui.screens.dialog import Confirm, Palette
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.selection import Selection
 
@@ -60,7 +58,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         "app.tcss",
-        *(f"screens/{screen}.tcss" for screen in ("main", "job", "form", "specs", "confirm", "help", "pick")),
+        *(f"screens/{screen}.tcss" for screen in ("main", "job", "form", "specs", "dialog", "help", "pick")),
     ]
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -76,7 +74,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.options = options
         self.state = AppState(
             options,
-            offers.names_of_keys(actions),
+            names_of_keys(actions),
             has_colours=lambda: not self.no_color,
             chosen=lambda: self.selection.job_under_cursor(),  # noqa: PLW0108 - the selection is made below
         )

@@ -17,7 +17,6 @@ from cockpit.present.job.answer import PanelContext
 from cockpit.present.moments import clock_of_second
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.nodes import NODES, card_demand
-from cockpit.present.tables.overview import capacity
 from cockpit.tui.rows.cards import CardRows
 from cockpit.tui.rows.lists import AccountRows, ClusterRows, JobRows, ListRows, QueueRows
 from cockpit.tui.rows.priority import PriorityRows
@@ -139,7 +138,7 @@ class AppState:
         """The reason why the cluster cannot be reached, in few words; empty while it answers."""
         self.unreachable = ""
         """The whole sentence about it."""
-        self._began_at = self.now()
+        self.began_at = self.now()
 
     def now(self) -> Millis:
         """Return the cluster's present moment, or that of the pause while updates are paused."""
@@ -148,10 +147,6 @@ class AppState:
     def context(self) -> Context:
         """Return the moment, time zone and user that texts depend on."""
         return Context(now=self.now(), user=self.options.user, forecasts=self.starts.known)
-
-    def waiting_seconds(self) -> int:
-        """Return the number of seconds since the application was opened."""
-        return max(0, self.now() - self._began_at) // 1000
 
     def role_theme(self) -> RoleTheme:
         """Return the present colour theme."""
@@ -183,10 +178,6 @@ class AppState:
             badge=badge,
         )
 
-    def detail_of(self, job: JobId) -> JobDetail | None:
-        """Return the detail that was fetched last, if it is this job's; else None."""
-        return self.details.get(job)
-
     def saved_filters(self, view: str) -> Mapping[str, str]:
         """Return the saved filters of this view by name.
 
@@ -196,12 +187,6 @@ class AppState:
             return self.options.filters.of(view)
         except CockpitError:
             return {}
-
-    def capacity_words(self) -> str:
-        """Return the cluster's capacity: `This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
-        if self.overview is None:
-            return ""
-        return f"This machine: {capacity([row.node for row in self.node_rows.rows()], self.overview)}."
 
     def around(self, columns: int, lines: int = 0) -> PanelContext:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""

@@ -28,7 +28,7 @@ class Arrangement:
 
     def fold_all(self) -> None:
         """Fold all accounts below the top ones, or unfold all."""
-        self._state.account_rows.tree.fold_all()
+        self._state.account_rows.fold_all()
         self._redraw_rows(ACCOUNTS.id)
 
     def turn_colours(self) -> None:
@@ -59,7 +59,7 @@ class Arrangement:
 
     def _fold_account(self) -> None:
         """Fold or unfold the account under the cursor; for a user, fold the user's account."""
-        tree, table = self._state.account_rows.tree, self._tables.by_view[ACCOUNTS.id]
+        tree, table = self._state.account_rows, self._tables.by_view[ACCOUNTS.id]
         row_id: Any = table.cursor_id
         if row_id is None:
             return

@@ -127,10 +127,10 @@ def submitted_words(spec: JobSpec, job: JobId) -> str:
     """Return the sentence about a submitted job; for a batch script it names the output file too."""
     if spec.script is None:
         return f"submitted {job_words(job)}"
-    from cockpit.headless.surroundings import own_name
+    from cockpit.config.places import user_name
     from cockpit.launch.batchscript import output_of
 
-    return f"submitted {job_words(job)}; output goes to {safe(output_of(spec, int(job), own_name()))}"
+    return f"submitted {job_words(job)}; output goes to {safe(output_of(spec, int(job), user_name()))}"
 
 
 async def _fill_in(

@@ -54,18 +54,14 @@ class Forecasts:
         self._sight: frozenset[JobId] = frozenset()
         self._asked_at: tuple[float, Millis] | None = None
         """The moment of the last fetch, by the event loop's clock and by the cluster's."""
-        self._asking = False
+        self.is_asking = False
+        """Whether an answer is still to come."""
         self._asking_about: JobId | None = None
         """The job whose outlook is being fetched; None: only the list's starts are."""
         self._listing = False
         """Whether the list's starts are being fetched. A cursor that keeps moving must not interrupt them for ever."""
         self._missed = False
         """Whether the cursor moved to another job meanwhile."""
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether an answer is still to come."""
-        return self._asking
 
     def look(self, sight: Sequence[JobId], row: JobRow | None) -> None:
         """Fetch if these visible queued jobs or the row under the cursor are new, or the known starts are old."""
@@ -77,12 +73,12 @@ class Forecasts:
         if not jobs or not self._is_due(jobs, cursor):
             return
         about = queued.id if queued is not None else None
-        if self._asking and (self._listing or about in (None, self._asking_about)):
+        if self.is_asking and (self._listing or about in (None, self._asking_about)):
             self._missed |= about not in (None, self._asking_about)
             return
         self._cursor, self._sight = cursor, frozenset(jobs)
         self._asked_at = asyncio.get_running_loop().time(), self._now()
-        self._asking, self._asking_about, self._listing, self._missed = True, about, True, False
+        self.is_asking, self._asking_about, self._listing, self._missed = True, about, True, False
         self._run(self._ask(jobs, about))
 
     def _is_due(self, jobs: Sequence[JobId], cursor: tuple[JobId, int] | None) -> bool:
@@ -105,7 +101,7 @@ class Forecasts:
             return
         finally:
             if self._asking_about == about:
-                self._asking = self._listing = False
+                self.is_asking = self._listing = False
         # Both were asked for at nearly one moment, and the second answer is the newer. Where another scheduler names
         # the start, its word stands in the list, and so in the panel.
         if outlook is not None and not (outlook.told_by and outlook.job in forecasts):

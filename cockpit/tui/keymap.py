@@ -125,6 +125,11 @@ CHORD = "ctrl+"
 """Prefix of the chords that tmux, vim and shells use."""
 
 
+def names_of_keys(actions: Sequence[Action]) -> dict[str, str]:
+    """Return the first key of each action that has one, by action id, as users read it."""
+    return {action.id: key_name(action.keys[0]) for action in actions if action.keys}
+
+
 def key_name(key: str) -> str:
     """Return the name that users read for Textual's name: `Ctrl-c`, `?`, `F1`, `n`."""
     if key in _SHOWN:

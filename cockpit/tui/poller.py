@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import job_words
-from cockpit.present.events.patrol import slow_sentence
+from cockpit.present.events.interruptions import slow_sentence
 from cockpit.present.job.list import Changes
 from cockpit.present.safe import safe
 from cockpit.tui.app_state import PausedView
@@ -240,12 +240,7 @@ class Poller:
             except CockpitError as error:
                 self._is_stale(error)
             self._main.draw()
-            try:
-                async with asyncio.timeout(TICK_SECONDS):
-                    await self._refresh_wanted.wait()
-                await asyncio.sleep(WAKE_PAUSE_SECONDS)
-            except TimeoutError:
-                pass
+            await _next_fetch(self._refresh_wanted)
 
     async def _watch_priorities(self) -> None:
         while True:
@@ -290,12 +285,7 @@ class Poller:
                 await self._fetch_clusters()
             except CockpitError as error:
                 self._is_stale(error)
-            try:
-                async with asyncio.timeout(TICK_SECONDS):
-                    await self._clusters_wanted.wait()
-                await asyncio.sleep(WAKE_PAUSE_SECONDS)
-            except TimeoutError:
-                pass
+            await _next_fetch(self._clusters_wanted)
 
     async def _fetch_clusters(self) -> None:
         """Fetch the state of all clusters for their view, and for the jobs of all clusters: which do not answer."""
@@ -336,3 +326,13 @@ class Poller:
             self._state.is_stale(f"{instruction} to log in to {error.host} again", str(error))
         elif isinstance(error, Unreachable):
             self._state.is_stale(str(error).split(":")[0].split(";")[0], str(error))
+
+
+async def _next_fetch(wanted: asyncio.Event) -> None:
+    """Wait until the next tick, or until a fetch is wanted at once."""
+    try:
+        async with asyncio.timeout(TICK_SECONDS):
+            await wanted.wait()
+        await asyncio.sleep(WAKE_PAUSE_SECONDS)
+    except TimeoutError:
+        pass

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cockpit.engine.views.ranking import ranked, tried_order
 from cockpit.formats.cluster.file import read_cluster
 from cockpit.formats.typed_values import NAMES, read_weights
-from cockpit.headless.grid import grid_lines
+from cockpit.headless.output import grid_lines
 from cockpit.model.accounts import Usage
 from cockpit.model.cluster import BackfillKind
 from cockpit.model.ids import JobId, Millis

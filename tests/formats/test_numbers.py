@@ -228,10 +228,7 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ((ROOT / "fixtures/slurmspec/training-cluster.json").read_text(),),
     ),
     "association": (lambda text: association_change(text.split()), (CHANGES,)),
-    "QOS": (
-        lambda text: qos_change(text.split()),
-        (QOS,),
-    ),
+    "QOS": (lambda text: qos_change(text.split()), (QOS,)),
     "processors": (lambda text: swf.processors_said("a.swf", text.encode()), (SWF,)),
     "swf": (lambda text: swf.read_swf("a.swf", text.encode()), (SWF,)),
     "pods": (lambda text: gpu.read_pods("p.csv", text.encode()), (PODS,)),
@@ -257,10 +254,7 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ),
         ("300",),
     ),
-    "snapshot": (
-        lambda text: snapshotfile.read_snapshot(text, "s.json"),
-        (SNAPSHOT,),
-    ),
+    "snapshot": (lambda text: snapshotfile.read_snapshot(text, "s.json"), (SNAPSHOT,)),
 }
 
 

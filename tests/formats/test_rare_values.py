@@ -37,13 +37,7 @@ def test_a_day_may_be_named_by_its_month(text: str, moment: str) -> None:
 def test_a_change_of_an_account_is_the_words_of_sacctmgr() -> None:
     limits = LimitsChange(max_jobs=4, max_wall_seconds=3600)
     association = AssociationChange(shares=60, qos=("+high", "-low"), limits=limits)
-    assert set(change_words(association)) == {
-        "Fairshare=60",
-        "QOS+=high",
-        "QOS-=low",
-        "MaxJobs=4",
-        "MaxWall=01:00:00",
-    }
+    assert set(change_words(association)) == {"Fairshare=60", "QOS+=high", "QOS-=low", "MaxJobs=4", "MaxWall=01:00:00"}
     assert change_words(AssociationChange()) == ()
     assert any(word.endswith("=7") for word in change_words(QosChange(priority=7)))
 

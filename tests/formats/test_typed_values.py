@@ -12,12 +12,7 @@ from cockpit.model.spec import PriorityWord
 @pytest.mark.req("JT-34")
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [
-        ("urgent", PriorityWord.URGENT),
-        ("90000", 90000),
-        ("+500", SiteFactor(500)),
-        ("-40", SiteFactor(-40)),
-    ],
+    [("urgent", PriorityWord.URGENT), ("90000", 90000), ("+500", SiteFactor(500)), ("-40", SiteFactor(-40))],
 )
 def test_words_numbers_and_additions_are_read_and_written_back(text: str, wanted: WantedPriority) -> None:
     assert read_priority(text) == wanted

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.main import run
 from cockpit.headless.play_script import ExpectationFailed, Script
 from cockpit.headless.services import Services
@@ -187,3 +189,10 @@ class Desk:
 @pytest.fixture
 def desk() -> Desk:
     return Desk()
+
+
+@pytest.fixture
+def reading(desk: Desk) -> Desk:
+    """It reads job files as they are."""
+    desk.read_jobs = partial(read_jobs, defaults=Defaults())
+    return desk

@@ -60,10 +60,7 @@ def test_accounts_are_printed_for_programs(desk: Desk) -> None:
             ),
         ),
         ("modify-user alice --qos -high", change.ModifyUser("alice", SETTINGS(qos=("-high",)))),
-        (
-            "modify-user alice --account vision --priority 5",
-            change.ModifyUser("alice", SETTINGS(priority=5), "vision"),
-        ),
+        ("modify-user alice --account vision --priority 5", change.ModifyUser("alice", SETTINGS(priority=5), "vision")),
         ("remove-user alice --account vision", change.RemoveUser("alice", "vision")),
         (
             "add-qos high --priority 100 MaxTRESPerUser=gres/gpu=8",

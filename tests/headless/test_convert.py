@@ -4,17 +4,9 @@ import json
 
 import pytest
 
-from cockpit.formats.job.file import Defaults, read_jobs
 from tests.headless.conftest import Desk
 
 SCRIPT = b"#!/bin/bash\n#SBATCH --job-name=a --mail-type=ALL\n#SBATCH -c 4\npython t.py\n"
-
-
-@pytest.fixture
-def reading(desk: Desk) -> Desk:
-    """It reads job files as they are."""
-    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
-    return desk
 
 
 @pytest.mark.req("LA-70")

@@ -207,8 +207,14 @@ def test_a_one_shot_command_loads_nothing_heavy(argv: list[str]) -> None:
 
 PATHS = {"pathlib", "socket", "textwrap", "platform", "locale"}
 MODELS = {"cockpit.model.view", "cockpit.model.events", "cockpit.model.cluster", "cockpit.protocol.messages"}
-LISTS = {"cockpit.present.filters", "cockpit.present.sorting", "cockpit.headless.grid", "cockpit.headless.watch"}
-ENTERING = {"cockpit.present.columns", "cockpit.model.jobrow", "cockpit.headless.terminal", "cockpit.present.reasons"}
+LISTS = {"cockpit.present.filters", "cockpit.present.sorting", "cockpit.headless.watch"}
+ENTERING = {
+    "cockpit.headless.output",
+    "cockpit.present.columns",
+    "cockpit.model.jobrow",
+    "cockpit.headless.terminal",
+    "cockpit.present.reasons",
+}
 
 
 @pytest.mark.req("PF-10", "PF-30")

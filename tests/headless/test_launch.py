@@ -5,7 +5,6 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.node import Card, CardVendor
 from tests.headless.conftest import Desk
 
@@ -17,13 +16,6 @@ mode: pytorch
 nodes: 2
 specs: [{cpus: 1, memory: 1G, cards: 4}]
 """
-
-
-@pytest.fixture
-def reading(desk: Desk) -> Desk:
-    """It reads job files as they are."""
-    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
-    return desk
 
 
 @pytest.mark.req("LA-30", "LA-31")
@@ -92,8 +84,7 @@ def test_tasks_of_a_batch_are_distinguished_and_started_under_the_batch_name(rea
 
 @pytest.mark.req("LA-01", "JT-47")
 @pytest.mark.parametrize(
-    ("vendor", "variable"),
-    [(CardVendor.NVIDIA, "CUDA_VISIBLE_DEVICES"), (CardVendor.MLU, "MLU_VISIBLE_DEVICES")],
+    ("vendor", "variable"), [(CardVendor.NVIDIA, "CUDA_VISIBLE_DEVICES"), (CardVendor.MLU, "MLU_VISIBLE_DEVICES")]
 )
 def test_whole_declared_cards_are_named_as_the_job_will_find_them(
     reading: Desk, vendor: CardVendor, variable: str

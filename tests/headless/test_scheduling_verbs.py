@@ -124,12 +124,7 @@ def test_nodes_are_drained_and_resumed(desk: Desk) -> None:
 
 @pytest.mark.req("SC-10")
 @pytest.mark.parametrize(
-    "argv",
-    [
-        ["--start", "soon", "--duration", "1h"],
-        [],
-        ["--end", "2030-01-01", "--duration", "1h"],
-    ],
+    "argv", [["--start", "soon", "--duration", "1h"], [], ["--end", "2030-01-01", "--duration", "1h"]]
 )
 def test_a_reservation_needs_a_span(desk: Desk, argv: list[str]) -> None:
     done = desk("reservations", "create", "upkeep", "--nodes", "n1", *argv)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from cockpit.backends.slurm.backend import CAPABILITIES as SLURM
-from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.capabilities import EMBEDDED
 from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -21,11 +20,10 @@ JOB = b"{name: train, command: 'true', output: /o}"
 
 
 @pytest.fixture
-def slurm(desk: Desk) -> Desk:
+def slurm(reading: Desk) -> Desk:
     """A cluster that is handed scripts."""
-    desk.read_jobs = lambda source, text, folder: read_jobs(source, text, folder, defaults=Defaults())
-    desk.backend.capabilities = SLURM
-    return desk
+    reading.backend.capabilities = SLURM
+    return reading
 
 
 @pytest.mark.req("SL-20")

@@ -12,10 +12,11 @@ from cockpit.model.accounting import Spending, UsageSum
 from cockpit.model.accounts import Association, AssocKey
 from cockpit.model.ids import Millis
 from cockpit.model.view import AccountRow
+from cockpit.present.account_panel import account_answer, first_account_lines, place_answer
 from cockpit.present.columns import Context
 from cockpit.present.filters import FilterError
 from cockpit.present.spans import plain
-from cockpit.present.tables.accounts import AccountTree, account_answer, first_account_lines, place_answer
+from cockpit.present.tables.accounts import AccountTree
 from tests.doubles.account_tree import account_tree
 from tests.doubles.samples import HOUR, NOW
 

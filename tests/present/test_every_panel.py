@@ -14,8 +14,8 @@ from cockpit.model.cluster import Weights
 from cockpit.model.ids import Millis
 from cockpit.model.priority import FactorName
 from cockpit.model.view import AccountRow, ClusterRow, NodeRow, PriorityRow, QueueRow
+from cockpit.present import account_panel, first_sight, node_page, priority_columns
 from cockpit.present import card_map as cards
-from cockpit.present import first_sight
 from cockpit.present import priority_panel as priority
 from cockpit.present.accounting import GroupBy, Held
 from cockpit.present.card_map import by_job, by_user
@@ -25,8 +25,7 @@ from cockpit.present.columns import laid_out
 from cockpit.present.spans import Line
 from cockpit.present.spending_chart import chart, sign_of
 from cockpit.present.tables import accounting as spending_cells
-from cockpit.present.tables import accounts, catalogue, clusters, nodes, qos, queues
-from cockpit.present.tables import priority as priority_cells
+from cockpit.present.tables import catalogue, clusters, qos, queues
 from cockpit.present.tables.cards import CardRow, card_rows
 from tests.doubles.made_up import ABSENT, made_up
 from tests.doubles.samples import HOUR, NOW
@@ -44,10 +43,10 @@ def recorded(name: str, lines: Iterable[Line]) -> None:
 
 
 PANELS: dict[str, tuple[Any, Callable[[Any], Iterator[Line]]]] = {
-    "nodes": (NodeRow, lambda row: nodes.node_answer(row, lambda _: None, 110)),
+    "nodes": (NodeRow, lambda row: node_page.node_answer(row, lambda _: None, 110)),
     "clusters": (ClusterRow, lambda row: clusters.cluster_answer(row, CONTEXT, KEYS, 110)),
     "queues": (QueueRow, lambda row: queues.queue_answer(row, [row], CONTEXT, KEYS, 110)),
-    "accounts": (AccountRow, lambda row: accounts.account_answer(row, made(AccountRow)[:2], KEYS, 110)),
+    "accounts": (AccountRow, lambda row: account_panel.account_answer(row, made(AccountRow)[:2], KEYS, 110)),
     "qos": (Qos, lambda row: qos.qos_answer(row, made(AccountRow), KEYS, 110)),
     "catalogue": (EntryRow, lambda row: catalogue.entry_answer(row, KEYS, 110)),
     "priority": (PriorityRow, lambda row: priority.priority_answer(row, made(PriorityRow), 110, 20, tried=False)),
@@ -105,12 +104,12 @@ def test_the_sums_of_cards_are_as_they_were() -> None:
 @pytest.mark.parametrize("tried", [False, True])
 @pytest.mark.parametrize("total", WIDTHS)
 def test_the_columns_of_priorities_are_as_they_were(total: int, tried: bool) -> None:
-    shape = priority_cells.Shape(FACTORS[:4], FACTORS[5], 6, 4, 7, 6, tried, queues=True)
-    laid = priority_cells.laid_out_priorities(total, shape)
+    shape = priority_columns.Shape(FACTORS[:4], FACTORS[5], 6, 4, 7, 6, tried, queues=True)
+    laid = priority_columns.laid_out_priorities(total, shape)
     assert sum(width for _, width in laid) + 2 * (len(laid) - 1) == total
     lines = ["|".join(f"{column.heading[:width]:{width}}" for column, width in laid)]
-    for figures in priority_cells.Figures:
-        scale = priority_cells.CellContext(20_000.0, total < 100, figures)
+    for figures in priority_columns.Figures:
+        scale = priority_columns.CellContext(20_000.0, total < 100, figures)
         lines += [
             "|".join(with_roles(column.drawn(row, scale, width)) for column, width in laid) for row in made(PriorityRow)
         ]

@@ -23,16 +23,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation
 from cockpit.model.spec import NodeSpec
 from cockpit.model.staging import StagedCopy
-from cockpit.model.view import (
-    AccountRow,
-    ClusterRow,
-    EngineStatus,
-    HoldRow,
-    NodeRow,
-    Overview,
-    PriorityRow,
-    QueueRow,
-)
+from cockpit.model.view import AccountRow, ClusterRow, EngineStatus, HoldRow, NodeRow, Overview, PriorityRow, QueueRow
 from cockpit.present.accounting import Held, JobSum
 from cockpit.present.columns import Column, Context, table_schema
 from cockpit.present.measured import MeasuredUse

@@ -14,7 +14,7 @@ from cockpit.present.job_values import why
 from cockpit.present.outlook import outlook_lines
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.spans import plain
-from cockpit.present.tables.starts import STARTS
+from cockpit.present.tables.forecast import STARTS
 from tests.sched.world import World, node
 
 BAD = "IndexError: \x1b[31mred"

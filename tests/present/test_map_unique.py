@@ -35,5 +35,5 @@ def test_unhashable_values_are_treated_as_different():
 
 
 def test_numbers_that_are_equal_and_not_alike_are_written_as_they_are():
-    column = Column("n", "N", ValueKind.NUMBER, "a number", derive=lambda row, _: row)
+    column = Column("n", "N", "a number", ValueKind.NUMBER, derive=lambda row, _: row)
     assert column.texts([1, 1.0] * MANY, Context(now=NOW)) == ["1", "1.0"] * MANY

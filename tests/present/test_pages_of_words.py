@@ -15,7 +15,7 @@ from cockpit.model.reasons import Held
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.requests import RequestOutcome
 from cockpit.model.staging import Progress, StagedCopy
-from cockpit.present.account_changes import KEPT, question
+from cockpit.present.account_panel import KEPT, question
 from cockpit.present.columns import Context
 from cockpit.present.requests import accepted_text, outcome_text, refusal_text
 from cockpit.present.tables.catalogue import entry_page
@@ -87,10 +87,7 @@ def reserved(**fields: object) -> Reservation:
     [
         (reserved(users=("ann",)), "now, until 15:00 · n01 and n02 · for ann"),
         (reserved(start_at=NOW, maintenance=True), "now, until 15:00 · n01 and n02 · maintenance, no jobs"),
-        (
-            reserved(start_at=NOW + HOUR, nodes=(N1,), accounts=("nlp",)),
-            "13:00 to 15:00 · n01 · for account nlp",
-        ),
+        (reserved(start_at=NOW + HOUR, nodes=(N1,), accounts=("nlp",)), "13:00 to 15:00 · n01 · for account nlp"),
         (
             reserved(nodes=(N1,) * 4, users=("ann", "bob"), accounts=("nlp", "cv")),
             "now, until 15:00 · n01, n01, n01 and n01 · for ann and bob of accounts nlp and cv",

@@ -12,10 +12,10 @@ from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.priority import stepped, with_step
+from cockpit.present.priority_columns import CellContext, Figures, Shape, laid_out_priorities
 from cockpit.present.priority_panel import legend, nothing_to_rank, priority_answer, trial_words
 from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, of_jobs, stacked
 from cockpit.present.spans import Line, line_width, plain
-from cockpit.present.tables.priority import CellContext, Figures, Shape, laid_out_priorities
 
 AGE, FAIR, TRES = FactorName.AGE, FactorName.FAIRSHARE, FactorName.TRES
 WEIGHTS = Weights(age=1000, fairshare=2000, tres={"cpu": 10, "gres/gpu": 90})

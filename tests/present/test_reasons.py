@@ -56,12 +56,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     ),
     (
         NotEnoughFree(
-            Resource.CARDS,
-            1,
-            (),
-            1,
-            0,
-            (NodeShortfall(N07, Resource.CARDS, 0), NodeShortfall(N12, Resource.CARDS, 0)),
+            Resource.CARDS, 1, (), 1, 0, (NodeShortfall(N07, Resource.CARDS, 0), NodeShortfall(N12, Resource.CARDS, 0))
         ),
         "waits for 1 card on one node; n07 and n12 have none free",
     ),

@@ -62,10 +62,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         QuotaFull("root", "mem", 1048576, 1047552, 2048),
         "queue root may hold 1T of memory; 1023G of memory in use, 2G of memory asked",
     ),
-    (
-        QuotaFull("root/nlp", "cpu", 1, 0, 2),
-        "queue root/nlp may hold 1 CPU; this job asks for 2 CPUs and never starts",
-    ),
+    (QuotaFull("root/nlp", "cpu", 1, 0, 2), "queue root/nlp may hold 1 CPU; this job asks for 2 CPUs and never starts"),
     (QuotaMaxJobs("root/child-2", 1), "queue root/child-2 lets 1 job run at a time"),
     (NoQueue("nlp"), "waits for a queue to release it; no queue of the quota tree has project nlp"),
     (EvictionPending((JOB,), None), "job 4711 is being preempted for it, soon"),

@@ -47,10 +47,7 @@ def test_sums_by_name_include_hidden_users() -> None:
     assert [(each.name, each.share) for each in held_by(cardless, GroupBy.USER)] == [("ann", 80.0), ("bob", 20.0)]
 
 
-ROWS = [
-    Held("ann", (6000 * HOUR, 2000 * HOUR, 0), (0, 0, 0), 80.0),
-    Held("bob", (2000 * HOUR, 0, 0), (0, 0, 0), 20.0),
-]
+ROWS = [Held("ann", (6000 * HOUR, 2000 * HOUR, 0), (0, 0, 0), 80.0), Held("bob", (2000 * HOUR, 0, 0), (0, 0, 0), 20.0)]
 EDGES = [Millis(millis("2026-03-07T00:00") + day * DAY) for day in range(4)]
 
 

@@ -31,14 +31,7 @@ from cockpit.model.forecast import (
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.present.columns import Context
 from cockpit.present.spans import plain
-from cockpit.present.start_words import (
-    WHY_NO_BOUND,
-    bound_lines,
-    cause_words,
-    last_move,
-    no_bound_lines,
-    spread_words,
-)
+from cockpit.present.start_words import WHY_NO_BOUND, bound_lines, cause_words, last_move, no_bound_lines, spread_words
 from tests.doubles.samples import HOUR, MINUTE, NOW
 
 CONTEXT = Context(now=NOW, zone=UTC)

@@ -71,7 +71,4 @@ def test_in_sight_are_the_jobs_that_wait_or_run_and_only_the_least_demanding_cou
         queued_row(4, card_milli=0),
         failed_row(5, card_milli=1),
     ]
-    assert known_requests(jobs) == (
-        wants(250, "H100", cpus=16, memory_mib=4096),
-        wants(500, cpus=2, memory_mib=2048),
-    )
+    assert known_requests(jobs) == (wants(250, "H100", cpus=16, memory_mib=4096), wants(500, cpus=2, memory_mib=2048))

@@ -13,8 +13,8 @@ from cockpit.present.columns import Context
 from cockpit.present.job.page import job_page
 from cockpit.present.outlook import outlook_lines
 from cockpit.present.spans import plain
+from cockpit.present.tables.forecast import STARTS
 from cockpit.present.tables.outlook import EXPLAIN
-from cockpit.present.tables.starts import STARTS
 from tests.tui.driver import Cockpit, at_the_cockpit, under_cursor
 from tests.tui.lab import session_of
 

@@ -20,10 +20,7 @@ from tests.programs import needs_tmux
 from tests.tui.lab import FIXTURE
 from tests.tui.tmux import PROMPT, Tmux
 
-pytestmark = [
-    pytest.mark.real,
-    needs_tmux,
-]
+pytestmark = [pytest.mark.real, needs_tmux]
 
 COCKPIT = f"{shlex.quote(sys.executable)} -m cockpit.cli"
 UNTIL_SMALL = 'until [ "$(stty size)" = "24 80" ]; do sleep 0.1; done; echo now $(stty size)'

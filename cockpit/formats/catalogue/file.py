@@ -40,40 +40,29 @@ from cockpit.model.text import visible
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _WORDS = ListOf(Text(minLength=1), MOST_WORDS)
-_VERSIONS = Field(
-    name="versions",
-    attribute="versions",
-    kind=MapOf(_NAME, Path()),
-    about="Of a source that has versions: the folder of each, by its name.",
-)
-_PATH = Field(name="path", attribute="path", kind=Path(), about="Its folder on the machines that run jobs.")
+_VERSIONS = Field("versions", MapOf(_NAME, Path()), "Of a source that has versions: the folder of each, by its name.")
+_PATH = Field("path", Path(), "Its folder on the machines that run jobs.")
 _CARD_TYPES = "Vendors or models of cards that it is made for, cpu for none; without it, any."
 
 
 def _common(kind: EntryKind) -> list[Field]:
     """Return the fields that all entries have; some kinds belong to no project."""
-    project = Field(
-        name="project",
-        attribute="project",
-        kind=_NAME,
-        about="The project whose it is; without it, the whole cluster's.",
-    )
+    project = Field("project", _NAME, "The project whose it is; without it, the whole cluster's.")
     return [
-        Field(name="name", attribute="name", kind=_NAME, required=True, about="Give the name that job files say."),
+        Field("name", _NAME, "Give the name that job files say.", required=True),
         *([] if kind in CLUSTERWIDE else [project]),
-        Field(name="owner", attribute="owner", kind=Text(minLength=1), about="The user whose it is."),
+        Field("owner", Text(minLength=1), "The user whose it is."),
         Field(
-            name="access",
-            attribute="access",
-            kind=Choice(Access),
-            about="What the other members of the project may do: change it (rw), use it (ro), or nothing (none).",
+            "access",
+            Choice(Access),
+            "What the other members of the project may do: change it (rw), use it (ro), or nothing (none).",
         ),
-        Field(name="about", attribute="about", kind=Text(), about="What it is, in a sentence."),
+        Field("about", Text(), "What it is, in a sentence."),
     ]
 
 
 def _source(words: Any) -> Field:  # noqa: ANN401 - an enumeration
-    return Field(name="source", attribute="source", kind=Choice(words), about=f"One of {', '.join(words)}.")
+    return Field("source", Choice(words), f"One of {', '.join(words)}.")
 
 
 class _SpecTable(Table[SpecEntry]):
@@ -119,20 +108,12 @@ TABLES: Final[dict[EntryKind, Table[Any]]] = {
         ImageEntry,
         [
             *_common(EntryKind.IMAGE),
+            Field("image", ImageText(), "What it is: host, dir:PATH, tar:PATH, or a name for podman or docker."),
             Field(
-                name="image",
-                attribute="image",
-                kind=ImageText(),
-                about="What it is: host, dir:PATH, tar:PATH, or a name for podman or docker.",
+                "scopes", ListOf(Choice(Scope), MOST_WORDS), "What it is meant for; jobs run only in one for training."
             ),
-            Field(
-                name="scopes",
-                attribute="scopes",
-                kind=ListOf(Choice(Scope), MOST_WORDS),
-                about="What it is meant for; jobs run only in one for training.",
-            ),
-            Field(name="card_types", attribute="card_types", kind=_WORDS, about=_CARD_TYPES),
-            Field(name="mpi", attribute="mpi", kind=Choice(Mpi), about="The MPI that it has: openmpi or mpich."),
+            Field("card_types", _WORDS, _CARD_TYPES),
+            Field("mpi", Choice(Mpi), "The MPI that it has: openmpi or mpich."),
         ],
     ),
     EntryKind.SPEC: _SpecTable(),
@@ -140,34 +121,18 @@ TABLES: Final[dict[EntryKind, Table[Any]]] = {
         PoolEntry,
         [
             *_common(EntryKind.POOL),
-            Field(
-                name="nodes",
-                attribute="nodes",
-                kind=_WORDS,
-                about="Its nodes; without any, those that cluster.toml puts into the pool of this name.",
-            ),
+            Field("nodes", _WORDS, "Its nodes; without any, those that cluster.toml puts into the pool of this name."),
         ],
     ),
     EntryKind.PROJECT: Table(
         ProjectEntry,
         [
             *_common(EntryKind.PROJECT),
-            Field(name="users", attribute="users", kind=_WORDS, about="Users who are in it."),
-            Field(
-                name="groups",
-                attribute="groups",
-                kind=_WORDS,
-                about="Groups of the system, all of whose members are in it.",
-            ),
+            Field("users", _WORDS, "Users who are in it."),
+            Field("groups", _WORDS, "Groups of the system, all of whose members are in it."),
         ],
     ),
-    EntryKind.USER: Table(
-        UserEntry,
-        [
-            *_common(EntryKind.USER),
-            Field(name="email", attribute="email", kind=Text(), about="The user's mail address."),
-        ],
-    ),
+    EntryKind.USER: Table(UserEntry, [*_common(EntryKind.USER), Field("email", Text(), "The user's mail address.")]),
 }
 
 

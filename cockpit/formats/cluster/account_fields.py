@@ -16,104 +16,63 @@ SHARES = Bounds(0, 2**31 - 1)
 PRIORITY = Bounds(0, 2**32 - 2)
 
 _AMOUNT = TresOf(NumberMeaning.AMOUNT)
-
-
-def _count(name: str, attribute: str, about: str) -> Field:
-    return Field(name=name, attribute=attribute, kind=whole(LIMIT), about=about)
-
-
-def _tres(name: str, attribute: str, about: str) -> Field:
-    return Field(name=name, attribute=attribute, kind=_AMOUNT, about=about)
-
+_COUNT = whole(LIMIT)
 
 LIMITS = Table(
     Limits,
     [
-        Field(
-            name="max_wall",
-            attribute="max_wall_seconds",
-            kind=duration(SECONDS),
-            about="MaxWall: the longest time limit of a job.",
-        ),
-        _tres("max_tres", "max_tres_per_job", "MaxTRES: of one job."),
-        _tres("max_tres_per_node", "max_tres_per_node", "MaxTRESPerNode: of one job on one node."),
-        _tres("min_tres", "min_tres_per_job", "MinTRES: a job asks for at least this (QOS only)."),
-        _count("max_jobs", "max_jobs", "MaxJobs: running at once, of one user."),
-        _count("max_submit_jobs", "max_submit", "MaxSubmitJobs: queued and running, of one user."),
-        _count("grp_jobs", "grp_jobs", "GrpJobs: running at once, of all."),
-        _count("grp_submit_jobs", "grp_submit", "GrpSubmitJobs: queued and running, of all."),
-        _tres("grp_tres", "grp_tres", "GrpTRES: held at once, by all."),
-        Field(
-            name="grp_wall",
-            attribute="grp_wall_seconds",
-            kind=duration(SECONDS),
-            about="GrpWall: decayed wall clock of all jobs.",
-        ),
-        _tres("grp_tres_mins", "grp_tres_minutes", "GrpTRESMins: decayed usage in minutes, of all."),
+        Field("max_wall", duration(SECONDS), "MaxWall: the longest time limit of a job.", attribute="max_wall_seconds"),
+        Field("max_tres", _AMOUNT, "MaxTRES: of one job.", attribute="max_tres_per_job"),
+        Field("max_tres_per_node", _AMOUNT, "MaxTRESPerNode: of one job on one node."),
+        Field("min_tres", _AMOUNT, "MinTRES: a job asks for at least this (QOS only).", attribute="min_tres_per_job"),
+        Field("max_jobs", _COUNT, "MaxJobs: running at once, of one user."),
+        Field("max_submit_jobs", _COUNT, "MaxSubmitJobs: queued and running, of one user.", attribute="max_submit"),
+        Field("grp_jobs", _COUNT, "GrpJobs: running at once, of all."),
+        Field("grp_submit_jobs", _COUNT, "GrpSubmitJobs: queued and running, of all.", attribute="grp_submit"),
+        Field("grp_tres", _AMOUNT, "GrpTRES: held at once, by all."),
+        Field("grp_wall", duration(SECONDS), "GrpWall: decayed wall clock of all jobs.", attribute="grp_wall_seconds"),
+        Field("grp_tres_mins", _AMOUNT, "GrpTRESMins: decayed usage in minutes, of all.", attribute="grp_tres_minutes"),
     ],
 )
-_LIMITS = Field(name="limits", attribute="limits", kind=LIMITS, about="Limits; what is not named has no limit.")
-_QOS = Field(
-    name="qos",
-    attribute="qos",
-    kind=names(lowered()),
-    about="QOS that may be used; without it, those of the account above.",
-)
-_DEFAULT_QOS = Field(
-    name="default_qos", attribute="default_qos", kind=lowered(), about="The QOS of a job that names none."
-)
-_PRIORITY = Field(
-    name="priority",
-    attribute="priority",
-    kind=whole(PRIORITY),
-    about="Priority for the factor assoc; without it, that of the account above.",
-)
+_LIMITS = Field("limits", LIMITS, "Limits; what is not named has no limit.")
+_QOS = Field("qos", names(lowered()), "QOS that may be used; without it, those of the account above.")
+_DEFAULT_QOS = Field("default_qos", lowered(), "The QOS of a job that names none.")
+_PRIORITY = Field("priority", whole(PRIORITY), "Priority for the factor assoc; without it, that of the account above.")
 
 QOS = Table(
     Qos,
     [
-        Field(name="name", attribute="name", kind=lowered(), required=True, about="Give the QOS a name."),
-        Field(name="priority", attribute="priority", kind=whole(PRIORITY), about="Priority for the factor qos."),
+        Field("name", lowered(), "Give the QOS a name.", required=True),
+        Field("priority", whole(PRIORITY), "Priority for the factor qos."),
         _LIMITS,
-        _tres("max_tres_per_user", "max_tres_per_user", "MaxTRESPerUser: held at once, by one user."),
-        _tres("max_tres_per_account", "max_tres_per_account", "MaxTRESPerAccount: held at once, by one account."),
-        _count("max_jobs_per_account", "max_jobs_per_account", "MaxJobsPerAccount: running at once."),
-        _count("max_submit_jobs_per_account", "max_submit_per_account", "MaxSubmitJobsPerAccount: queued and running."),
+        Field("max_tres_per_user", _AMOUNT, "MaxTRESPerUser: held at once, by one user."),
+        Field("max_tres_per_account", _AMOUNT, "MaxTRESPerAccount: held at once, by one account."),
+        Field("max_jobs_per_account", _COUNT, "MaxJobsPerAccount: running at once."),
         Field(
-            name="usage_factor",
-            attribute="usage_factor",
-            kind=Factor(),
-            about="UsageFactor: usage is multiplied by it.",
+            "max_submit_jobs_per_account",
+            _COUNT,
+            "MaxSubmitJobsPerAccount: queued and running.",
+            attribute="max_submit_per_account",
         ),
+        Field("usage_factor", Factor(), "UsageFactor: usage is multiplied by it."),
+        Field("preempt", names(lowered()), "QOS whose jobs may be preempted by jobs of this one."),
+        Field("preempt_mode", Word(ONE_PREEMPT_MODE), "Replaces the cluster's."),
         Field(
-            name="preempt",
-            attribute="preempt",
-            kind=names(lowered()),
-            about="QOS whose jobs may be preempted by jobs of this one.",
-        ),
-        Field(
-            name="preempt_mode",
-            attribute="preempt_mode",
-            kind=Word(ONE_PREEMPT_MODE),
-            about="Replaces the cluster's.",
-        ),
-        Field(
-            name="grace_time",
+            "grace_time",
+            duration(SECONDS),
+            "GraceTime: between the notice of a preemption and the end.",
             attribute="grace_seconds",
-            kind=duration(SECONDS),
-            about="GraceTime: between the notice of a preemption and the end.",
         ),
         Field(
-            name="preempt_exempt_time",
+            "preempt_exempt_time",
+            duration(SECONDS),
+            "PreemptExemptTime: time for which its jobs cannot be preempted; without it: the cluster's.",
             attribute="exempt_seconds",
-            kind=duration(SECONDS),
-            about="PreemptExemptTime: time for which its jobs cannot be preempted; without it: the cluster's.",
         ),
         Field(
-            name="flags",
-            attribute="flags",
-            kind=ListOf(Word([*QosFlag]), 32),
-            about="sacctmgr's flags of a QOS: DenyOnLimit, NoDecay, OverPartQOS, UsageFactorSafe, …",
+            "flags",
+            ListOf(Word([*QosFlag]), 32),
+            "sacctmgr's flags of a QOS: DenyOnLimit, NoDecay, OverPartQOS, UsageFactorSafe, …",
         ),
     ],
 )
@@ -121,18 +80,13 @@ QOS = Table(
 ACCOUNT = Table(
     Association,
     [
-        Field(name="name", attribute="account", kind=lowered(), required=True, about="Give the account a name."),
-        Field(name="parent", attribute="parent", kind=lowered(), about="The account above it; without it: root."),
-        Field(name="shares", attribute="shares", kind=Shares(SHARES), about="Fairshare: shares among the siblings."),
+        Field("name", lowered(), "Give the account a name.", attribute="account", required=True),
+        Field("parent", lowered(), "The account above it; without it: root."),
+        Field("shares", Shares(SHARES), "Fairshare: shares among the siblings."),
         _PRIORITY,
         _QOS,
         _DEFAULT_QOS,
-        Field(
-            name="coordinators",
-            attribute="coordinators",
-            kind=names(user()),
-            about="Users who administer the accounts and users below it.",
-        ),
+        Field("coordinators", names(user()), "Users who administer the accounts and users below it."),
         _LIMITS,
     ],
 )
@@ -140,18 +94,11 @@ ACCOUNT = Table(
 USER = Table(
     Association,
     [
-        Field(name="name", attribute="user", kind=user(), required=True, about="Give the user's name."),
-        Field(name="account", attribute="account", kind=lowered(), required=True, about="Give the user's account."),
-        Field(
-            name="partition", attribute="partition", kind=name(), about="Only in this partition; without it: in all."
-        ),
-        Field(name="default", attribute="default", kind=Flag(), about="The user's default account."),
-        Field(
-            name="shares",
-            attribute="shares",
-            kind=Shares(SHARES),
-            about="Fairshare: shares among the siblings; parent: the account's own.",
-        ),
+        Field("name", user(), "Give the user's name.", attribute="user", required=True),
+        Field("account", lowered(), "Give the user's account.", required=True),
+        Field("partition", name(), "Only in this partition; without it: in all."),
+        Field("default", Flag(), "The user's default account."),
+        Field("shares", Shares(SHARES), "Fairshare: shares among the siblings; parent: the account's own."),
         _PRIORITY,
         _QOS,
         _DEFAULT_QOS,

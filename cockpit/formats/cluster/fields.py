@@ -36,23 +36,17 @@ STAGING = Table(
     Staging,
     [
         Field(
-            name="folder",
-            attribute="folder",
-            kind=Checked(Path(), path_error),
+            "folder",
+            Checked(Path(), path_error),
+            "Give the folder on fast storage in which copies are made; the engine makes one of its own in it.",
             required=True,
-            about="Give the folder on fast storage in which copies are made; the engine makes one of its own in it.",
         ),
+        Field("keep", duration(KEEP_SECONDS), "How long a copy stays after its last use.", attribute="keep_seconds"),
         Field(
-            name="keep",
-            attribute="keep_seconds",
-            kind=duration(KEEP_SECONDS),
-            about="How long a copy stays after its last use.",
-        ),
-        Field(
-            name="full",
+            "full",
+            whole(PERCENT),
+            "Per cent of the disk that copies may fill; nodes with a fuller disk start no more jobs.",
             attribute="full_percent",
-            kind=whole(PERCENT),
-            about="Per cent of the disk that copies may fill; nodes with a fuller disk start no more jobs.",
         ),
     ],
 )
@@ -96,150 +90,91 @@ EVERY_OTHER_NODE = "*"
 MOST_SCRIPTS = 64
 
 
-def _member_error(word: str) -> str | None:
-    return None if word == EVERY_OTHER_NODE else node_name_error(word)
-
-
-def _storage_or_folder_error(text: str) -> str | None:
-    return path_error(text) if text.startswith("/") else storage_error(text)
-
-
-def _script_error(text: str) -> str | None:
-    return text_error(text, VALUE_BYTES)
-
-
-_SCRIPTS = ListOf(Checked(Text(minLength=1), _script_error), MOST_SCRIPTS)
+_SCRIPTS = ListOf(Checked(Text(minLength=1), lambda text: text_error(text, VALUE_BYTES)), MOST_SCRIPTS)
 
 FILE = Table(
     ClusterFile,
     [
         Field(
-            name="mutable",
-            attribute="mutable",
-            kind=Flag(),
-            about="false: settings that `cockpit cluster init` read from a slurmSpec cannot be changed.",
+            "mutable", Flag(), "false: settings that `cockpit cluster init` read from a slurmSpec cannot be changed."
+        ),
+        Field("fixed", Text(), "Written by `cockpit cluster init`: distinguishes its settings from edited ones."),
+        Field(
+            "overcommit",
+            Flag(),
+            "Let the nodes together have more CPUs and memory than this machine; they are then marked.",
         ),
         Field(
-            name="fixed",
-            attribute="fixed",
-            kind=Text(),
-            about="Written by `cockpit cluster init`: distinguishes its settings from edited ones.",
+            "urgent_jobs",
+            whole(MANY),
+            "The largest number of urgent jobs of a user in one project; without it: no bound.",
         ),
         Field(
-            name="overcommit",
-            attribute="overcommit",
-            kind=Flag(),
-            about="Let the nodes together have more CPUs and memory than this machine; they are then marked.",
+            "sharing",
+            Flag(),
+            "false: no job may be shared with the members of its project; only `access: none` is accepted.",
         ),
+        Field("max_resumes", whole(RESTARTS), "The largest `max_resumes` of a job; without it: no bound."),
         Field(
-            name="urgent_jobs",
-            attribute="urgent_jobs",
-            kind=whole(MANY),
-            about="The largest number of urgent jobs of a user in one project; without it: no bound.",
-        ),
-        Field(
-            name="sharing",
-            attribute="sharing",
-            kind=Flag(),
-            about="false: no job may be shared with the members of its project; only `access: none` is accepted.",
-        ),
-        Field(
-            name="max_resumes",
-            attribute="max_resumes",
-            kind=whole(RESTARTS),
-            about="The largest `max_resumes` of a job; without it: no bound.",
-        ),
-        Field(
-            name="max_grace_period",
+            "max_grace_period",
+            duration(GRACE_SECONDS),
+            "The longest grace period of a job with `resume`; without it: no bound.",
             attribute="max_grace_seconds",
-            kind=duration(GRACE_SECONDS),
-            about="The longest grace period of a job with `resume`; without it: no bound.",
         ),
-        Field(name="login_node_pool", attribute="login_node_pool", kind=name(), about="Its nodes run no jobs."),
+        Field("login_node_pool", name(), "Its nodes run no jobs."),
         Field(
-            name="home_directory_storage",
-            attribute="home_directory_storage",
-            kind=Checked(Text(minLength=1), _storage_or_folder_error),
-            about="The /home of every container: a storage of [home], or a folder; without it: the machine's own.",
+            "home_directory_storage",
+            Checked(Text(minLength=1), lambda text: path_error(text) if text.startswith("/") else storage_error(text)),
+            "The /home of every container: a storage of [home], or a folder; without it: the machine's own.",
         ),
+        Field("prolog_bash_scripts", _SCRIPTS, "Whole Bash scripts, run on every node of each job before it starts."),
+        Field("epilog_bash_scripts", _SCRIPTS, "Whole Bash scripts, run on every node of each job after its end."),
         Field(
-            name="prolog_bash_scripts",
-            attribute="prolog_bash_scripts",
-            kind=_SCRIPTS,
-            about="Whole Bash scripts, run on every node of each job before it starts.",
-        ),
-        Field(
-            name="epilog_bash_scripts",
-            attribute="epilog_bash_scripts",
-            kind=_SCRIPTS,
-            about="Whole Bash scripts, run on every node of each job after its end.",
-        ),
-        Field(
-            name="node_pools",
-            attribute="node_pools",
-            kind=MapOf(name(), ListOf(Checked(Text(minLength=1), _member_error), MOST_NAMES)),
-            about="The nodes of each pool, or other pools that it stands for; * is every node of no other pool.",
+            "node_pools",
+            MapOf(
+                name(),
+                ListOf(
+                    Checked(
+                        Text(minLength=1), lambda word: None if word == EVERY_OTHER_NODE else node_name_error(word)
+                    ),
+                    MOST_NAMES,
+                ),
+            ),
+            "The nodes of each pool, or other pools that it stands for; * is every node of no other pool.",
         ),
         Field(
-            name="dedicated_pools",
-            attribute="dedicated_pools",
-            kind=ListOf(name(), MOST_NAMES),
-            about="Dedicated pools: only jobs that name such a pool run on its nodes.",
+            "dedicated_pools",
+            ListOf(name(), MOST_NAMES),
+            "Dedicated pools: only jobs that name such a pool run on its nodes.",
         ),
         Field(
-            name="home",
-            attribute="home",
-            kind=MapOf(Checked(Text(), storage_error), Checked(Path(), path_error)),
-            about="The folder of each storage on this machine, by the storage's full name.",
+            "home",
+            MapOf(Checked(Text(), storage_error), Checked(Path(), path_error)),
+            "The folder of each storage on this machine, by the storage's full name.",
         ),
+        Field("staging", STAGING, "Where datasets are staged; without it they are not."),
+        Field("machine", MACHINE, "Additions to this machine's own node."),
+        Field("nodes", ListOf(NODE, MOST_ROWS), "Virtual nodes: parts of this machine, instead of its own node."),
+        Field("accounting", ACCOUNTING, "Which rules of accounts are enforced."),
+        Field("priority", PRIORITY, "The order of the queue."),
+        Field("backfill", BACKFILL, "Which jobs may start before others."),
+        Field("preemption", PREEMPTION, "Which jobs may preempt others."),
         Field(
-            name="staging",
-            attribute="staging",
-            kind=STAGING,
-            about="Where datasets are staged; without it they are not.",
+            "partitions",
+            ListOf(PARTITION, MOST_ROWS),
+            "Sets of nodes with rules; without any, jobs may use every node without bounds.",
         ),
-        Field(name="machine", attribute="machine", kind=MACHINE, about="Additions to this machine's own node."),
+        Field("qos", ListOf(QOS, MOST_ROWS), "QOS at the engine's first start; later `cockpit accounts` changes them."),
         Field(
-            name="nodes",
-            attribute="nodes",
-            kind=ListOf(NODE, MOST_ROWS),
-            about="Virtual nodes: parts of this machine, instead of its own node.",
+            "accounts",
+            ListOf(ACCOUNT, MOST_ASSOCIATIONS),
+            "Accounts at the engine's first start; later `cockpit accounts` changes them.",
         ),
+        Field("users", ListOf(USER, MOST_ASSOCIATIONS), "Users of these accounts at the engine's first start."),
         Field(
-            name="accounting", attribute="accounting", kind=ACCOUNTING, about="Which rules of accounts are enforced."
-        ),
-        Field(name="priority", attribute="priority", kind=PRIORITY, about="The order of the queue."),
-        Field(name="backfill", attribute="backfill", kind=BACKFILL, about="Which jobs may start before others."),
-        Field(name="preemption", attribute="preemption", kind=PREEMPTION, about="Which jobs may preempt others."),
-        Field(
-            name="partitions",
-            attribute="partitions",
-            kind=ListOf(PARTITION, MOST_ROWS),
-            about="Sets of nodes with rules; without any, jobs may use every node without bounds.",
-        ),
-        Field(
-            name="qos",
-            attribute="qos",
-            kind=ListOf(QOS, MOST_ROWS),
-            about="QOS at the engine's first start; later `cockpit accounts` changes them.",
-        ),
-        Field(
-            name="accounts",
-            attribute="accounts",
-            kind=ListOf(ACCOUNT, MOST_ASSOCIATIONS),
-            about="Accounts at the engine's first start; later `cockpit accounts` changes them.",
-        ),
-        Field(
-            name="users",
-            attribute="users",
-            kind=ListOf(USER, MOST_ASSOCIATIONS),
-            about="Users of these accounts at the engine's first start.",
-        ),
-        Field(
-            name="projects",
-            attribute="projects",
-            kind=ListOf(PROJECT, MOST_ROWS),
-            about="Projects and their members; if there are any, a job belongs to one of its submitter's projects.",
+            "projects",
+            ListOf(PROJECT, MOST_ROWS),
+            "Projects and their members; if there are any, a job belongs to one of its submitter's projects.",
         ),
     ],
 )

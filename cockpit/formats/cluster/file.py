@@ -45,12 +45,7 @@ def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") 
         return ClusterSetup((machine,), Cluster(), Accounts())
     file = read_cluster_file(machine, text, source)
     nodes = own_nodes(machine, file)
-    return ClusterSetup(
-        in_pools(file, nodes),
-        _cluster(file, nodes),
-        initial_accounts(file),
-        is_sealed(file),
-    )
+    return ClusterSetup(in_pools(file, nodes), _cluster(file, nodes), initial_accounts(file), is_sealed(file))
 
 
 def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") -> ClusterFile:
@@ -151,12 +146,7 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
 def _declared(rows: Sequence[DeclaredCards]) -> Iterator[Card]:
     for row in rows:
         card = Card(
-            index=0,
-            model=row.model,
-            vendor=row.vendor,
-            memory_mib=row.memory_mib,
-            slices=row.slices,
-            declared=True,
+            index=0, model=row.model, vendor=row.vendor, memory_mib=row.memory_mib, slices=row.slices, declared=True
         )
         yield from [card] * row.count
 

@@ -70,45 +70,24 @@ _LABEL = label(LONGEST_LABEL)
 CARDS = Table(
     DeclaredCards,
     [
-        Field(name="model", attribute="model", kind=_LABEL, required=True, about="Give the model as jobs request it."),
-        Field(name="count", attribute="count", kind=whole(COUNT), about="Number of cards."),
+        Field("model", _LABEL, "Give the model as jobs request it.", required=True),
+        Field("count", whole(COUNT), "Number of cards."),
+        Field("slices", whole(SLICES), "Equal parts of each card; 0: free fractions in thousandths."),
+        Field("memory", memory(), "Memory of one card; without a unit, MiB.", attribute="memory_mib"),
         Field(
-            name="slices",
-            attribute="slices",
-            kind=whole(SLICES),
-            about="Equal parts of each card; 0: free fractions in thousandths.",
-        ),
-        Field(name="memory", attribute="memory_mib", kind=memory(), about="Memory of one card; without a unit, MiB."),
-        Field(
-            name="vendor",
-            attribute="vendor",
-            kind=Choice(CardVendor),
-            about="The vendor, which decides by which variables a container finds its cards.",
+            "vendor", Choice(CardVendor), "The vendor, which decides by which variables a container finds its cards."
         ),
     ],
 )
 
 _CARDS = Field(
-    name="cards",
-    attribute="cards",
-    kind=ListOf(CARDS, MOST_ROWS),
-    about="Declared cards: scheduled and shown as declared, without real cards.",
+    "cards", ListOf(CARDS, MOST_ROWS), "Declared cards: scheduled and shown as declared, without real cards."
 )
-_POOL = Field(name="pool", attribute="pool", kind=_LABEL, about="The resource pool that jobs may request.")
-_DRIVER = Field(
-    name="driver_version",
-    attribute="driver_version",
-    kind=_LABEL,
-    about="Version of its cards' driver; by default the machine's.",
-)
-_LABELS = Field(
-    name="labels", attribute="labels", kind=OwnLabels(), about='Labels by which jobs may select it: {disk = "ssd"}.'
-)
+_POOL = Field("pool", _LABEL, "The resource pool that jobs may request.")
+_DRIVER = Field("driver_version", _LABEL, "Version of its cards' driver; by default the machine's.")
+_LABELS = Field("labels", OwnLabels(), 'Labels by which jobs may select it: {disk = "ssd"}.')
 _TAINTS = Field(
-    name="taints",
-    attribute="taints",
-    kind=ListOf(TaintText(), MOST_LABELS),
-    about="Only jobs that tolerate each of these start on it: spot, gpu=yes.",
+    "taints", ListOf(TaintText(), MOST_LABELS), "Only jobs that tolerate each of these start on it: spot, gpu=yes."
 )
 
 MACHINE = Table(DeclaredMachine, [_CARDS, _POOL, _DRIVER, _LABELS, _TAINTS])
@@ -116,19 +95,18 @@ MACHINE = Table(DeclaredMachine, [_CARDS, _POOL, _DRIVER, _LABELS, _TAINTS])
 NODE = Table(
     DeclaredNode,
     [
-        Field(name="name", attribute="name", kind=_NODE_NAME, required=True, about="Give the node a name."),
-        Field(name="cpus", attribute="cpus", kind=whole(CPUS), required=True, about="Give its number of CPUs."),
-        Field(name="memory", attribute="memory_mib", kind=memory(), required=True, about="Give its memory, as 16G."),
+        Field("name", _NODE_NAME, "Give the node a name.", required=True),
+        Field("cpus", whole(CPUS), "Give its number of CPUs.", required=True),
+        Field("memory", memory(), "Give its memory, as 16G.", attribute="memory_mib", required=True),
         _POOL,
         _DRIVER,
         _LABELS,
         _TAINTS,
         _CARDS,
         Field(
-            name="machine_cards",
-            attribute="machine_cards",
-            kind=ListOf(whole(INDEX), MOST_ROWS),
-            about="Cards of this machine that belong to the node, counted from 0; each can be given once.",
+            "machine_cards",
+            ListOf(whole(INDEX), MOST_ROWS),
+            "Cards of this machine that belong to the node, counted from 0; each can be given once.",
         ),
     ],
 )

@@ -48,20 +48,13 @@ class Accounting(msgspec.Struct, frozen=True):
 WEIGHTS = Table(
     Weights,
     [
-        Field(name="age", attribute="age", kind=whole(WEIGHT), about="Weight of a job's age."),
-        Field(name="assoc", attribute="assoc", kind=whole(WEIGHT), about="Weight of the association's own priority."),
-        Field(name="fairshare", attribute="fairshare", kind=whole(WEIGHT), about="Weight of fair share."),
-        Field(name="job_size", attribute="job_size", kind=whole(WEIGHT), about="Weight of the job's size."),
-        Field(
-            name="partition", attribute="partition", kind=whole(WEIGHT), about="Weight of the partition's job factor."
-        ),
-        Field(name="qos", attribute="qos", kind=whole(WEIGHT), about="Weight of the QOS's priority."),
-        Field(
-            name="tres",
-            attribute="tres",
-            kind=TresOf(NumberMeaning.WEIGHT),
-            about='Weight of each resource, as "cpu=100,mem=150" or a table.',
-        ),
+        Field("age", whole(WEIGHT), "Weight of a job's age."),
+        Field("assoc", whole(WEIGHT), "Weight of the association's own priority."),
+        Field("fairshare", whole(WEIGHT), "Weight of fair share."),
+        Field("job_size", whole(WEIGHT), "Weight of the job's size."),
+        Field("partition", whole(WEIGHT), "Weight of the partition's job factor."),
+        Field("qos", whole(WEIGHT), "Weight of the QOS's priority."),
+        Field("tres", TresOf(NumberMeaning.WEIGHT), 'Weight of each resource, as "cpu=100,mem=150" or a table.'),
     ],
 )
 
@@ -69,49 +62,33 @@ PRIORITY = Table(
     Priority,
     [
         Field(
-            name="type",
+            "type",
+            Choice(PriorityKind),
+            "Order of the queue: by submission, or by the weighted factors.",
             attribute="kind",
-            kind=Choice(PriorityKind),
-            about="Order of the queue: by submission, or by the weighted factors.",
         ),
-        Field(name="weights", attribute="weights", kind=WEIGHTS, about="Weight of each factor."),
+        Field("weights", WEIGHTS, "Weight of each factor."),
         Field(
-            name="flags",
-            attribute="flags",
-            kind=ListOf(Choice(PriorityFlag, also={each.slurm: each for each in PriorityFlag}), 16),
-            about="slurm.conf's PriorityFlags.",
+            "flags",
+            ListOf(Choice(PriorityFlag, also={each.slurm: each for each in PriorityFlag}), 16),
+            "slurm.conf's PriorityFlags.",
         ),
-        Field(name="favor_small", attribute="favor_small", kind=Flag(), about="Small jobs get the larger size factor."),
+        Field("favor_small", Flag(), "Small jobs get the larger size factor."),
+        Field("max_age", duration(SECONDS), "Age at which the age factor stops growing.", attribute="max_age_seconds"),
         Field(
-            name="max_age",
-            attribute="max_age_seconds",
-            kind=duration(SECONDS),
-            about="Age at which the age factor stops growing.",
-        ),
-        Field(
-            name="calc_period",
+            "calc_period",
+            duration(Bounds(1, DAY_SECONDS, " s")),
+            "How often usage decays.",
             attribute="calc_period_seconds",
-            kind=duration(Bounds(1, DAY_SECONDS, " s")),
-            about="How often usage decays.",
         ),
         Field(
-            name="decay_half_life",
+            "decay_half_life",
+            duration(SECONDS),
+            "Time after which usage counts half; 0: it never decays.",
             attribute="decay_half_life_seconds",
-            kind=duration(SECONDS),
-            about="Time after which usage counts half; 0: it never decays.",
         ),
-        Field(
-            name="usage_reset",
-            attribute="usage_reset",
-            kind=Choice(UsageReset),
-            about="When usage is reset to zero.",
-        ),
-        Field(
-            name="dampening_factor",
-            attribute="dampening_factor",
-            kind=whole(Bounds(1, 65_533)),
-            about="FairShareDampeningFactor, for classic fair share.",
-        ),
+        Field("usage_reset", Choice(UsageReset), "When usage is reset to zero."),
+        Field("dampening_factor", whole(Bounds(1, 65_533)), "FairShareDampeningFactor, for classic fair share."),
     ],
 )
 
@@ -119,48 +96,40 @@ BACKFILL = Table(
     Backfill,
     [
         Field(
-            name="type",
+            "type",
+            Choice(BackfillKind),
+            "Jobs that may start early: off (none), easy (not delaying the first), conservative (delaying none).",
             attribute="kind",
-            kind=Choice(BackfillKind),
-            about="Jobs that may start early: off (none), easy (not delaying the first), conservative (delaying none).",
         ),
         Field(
-            name="window",
-            attribute="window_seconds",
-            kind=duration(SECONDS),
-            about="How far ahead the scheduler plans; 0: no bound.",
+            "window", duration(SECONDS), "How far ahead the scheduler plans; 0: no bound.", attribute="window_seconds"
         ),
         Field(
-            name="resolution",
+            "resolution",
+            duration(Bounds(0, DAY_SECONDS, " s")),
+            "Times in the plan are multiples of this; 0: exact.",
             attribute="resolution_seconds",
-            kind=duration(Bounds(0, DAY_SECONDS, " s")),
-            about="Times in the plan are multiples of this; 0: exact.",
         ),
-        Field(
-            name="depth",
-            attribute="depth",
-            kind=whole(COUNT),
-            about="How many queued jobs one pass considers; 0: all.",
-        ),
+        Field("depth", whole(COUNT), "How many queued jobs one pass considers; 0: all."),
     ],
 )
 
 PREEMPTION = Table(
     Preemption,
     [
-        Field(name="type", attribute="kind", kind=Word(PREEMPT_TYPES), about="slurm.conf's PreemptType."),
-        Field(name="mode", attribute="mode", kind=ListOf(Word(PREEMPT_MODES), 8), about="slurm.conf's PreemptMode."),
+        Field("type", Word(PREEMPT_TYPES), "slurm.conf's PreemptType.", attribute="kind"),
+        Field("mode", ListOf(Word(PREEMPT_MODES), 8), "slurm.conf's PreemptMode."),
         Field(
-            name="exempt_time",
+            "exempt_time",
+            duration(SECONDS),
+            "Time for which a job cannot be preempted after its start.",
             attribute="exempt_seconds",
-            kind=duration(SECONDS),
-            about="Time for which a job cannot be preempted after its start.",
         ),
         Field(
-            name="time_slice",
+            "time_slice",
+            duration(SLICE),
+            "SchedulerTimeSlice: the turn of each of several jobs that share CPUs.",
             attribute="slice_seconds",
-            kind=duration(SLICE),
-            about="SchedulerTimeSlice: the turn of each of several jobs that share CPUs.",
         ),
     ],
 )
@@ -169,100 +138,53 @@ ACCOUNTING = Table(
     Accounting,
     [
         Field(
-            name="enforce",
-            attribute="enforce",
-            kind=ListOf(Choice(Enforce), 8),
-            about="Parts of AccountingStorageEnforce: associations, limits, qos, safe.",
-        ),
+            "enforce", ListOf(Choice(Enforce), 8), "Parts of AccountingStorageEnforce: associations, limits, qos, safe."
+        )
     ],
 )
 
 PARTITION = Table(
     Partition,
     [
-        Field(name="name", attribute="name", kind=name(), required=True, about="Give the partition a name."),
+        Field("name", name(), "Give the partition a name.", required=True),
+        Field("node_pools", names(name()), "Pools whose nodes belong to the partition.", attribute="pools"),
+        Field("nodes", names(name()), "Further nodes of the partition. Without pools and nodes: every node."),
+        Field("default", Flag(), "The partition of jobs that name none."),
+        Field("state", Choice(PartitionState), "up, down, drain or inactive, as in Slurm."),
         Field(
-            name="node_pools", attribute="pools", kind=names(name()), about="Pools whose nodes belong to the partition."
-        ),
-        Field(
-            name="nodes",
-            attribute="nodes",
-            kind=names(name()),
-            about="Further nodes of the partition. Without pools and nodes: every node.",
-        ),
-        Field(name="default", attribute="default", kind=Flag(), about="The partition of jobs that name none."),
-        Field(
-            name="state",
-            attribute="state",
-            kind=Choice(PartitionState),
-            about="up, down, drain or inactive, as in Slurm.",
-        ),
-        Field(
-            name="max_time",
+            "max_time",
+            duration(SECONDS),
+            "The longest time limit of a job; without it: no bound.",
             attribute="max_time_seconds",
-            kind=duration(SECONDS),
-            about="The longest time limit of a job; without it: no bound.",
         ),
         Field(
-            name="default_time",
+            "default_time",
+            duration(SECONDS),
+            "The time limit of a job that names none.",
             attribute="default_time_seconds",
-            kind=duration(SECONDS),
-            about="The time limit of a job that names none.",
         ),
-        Field(name="min_nodes", attribute="min_nodes", kind=whole(COUNT), about="The least number of nodes of a job."),
+        Field("min_nodes", whole(COUNT), "The least number of nodes of a job."),
+        Field("max_nodes", whole(COUNT), "The largest number of nodes of a job."),
+        Field("allow_accounts", names(lowered()), "Only these accounts and those below them may use it."),
+        Field("deny_accounts", names(lowered()), "All accounts except these may use it."),
+        Field("allow_qos", names(lowered()), "Only these QOS may use it."),
+        Field("deny_qos", names(lowered()), "All QOS except these may use it."),
+        Field("allow_users", names(user()), "Only these users may use it."),
+        Field("qos", lowered(), "The QOS whose limits hold for the partition as a whole."),
+        Field("priority_job_factor", whole(JOB_FACTOR), "The partition's factor in a job's priority."),
+        Field("priority_tier", whole(JOB_FACTOR), "Jobs of a higher tier are considered first."),
+        Field("preempt_mode", Word(ONE_PREEMPT_MODE), "Replaces the cluster's."),
         Field(
-            name="max_nodes", attribute="max_nodes", kind=whole(COUNT), about="The largest number of nodes of a job."
-        ),
-        Field(
-            name="allow_accounts",
-            attribute="allow_accounts",
-            kind=names(lowered()),
-            about="Only these accounts and those below them may use it.",
-        ),
-        Field(
-            name="deny_accounts",
-            attribute="deny_accounts",
-            kind=names(lowered()),
-            about="All accounts except these may use it.",
-        ),
-        Field(name="allow_qos", attribute="allow_qos", kind=names(lowered()), about="Only these QOS may use it."),
-        Field(name="deny_qos", attribute="deny_qos", kind=names(lowered()), about="All QOS except these may use it."),
-        Field(name="allow_users", attribute="allow_users", kind=names(user()), about="Only these users may use it."),
-        Field(
-            name="qos",
-            attribute="qos",
-            kind=lowered(),
-            about="The QOS whose limits hold for the partition as a whole.",
-        ),
-        Field(
-            name="priority_job_factor",
-            attribute="priority_job_factor",
-            kind=whole(JOB_FACTOR),
-            about="The partition's factor in a job's priority.",
-        ),
-        Field(
-            name="priority_tier",
-            attribute="priority_tier",
-            kind=whole(JOB_FACTOR),
-            about="Jobs of a higher tier are considered first.",
-        ),
-        Field(
-            name="preempt_mode",
-            attribute="preempt_mode",
-            kind=Word(ONE_PREEMPT_MODE),
-            about="Replaces the cluster's.",
-        ),
-        Field(
-            name="grace_time",
+            "grace_time",
+            duration(SECONDS),
+            "GraceTime: between the notice of a preemption (preempt/partition_prio) and the end.",
             attribute="grace_seconds",
-            kind=duration(SECONDS),
-            about="GraceTime: between the notice of a preemption (preempt/partition_prio) and the end.",
         ),
         Field(
-            name="tres_billing_weights",
+            "tres_billing_weights",
+            TresOf(NumberMeaning.PRICE),
+            'What each resource costs, as "cpu=1.0,mem=0.25G"; without it: 1 for each CPU.',
             attribute="billing_weights",
-            kind=TresOf(NumberMeaning.PRICE),
-            about='What each resource costs, as "cpu=1.0,mem=0.25G"; without it: 1 for each CPU.',
         ),
     ],
 )
@@ -271,18 +193,12 @@ PROJECT = Table(
     Project,
     [
         Field(
-            name="name",
-            attribute="name",
-            kind=Checked(Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN), name_error),
+            "name",
+            Checked(Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN), name_error),
+            "Give the project a name.",
             required=True,
-            about="Give the project a name.",
         ),
-        Field(name="users", attribute="users", kind=names(user()), about="Members of the project."),
-        Field(
-            name="groups",
-            attribute="groups",
-            kind=names(user()),
-            about="Groups of the system whose members belong to the project.",
-        ),
+        Field("users", names(user()), "Members of the project."),
+        Field("groups", names(user()), "Groups of the system whose members belong to the project."),
     ],
 )

@@ -266,12 +266,7 @@ def _plain(text: str) -> str:
     return _COMMENT.sub("", text) if text.lstrip().startswith(("{", "[")) else text
 
 
-_KINDS: Final = {
-    "PyTorchJob": Form.PYTORCHJOB,
-    "TFJob": Form.TFJOB,
-    "MPIJob": Form.MPIJOB,
-    "TrainJob": Form.TRAINJOB,
-}
+_KINDS: Final = {"PyTorchJob": Form.PYTORCHJOB, "TFJob": Form.TFJOB, "MPIJob": Form.MPIJOB, "TrainJob": Form.TRAINJOB}
 _MANIFESTS: Final[Mapping[Form, Callable[[Mapping[str, Any]], Draft]]] = {
     Form.PYTORCHJOB: read_pytorch_job,
     Form.TFJOB: read_tf_job,

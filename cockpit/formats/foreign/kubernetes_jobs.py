@@ -206,7 +206,7 @@ def read_tf_job(value: Mapping[str, Any]) -> Draft:
         _take_servers(by_name, draft)
     if not by_name:
         draft.run([])
-    read_policy(spec.pop("runPolicy", None) or {}, roles, "spec.runPolicy", draft)
+    read_policy(spec.pop("runPolicy", None) or {}, roles, draft)
     if str(policy := spec.pop("successPolicy", "") or "") not in {"", "ChiefWorker"}:
         draft.lacks(f"spec.successPolicy={policy}")
     for name in spec:
@@ -305,7 +305,7 @@ def read_mpi_job(value: Mapping[str, Any]) -> Draft:
     for name in ("cleanPodPolicy", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
         if name in spec:
             policy.setdefault(name, spec.pop(name))
-    read_policy(policy, roles, "spec.runPolicy", draft)
+    read_policy(policy, roles, draft)
     if str(which := spec.pop("mpiImplementation", "") or "OpenMPI") != "OpenMPI":
         draft.lacks(f"spec.mpiImplementation={which}", "the image's own is taken, whichever it is")
     for name in spec:

@@ -31,7 +31,7 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
         draft.run([])
     _elastic(spec.pop("elasticPolicy", None), draft)
     take_torchrun(draft, spec.pop("nprocPerNode", None), "spec.nprocPerNode")
-    read_policy(spec.pop("runPolicy", None) or {}, roles, "spec.runPolicy", draft)
+    read_policy(spec.pop("runPolicy", None) or {}, roles, draft)
     for name in spec:
         draft.lacks(f"spec.{name}")
     return draft

@@ -82,9 +82,9 @@ def pools_of(roles: Sequence[Role | None], draft: Draft) -> None:
     draft.values |= {"mode": "worker-pools", "worker_pools": pools}
 
 
-def read_policy(policy: Mapping[str, Any], roles: Sequence[Role], at: str, draft: Draft) -> None:
+def read_policy(policy: Mapping[str, Any], roles: Sequence[Role], draft: Draft) -> None:
     """Read the deadlines, retries and waiting times of the job."""
-    left = dict(policy)
+    left, at = dict(policy), "spec.runPolicy"
     if (seconds := left.pop("activeDeadlineSeconds", None)) is not None:
         draft.values["time_limit"] = int(seconds)
     if left.pop("suspend", False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cockpit.formats.job.batchscript import BATCH_SCRIPT
 from cockpit.formats.job.conditions import Dependencies, Indices, Moment
 from cockpit.formats.job.life import ELASTIC, HOOKS, RESTART, RESUME
 from cockpit.formats.job.mounts import ALGORITHM, DATASET, MODEL, TASK, VOLUME
@@ -11,7 +10,9 @@ from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, 
 from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
+from cockpit.model.batchscript import BatchScript, EarlySignal, OpenMode
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
+from cockpit.model.rules.batchscript import MOST_ARGUMENTS, SIGNAL_PATTERN, SIGNAL_SECONDS
 from cockpit.model.rules.bounds import (
     CPUS,
     GRACE_SECONDS,
@@ -31,7 +32,7 @@ from cockpit.model.rules.bounds import (
 from cockpit.model.rules.conflicts import MOST_BATCH_TASKS
 from cockpit.model.rules.mounts import MOST_MOUNTS
 from cockpit.model.rules.pools import MOST_POOLS
-from cockpit.model.rules.text import COMMAND_BYTES
+from cockpit.model.rules.text import COMMAND_BYTES, PATH_BYTES
 from cockpit.model.spec import (
     Access,
     DebugHold,
@@ -46,6 +47,45 @@ from cockpit.model.spec import (
     PriorityWord,
     Suspension,
 )
+
+EARLY_SIGNAL = Table(
+    EarlySignal,
+    [
+        Field("name", Text(pattern=SIGNAL_PATTERN), "Give the signal's name without SIG: USR1.", required=True),
+        Field("seconds", WholeNumber(SIGNAL_SECONDS), "Seconds before the time limit."),
+        Field("shell", Flag(), "Signal only the script's own process, instead of the tasks of srun."),
+    ],
+)
+BATCH_SCRIPT = Table(
+    BatchScript,
+    [
+        Field(
+            "text",
+            Text(minLength=1, maxLength=COMMAND_BYTES),
+            "Give the whole script; its first line names the interpreter: #!/bin/bash.",
+            required=True,
+        ),
+        Field("file", Path(), "The file from which the script was read, for display."),
+        Field("arguments", ListOf(Text(maxLength=COMMAND_BYTES), MOST_ARGUMENTS), "Arguments of the script."),
+        Field(
+            "work_dir",
+            Path(),
+            "Give the folder in which the script runs; the job sees it under its own path.",
+            required=True,
+        ),
+        Field("submit_dir", Path(), "The folder that SLURM_SUBMIT_DIR names; by default work_dir."),
+        Field(
+            "output",
+            Text(maxLength=PATH_BYTES),
+            "The file for its output, with sbatch's patterns; by default slurm-%j.out in work_dir.",
+        ),
+        Field("error", Text(maxLength=PATH_BYTES), "The file for its errors; by default that of its output."),
+        Field("input", Text(maxLength=PATH_BYTES), "The file that it reads as standard input; by default none."),
+        Field("open_mode", Choice(OpenMode), "Whether existing files are emptied (truncate) or continued (append)."),
+        Field("early_signal", EARLY_SIGNAL, "A signal that it gets before its time limit."),
+    ],
+)
+
 
 _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
@@ -69,28 +109,14 @@ class _NodeSpecs(Table[NodeSpec]):
 NODE_SPEC = _NodeSpecs(
     NodeSpec,
     [
-        Field(name="cpus", attribute="cpus", kind=WholeNumber(CPUS), about="CPUs per node."),
-        Field(name="memory", attribute="memory_mib", kind=Memory(), about="Memory per node; without a unit, MiB."),
-        Field(name="cards", attribute="card_milli", kind=Cards(), about="Cards per node, or a share of one below 1."),
+        Field("cpus", WholeNumber(CPUS), "CPUs per node."),
+        Field("memory", Memory(), "Memory per node; without a unit, MiB.", attribute="memory_mib"),
+        Field("cards", Cards(), "Cards per node, or a share of one below 1.", attribute="card_milli"),
+        Field("card_models", ListOf(_LABEL, MOST_CARD_MODELS), "Acceptable card models; by default any."),
         Field(
-            name="card_models",
-            attribute="card_models",
-            kind=ListOf(_LABEL, MOST_CARD_MODELS),
-            about="Acceptable card models; by default any.",
+            "card_model", Single(_LABEL), "The card model, instead of card_models.", attribute="card_models", alias=True
         ),
-        Field(
-            name="card_model",
-            attribute="card_models",
-            kind=Single(_LABEL),
-            alias=True,
-            about="The card model, instead of card_models.",
-        ),
-        Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
-            about="A spec of the catalogue, instead of the other fields.",
-        ),
+        Field("name", _NAME, "A spec of the catalogue, instead of the other fields."),
     ],
     short="name",
 )
@@ -99,48 +125,31 @@ NODE_SPEC = _NodeSpecs(
 DEBUG_HOLD = Table(
     DebugHold,
     [
+        Field("cards", Choice(HoldCards), "Free the cards at once (free), or hold them too (keep)."),
         Field(
-            name="cards",
-            attribute="cards",
-            kind=Choice(HoldCards),
-            about="Free the cards at once (free), or hold them too (keep).",
-        ),
-        Field(
-            name="window",
+            "window",
+            Duration(WINDOW_SECONDS),
+            "How long the container is held; by default as the administrator set it (4 h).",
             attribute="window_seconds",
-            kind=Duration(WINDOW_SECONDS),
-            about="How long the container is held; by default as the administrator set it (4 h).",
         ),
         Field(
-            name="allocation",
-            attribute="allocation",
-            kind=Choice(HoldAllocation),
-            about="Under Slurm: hold the nodes (the default), or copy the folder, free them and wait for others.",
+            "allocation",
+            Choice(HoldAllocation),
+            "Under Slurm: hold the nodes (the default), or copy the folder, free them and wait for others.",
         ),
     ],
 )
 
-SUSPENSION = Table(
-    Suspension,
-    [
-        Field(
-            name="scheduling",
-            attribute="scheduling",
-            kind=Flag(),
-            about="Start only from a queue of the quota tree.",
-        ),
-    ],
-)
+SUSPENSION = Table(Suspension, [Field("scheduling", Flag(), "Start only from a queue of the quota tree.")])
 
 FAILOVER = Table(
     Failover,
     [
         Field(
-            name="toleration_seconds",
-            attribute="toleration_seconds",
-            kind=WholeNumber(TOLERATION_SECONDS),
-            about="How long a cluster may fail to place it; by default 30.",
-        ),
+            "toleration_seconds",
+            WholeNumber(TOLERATION_SECONDS),
+            "How long a cluster may fail to place it; by default 30.",
+        )
     ],
 )
 
@@ -148,306 +157,166 @@ JOB = Table(
     JobSpec,
     [
         Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
+            "name",
+            _NAME,
+            "Give a name: printable, no slash, no leading dot or hyphen; unique in the project among live jobs.",
             required=True,
-            about="Give a name: printable, no slash, no leading dot or hyphen; unique in the project among live jobs.",
         ),
         Field(
-            name="command",
-            attribute="command",
-            kind=Text(minLength=1, maxLength=COMMAND_BYTES),
+            "command",
+            Text(minLength=1, maxLength=COMMAND_BYTES),
+            "Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
             required=True,
             spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR or "script" in given,
-            about="Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
         ),
         Field(
-            name="kind",
-            attribute="kind",
-            kind=Choice(JobKind),
-            about="One command (regular), several tasks (batch), or a session: a shell or a notebook (interactive).",
+            "kind",
+            Choice(JobKind),
+            "One command (regular), several tasks (batch), or a session: a shell or a notebook (interactive).",
+        ),
+        Field("output", Path(), "Give the folder that the job sees as /workspace/outputs.", required=True),
+        Field("algorithm", ALGORITHM, "The folder that the job sees as /workspace/algorithm."),
+        Field(
+            "tasks",
+            ListOf(TASK, MOST_BATCH_TASKS),
+            "For a batch: each task's command and algorithm; task i writes into <name>-<i> of the output folder.",
         ),
         Field(
-            name="output",
-            attribute="output",
-            kind=Path(),
-            required=True,
-            about="Give the folder that the job sees as /workspace/outputs.",
+            "datasets",
+            ListOf(DATASET, MOST_MOUNTS),
+            "Datasets that the job sees below /workspace/dataset (annotations: /workspace/anno_dataset).",
+        ),
+        Field("models", ListOf(MODEL, MOST_MOUNTS), "Models that the job sees, read-only, below /workspace/model."),
+        Field(
+            "volumes", ListOf(VOLUME, MOST_MOUNTS), "Writable folders that the job sees as /workspace/volume/<name>."
         ),
         Field(
-            name="algorithm",
-            attribute="algorithm",
-            kind=ALGORITHM,
-            about="The folder that the job sees as /workspace/algorithm.",
-        ),
-        Field(
-            name="tasks",
-            attribute="tasks",
-            kind=ListOf(TASK, MOST_BATCH_TASKS),
-            about="For a batch: each task's command and algorithm; task i writes into <name>-<i> of the output folder.",
-        ),
-        Field(
-            name="datasets",
-            attribute="datasets",
-            kind=ListOf(DATASET, MOST_MOUNTS),
-            about="Datasets that the job sees below /workspace/dataset (annotations: /workspace/anno_dataset).",
-        ),
-        Field(
-            name="models",
-            attribute="models",
-            kind=ListOf(MODEL, MOST_MOUNTS),
-            about="Models that the job sees, read-only, below /workspace/model.",
-        ),
-        Field(
-            name="volumes",
-            attribute="volumes",
-            kind=ListOf(VOLUME, MOST_MOUNTS),
-            about="Writable folders that the job sees as /workspace/volume/<name>.",
-        ),
-        Field(
-            name="mode",
-            attribute="mode",
-            kind=Choice(Mode),
-            about="How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch, deepspeed, "
+            "mode",
+            Choice(Mode),
+            "How its nodes find each other: standalone (one node), horovod, tensorflow, pytorch, deepspeed, "
             "slurm (a batch script) or worker-pools.",
         ),
         Field(
-            name="parameter_servers",
-            attribute="parameter_servers",
-            kind=WholeNumber(PARAMETER_SERVERS),
-            about="TensorFlow's parameter servers beside the nodes, each with 1 CPU and 1 GiB; 0 means all-reduce.",
+            "parameter_servers",
+            WholeNumber(PARAMETER_SERVERS),
+            "TensorFlow's parameter servers beside the nodes, each with 1 CPU and 1 GiB; 0 means all-reduce.",
         ),
         Field(
-            name="worker_pools",
-            attribute="worker_pools",
-            kind=ListOf(pool_table(NODE_SPEC), MOST_POOLS),
-            about="Up to four kinds of replicas: the primary, workers, servers, evaluators; {} omits one.",
+            "worker_pools",
+            ListOf(pool_table(NODE_SPEC), MOST_POOLS),
+            "Up to four kinds of replicas: the primary, workers, servers, evaluators; {} omits one.",
         ),
         Field(
-            name="spec",
+            "spec",
+            Single(NODE_SPEC),
+            "The spec, instead of specs: its name in the catalogue, or its fields.",
             attribute="specs",
-            kind=Single(NODE_SPEC),
             alias=True,
-            about="The spec, instead of specs: its name in the catalogue, or its fields.",
         ),
+        Field("nodes", WholeNumber(NODES), "Number of nodes, each with the resources of a spec."),
         Field(
-            name="nodes",
-            attribute="nodes",
-            kind=WholeNumber(NODES),
-            about="Number of nodes, each with the resources of a spec.",
+            "specs",
+            ListOf(NODE_SPEC, MOST_SPECS, least=1),
+            "Resources per node; several specs are equal alternatives, and the first that can start is used.",
         ),
+        Field("node_names", ListOf(_LABEL, MOST_PINS), "Run only on these nodes; excludes pool and driver_version."),
+        Field("pool", _LABEL, "Run only on nodes of this resource pool."),
+        Field("driver_version", _LABEL, "Run only on nodes with this card driver; needs a spec with cards."),
+        Field("node_selector", Labels(), "Run only on nodes with these labels: {disk: ssd}, or disk=ssd."),
         Field(
-            name="specs",
-            attribute="specs",
-            kind=ListOf(NODE_SPEC, MOST_SPECS, least=1),
-            about="Resources per node; several specs are equal alternatives, and the first that can start is used.",
+            "tolerations",
+            ListOf(TolerationText(), MOST_LABELS),
+            "Run also on nodes with these taints: gpu=yes, spot (with any value), * (any taint).",
         ),
+        Field("exclusive", Flag(), "Share its nodes with no other job."),
+        Field("terminal", Flag(), "Hold the container if the job fails."),
+        Field("debug_hold", DEBUG_HOLD, "How a failed job's container is held."),
         Field(
-            name="node_names",
-            attribute="node_names",
-            kind=ListOf(_LABEL, MOST_PINS),
-            about="Run only on these nodes; excludes pool and driver_version.",
-        ),
-        Field(name="pool", attribute="pool", kind=_LABEL, about="Run only on nodes of this resource pool."),
-        Field(
-            name="driver_version",
-            attribute="driver_version",
-            kind=_LABEL,
-            about="Run only on nodes with this card driver; needs a spec with cards.",
-        ),
-        Field(
-            name="node_selector",
-            attribute="node_selector",
-            kind=Labels(),
-            about="Run only on nodes with these labels: {disk: ssd}, or disk=ssd.",
-        ),
-        Field(
-            name="tolerations",
-            attribute="tolerations",
-            kind=ListOf(TolerationText(), MOST_LABELS),
-            about="Run also on nodes with these taints: gpu=yes, spot (with any value), * (any taint).",
-        ),
-        Field(name="exclusive", attribute="exclusive", kind=Flag(), about="Share its nodes with no other job."),
-        Field(name="terminal", attribute="terminal", kind=Flag(), about="Hold the container if the job fails."),
-        Field(
-            name="debug_hold",
-            attribute="debug_hold",
-            kind=DEBUG_HOLD,
-            about="How a failed job's container is held.",
-        ),
-        Field(
-            name="time_limit",
+            "time_limit",
+            Duration(TIME_LIMIT_SECONDS),
+            "Run-time limit, after which the job is expired; without a unit, seconds.",
             attribute="time_limit_seconds",
-            kind=Duration(TIME_LIMIT_SECONDS),
             always=True,
-            about="Run-time limit, after which the job is expired; without a unit, seconds.",
         ),
         Field(
-            name="grace_period",
+            "grace_period",
+            Duration(GRACE_SECONDS),
+            "Time between the request to end and the kill; without a unit, seconds.",
             attribute="grace_seconds",
-            kind=Duration(GRACE_SECONDS),
             always=True,
-            about="Time between the request to end and the kill; without a unit, seconds.",
         ),
-        Field(name="hold", attribute="hold", kind=Flag(), about="Submit held, to be released later."),
+        Field("hold", Flag(), "Submit held, to be released later."),
         Field(
-            name="home",
-            attribute="home",
-            kind=Choice(HomeAccess),
-            about="The submitter's home folder in the container: none, read-only (ro) or writable (rw).",
+            "home",
+            Choice(HomeAccess),
+            "The submitter's home folder in the container: none, read-only (ro) or writable (rw).",
         ),
         Field(
-            name="image",
-            attribute="image",
-            kind=ImageText(),
-            about="The root file system: the machine's own (host), dir:PATH, tar:PATH, or a name for podman or docker.",
+            "image",
+            ImageText(),
+            "The root file system: the machine's own (host), dir:PATH, tar:PATH, or a name for podman or docker.",
         ),
         Field(
-            name="staging",
-            attribute="staging",
-            kind=Flag(),
-            about="Copy its datasets, all read-only, to fast storage of its nodes before the command runs.",
+            "staging", Flag(), "Copy its datasets, all read-only, to fast storage of its nodes before the command runs."
         ),
-        Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
+        Field("env", Environment(), "Environment variables."),
+        Field("labels", Labels(), "Your own keys and values, shown on its page: {team: nlp}, or team=nlp."),
+        Field("project", _NAME, "The project that the job belongs to; by default the submitter's own."),
         Field(
-            name="labels",
-            attribute="labels",
-            kind=Labels(),
-            about="Your own keys and values, shown on its page: {team: nlp}, or team=nlp.",
+            "access",
+            Choice(Access),
+            "What other members of the project may do: everything (rw), read and clone (ro), or nothing (none).",
         ),
+        Field("account", _LABEL, "The account that is charged; by default the submitter's."),
         Field(
-            name="project",
-            attribute="project",
-            kind=_NAME,
-            about="The project that the job belongs to; by default the submitter's own.",
+            "partitions",
+            ListOf(_LABEL, MOST_PARTITIONS),
+            "Acceptable partitions; by default the cluster's default partition.",
         ),
+        Field("partition", Single(_LABEL), "The partition, instead of partitions.", attribute="partitions", alias=True),
+        Field("qos", _LABEL, "The QOS; by default the one that the priority word names, else the account's default."),
         Field(
-            name="access",
-            attribute="access",
-            kind=Choice(Access),
-            about="What other members of the project may do: everything (rw), read and clone (ro), or nothing (none).",
+            "priority",
+            Choice(PriorityWord),
+            "How urgent it is: normal, urgent (bounded per user and project) or very-urgent (by administrators).",
         ),
+        Field("nice", WholeNumber(NICE), "Subtracted from the priority; only administrators may set a negative value."),
+        Field("begin_at", Moment(), "Earliest start: a time with its zone, or now+2h."),
         Field(
-            name="account",
-            attribute="account",
-            kind=_LABEL,
-            about="The account that is charged; by default the submitter's.",
-        ),
-        Field(
-            name="partitions",
-            attribute="partitions",
-            kind=ListOf(_LABEL, MOST_PARTITIONS),
-            about="Acceptable partitions; by default the cluster's default partition.",
-        ),
-        Field(
-            name="partition",
-            attribute="partitions",
-            kind=Single(_LABEL),
-            alias=True,
-            about="The partition, instead of partitions.",
-        ),
-        Field(
-            name="qos",
-            attribute="qos",
-            kind=_LABEL,
-            about="The QOS; by default the one that the priority word names, else the account's default.",
-        ),
-        Field(
-            name="priority",
-            attribute="priority",
-            kind=Choice(PriorityWord),
-            about="How urgent it is: normal, urgent (bounded per user and project) or very-urgent (by administrators).",
-        ),
-        Field(
-            name="nice",
-            attribute="nice",
-            kind=WholeNumber(NICE),
-            about="Subtracted from the priority; only administrators may set a negative value.",
-        ),
-        Field(
-            name="begin_at",
-            attribute="begin_at",
-            kind=Moment(),
-            about="Earliest start: a time with its zone, or now+2h.",
-        ),
-        Field(
-            name="deadline",
+            "deadline",
+            Moment(),
+            "Latest end: a job that cannot end by then with its whole time limit is ended before its start.",
             attribute="deadline_at",
-            kind=Moment(),
-            about="Latest end: a job that cannot end by then with its whole time limit is ended before its start.",
         ),
         Field(
-            name="dependencies",
-            attribute="dependencies",
-            kind=Dependencies(),
-            about="Conditions on other jobs as for sbatch: afterok:123, afterany, afternotok, aftercorr, singleton.",
+            "dependencies",
+            Dependencies(),
+            "Conditions on other jobs as for sbatch: afterok:123, afterany, afternotok, aftercorr, singleton.",
+        ),
+        Field("array", Indices(), "One task per index as for sbatch: 0-9 or 1,3,5-9:2, with %2 two of them at once."),
+        Field("sweep", SWEEP, "Run the job once for each combination of parameters: {parameters: {lr: [0.1, 0.01]}}."),
+        Field("reservation", _LABEL, "The reservation whose nodes it runs on."),
+        Field(
+            "suspension",
+            SUSPENSION,
+            "What is suspended, as in a PropagationPolicy: with scheduling: true the job waits in its queue.",
         ),
         Field(
-            name="array",
-            attribute="array",
-            kind=Indices(),
-            about="One task per index as for sbatch: 0-9 or 1,3,5-9:2, with %2 two of them at once.",
+            "divide_over_clusters", Flag(), "On a fleet its nodes may be in several clusters; otherwise all are in one."
         ),
         Field(
-            name="sweep",
-            attribute="sweep",
-            kind=SWEEP,
-            about="Run the job once for each combination of parameters: {parameters: {lr: [0.1, 0.01]}}.",
+            "failover", FAILOVER, "On a fleet: when a placement that its cluster cannot start is given up and replaced."
         ),
+        Field("elastic", ELASTIC, "It runs with as many workers as fit, between bounds; excludes nodes."),
+        Field("restart", RESTART, "It restarts when it fails, a limited number of times; excludes resume and elastic."),
         Field(
-            name="reservation",
-            attribute="reservation",
-            kind=_LABEL,
-            about="The reservation whose nodes it runs on.",
+            "resume",
+            RESUME,
+            "It resumes from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
         ),
+        Field("hooks", HOOKS, "Scripts to run in its container: before_start and after_end."),
         Field(
-            name="suspension",
-            attribute="suspension",
-            kind=SUSPENSION,
-            about="What is suspended, as in a PropagationPolicy: with scheduling: true the job waits in its queue.",
-        ),
-        Field(
-            name="divide_over_clusters",
-            attribute="divide_over_clusters",
-            kind=Flag(),
-            about="On a fleet its nodes may be in several clusters; otherwise all are in one.",
-        ),
-        Field(
-            name="failover",
-            attribute="failover",
-            kind=FAILOVER,
-            about="On a fleet: when a placement that its cluster cannot start is given up and replaced.",
-        ),
-        Field(
-            name="elastic",
-            attribute="elastic",
-            kind=ELASTIC,
-            about="It runs with as many workers as fit, between bounds; excludes nodes.",
-        ),
-        Field(
-            name="restart",
-            attribute="restart",
-            kind=RESTART,
-            about="It restarts when it fails, a limited number of times; excludes resume and elastic.",
-        ),
-        Field(
-            name="resume",
-            attribute="resume",
-            kind=RESUME,
-            about="It resumes from its checkpoints when it is interrupted; needs pool, excludes restart and elastic.",
-        ),
-        Field(
-            name="hooks",
-            attribute="hooks",
-            kind=HOOKS,
-            about="Scripts to run in its container: before_start and after_end.",
-        ),
-        Field(
-            name="script",
-            attribute="script",
-            kind=BATCH_SCRIPT,
-            about="A batch script that runs as under sbatch, instead of command; needs mode: slurm.",
+            "script", BATCH_SCRIPT, "A batch script that runs as under sbatch, instead of command; needs mode: slurm."
         ),
     ],
 )

@@ -28,11 +28,7 @@ from cockpit.model.text import visible
 ReadJobs = Callable[[str, str, str], list[JobSpec]]
 """Function that reads jobs: name of the source, text, absolute folder of relative paths."""
 MOST_CHARACTERS = 64 * 1024 * 1024
-_JSON = {
-    ".json": json_documents,
-    ".jsonl": json_line_documents,
-    ".ndjson": json_line_documents,
-}
+_JSON = {".json": json_documents, ".jsonl": json_line_documents, ".ndjson": json_line_documents}
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,9 +23,9 @@ def _last_part(given: dict[str, Any]) -> str:
     return posixpath.basename(str(given.get("path", "")))
 
 
-_READ_ONLY = Field(name="read_only", attribute="read_only", kind=Flag(), about="The job cannot write into it.")
-_VERSION = Field(name="version", attribute="version", kind=_NAME, about="The version, if the entry has versions.")
-_PATH = Field(name="path", attribute="path", kind=Path(), about="Its folder, if it is not in the catalogue.")
+_READ_ONLY = Field("read_only", Flag(), "The job cannot write into it.")
+_VERSION = Field("version", _NAME, "The version, if the entry has versions.")
+_PATH = Field("path", Path(), "Its folder, if it is not in the catalogue.")
 
 _EITHER = ("path", "name")
 
@@ -33,13 +33,8 @@ ALGORITHM = Table(
     Algorithm,
     [
         _PATH,
-        Field(name="name", attribute="name", kind=_NAME, about="Its name in the catalogue, instead of a path."),
-        Field(
-            name="source",
-            attribute="source",
-            kind=Choice(AlgorithmSource),
-            about="The part of the catalogue: own or favorite.",
-        ),
+        Field("name", _NAME, "Its name in the catalogue, instead of a path."),
+        Field("source", Choice(AlgorithmSource), "The part of the catalogue: own or favorite."),
         _READ_ONLY,
     ],
     short="path",
@@ -50,19 +45,13 @@ DATASET = Table(
     Dataset,
     [
         Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
+            "name",
+            _NAME,
+            "Its name in the catalogue and its folder's name in the job; for a path, by default its last part.",
             derive=_last_part,
-            about="Its name in the catalogue and its folder's name in the job; for a path, by default its last part.",
         ),
         _PATH,
-        Field(
-            name="source",
-            attribute="source",
-            kind=Choice(DatasetSource),
-            about="The part of the catalogue: private, favorite or annotation.",
-        ),
+        Field("source", Choice(DatasetSource), "The part of the catalogue: private, favorite or annotation."),
         _VERSION,
         _READ_ONLY,
     ],
@@ -74,19 +63,13 @@ MODEL = Table(
     Model,
     [
         Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
+            "name",
+            _NAME,
+            "Its name in the catalogue and its folder's name in the job; for a path, by default its last part.",
             derive=_last_part,
-            about="Its name in the catalogue and its folder's name in the job; for a path, by default its last part.",
         ),
         _PATH,
-        Field(
-            name="source",
-            attribute="source",
-            kind=Choice(ModelSource),
-            about="The part of the catalogue: private, pretrained or favorite.",
-        ),
+        Field("source", Choice(ModelSource), "The part of the catalogue: private, pretrained or favorite."),
         _VERSION,
     ],
     short="name",
@@ -96,13 +79,12 @@ MODEL = Table(
 VOLUME = Table(
     Volume,
     [
-        Field(name="path", attribute="path", kind=Path(), about="Its folder; by default the catalogue's for its name."),
+        Field("path", Path(), "Its folder; by default the catalogue's for its name."),
         Field(
-            name="name",
-            attribute="name",
-            kind=_NAME,
+            "name",
+            _NAME,
+            "Its folder under /workspace/volume, and its name in the catalogue; by default the path's last part.",
             derive=_last_part,
-            about="Its folder under /workspace/volume, and its name in the catalogue; by default the path's last part.",
         ),
     ],
     short="path",
@@ -114,17 +96,11 @@ TASK = Table(
     Task,
     [
         Field(
-            name="command",
-            attribute="command",
-            kind=Text(minLength=1, maxLength=COMMAND_BYTES),
+            "command",
+            Text(minLength=1, maxLength=COMMAND_BYTES),
+            "Give the executable and its arguments.",
             required=True,
-            about="Give the executable and its arguments.",
         ),
-        Field(
-            name="algorithm",
-            attribute="algorithm",
-            kind=ALGORITHM,
-            about="The folder that the task sees as /workspace/algorithm.",
-        ),
+        Field("algorithm", ALGORITHM, "The folder that the task sees as /workspace/algorithm."),
     ],
 )

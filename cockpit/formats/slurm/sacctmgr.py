@@ -196,10 +196,6 @@ def _name(text: str) -> str:
     return "" if text == str(CLEAR) else text
 
 
-def _shares(text: str) -> int | str:
-    return PARENT if text.lower() == PARENT else _number(text)
-
-
 def _factor(text: str) -> float:
     try:
         return float(text)
@@ -215,7 +211,7 @@ def _truth(text: str) -> bool:
 
 _READERS: dict[str, Read] = {
     "parent": str,
-    "shares": _shares,
+    "shares": lambda text: PARENT if text.lower() == PARENT else _number(text),
     "qos": _names,
     "default_qos": _name,
     "default": _truth,

@@ -60,15 +60,10 @@ def read_slurm_spec(source: str, text: str) -> SlurmSpec:
     )
 
 
-def without_comments(text: str) -> str:
-    """JSON without its `//` comments."""
-    return _COMMENT.sub(lambda match: match[1] or " ", text)
-
-
 def _document(source: str, text: str) -> object:
     if len(text) > MOST_CHARACTERS:
         raise SpecErrors([f"{visible(source, 200)}: has {len(text)} characters; no slurmSpec is that long"])
-    plain = without_comments(text.removeprefix("\ufeff"))
+    plain = _COMMENT.sub(lambda match: match[1] or " ", text.removeprefix("\ufeff"))
     try:
         return json_value(plain)
     except UnreadableError as error:

@@ -171,82 +171,53 @@ def _field_type(table: Table[Any], name: str) -> FieldType[Any]:
 PARTITION_SPEC = TolerantTable(
     Partition,
     [
-        Field(name="id", attribute="name", kind=name(), required=True, about="Give the partition an id."),
+        Field("id", name(), "Give the partition an id.", attribute="name", required=True),
         Field(
-            name="node_pool_ids",
+            "node_pool_ids",
+            AtLeastOne(name(), MOST_NAMES),
+            "Name the pools that its nodes are in.",
             attribute="pools",
-            kind=AtLeastOne(name(), MOST_NAMES),
             required=True,
-            about="Name the pools that its nodes are in.",
         ),
     ],
 )
 ACCOUNTING_SPEC = TolerantTable(
     AccountingSpec,
-    [
-        Field(
-            name="accounting_storage_enforce",
-            attribute="enforce",
-            kind=CommaWords(_enforce),
-            about="AccountingStorageEnforce.",
-        )
-    ],
+    [Field("accounting_storage_enforce", CommaWords(_enforce), "AccountingStorageEnforce.", attribute="enforce")],
 )
 _WEIGHTS = ("age", "assoc", "fairshare", "job_size", "partition", "qos")
 SCHEDULING_SPEC = TolerantTable(
     SchedulingSpec,
     [
-        Field(
-            name="priority_type",
-            attribute="priority_type",
-            kind=Word([kind.value for kind in PriorityKind]),
-            about="PriorityType.",
-        ),
-        *(
-            Field(name=f"priority_weight_{each}", attribute=each, kind=Figure(WEIGHT), about="A whole number.")
-            for each in _WEIGHTS
-        ),
-        Field(
-            name="priority_weight_tres",
-            attribute="tres",
-            kind=TresOf(NumberMeaning.WEIGHT),
-            about="PriorityWeightTRES.",
-        ),
-        Field(name="preempt_type", attribute="preempt_type", kind=Word(PREEMPT_TYPES), about="PreemptType."),
-        Field(name="preempt_mode", attribute="preempt_mode", kind=CommaWords(_preempt_mode), about="PreemptMode."),
-        Field(name="preempt_exempt_time", attribute="exempt_seconds", kind=SlurmTime(), about="PreemptExemptTime."),
+        Field("priority_type", Word([kind.value for kind in PriorityKind]), "PriorityType."),
+        *(Field(f"priority_weight_{each}", Figure(WEIGHT), "A whole number.", attribute=each) for each in _WEIGHTS),
+        Field("priority_weight_tres", TresOf(NumberMeaning.WEIGHT), "PriorityWeightTRES.", attribute="tres"),
+        Field("preempt_type", Word(PREEMPT_TYPES), "PreemptType."),
+        Field("preempt_mode", CommaWords(_preempt_mode), "PreemptMode."),
+        Field("preempt_exempt_time", SlurmTime(), "PreemptExemptTime.", attribute="exempt_seconds"),
     ],
 )
 SPEC = TolerantTable(
     SpecFields,
     [
+        Field("partitions", AtLeastOne(PARTITION_SPEC, MOST_ROWS), "Give the partitions.", required=True),
+        Field("login_node_pool_id", name(), "Its nodes run no jobs.", attribute="login_pool"),
         Field(
-            name="partitions",
-            attribute="partitions",
-            kind=AtLeastOne(PARTITION_SPEC, MOST_ROWS),
-            required=True,
-            about="Give the partitions.",
+            "home_directory_storage", Checked(Text(), storage_error), "The storage that is /home.", attribute="storage"
         ),
-        Field(name="login_node_pool_id", attribute="login_pool", kind=name(), about="Its nodes run no jobs."),
+        Field("accounting", ACCOUNTING_SPEC, "Which rules are enforced."),
+        Field("scheduling", SCHEDULING_SPEC, "Priority and preemption."),
         Field(
-            name="home_directory_storage",
-            attribute="storage",
-            kind=Checked(Text(), storage_error),
-            about="The storage that is /home.",
-        ),
-        Field(name="accounting", attribute="accounting", kind=ACCOUNTING_SPEC, about="Which rules are enforced."),
-        Field(name="scheduling", attribute="scheduling", kind=SCHEDULING_SPEC, about="Priority and preemption."),
-        Field(
-            name="prolog_bash_scripts",
+            "prolog_bash_scripts",
+            _field_type(FILE, "prolog_bash_scripts"),
+            "Whole scripts.",
             attribute="prolog_scripts",
-            kind=_field_type(FILE, "prolog_bash_scripts"),
-            about="Whole scripts.",
         ),
         Field(
-            name="epilog_bash_scripts",
+            "epilog_bash_scripts",
+            _field_type(FILE, "epilog_bash_scripts"),
+            "Whole scripts.",
             attribute="epilog_scripts",
-            kind=_field_type(FILE, "epilog_bash_scripts"),
-            about="Whole scripts.",
         ),
     ],
 )

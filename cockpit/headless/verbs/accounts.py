@@ -32,10 +32,6 @@ _OPTIONS = {
 _SETTINGS_HELP = "limits by sacctmgr's names, such as MaxJobs=4 GrpTRES=cpu=16,mem=64G; -1 removes one"
 
 
-async def run_list(call: Call) -> int:
-    return await list_rows(call, ACCOUNTS, lambda: _rows(call))
-
-
 async def _rows(call: Call) -> Sequence[AccountRow]:
     return (await _fetch(call, lambda shown: shown.rows)).rows
 
@@ -48,10 +44,6 @@ async def _fetch(call: Call, wanted: Callable[[AccountsShown], Sequence[object]]
     if shown.missing:
         call.streams.say(safe(shown.missing))
     return shown
-
-
-async def run_qos(call: Call) -> int:
-    return await list_rows(call, QOS, lambda: _qos_rows(call))
 
 
 async def _qos_rows(call: Call) -> Sequence[Qos]:
@@ -136,8 +128,12 @@ def _verb(
     return Verb(with_change, run, (f"cockpit accounts {example}",), mixed=True)
 
 
-LIST = Verb(add_list_options, run_list, ("cockpit accounts", "cockpit accounts --filter user:alice -o json"))
-QOS_LIST = Verb(add_list_options, run_qos, ("cockpit accounts qos",))
+LIST = Verb(
+    add_list_options,
+    lambda call: list_rows(call, ACCOUNTS, lambda: _rows(call)),
+    ("cockpit accounts", "cockpit accounts --filter user:alice -o json"),
+)
+QOS_LIST = Verb(add_list_options, lambda call: list_rows(call, QOS, lambda: _qos_rows(call)), ("cockpit accounts qos",))
 ADD = _verb(
     _name_and_settings("account", _ACCOUNT_OPTIONS),
     lambda args: change.AddAccount(args.name, _association(args)),

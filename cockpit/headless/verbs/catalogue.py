@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 _KIND = f"one of {', '.join(KINDS)}"
 
 
-async def run_list(call: Call) -> int:
-    return await list_rows(call, CATALOGUE, lambda: _rows(call))
-
-
 async def _rows(call: Call) -> Sequence[EntryRow]:
     rows = (await call.backend.catalogue()).rows
     wanted = getattr(call.args, "kind", None)
@@ -59,8 +55,7 @@ async def run_show(call: Call) -> int:
     if is_page(call.args):
         from cockpit.present.tables.catalogue import entry_page
 
-        for line in entry_page(row):
-            call.streams.line(line)
+        call.streams.lines(entry_page(row))
     else:
         write_rows(CATALOGUE, [row], call.args, call.context(), call.streams)
     return ExitCode.OK
@@ -139,7 +134,7 @@ async def run_export(call: Call) -> int:
 
 LIST = Verb(
     list_arguments,
-    run_list,
+    lambda call: list_rows(call, CATALOGUE, lambda: _rows(call)),
     ("cockpit catalogue", "cockpit catalogue list dataset", "cockpit catalogue list --filter owner:me -o json"),
     mixed=True,
 )
@@ -171,17 +166,17 @@ APPLY = Verb(apply_arguments, run_apply, ("cockpit catalogue apply catalogue.tom
 EXPORT = Verb(export_arguments, run_export, ("cockpit catalogue export > catalogue.toml",))
 
 
-async def run_staged(call: Call) -> int:
-    return await list_rows(call, STAGED_TABLE, call.backend.staged)
-
-
 def unstage_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("keys", nargs="+", metavar="KEY", help="as the list shows them; no job may use them")
 
 
-async def run_unstage(call: Call) -> int:
-    return await try_each(call, call.args.keys, call.backend.unstage, "removed", safe)
-
-
-STAGED = Verb(add_list_options, run_staged, ("cockpit staged", "cockpit staged --filter state:kept -o json"))
-UNSTAGE = Verb(unstage_arguments, run_unstage, ("cockpit staged remove 4f2a90c1d3e8",))
+STAGED = Verb(
+    add_list_options,
+    lambda call: list_rows(call, STAGED_TABLE, call.backend.staged),
+    ("cockpit staged", "cockpit staged --filter state:kept -o json"),
+)
+UNSTAGE = Verb(
+    unstage_arguments,
+    lambda call: try_each(call, call.args.keys, call.backend.unstage, "removed", safe),
+    ("cockpit staged remove 4f2a90c1d3e8",),
+)

@@ -56,7 +56,7 @@ def cancel_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_cancel(call: Call) -> int:
-    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Cancel")):
+    if call.declines(_question(call.args.jobs, "Cancel")):
         return ExitCode.DECLINED
     if (name := call.args.signal) is not None:
         reach = call.args.to
@@ -74,34 +74,17 @@ def delete_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
-async def run_delete(call: Call) -> int:
-    """Delete jobs with their logs and held containers; accounting keeps their records."""
-    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Delete")):
-        return ExitCode.DECLINED
-    return await each(call, lambda ref: call.backend.delete(ref.job, task=ref.task), "deleted")
+def _on_each(operation: str, done: str, asks: str = "") -> Callable[[Call], Awaitable[int]]:
+    """Return the function that applies an operation of the cluster to each job; `asks`: the verb of the question before
+    it."""
 
+    async def run(call: Call) -> int:
+        if asks and call.declines(_question(call.args.jobs, asks)):
+            return ExitCode.DECLINED
+        act = getattr(call.backend, operation)
+        return await each(call, lambda ref: act(ref.job, task=ref.task), done)
 
-async def run_hold(call: Call) -> int:
-    return await each(call, lambda ref: call.backend.hold(ref.job, task=ref.task), "held")
-
-
-async def run_release(call: Call) -> int:
-    return await each(call, lambda ref: call.backend.release(ref.job, task=ref.task), "released")
-
-
-async def run_suspend(call: Call) -> int:
-    return await each(call, lambda ref: call.backend.suspend(ref.job, task=ref.task), "suspended")
-
-
-async def run_resume(call: Call) -> int:
-    return await each(call, lambda ref: call.backend.resume(ref.job, task=ref.task), "resumed")
-
-
-async def run_requeue(call: Call) -> int:
-    """Requeue jobs, which lose their progress unless their commands saved it."""
-    if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Requeue")):
-        return ExitCode.DECLINED
-    return await each(call, lambda ref: call.backend.requeue(ref.job, task=ref.task), "requeued")
+    return run
 
 
 def priority_arguments(parser: ArgumentParser) -> None:
@@ -186,11 +169,15 @@ CANCEL = Verb(
         "cockpit cancel 4711 --signal USR1 --to script",
     ),
 )
-HOLD = Verb(change_arguments, run_hold, ("cockpit hold 4720",))
-RELEASE = Verb(change_arguments, run_release, ("cockpit release 4720 4721",))
-SUSPEND = Verb(change_arguments, run_suspend, ("cockpit suspend 4711",))
-RESUME = Verb(change_arguments, run_resume, ("cockpit resume 4711",))
-REQUEUE = Verb(delete_arguments, run_requeue, ("cockpit requeue 4711", "cockpit requeue 4711_3 4712 --yes"))
+HOLD = Verb(change_arguments, _on_each("hold", "held"), ("cockpit hold 4720",))
+RELEASE = Verb(change_arguments, _on_each("release", "released"), ("cockpit release 4720 4721",))
+SUSPEND = Verb(change_arguments, _on_each("suspend", "suspended"), ("cockpit suspend 4711",))
+RESUME = Verb(change_arguments, _on_each("resume", "resumed"), ("cockpit resume 4711",))
+REQUEUE = Verb(
+    delete_arguments,
+    _on_each("requeue", "requeued", "Requeue"),
+    ("cockpit requeue 4711", "cockpit requeue 4711_3 4712 --yes"),
+)
 SET_PRIORITY = Verb(
     priority_arguments,
     run_set_priority,
@@ -212,11 +199,9 @@ UPDATE = Verb(
     ("cockpit update 4720 Features=nvlink Nice=50", "cockpit update 4720_3 ExcNodeList=n[3-5] 'Comment=see 4711'"),
 )
 TOP = Verb(change_arguments, run_top, ("cockpit top 4720",))
-DELETE = Verb(delete_arguments, run_delete, ("cockpit delete 4715", "cockpit delete 4715 4716 --yes"))
-
-
-async def run_holds(call: Call) -> int:
-    return await list_rows(call, HOLDS_TABLE, call.backend.holds)
+DELETE = Verb(
+    delete_arguments, _on_each("delete", "deleted", "Delete"), ("cockpit delete 4715", "cockpit delete 4715 4716 --yes")
+)
 
 
 def extend_arguments(parser: ArgumentParser) -> None:
@@ -240,8 +225,7 @@ def end_arguments(parser: ArgumentParser) -> None:
 
 async def run_end(call: Call) -> int:
     ids = ", ".join(map(job_text, call.args.jobs))
-    must_ask = call.streams.answers and not call.args.yes
-    if must_ask and not call.streams.confirmed(f"End the debug hold of {ids} and remove the files in its containers?"):
+    if call.declines(f"End the debug hold of {ids} and remove the files in its containers?"):
         return ExitCode.DECLINED
 
     async def end(ref: JobRef) -> None:
@@ -251,7 +235,9 @@ async def run_end(call: Call) -> int:
 
 
 HOLDS = Verb(
-    add_list_options, run_holds, ("cockpit holds", "cockpit holds --filter 'left<30m' -o json", "cockpit holds --watch")
+    add_list_options,
+    lambda call: list_rows(call, HOLDS_TABLE, call.backend.holds),
+    ("cockpit holds", "cockpit holds --filter 'left<30m' -o json", "cockpit holds --watch"),
 )
 EXTEND_HOLD = Verb(extend_arguments, run_extend, ("cockpit holds extend 4715 --by 2h",))
 END_HOLD = Verb(end_arguments, run_end, ("cockpit holds end 4715",))

@@ -72,8 +72,7 @@ async def run_init(call: Call) -> int:
     initial = initial_cluster(site.machine(), spec, text, source=source, spec_source=str(call.args.spec))
     kept = site.write_cluster(initial.text)
     call.streams.line(f"wrote {safe(source)}" + (f"; the one before is {safe(str(kept))}" if kept is not None else ""))
-    for line in _summary(initial.file, spec):
-        call.streams.line(safe(line))
+    call.streams.lines(map(safe, _summary(initial.file, spec)))
     for warning in spec.warnings if spec is not None else ():
         call.streams.say(f"warning: {warning}")
     return ExitCode.OK

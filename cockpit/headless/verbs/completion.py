@@ -126,9 +126,8 @@ async def run(call: Call) -> int:
 
 
 async def _complete(call: Call) -> None:
-    from cockpit.headless.completing import Completion, place_behind
+    from cockpit.headless.completing import place_behind
     from cockpit.headless.offers import BY_SHELL, Offers
-    from cockpit.headless.verbs.completion import lines_for, words_on
 
     words, last = words_on(call.args.line)
     option, equals, value = last.partition("=")
@@ -142,8 +141,7 @@ async def _complete(call: Call) -> None:
         completions = [
             each if each in BY_SHELL else Completion(f"{option}={each.word}", each.about) for each in completions
         ]
-    for line in lines_for(call.args.shell, completions, last):
-        call.streams.line(line)
+    call.streams.lines(lines_for(call.args.shell, completions, last))
 
 
 COMPLETION = Verb(

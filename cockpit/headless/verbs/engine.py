@@ -17,18 +17,13 @@ from cockpit.present.tables.engine import ENGINE, FINDINGS, findings_lines, reco
 from cockpit.present.units import counted
 
 
-def status_arguments(parser: ArgumentParser) -> None:
-    add_page_options(parser)
-
-
 async def run_status(call: Call) -> int:
     """Exit code `UNREACHABLE` when it does not run: for scripts that only ask."""
     status = call.services.engine().status()
     if call.args.watch and status.running:
         return await list_rows(call, ENGINE, lambda: _status(call))
     if is_page(call.args):
-        for line in record_lines(ENGINE.columns, status, call.context()):
-            call.streams.line(line)
+        call.streams.lines(record_lines(ENGINE.columns, status, call.context()))
     else:
         write_rows(ENGINE, [status], call.args, call.context(), call.streams)
     if not status.running:
@@ -60,8 +55,7 @@ async def run_stop(call: Call) -> int:
     if jobs or holds:
         engine.take_over()
     held = engine.holds()
-    must_ask = (jobs or holds) and call.streams.answers and not call.args.yes
-    if must_ask and not call.streams.confirmed(_stop_question(jobs=jobs, holds=holds, held=held)):
+    if (jobs or holds) and call.declines(_stop_question(jobs=jobs, holds=holds, held=held)):
         return ExitCode.DECLINED
     if jobs:
         call.streams.hint("ending the jobs; each has its grace period …")
@@ -116,7 +110,7 @@ def _tell(call: Call, status: EngineStatus) -> int:
 
 
 STATUS = Verb(
-    status_arguments,
+    add_page_options,
     run_status,
     ("cockpit engine status", "cockpit engine status -o json", "cockpit engine status --watch"),
 )
@@ -145,8 +139,7 @@ async def run_doctor(call: Call) -> int:
     if is_page(call.args):
         shown = chosen_rows(FINDINGS, findings, call.args, call.context())
         room = call.streams.columns if call.streams.stdout.isatty() else None
-        for line in findings_lines(shown, room):
-            call.streams.line(line)
+        call.streams.lines(findings_lines(shown, room))
     else:
         write_rows(FINDINGS, findings, call.args, call.context(), call.streams)
     if not any(finding.level == MISSING for finding in findings):

@@ -42,8 +42,7 @@ def print_outlooks(call: Call, table: TableView, outlooks: Sequence[Outlook]) ->
     from cockpit.present.spans import plain
 
     for each in outlooks:
-        for line in outlook_lines(each, call.context()):
-            call.streams.line(plain(line))
+        call.streams.lines(map(plain, outlook_lines(each, call.context())))
 
 
 EXPLAIN = Verb(
@@ -55,12 +54,8 @@ AT_ONCE = 1_000
 """The number of starts in one answer."""
 
 
-def starts_arguments(parser: ArgumentParser) -> None:
-    add_output_options(parser)
-
-
 async def run_starts(call: Call) -> int:
-    from cockpit.present.tables.starts import STARTS as STARTS_TABLE
+    from cockpit.present.tables.forecast import STARTS as STARTS_TABLE
 
     user = await asker(call)
     queued = [row for row in await call.backend.jobs() if row.queued]
@@ -79,7 +74,7 @@ async def run_starts(call: Call) -> int:
 
 
 STARTS = Verb(
-    starts_arguments,
+    add_output_options,
     run_starts,
     ("cockpit starts", "cockpit starts --filter user:me", "cockpit starts -o json | jq '.rows[0].starts_at'"),
 )

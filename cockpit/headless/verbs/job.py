@@ -32,8 +32,7 @@ async def run_job(call: Call) -> int:
     if is_page(call.args):
         from cockpit.present.job.page import job_page
 
-        for line in job_page(detail, context):
-            call.streams.line(line)
+        call.streams.lines(job_page(detail, context))
     else:
         from cockpit.present.tables.job import JOB as JOB_TABLE
 
@@ -115,8 +114,7 @@ def tensorboard_arguments(parser: ArgumentParser) -> None:
 
 async def run_tensorboard(call: Call) -> int:
     """Print the address of a TensorBoard, and run it until it is stopped."""
-    from cockpit.config.boards import board_of
-    from cockpit.present.boards import board_name, runs_of
+    from cockpit.config.boards import board_name, board_of, runs_of
 
     detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
     board = board_of(board_name(detail), os.environ)

@@ -110,8 +110,7 @@ async def run_launch(call: Call) -> int:
         return ExitCode.OK
     from cockpit.present.tables.launch import launch_lines
 
-    for line in launch_lines(chosen_rows(LAUNCH_TABLE, launches, call.args, call.context())):
-        call.streams.line(line)
+    call.streams.lines(launch_lines(chosen_rows(LAUNCH_TABLE, launches, call.args, call.context())))
     return ExitCode.OK
 
 
@@ -132,8 +131,7 @@ async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) 
         write_rows(LAUNCH_SCRIPT, rows, call.args, call.context(), call.streams)
         return ExitCode.OK
     for each in chosen_rows(LAUNCH_SCRIPT, rows, call.args, call.context()):
-        for text in command_lines(each.argv, each.script):
-            call.streams.line(text)
+        call.streams.lines(command_lines(each.argv, each.script))
     return ExitCode.OK
 
 
@@ -209,8 +207,7 @@ def schema_arguments(parser: ArgumentParser) -> None:
 
 async def run_schema(call: Call) -> int:
     if call.args.name is None:
-        for name, what in schema_names().items():
-            call.streams.line(f"{name:<18}{what}")
+        call.streams.lines(f"{name:<18}{what}" for name, what in schema_names().items())
     else:
         call.streams.write(msgspec.json.format(msgspec.json.encode(schema(call.args.name)), indent=2) + b"\n")
     return ExitCode.OK

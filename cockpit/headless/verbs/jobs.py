@@ -85,10 +85,9 @@ async def asker(call: Call) -> str:
         return ""
     if known := (await call.backend.status()).asker:
         return known
-    import os
-    import pwd
+    from cockpit.config.places import user_name
 
-    return pwd.getpwuid(os.getuid()).pw_name
+    return user_name()
 
 
 JOBS = Verb(

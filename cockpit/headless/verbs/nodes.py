@@ -87,16 +87,16 @@ def resume_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes")
 
 
-async def run_resume(call: Call) -> int:
-    return await try_each(call, call.args.nodes, call.backend.resume_node, "resumed", safe)
-
-
 DRAIN = Verb(
     drain_arguments,
     run_drain,
     ('cockpit nodes drain n07 --reason "new memory"', "cockpit nodes drain n07 --reason spot --within 5m"),
 )
-RESUME = Verb(resume_arguments, run_resume, ("cockpit nodes resume n07",))
+RESUME = Verb(
+    resume_arguments,
+    lambda call: try_each(call, call.args.nodes, call.backend.resume_node, "resumed", safe),
+    ("cockpit nodes resume n07",),
+)
 NODES = Verb(
     nodes_arguments,
     run_nodes,

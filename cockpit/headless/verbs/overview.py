@@ -21,15 +21,10 @@ if TYPE_CHECKING:
     from cockpit.model.view import Overview
 
 
-def overview_arguments(parser: ArgumentParser) -> None:
-    add_page_options(parser)
-
-
 async def run_overview(call: Call) -> int:
     if not is_page(call.args):
         return await list_rows(call, OVERVIEW_TABLE, lambda: _row(call))
-    for line in overview_lines(await call.backend.overview(), await call.backend.nodes()):
-        call.streams.line(line)
+    call.streams.lines(overview_lines(await call.backend.overview(), await call.backend.nodes()))
     return ExitCode.OK
 
 
@@ -38,9 +33,7 @@ async def _row(call: Call) -> list[Overview]:
 
 
 OVERVIEW = Verb(
-    overview_arguments,
-    run_overview,
-    ("cockpit", "cockpit -c lab-a", "cockpit overview --watch --columns running,queued"),
+    add_page_options, run_overview, ("cockpit", "cockpit -c lab-a", "cockpit overview --watch --columns running,queued")
 )
 
 

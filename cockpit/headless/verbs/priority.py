@@ -68,7 +68,7 @@ async def run(call: Call) -> int:
 
 async def _apply(call: Call) -> ExitCode:
     """Put the weights in force, after the rows that show the new order beside the old one."""
-    if call.streams.answers and not call.args.yes and not call.streams.confirmed("Put these weights in force?"):
+    if call.declines("Put these weights in force?"):
         return ExitCode.DECLINED
     call.streams.say(weights_set(await call.backend.set_weights(call.args.weights)))
     return ExitCode.OK

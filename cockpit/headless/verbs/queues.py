@@ -20,10 +20,6 @@ from cockpit.present.tables.queues import QUOTA as TREE
 from cockpit.present.units import counted
 
 
-async def run_queues(call: Call) -> int:
-    return await list_rows(call, TABLE, lambda: _rows(call))
-
-
 async def run_quota(call: Call) -> int:
     never = call.backend.capabilities.why_not(Ability.QUOTA_TREE)
     table = replace(TREE, empty=never) if never else TREE
@@ -62,7 +58,7 @@ async def run_remove(call: Call) -> int:
 
 QUEUES = Verb(
     add_list_options,
-    run_queues,
+    lambda call: list_rows(call, TABLE, lambda: _rows(call)),
     ("cockpit queues", "cockpit queues --filter 'depth>10' -o json", "cockpit queues --watch"),
 )
 QUOTA = Verb(add_list_options, run_quota, ("cockpit quota", "cockpit quota --filter 'cards_borrowed>0'"))

@@ -58,11 +58,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="compare each wait with the log's (field 3)")
     parser.add_argument("--write", metavar="FILE", help="write the schedule as SWF; .gz is packed")
     parser.add_argument(
-        "--predict",
-        type=count,
-        default=0,
-        metavar="N",
-        help="say how well starts are predicted, for N jobs",
+        "--predict", type=count, default=0, metavar="N", help="say how well starts are predicted, for N jobs"
     )
     pod_arguments(parser)
     parser.add_argument(

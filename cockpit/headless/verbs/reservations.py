@@ -18,10 +18,6 @@ from cockpit.present.tables.reservations import RESERVATIONS as TABLE
 NOW = "now"
 
 
-async def run_list(call: Call) -> int:
-    return await list_rows(call, TABLE, call.backend.reservations)
-
-
 def create_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what jobs name as their reservation")
     parser.add_argument("--nodes", type=names, required=True, metavar="N1,N2", help="the nodes to keep")
@@ -69,10 +65,6 @@ def end_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("names", nargs="+", metavar="RESERVATION", help="the reservations")
 
 
-async def run_end(call: Call) -> int:
-    return await try_each(call, call.args.names, call.backend.end_reservation, "ended", safe)
-
-
 def names(text: str) -> tuple[str, ...]:
     """Separated by commas."""
     return tuple(filter(None, (part.strip() for part in text.split(","))))
@@ -98,7 +90,9 @@ def _resolved(when: Millis | str, now: Millis) -> Millis:
 
 
 RESERVATIONS = Verb(
-    add_list_options, run_list, ("cockpit reservations", "cockpit reservations --filter 'state:active' -o json")
+    add_list_options,
+    lambda call: list_rows(call, TABLE, call.backend.reservations),
+    ("cockpit reservations", "cockpit reservations --filter 'state:active' -o json"),
 )
 CREATE = Verb(
     create_arguments,
@@ -108,4 +102,8 @@ CREATE = Verb(
         "cockpit reservations create upkeep --nodes n07 --start now+2h --duration 1h --maintenance",
     ),
 )
-END = Verb(end_arguments, run_end, ("cockpit reservations end course",))
+END = Verb(
+    end_arguments,
+    lambda call: try_each(call, call.args.names, call.backend.end_reservation, "ended", safe),
+    ("cockpit reservations end course",),
+)

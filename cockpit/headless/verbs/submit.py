@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.config.places import user_name
+from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
 from cockpit.headless.services import STDIN, Call
-from cockpit.headless.surroundings import missing_paths, own_name
+from cockpit.headless.surroundings import missing_paths
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.capabilities import Ability
@@ -25,7 +26,7 @@ from cockpit.model.directives import SubmitScript
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
-from cockpit.present.task_spreading import FIELD_OF_REQUEST, could_be_spread, spreading_remedies
+from cockpit.present.task_spreading import FIELD_OF_REQUEST, fetched_remedies
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ async def run(call: Call) -> int:
     for spec, job, place in zip(specs, ids, places, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
         if spec.script is not None:
-            call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), own_name()))}")
+            call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), user_name()))}")
     for script in scripts:
         submitted = await call.backend.direct(script)
         call.streams.line(f"submitted {safe(script.wrap or script.file or source_of(STDIN))} as {submitted}")
@@ -111,13 +112,7 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
 
 async def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], places: Sequence[str]) -> None:
     """Print what to add to the batch scripts among the refused jobs."""
-    if not could_be_spread(refusal, specs):
-        return
-    try:
-        nodes = await call.backend.nodes()
-    except CockpitError:
-        return  # the refusal is what the user has to see
-    for remedy in spreading_remedies(refusal, specs, nodes):
+    for remedy in await fetched_remedies(refusal, specs, call.backend.nodes):
         call.streams.say(f"{places[remedy.job]}: {remedy.text}")
 
 

@@ -14,8 +14,13 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
-from cockpit.present.events.evictions import EvictionEvent, eviction_sentence, preemption_words
-from cockpit.present.events.patrol import PatrolEvent, patrol_sentence
+from cockpit.present.events.interruptions import (
+    EvictionEvent,
+    PatrolEvent,
+    eviction_sentence,
+    patrol_sentence,
+    preemption_words,
+)
 from cockpit.present.events.rules import RuleEvent, WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed

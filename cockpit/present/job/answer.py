@@ -18,7 +18,6 @@ from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, N
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
-from cockpit.present.copying import percent
 from cockpit.present.folding import id_text
 from cockpit.present.job.kept_words import cost_words, uncovered_words
 from cockpit.present.job.running import running_lines
@@ -41,7 +40,7 @@ from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
-from cockpit.present.states import seconds_left
+from cockpit.present.states import copied_percent, seconds_left
 from cockpit.present.workers import BEST_EFFORT, below_min
 
 PROGRESS_COLUMNS = 30
@@ -297,7 +296,7 @@ def _progress(row: JobRow, context: Context) -> Line:
     """Return the progress of the job's file copies while they are made, else of its run time."""
     if row.staged is not None and row.staged.total:
         filled = bar(row.staged.done / row.staged.total, PROGRESS_COLUMNS, str(row.state))
-        return (Span(f"{INDENT}{percent(row.staged)} "), *filled)
+        return (Span(f"{INDENT}{copied_percent(row.staged)} "), *filled)
     elapsed, limit = elapsed_seconds(row, context) or 0, row.time_limit_seconds
     left = units.spoken(max(limit - elapsed, 0) // 60 * 60 or 60)
     gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"

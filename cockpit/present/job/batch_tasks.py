@@ -10,8 +10,7 @@ from cockpit.model.job import JobState
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds, state_text
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.jobs import coarse
 from cockpit.present.tables.trials import trials_of, values_text

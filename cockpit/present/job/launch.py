@@ -17,8 +17,7 @@ from cockpit.present.command_text import shell_text
 from cockpit.present.job.sessions import command_words
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.states import exit_sentence
 from cockpit.present.steps import step_lines
 from cockpit.present.width import pad, widest

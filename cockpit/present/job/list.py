@@ -229,7 +229,7 @@ class JobList:
         """Change to `seniority` as sort key once a scheduler names tasks by two numbers. Until then the id is the key,
         which is ten times faster."""
         if self._age is _id and is_apart(max(now, default=0)):
-            self._age = _seniority
+            self._age = lambda row: seniority(row.id)
             self._arrange([self._rows[job] for job in self._order])
 
     def _arrange(self, rows: Iterable[JobRow]) -> None:
@@ -281,7 +281,3 @@ class JobList:
 def _by_id(rows: Iterable[JobRow]) -> dict[JobId, JobRow]:
     listed = list(rows)
     return dict(zip(map(_id, listed), listed, strict=True))
-
-
-def _seniority(row: JobRow) -> int:
-    return seniority(row.id)

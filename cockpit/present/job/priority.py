@@ -18,7 +18,7 @@ from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.model.priority import Breakdown, Part
+    from cockpit.model.priority import Breakdown
     from cockpit.present.job.answer import PanelContext
 
 INDENT: Final = "  "
@@ -67,9 +67,9 @@ def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
     counting = (
         part for part in breakdown.parts if part.contribution or (part.weight and part.name is not FactorName.SITE)
     )
-    parts = sorted(counting, key=_adds_least)
+    parts = sorted(counting, key=lambda part: -part.contribution)
     nice = [("", "", figure(-breakdown.nice))] if breakdown.nice else []
-    products = [(_raw(part.raw), units.grouped(part.weight), figure(part.contribution)) for part in parts] + nice
+    products = [(f"{part.raw:.4f}", units.grouped(part.weight), figure(part.contribution)) for part in parts] + nice
     total = ("", "", units.grouped(breakdown.total))
     words = widest([*map(factor_word, parts), "FACTOR", NICE, "total"])
     sizes = [
@@ -89,12 +89,3 @@ def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
 def _columns(cells: tuple[str, str, str], sizes: list[int], first: str, second: str = "   ") -> str:
     raw, weight, adds = (cell.rjust(size) for cell, size in zip(cells, sizes, strict=True))
     return f"{raw}{first}{weight}{second}{adds}"
-
-
-def _adds_least(part: Part) -> float:
-    return -part.contribution
-
-
-def _raw(raw: float) -> str:
-    """Return a raw factor with four digits, so that the points of a column are aligned."""
-    return f"{raw:.4f}"

@@ -20,8 +20,7 @@ from cockpit.present.job_values import state_text
 from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, small_table, spread
 from cockpit.present.states import GLYPHS
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from cockpit.present.job.kept_words import uncovered_words
 from cockpit.present.job.running import NO_CONTAINER
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.states import seconds_left
 from cockpit.present.units import countdown
 

@@ -14,8 +14,7 @@ from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.measured import measured, measured_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.small_table import small_table
-from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.spans import MUTED, Line, Span, line, small_table
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis

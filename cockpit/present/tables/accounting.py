@@ -49,19 +49,11 @@ def _row_card_hours(row: Any, _: Context) -> float:  # noqa: ANN401 - a job or a
     return card_hours(row.card_milli_ms)
 
 
-def _held_cpu_hours(row: Held, _: Context) -> float:
-    return hours(sum(row.cpu_ms))
-
-
-def _held_card_hours(row: Held, _: Context) -> float:
-    return card_hours(sum(row.card_milli_ms))
-
-
 def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: bool = False) -> Column:  # noqa: A002 - the column's
     what = "CPUs" if id == "cpu_hours" else "Cards"
     title = "CPU-HOURS" if id == "cpu_hours" else "CARD-HOURS"
     about = f"{what} that were held, times hours"
-    return Column(id, title, ValueKind.NUMBER, about, derive=derive, words=_two_digits(derive), wide=wide)
+    return Column(id, title, about, ValueKind.NUMBER, derive=derive, words=_two_digits(derive), wide=wide)
 
 
 def _mean_busy(job: EndedJob, _: Context) -> float | None:
@@ -85,8 +77,8 @@ def _memory_percent(row: EndedJob, _: Context) -> float | None:
 _CPU_TIME = Column(
     "cpu_seconds",
     "CPU TIME",
-    ValueKind.SECONDS,
     "CPU time that was really used",
+    ValueKind.SECONDS,
     derive=_seconds("cpu_ms"),
     nullable=True,
     aliases=("cpu_time",),
@@ -100,8 +92,8 @@ ACCOUNTING: Final = TableView(
         Column(
             "elapsed_seconds",
             "ELAPSED",
-            ValueKind.SECONDS,
             "How long it ran, all attempts together",
+            ValueKind.SECONDS,
             derive=_seconds("elapsed_ms"),
             aliases=("elapsed",),
         ),
@@ -109,8 +101,8 @@ ACCOUNTING: Final = TableView(
         Column(
             "peak_memory_mib",
             "PEAK MEM",
-            ValueKind.MIB,
             "The most memory that one of its replicas had",
+            ValueKind.MIB,
             nullable=True,
             aliases=("peak_memory",),
         ),
@@ -118,8 +110,8 @@ ACCOUNTING: Final = TableView(
         Column(
             "card_percent",
             "CARDS %",
-            ValueKind.INTEGER,
             "How busy its cards were, on average",
+            ValueKind.INTEGER,
             nullable=True,
             rare=True,
         ),
@@ -127,8 +119,8 @@ ACCOUNTING: Final = TableView(
         Column(
             "cpu_percent",
             "CPUS %",
-            ValueKind.NUMBER,
             "CPU time that was used, of the CPUs that it held",
+            ValueKind.NUMBER,
             derive=_mean_busy,
             nullable=True,
             wide=True,
@@ -136,13 +128,13 @@ ACCOUNTING: Final = TableView(
         Column(
             "memory_percent",
             "MEM %",
-            ValueKind.NUMBER,
             "The most memory that one of its replicas had, of what it had for one",
+            ValueKind.NUMBER,
             derive=_memory_percent,
             nullable=True,
             wide=True,
         ),
-        Column("attempts", "ATTEMPTS", ValueKind.INTEGER, "How often it was started", wide=True),
+        Column("attempts", "ATTEMPTS", "How often it was started", ValueKind.INTEGER, wide=True),
         *_of_jobs("qos", "project", "partitions", "nodes", "cards", "cpus", "memory_mib", "placed_on", wide=True),
         *_of_jobs("submitted_at", "started_at", "wait_seconds", "end_cause", "array", "task", "command", wide=True),
     ),
@@ -152,12 +144,12 @@ SUMS: Final = TableView(
     help="Sums over jobs that have ended",
     empty=ACCOUNTING.empty,
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The user, account, project or QOS"),
-        Column("jobs", "JOBS", ValueKind.INTEGER, "How many jobs"),
-        Column("failed", "FAILED", ValueKind.INTEGER, "How many of them failed (error)"),
-        Column("stopped", "STOPPED", ValueKind.INTEGER, "How many of them were stopped"),
-        Column("expired", "EXPIRED", ValueKind.INTEGER, "How many of them reached their time limit"),
-        Column("elapsed_seconds", "ELAPSED", ValueKind.SECONDS, "How long they ran", derive=_seconds("elapsed_ms")),
+        Column("name", "NAME", "The user, account, project or QOS"),
+        Column("jobs", "JOBS", "How many jobs", ValueKind.INTEGER),
+        Column("failed", "FAILED", "How many of them failed (error)", ValueKind.INTEGER),
+        Column("stopped", "STOPPED", "How many of them were stopped", ValueKind.INTEGER),
+        Column("expired", "EXPIRED", "How many of them reached their time limit", ValueKind.INTEGER),
+        Column("elapsed_seconds", "ELAPSED", "How long they ran", ValueKind.SECONDS, derive=_seconds("elapsed_ms")),
         _CPU_TIME,
         _hours_column("cpu_hours", _row_cpu_hours),
         _hours_column("card_hours", _row_card_hours),
@@ -190,10 +182,6 @@ def _share_cell(row: Held, shown: AmountFormat) -> Line:
     return (Span(f"{share:>5.1f}% "), *bar(share / 100, BAR_COLUMNS, shown.sign.role))
 
 
-def _cpu_hours_cell(row: Held, _: AmountFormat) -> Line:
-    return line(Span(tenths(hours(sum(row.cpu_ms))), MUTED))
-
-
 def _course_cell(row: Held, shown: AmountFormat, columns: int) -> Line:
     figures = amounts(row, cards=shown.cards)
     room = min(columns, len(figures) * max(1, columns // max(len(figures), 1)))
@@ -206,27 +194,27 @@ HOURS: Final = TableView(
     help="Card-hours and CPU-hours over days",
     empty="No job held resources in that time. --days 90 shows a longer time.",
     columns=(
-        Column(
-            "name",
-            "NAME",
-            ValueKind.TEXT,
-            "The account, user, project or QOS",
-            cell=Cell(14, _name_cell, grows=1, most=26),
+        Column("name", "NAME", "The account, user, project or QOS", cell=Cell(14, _name_cell, grows=1, most=26)),
+        replace(
+            _hours_column("card_hours", lambda row, _: card_hours(sum(row.card_milli_ms))),
+            cell=Cell(10, _card_hours_cell),
         ),
-        replace(_hours_column("card_hours", _held_card_hours), cell=Cell(10, _card_hours_cell)),
         Column(
             "share",
             "SHARE %",
-            ValueKind.NUMBER,
             "Of all card-hours, in percent; without cards of all CPU-hours",
+            ValueKind.NUMBER,
             cell=Cell(7 + BAR_COLUMNS, _share_cell, title="SHARE", right=False),
         ),
-        replace(_hours_column("cpu_hours", _held_cpu_hours), cell=Cell(10, _cpu_hours_cell)),
+        replace(
+            _hours_column("cpu_hours", lambda row, _: hours(sum(row.cpu_ms))),
+            cell=Cell(10, lambda row, _: line(Span(tenths(hours(sum(row.cpu_ms))), MUTED))),
+        ),
         Column(
             "by_day",
             "BY DAY",
-            ValueKind.RECORD,
             "Card-hours of each day, the oldest first; the last one is today",
+            ValueKind.RECORD,
             derive=lambda row, _: [card_hours(each) for each in row.card_milli_ms],
             words=lambda row, _: _chart(row),
             schema={"type": "array", "items": {"type": "number"}},

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isinf
 from typing import Final
 
 from cockpit.formats.slurm.sacctmgr import limit_words, shares_text
 from cockpit.model.accounting import Spending
-from cockpit.model.accounts import AssocKey, Qos
+from cockpit.model.accounts import AssocKey
 from cockpit.model.view import AccountRow
 from cockpit.present.accounting import card_hours
 from cockpit.present.bars import bar
@@ -16,9 +16,8 @@ from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, V
 from cockpit.present.filters import compile_filter
 from cockpit.present.safe import safe
 from cockpit.present.saved import Saved, none_saved
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
-from cockpit.present.tables.qos import labelled, qos_answer
-from cockpit.present.units import counted, grouped
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.units import grouped
 
 INDENT: Final = "  "
 
@@ -91,25 +90,16 @@ ACCOUNTS: Final = TableView(
         Column(
             "account",
             "ACCOUNT",
-            ValueKind.TEXT,
             "The account",
             field="association.account",
             words=lambda row, _: f"{INDENT * row.depth}{safe(row.association.account)}",
             cell=Cell(20, _name_cell, title="ACCOUNT · USER", grows=1, most=30),
         ),
-        Column("user", "USER", ValueKind.TEXT, "The user; empty: the account itself", field="association.user"),
-        Column(
-            "partition",
-            "PARTITION",
-            ValueKind.TEXT,
-            "Only there; empty: everywhere",
-            field="association.partition",
-            spare=True,
-        ),
+        Column("user", "USER", "The user; empty: the account itself", field="association.user"),
+        Column("partition", "PARTITION", "Only there; empty: everywhere", field="association.partition", spare=True),
         Column(
             "shares",
             "SHARES",
-            ValueKind.TEXT,
             "Fairshare beside its siblings'; parent: the account's",
             derive=lambda row, _: shares_text(row.association),
             cell=Cell(6, _shares_cell, right=True),
@@ -117,15 +107,15 @@ ACCOUNTS: Final = TableView(
         Column(
             "used",
             "USED",
-            ValueKind.INTEGER,
             "Decayed billing-seconds, sshare's RawUsage",
+            ValueKind.INTEGER,
             derive=lambda row, _: round(row.used),
         ),
         Column(
             "fair_share",
             "FAIR SHARE",
-            ValueKind.NUMBER,
             "The factor of its users' jobs; none where priorities are not counted",
+            ValueKind.NUMBER,
             derive=lambda row, _: None if row.fair_share is None else round(row.fair_share, 6),
             nullable=True,
             cell=Cell(5, _fair_share_cell, title="FAIR"),
@@ -133,8 +123,8 @@ ACCOUNTS: Final = TableView(
         Column(
             "running",
             "RUNNING",
-            ValueKind.INTEGER,
             "Jobs that run",
+            ValueKind.INTEGER,
             cell=Cell(
                 4,
                 lambda row, _: line(Span(str(row.running), "running" if row.running else MUTED)),
@@ -145,8 +135,8 @@ ACCOUNTS: Final = TableView(
         Column(
             "queued",
             "QUEUED",
-            ValueKind.INTEGER,
             "Jobs that wait",
+            ValueKind.INTEGER,
             cell=Cell(
                 4, lambda row, _: line(Span(str(row.queued), "queued" if row.queued else MUTED)), title="WAIT", need=90
             ),
@@ -154,23 +144,22 @@ ACCOUNTS: Final = TableView(
         Column(
             "qos",
             "QOS",
-            ValueKind.WORDS,
             "QOS that may be used; none: those of the account above",
+            ValueKind.WORDS,
             field="association.qos",
             cell=Cell(14, _qos_cell, grows=1, most=30, need=120),
         ),
         Column(
             "limits",
             "LIMITS",
-            ValueKind.WORDS,
             "Bounds by sacctmgr's names",
+            ValueKind.WORDS,
             derive=lambda row, _: limit_words(row.association.limits),
             cell=Cell(12, lambda row, _: line(safe(" ".join(limit_words(row.association.limits)))), grows=5),
         ),
         Column(
             "default_qos",
             "DEFAULT QOS",
-            ValueKind.TEXT,
             "Of a job that names none",
             field="association.default_qos",
             wide=True,
@@ -185,7 +174,6 @@ ACCOUNTS: Final = TableView(
         Column(
             "default",
             "DEFAULT",
-            ValueKind.TEXT,
             "Whether it is the user's default account",
             field="association.default",
             words=lambda row, _: "yes" if row.association.default else "–",
@@ -195,8 +183,8 @@ ACCOUNTS: Final = TableView(
         Column(
             "norm_shares",
             "NORM SHARES",
-            ValueKind.NUMBER,
             "Its part of its siblings' shares; without Fair Tree: of all",
+            ValueKind.NUMBER,
             derive=lambda row, _: round(row.norm_shares, 6),
             wide=True,
             cell=Cell(
@@ -206,8 +194,8 @@ ACCOUNTS: Final = TableView(
         Column(
             "norm_usage",
             "NORM USAGE",
-            ValueKind.NUMBER,
             "Its part of all usage",
+            ValueKind.NUMBER,
             derive=lambda row, _: round(row.norm_usage, 6),
             wide=True,
             cell=Cell(6 + BAR_COLUMNS, _usage_cell, title="USAGE", right=False, after="norm_shares"),
@@ -215,28 +203,28 @@ ACCOUNTS: Final = TableView(
         Column(
             "effective_usage",
             "EFFECTIVE",
-            ValueKind.NUMBER,
             "What fair share goes by; with Fair Tree its part of the account's usage",
+            ValueKind.NUMBER,
             derive=lambda row, _: round(row.effective_usage, 6),
             wide=True,
         ),
         Column(
             "level_fs",
             "LEVEL FS",
-            ValueKind.NUMBER,
             "Norm shares by effective usage: below 1 it used more than its share; none: nothing used, or no Fair Tree",
+            ValueKind.NUMBER,
             derive=level_fs,
             words=lambda row, _: NOTHING if row.level_fs is None else f"{row.level_fs:.4g}",
             nullable=True,
             wide=True,
             cell=Cell(7, _level_cell, title="LEVELFS", after="norm_usage"),
         ),
-        Column("parent", "PARENT", ValueKind.TEXT, "The account above", field="association.parent", wide=True),
+        Column("parent", "PARENT", "The account above", field="association.parent", wide=True),
         Column(
             "priority",
             "PRIORITY",
-            ValueKind.INTEGER,
             "Its own, for the factor assoc; none: that of the account above",
+            ValueKind.INTEGER,
             field="association.priority",
             nullable=True,
             wide=True,
@@ -244,8 +232,8 @@ ACCOUNTS: Final = TableView(
         Column(
             "coordinators",
             "COORDINATORS",
-            ValueKind.WORDS,
             "Coordinators: users who administer the accounts below it",
+            ValueKind.WORDS,
             field="association.coordinators",
             wide=True,
         ),
@@ -254,8 +242,8 @@ ACCOUNTS: Final = TableView(
         Column(
             "card_hours",
             "CARD-HOURS",
-            ValueKind.NUMBER,
             "Card-hours of its jobs in the last days",
+            ValueKind.NUMBER,
             cell=Cell(10, _card_hours_cell, need=130, after="norm_usage"),
         ),
     ),
@@ -379,107 +367,3 @@ def _chains(rows: Sequence[AccountRow]) -> Iterator[tuple[AssocKey, tuple[AssocK
         del chain[row.depth :]
         yield row.association.key, tuple(chain)
         chain.append(row.association.key)
-
-
-def place_answer(
-    place: AccountRow | Qos | None, tree: AccountTree, keys: Mapping[str, str], columns: int
-) -> Iterator[Line]:
-    """Yield harmless lines about the row under the cursor. `keys`: the first key of each action by the action's id."""
-    if isinstance(place, Qos):
-        yield from qos_answer(place, tree.rows(), keys, columns)
-    elif place is not None:
-        above = [row for key in tree.above(place.association.key) if (row := tree.row(key)) is not None]
-        yield from account_answer(place, above, keys, columns, _held_words(place, tree))
-
-
-def account_answer(
-    row: AccountRow, above: Sequence[AccountRow], keys: Mapping[str, str], columns: int, held: str = ""
-) -> Iterator[Line]:
-    """Yield harmless lines about an association. `above`: the accounts above it, root first; `keys`: the first key of
-    each action by the action's id; `held`: the words for what it held in recent days."""
-    each = row.association
-    left = line(Span(safe(each.user or each.account), ACCENT), Span(f"  {_shares_words(row, above)}", STRONG))
-    does = "its jobs" if each.user else "fold"
-    yield spread(left, line(Span(keys.get("unfold", "Enter"), ACCENT), Span(f" {does}", MUTED)), columns)
-    yield labelled("usage", _usage_words(row, above))
-    if held:
-        yield labelled("held", held)
-    yield labelled("limits", " ".join(limit_words(each.limits)) or "none of its own")
-    yield labelled("qos", _qos_words(row, above))
-    yield labelled("jobs", f"{row.running} running, {row.queued} waiting")
-    yield from _more(row)
-
-
-def _held_words(row: AccountRow, tree: AccountTree) -> str:
-    """Return the words for the card-hours held in recent days, busy or not; empty where no usage is known."""
-    hours = grouped(card_hours(tree.held(row.association.key)))
-    return f"{hours} card-hours in the last {counted(tree.days, 'day')}" if tree.days else ""
-
-
-def _shares_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
-    each = row.association
-    if not above:
-        return "is above all accounts."
-    parent = safe(above[-1].association.account)
-    if each.shares is None:
-        return f"shares as account {parent} itself does."
-    return f"has {counted(each.shares, 'share')}, {percent(row.norm_shares)} of those below {parent}."
-
-
-def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
-    """Return the usage in words, and what it means for the place of the association's jobs."""
-    used = f"{grouped(row.used)} billing-seconds, {percent(row.norm_usage)} of all"
-    if not above or row.level_fs is None:
-        factor = "" if row.fair_share is None else f"; fair share {row.fair_share:.4f}"
-        return f"{used}{factor}"
-    if isinf(row.level_fs):
-        verdict = "nothing used yet, so it comes first on its level"
-    elif row.level_fs < 1:
-        verdict = f"LevelFS {row.level_fs:.3g}: more than its share, so its jobs come later"
-    else:
-        verdict = f"LevelFS {row.level_fs:.3g}: less than its share, so its jobs come earlier"
-    return f"{used}; {verdict}"
-
-
-def _qos_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
-    """Return the association's QOS and default QOS; without its own, those of the nearest account above that
-    has some."""
-    own = row.association.qos
-    giver = next((each.association for each in reversed(above) if each.association.qos), None)
-    if own:
-        words = ", ".join(own)
-    elif giver is not None:
-        words = f"{', '.join(giver.qos)} (as {giver.account})"
-    else:
-        words = "normal"
-    default = row.association.default_qos
-    return f"{words}; {default} by default" if default else words
-
-
-def _more(row: AccountRow) -> Iterator[Line]:
-    each = row.association
-    if each.coordinators:
-        yield labelled("run by", ", ".join(each.coordinators))
-    words = [f"priority {each.priority}"] if each.priority is not None else []
-    words += ["the user's default account"] if each.default else []
-    words += [f"only in partition {each.partition}"] if each.partition else []
-    if words:
-        yield labelled("also", ", ".join(words))
-
-
-def first_account_lines(keys: Mapping[str, str], *, locked: str) -> Iterator[Line]:
-    """Yield the lines for a tree that has only root. `locked`: why the user may not change accounts; empty: the user
-    may."""
-    command = keys.get("command", ":")
-    yield line()
-    yield line(Span("   There are no accounts yet: use is not counted, and no limits apply.", STRONG))
-    yield line()
-    if locked:
-        yield line(Span(f"   {locked}", MUTED))
-        return
-    for words, about in (
-        ("accounts add vision --shares 60", "an account, with its shares beside others'"),
-        ("accounts add-user alice --account vision", "add a user to it"),
-        ("accounts modify vision MaxJobs=4 GrpTRES=gres/gpu=16", "and what it may use at once"),
-    ):
-        yield line(Span(f"   {command}{words:<54}", ACCENT), Span(about, MUTED))

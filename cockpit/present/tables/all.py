@@ -12,6 +12,7 @@ from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.engine import ENGINE, FINDINGS
 from cockpit.present.tables.events import EVENTS
+from cockpit.present.tables.forecast import STARTS
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
@@ -24,7 +25,6 @@ from cockpit.present.tables.qos import QOS
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
 from cockpit.present.tables.staged import STAGED
-from cockpit.present.tables.starts import STARTS
 from cockpit.present.tables.trials import TRIALS
 from cockpit.present.tables.usage import USAGE
 

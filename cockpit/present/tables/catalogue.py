@@ -60,27 +60,11 @@ CATALOGUE: Final = TableView(
     help="What names in job files stand for, as far as you may see it",
     empty="Nothing has a name here yet. `cockpit catalogue add --help` shows how datasets, models … get one.",
     columns=(
-        Column(
-            "kind",
-            "KIND",
-            ValueKind.TEXT,
-            "What it is",
-            field="entry.kind",
-            schema={"enum": [str(each) for each in EntryKind]},
-            cell=Cell(9, role=MUTED),
-        ),
-        Column(
-            "name",
-            "NAME",
-            ValueKind.TEXT,
-            "What job files say",
-            field="entry.name",
-            cell=Cell(14, role=STRONG, grows=1, most=30),
-        ),
+        Column("kind", "KIND", "What it is", field="entry.kind", values=EntryKind, cell=Cell(9, role=MUTED)),
+        Column("name", "NAME", "What job files say", field="entry.name", cell=Cell(14, role=STRONG, grows=1, most=30)),
         Column(
             "source",
             "SOURCE",
-            ValueKind.TEXT,
             "Where among its kind",
             derive=source,
             nullable=True,
@@ -90,7 +74,6 @@ CATALOGUE: Final = TableView(
         Column(
             "project",
             "PROJECT",
-            ValueKind.TEXT,
             "Whose it is; none: the whole cluster's",
             derive=lambda row, _: row.entry.project or None,
             nullable=True,
@@ -104,7 +87,6 @@ CATALOGUE: Final = TableView(
         Column(
             "owner",
             "OWNER",
-            ValueKind.TEXT,
             "Who may open and close it",
             field="entry.owner",
             aliases=("user",),
@@ -113,7 +95,6 @@ CATALOGUE: Final = TableView(
         Column(
             "access",
             "ACCESS",
-            ValueKind.TEXT,
             "What the other members of the project may do with it",
             field="entry.access",
             schema=_LEVELS,
@@ -122,7 +103,6 @@ CATALOGUE: Final = TableView(
         Column(
             "may",
             "YOU MAY",
-            ValueKind.TEXT,
             "What you may do with it",
             schema=_LEVELS,
             cell=Cell(4, lambda row, _: line(Span(str(row.may), _ROLES[row.may])), title="YOU"),
@@ -130,15 +110,15 @@ CATALOGUE: Final = TableView(
         Column(
             "means",
             "STANDS FOR",
-            ValueKind.RECORD,
             "What it says beside that, by field",
+            ValueKind.RECORD,
             derive=lambda row, _: own_values(row),
             words=lambda row, _: means_text(row),
             schema={"type": "object"},
             cell=Cell(16, grows=6),
         ),
-        Column("about", "ABOUT", ValueKind.TEXT, "What it is, in a sentence", field="entry.about", wide=True),
-        Column("file", "FILE", ValueKind.TEXT, "Where alone it is changed", derive=stands_in, nullable=True, wide=True),
+        Column("about", "ABOUT", "What it is, in a sentence", field="entry.about", wide=True),
+        Column("file", "FILE", "Where alone it is changed", derive=stands_in, nullable=True, wide=True),
     ),
 )
 

@@ -127,7 +127,6 @@ CLUSTERS: Final = TableView(
         Column(
             "name",
             "NAME",
-            ValueKind.TEXT,
             "As config.toml calls it; for -c",
             aliases=("cluster",),
             cell=Cell(12, title="CLUSTER", role=STRONG, grows=1, most=24),
@@ -135,17 +134,16 @@ CLUSTERS: Final = TableView(
         Column(
             "state",
             "STATE",
-            ValueKind.TEXT,
             "Whether it answers",
             words=lambda row, _: WORDS[row.state],
-            schema={"enum": [str(state) for state in ClusterState]},
+            values=ClusterState,
             cell=Cell(14, state_cell),
         ),
         Column(
             "age_seconds",
             "AGE",
-            ValueKind.SECONDS,
             "How old is what is known of it",
+            ValueKind.SECONDS,
             derive=age_seconds,
             nullable=True,
             aliases=("age",),
@@ -154,8 +152,8 @@ CLUSTERS: Final = TableView(
         Column(
             "running",
             "RUN",
-            ValueKind.INTEGER,
             "Jobs that run",
+            ValueKind.INTEGER,
             derive=_jobs(JobState.RUNNING),
             nullable=True,
             cell=Cell(5, _jobs_cell(JobState.RUNNING, "running")),
@@ -163,8 +161,8 @@ CLUSTERS: Final = TableView(
         Column(
             "queued",
             "WAIT",
-            ValueKind.INTEGER,
             "Jobs that wait",
+            ValueKind.INTEGER,
             derive=_jobs(JobState.QUEUED),
             nullable=True,
             cell=Cell(6, _jobs_cell(JobState.QUEUED, "queued")),
@@ -172,8 +170,8 @@ CLUSTERS: Final = TableView(
         Column(
             "cards",
             "CARDS",
-            ValueKind.FRACTION,
             "Cards that are held, of how many",
+            ValueKind.FRACTION,
             derive=_fraction_column(cards),
             nullable=True,
             cell=Cell(18, fill=_held_cell(9, cards), right=False, grows=1, most=26),
@@ -181,8 +179,8 @@ CLUSTERS: Final = TableView(
         Column(
             "cpus",
             "CPUS",
-            ValueKind.FRACTION,
             "CPUs that are held, of how many",
+            ValueKind.FRACTION,
             derive=_fraction_column(cpus),
             nullable=True,
             cell=Cell(18, fill=_held_cell(11, cpus), right=False, grows=1, most=28, need=100),
@@ -190,23 +188,14 @@ CLUSTERS: Final = TableView(
         Column(
             "nodes",
             "NODES",
-            ValueKind.INTEGER,
             "How many it has",
+            ValueKind.INTEGER,
             derive=lambda row, _: row.overview.nodes if row.overview is not None else None,
             nullable=True,
             cell=Cell(5, role=MUTED, need=110),
         ),
-        Column(
-            "way", "WAY", ValueKind.TEXT, "How it is reached", spare=True, cell=Cell(16, _way_cell, grows=2, need=110)
-        ),
-        Column(
-            "reason",
-            "WHY",
-            ValueKind.TEXT,
-            "Why it does not answer",
-            derive=lambda row, _: row.reason or None,
-            nullable=True,
-        ),
+        Column("way", "WAY", "How it is reached", spare=True, cell=Cell(16, _way_cell, grows=2, need=110)),
+        Column("reason", "WHY", "Why it does not answer", derive=lambda row, _: row.reason or None, nullable=True),
     ),
 )
 

@@ -18,28 +18,26 @@ ENGINE: Final = TableView(
         Column(
             "status",
             "STATUS",
-            ValueKind.TEXT,
             "running or stopped",
             derive=lambda row, _: "running" if row.running else "stopped",
-            schema={"enum": ["running", "stopped"]},
+            values=("running", "stopped"),
         ),
-        Column("pid", "PID", ValueKind.INTEGER, "Its process", nullable=True),
+        Column("pid", "PID", "Its process", ValueKind.INTEGER, nullable=True),
         Column(
             "scope",
             "SCOPE",
-            ValueKind.TEXT,
             "Whom it serves",
             derive=lambda row, _: "machine" if row.system else "user",
-            schema={"enum": ["machine", "user"]},
+            values=("machine", "user"),
         ),
-        Column("socket", "SOCKET", ValueKind.TEXT, "Where it listens"),
-        Column("state_folder", "STATE FOLDER", ValueKind.TEXT, "Where its journal is"),
-        Column("version", "VERSION", ValueKind.TEXT, "Of cockpit"),
-        Column("protocol", "PROTOCOL", ValueKind.TEXT, "Of its socket, major.minor"),
-        Column("started_at", "STARTED", ValueKind.MOMENT, "When it started", nullable=True),
-        Column("jobs", "JOBS", ValueKind.INTEGER, "Jobs it knows"),
-        Column("containers", "CONTAINERS", ValueKind.TEXT, "How containers are made"),
-        Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong just now"),
+        Column("socket", "SOCKET", "Where it listens"),
+        Column("state_folder", "STATE FOLDER", "Where its journal is"),
+        Column("version", "VERSION", "Of cockpit"),
+        Column("protocol", "PROTOCOL", "Of its socket, major.minor"),
+        Column("started_at", "STARTED", "When it started", ValueKind.MOMENT, nullable=True),
+        Column("jobs", "JOBS", "Jobs it knows", ValueKind.INTEGER),
+        Column("containers", "CONTAINERS", "How containers are made"),
+        Column("trouble", "TROUBLE", "What is wrong just now", ValueKind.WORDS),
     ),
 )
 
@@ -56,10 +54,10 @@ FINDINGS: Final = TableView(
     help="What this machine has and lacks",
     empty="Nothing was checked.",
     columns=(
-        Column("level", "LEVEL", ValueKind.TEXT, "ok, note or missing", schema={"enum": ["ok", "note", "missing"]}),
-        Column("subject", "SUBJECT", ValueKind.TEXT, "What was looked at"),
-        Column("found", "FOUND", ValueKind.TEXT, "What is there"),
-        Column("advice", "ADVICE", ValueKind.TEXT, "What to do; empty: nothing"),
+        Column("level", "LEVEL", "ok, note or missing", values=("ok", "note", "missing")),
+        Column("subject", "SUBJECT", "What was looked at"),
+        Column("found", "FOUND", "What is there"),
+        Column("advice", "ADVICE", "What to do; empty: nothing"),
     ),
 )
 
@@ -68,7 +66,7 @@ MARKS: Final = {"ok": "✓", "note": "·", "missing": "✗"}
 
 
 class Finding(Protocol):
-    """Result of one check: its level, subject, finding and advice."""
+    """Result of one check: its level (`ok`, `note` or `missing`), subject, finding, and advice (empty: none)."""
 
     @property
     def level(self) -> str: ...

@@ -14,37 +14,34 @@ def job(row: EventRecord, _: Context) -> int | None:
     return event_job(row.body)
 
 
-def kind(row: EventRecord, _: Context) -> str:
-    return event_kind(row.body)
-
-
-def sentence(row: EventRecord, context: Context) -> str:
-    return event_sentence(row, context.zone)
-
-
 EVENTS: Final = TableView(
     name="events",
     help="What happened, oldest first",
     empty="No events yet.",
     columns=(
-        Column("seq", "SEQ", ValueKind.INTEGER, "From 1, without gaps"),
-        Column("at", "AT", ValueKind.MOMENT, "When"),
+        Column("seq", "SEQ", "From 1, without gaps", ValueKind.INTEGER),
+        Column("at", "AT", "When", ValueKind.MOMENT),
         Column(
             "job",
             "JOB",
-            ValueKind.INTEGER,
             "The job it is about",
+            ValueKind.INTEGER,
             derive=job,
             words=lambda row, context: job_cell(job(row, context)),
             nullable=True,
             aliases=("id",),
         ),
-        Column("actor", "ACTOR", ValueKind.TEXT, "Who asked, or the engine", aliases=("user",)),
+        Column("actor", "ACTOR", "Who asked, or the engine", aliases=("user",)),
         Column(
-            "event", "EVENT", ValueKind.TEXT, "The journal's word for it", derive=kind, aliases=("type",), spare=True
+            "event",
+            "EVENT",
+            "The journal's word for it",
+            derive=lambda row, _: event_kind(row.body),
+            aliases=("type",),
+            spare=True,
         ),
-        Column("sentence", "WHAT", ValueKind.TEXT, "What happened", derive=sentence),
-        Column("origin", "ORIGIN", ValueKind.TEXT, "Where it came from; recorded: a cockpit saw it", wide=True),
-        Column("request", "REQUEST", ValueKind.TEXT, "The request that caused it", wide=True),
+        Column("sentence", "WHAT", "What happened", derive=lambda row, context: event_sentence(row, context.zone)),
+        Column("origin", "ORIGIN", "Where it came from; recorded: a cockpit saw it", wide=True),
+        Column("request", "REQUEST", "The request that caused it", wide=True),
     ),
 )

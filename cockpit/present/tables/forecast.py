@@ -1,17 +1,22 @@
-"""The columns of a predicted start, for all tables that show one."""
+"""The columns of a predicted start, for all tables that show one, and the list of queued jobs with their starts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
 from cockpit.model.forecast import BoundMove, Forecast, MoveCause, NoBound, RanLonger
 from cockpit.model.ids import Millis
-from cockpit.present.columns import NOTHING, Column, Context, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.moments import iso
 from cockpit.present.start_words import WHY_NO_BOUND, cause_words, last_move, move_words, spread_words
+from cockpit.present.tables.jobs import JOBS
+
+if TYPE_CHECKING:
+    from cockpit.model.jobrow import JobRow
+
 
 ForecastOf = Callable[[Any, Context], Forecast | None]
 
@@ -63,19 +68,18 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
         Column(
             "no_bound",
             "NO BOUND",
-            ValueKind.TEXT,
             "Why no latest start is promised; null: one is, or no start is known",
             derive=_forecast_field(forecast_of, lambda forecast: forecast.no_bound and str(forecast.no_bound)),
             words=lambda row, context: _no_bound_words(forecast_of(row, context)),
-            schema={"enum": [*map(str, NoBound), None]},
+            values=NoBound,
             nullable=True,
             wide=True,
         ),
         Column(
             "moves",
             "MOVED",
-            ValueKind.RECORD,
             "The last changes of latest_at, oldest first, each with its causes",
+            ValueKind.RECORD,
             derive=lambda row, context: [
                 _move_json(each, context) for each in (forecast_of(row, context) or Forecast()).moves
             ],
@@ -97,7 +101,6 @@ def spread_column(forecast_of: ForecastOf) -> Column:
     return Column(
         "spread",
         "SPREAD",
-        ValueKind.TEXT,
         "The promised latest start, or the range of likely starts where none is promised",
         derive=words,
         nullable=True,
@@ -115,7 +118,7 @@ def _moment(
 ) -> Column:
     """Return a column with a moment of the forecast."""
     derive = _forecast_field(forecast_of, moment)
-    return Column(name, title, ValueKind.MOMENT, about, derive=derive, nullable=True, wide=wide)
+    return Column(name, title, about, ValueKind.MOMENT, derive=derive, nullable=True, wide=wide)
 
 
 def _forecast_field(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
@@ -154,3 +157,61 @@ def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
     if isinstance(cause, RanLonger):
         record["until"] = iso(cause.until) if cause.until is not None else None
     return record | {"sentence": cause_words(cause, context)}
+
+
+_OF_JOBS: Final = {column.id: column for column in JOBS.columns}
+
+
+def forecast(row: JobRow, context: Context) -> Forecast | None:
+    """Return the job's forecast in the context; None: not known."""
+    return context.forecasts.get(row.id)
+
+
+def starts_at(row: JobRow, context: Context) -> Millis | None:
+    """Return the likely start; None: unknown."""
+    prediction = forecast(row, context)
+    return prediction.likely_at if prediction is not None else None
+
+
+def starts_in_seconds(row: JobRow, context: Context) -> int | None:
+    at = starts_at(row, context)
+    return None if at is None else max(0, at - context.now) // 1000
+
+
+STARTS: Final = TableView(
+    name="starts",
+    identity=("id",),
+    help="Queued jobs, and when they likely start",
+    empty="No job is queued.",
+    columns=(
+        *(_OF_JOBS[name] for name in ("id", "name", "user", "partitions", "priority", "nodes", "cards")),
+        Column(
+            "starts_at",
+            "STARTS",
+            "When it likely starts; null: no estimate",
+            ValueKind.MOMENT,
+            derive=starts_at,
+            nullable=True,
+            aliases=("start",),
+        ),
+        Column(
+            "starts_in_seconds",
+            "IN",
+            "How long that is from now",
+            ValueKind.SECONDS,
+            derive=starts_in_seconds,
+            nullable=True,
+            aliases=("in",),
+        ),
+        spread_column(forecast),
+        *spread_columns(forecast),
+        _OF_JOBS["why"],
+        Column(
+            "failure",
+            "FAILURE",
+            "The defect in cockpit for which no start is known; empty: none",
+            derive=lambda row, context: context.failures.get(row.id, row.failure),
+            rare=True,
+        ),
+    ),
+)

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from cockpit.model.forecast import Forecast
 from cockpit.model.jobdetail import JobDetail
-from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.columns import RECORDS, Column, Context, TableView, ValueKind
 from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
@@ -19,20 +19,19 @@ from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import factors
 from cockpit.present.units import counted
 
-RECORDS: Final = {"type": "array", "items": {"type": "object"}}
-
 
 def of_the_row(column: Column) -> Column:
     """Return the job list's column, derived from a job's details."""
     return Column(
         column.id,
         column.title,
-        column.kind,
         column.help,
+        column.kind,
         derive=lambda detail, context: column.fact(detail.row, context),
         words=_of_the_row(column.words),
         record_json=column.record_json,
         schema=column.schema,
+        values=column.values,
         nullable=column.nullable,
         aliases=column.aliases,
     )
@@ -128,9 +127,19 @@ def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     ]
 
 
-def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Context], str]:
-    """Return a function that returns the text of a cell with many objects: their number."""
-    return lambda detail, _: counted(count(detail), one)
+def _objects(
+    id: str,  # noqa: A002 - the column's
+    title: str,
+    about: str,
+    derive: Callable[[Any, Context], list[dict[str, Any]]],
+    one: str,
+) -> Column:
+    """Return a column of objects, whose text is their number."""
+
+    def words(detail: JobDetail, context: Context) -> str:
+        return counted(len(derive(detail, context)), one)
+
+    return Column(id, title, about, ValueKind.RECORD, derive=derive, words=words, schema=RECORDS)
 
 
 JOB: Final = TableView(
@@ -142,16 +151,16 @@ JOB: Final = TableView(
         Column(
             "position",
             "POSITION",
-            ValueKind.INTEGER,
             "Place in the queue, from 1",
+            ValueKind.INTEGER,
             derive=lambda detail, _: None if detail.explanation is None else detail.explanation.place,
             nullable=True,
         ),
         Column(
             "ahead",
             "AHEAD",
-            ValueKind.RECORD,
             "Jobs before it in the queue, at most ten",
+            ValueKind.RECORD,
             derive=ahead,
             words=lambda detail, context: ", ".join(map(str, ahead(detail, context))) or "–",
             schema={"type": "array", "items": {"type": "integer"}},
@@ -159,8 +168,8 @@ JOB: Final = TableView(
         Column(
             "priorities",
             "PRIORITIES",
-            ValueKind.RECORD,
             "While it waits: of each queue the priority, and of each factor raw value, weight and contribution",
+            ValueKind.RECORD,
             derive=priorities,
             words=lambda detail, _: ", ".join(str(each.total) for each in detail.priority) or "–",
             schema=RECORDS,
@@ -168,74 +177,46 @@ JOB: Final = TableView(
         Column(
             "reserved_at",
             "RESERVED",
-            ValueKind.MOMENT,
             "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
+            ValueKind.MOMENT,
             derive=lambda detail, _: None if detail.explanation is None else detail.explanation.reserved_at,
             nullable=True,
         ),
         likely_column(forecast),
         *spread_columns(forecast),
-        Column(
-            "replicas",
-            "REPLICAS",
-            ValueKind.RECORD,
-            "The containers of the last attempt",
-            derive=replicas,
-            words=numbered(lambda detail: len(detail.job.attempt.replicas) if detail.job.attempt else 0, "replica"),
-            schema=RECORDS,
-        ),
-        Column(
-            "events",
-            "EVENTS",
-            ValueKind.RECORD,
-            "What happened to it",
-            derive=events,
-            words=numbered(lambda detail: len(detail.events), "event"),
-            schema=RECORDS,
-        ),
-        Column(
+        _objects("replicas", "REPLICAS", "The containers of the last attempt", replicas, "replica"),
+        _objects("events", "EVENTS", "What happened to it", events, "event"),
+        _objects(
             "waited",
             "WAITED FOR",
-            ValueKind.RECORD,
             "What it waited for as far as the engine or this cockpit observed it, the oldest first; null: not observed",
-            derive=waited,
-            words=numbered(lambda detail: len(detail.waited), "reason"),
-            schema=RECORDS,
+            waited,
+            "reason",
         ),
-        Column(
+        _objects(
             "use",
             "USE",
-            ValueKind.RECORD,
             "What its containers have really used, as the kernel counts it; none where it is not measured",
-            derive=lambda detail, _: [asdict(each) for each in detail.use],
-            words=numbered(lambda detail: len(detail.use), "replica"),
-            schema=RECORDS,
+            lambda detail, _: [asdict(each) for each in detail.use],
+            "replica",
         ),
-        Column(
-            "steps",
-            "STEPS",
-            ValueKind.RECORD,
-            "On a Slurm cluster: what ran within it",
-            derive=steps_json,
-            words=numbered(lambda detail: len(detail.steps), "step"),
-            schema=RECORDS,
-        ),
+        _objects("steps", "STEPS", "On a Slurm cluster: what ran within it", steps_json, "step"),
         Column(
             "batch",
             "BATCH",
-            ValueKind.RECORD,
             "Of a batch's task: all tasks of the batch",
+            ValueKind.RECORD,
             derive=tasks,
-            words=numbered(lambda detail: len(detail.tasks), "task"),
+            words=lambda detail, _: counted(len(detail.tasks), "task"),
             schema=RECORDS,
         ),
-        Column("address", "ADDRESS", ValueKind.TEXT, "Where a session's notebook says that it can be reached"),
-        Column("log_tail", "LOG TAIL", ValueKind.TEXT, "The last lines of its log"),
+        Column("address", "ADDRESS", "Where a session's notebook says that it can be reached"),
+        Column("log_tail", "LOG TAIL", "The last lines of its log"),
         Column(
             "log_left_out_mib",
             "LOG LEFT OUT",
-            ValueKind.MIB,
             "Of its logs, where they are longer than `log_limit`, in MiB",
+            ValueKind.MIB,
         ),
     ),
 )

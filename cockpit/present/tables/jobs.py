@@ -17,7 +17,6 @@ from cockpit.model.spec import Access, JobKind
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import GAP, NOTHING, Cell, Column, Context, TableView, ValueKind, laid_out
-from cockpit.present.copying import percent
 from cockpit.present.folding import FoldedRow, id_text, progress, speaker_of, task_count
 from cockpit.present.job_values import (
     REASON_SCHEMA,
@@ -43,7 +42,7 @@ from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.present.states import GLYPHS, retry_words, seconds_left
+from cockpit.present.states import GLYPHS, copied_percent, retry_words, seconds_left
 from cockpit.present.workers import workers_now
 
 TIME_COLUMNS = 5
@@ -67,7 +66,7 @@ def state_cell(row: JobRow, _: Context) -> Line:
         states = (Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
         return (*states, *((Span(f"{row.gone} ended", MUTED),) if row.gone else ()))
     word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
-    part = f" {percent(row.staged)}" if row.staged is not None and row.ending is None else ""
+    part = f" {copied_percent(row.staged)}" if row.staged is not None and row.ending is None else ""
     shown = Span(f"{GLYPHS[row.state]} {word}{part}", str(row.state))
     return line(shown, Span("·held", "held")) if row.held_until is not None else line(shown)
 
@@ -156,16 +155,15 @@ JOBS: Final = TableView(
         Column(
             "id",
             "ID",
-            ValueKind.INTEGER,
             "Never used again; a task of an array is written as 123_4, a component of a job as 123+1",
+            ValueKind.INTEGER,
             words=lambda row, _: id_text(row),
             cell=Cell(LEAST_ID_COLUMNS, role=MUTED, need=84),
         ),
-        Column("name", "NAME", ValueKind.TEXT, "As its file says", cell=Cell(16, _name_cell, grows=2, most=30)),
+        Column("name", "NAME", "As its file says", cell=Cell(16, _name_cell, grows=2, most=30)),
         Column(
             "user",
             "USER",
-            ValueKind.TEXT,
             "Who submitted it",
             aliases=("creator",),
             spare=True,
@@ -174,19 +172,18 @@ JOBS: Final = TableView(
         Column(
             "state",
             "STATE",
-            ValueKind.TEXT,
             "What it is doing",
             words=states_text,
             words_from=("state", "held_until", "ending"),
             ticks=is_kept,
-            schema={"enum": [str(state) for state in JobState]},
+            values=JobState,
             cell=Cell(14, state_cell),
         ),
         Column(
             "partitions",
             "QUEUE",
-            ValueKind.WORDS,
             "Where it runs or ran; while it waits, where it may",
+            ValueKind.WORDS,
             aliases=("partition", "queue"),
             spare=True,
             cell=Cell(6, _queue_cell, grows=1, most=12, need=108, optional=True),
@@ -194,8 +191,8 @@ JOBS: Final = TableView(
         Column(
             "clusters",
             "CLUSTER",
-            ValueKind.WORDS,
             "On a fleet, where it is bound to",
+            ValueKind.WORDS,
             aliases=("cluster",),
             rare=True,
             cell=Cell(
@@ -210,8 +207,8 @@ JOBS: Final = TableView(
         Column(
             "priority",
             "PRIO",
-            ValueKind.INTEGER,
             "While it waits, the best of its queues, as of the last count; 0: held",
+            ValueKind.INTEGER,
             nullable=True,
             aliases=("prio",),
             spare=True,
@@ -220,8 +217,8 @@ JOBS: Final = TableView(
         Column(
             "nodes",
             "NODES",
-            ValueKind.INTEGER,
             "Nodes it asks for, or has",
+            ValueKind.INTEGER,
             derive=amount("nodes"),
             spare=True,
             cell=Cell(5, _nodes_cell, need=126),
@@ -229,8 +226,8 @@ JOBS: Final = TableView(
         Column(
             "workers",
             "WORKERS",
-            ValueKind.RECORD,
             "Of an elastic job: how many workers it has or asks for, and between which bounds",
+            ValueKind.RECORD,
             words=lambda row, _: workers_now(row),
             words_from=("workers", "nodes", "waits_until"),
             record_json=bounds_json,
@@ -241,16 +238,16 @@ JOBS: Final = TableView(
         Column(
             "cards",
             "CARDS",
-            ValueKind.NUMBER,
             "Cards over all its nodes; 0.5 is half of one",
+            ValueKind.NUMBER,
             derive=cards,
             cell=Cell(5, _cards_cell),
         ),
         Column(
             "elapsed_seconds",
             "TIME",
-            ValueKind.SECONDS,
             "How long it has run",
+            ValueKind.SECONDS,
             derive=elapsed_seconds,
             ticks=is_running,
             nullable=True,
@@ -260,16 +257,16 @@ JOBS: Final = TableView(
         Column(
             "time_limit_seconds",
             "LIMIT",
-            ValueKind.SECONDS,
             "How long it may run",
+            ValueKind.SECONDS,
             aliases=("limit", "time_limit"),
             spare=True,
         ),
         Column(
             "started_at",
             "START",
-            ValueKind.MOMENT,
             "When its first replica started",
+            ValueKind.MOMENT,
             nullable=True,
             aliases=("start", "started"),
             spare=True,
@@ -278,7 +275,6 @@ JOBS: Final = TableView(
         Column(
             "why",
             "WHY",
-            ValueKind.TEXT,
             "Why it waits, or how it ended, in a sentence",
             derive=why,
             nullable=True,
@@ -287,17 +283,17 @@ JOBS: Final = TableView(
         Column(
             "held_until",
             "HELD UNTIL",
-            ValueKind.MOMENT,
             "Until when its failed containers are held",
+            ValueKind.MOMENT,
             nullable=True,
             wide=True,
         ),
-        Column("cpus", "CPUS", ValueKind.INTEGER, "CPUs over all its nodes", derive=amount("cpus"), wide=True),
+        Column("cpus", "CPUS", "CPUs over all its nodes", ValueKind.INTEGER, derive=amount("cpus"), wide=True),
         Column(
             "memory_mib",
             "MEMORY",
-            ValueKind.MIB,
             "Memory over all its nodes, in MiB",
+            ValueKind.MIB,
             derive=amount("memory_mib"),
             wide=True,
             aliases=("memory",),
@@ -305,16 +301,16 @@ JOBS: Final = TableView(
         Column(
             "card_models",
             "CARD MODELS",
-            ValueKind.WORDS,
             "Models it accepts; none: any",
+            ValueKind.WORDS,
             wide=True,
             aliases=("card_model",),
         ),
         Column(
             "placed_on",
             "PLACED ON",
-            ValueKind.WORDS,
             "Nodes it was placed on",
+            ValueKind.WORDS,
             wide=True,
             aliases=("node",),
             cell=Cell(
@@ -328,28 +324,28 @@ JOBS: Final = TableView(
             ),
         ),
         Column(
-            "submitted_at", "SUBMITTED", ValueKind.MOMENT, "When it was accepted", wide=True, aliases=("submitted",)
+            "submitted_at", "SUBMITTED", "When it was accepted", ValueKind.MOMENT, wide=True, aliases=("submitted",)
         ),
         Column(
             "attempt",
             "ATTEMPT",
-            ValueKind.INTEGER,
             "Which start of the job is its current or last one, or is to come, from 1",
+            ValueKind.INTEGER,
             wide=True,
         ),
         Column(
             "retries",
             "RETRIES",
-            ValueKind.INTEGER,
             "How often it has begun again by itself after a failure",
+            ValueKind.INTEGER,
             derive=lambda row, _: row.retries[0] if row.retries is not None else 0,
             wide=True,
         ),
         Column(
             "ended_at",
             "ENDED",
-            ValueKind.MOMENT,
             "When its command had ended",
+            ValueKind.MOMENT,
             nullable=True,
             wide=True,
             aliases=("ended",),
@@ -357,8 +353,8 @@ JOBS: Final = TableView(
         Column(
             "wait_seconds",
             "WAIT",
-            ValueKind.SECONDS,
             "How long it waited for its start",
+            ValueKind.SECONDS,
             derive=wait_seconds,
             ticks=is_waiting,
             wide=True,
@@ -367,8 +363,8 @@ JOBS: Final = TableView(
         Column(
             "exit_code",
             "EXIT",
-            ValueKind.INTEGER,
             "As a shell reports it: 128 + signal when killed",
+            ValueKind.INTEGER,
             nullable=True,
             wide=True,
             aliases=("exit",),
@@ -376,8 +372,8 @@ JOBS: Final = TableView(
         Column(
             "reason",
             "REASON",
-            ValueKind.RECORD,
             "Why it waits, for programs: a type and its data",
+            ValueKind.RECORD,
             words=reason_type,
             words_from=("reason",),
             record_json=reason_json,
@@ -385,44 +381,27 @@ JOBS: Final = TableView(
             nullable=True,
             wide=True,
         ),
-        Column(
-            "ending",
-            "ENDING",
-            ValueKind.TEXT,
-            "Why it is being ended",
-            nullable=True,
-            wide=True,
-            schema={"enum": [*map(str, EndCause), None]},
-        ),
-        Column(
-            "end_cause",
-            "END CAUSE",
-            ValueKind.TEXT,
-            "Why it ended",
-            nullable=True,
-            wide=True,
-            aliases=("cause",),
-            schema={"enum": [*map(str, EndCause), None]},
-        ),
+        Column("ending", "ENDING", "Why it is being ended", nullable=True, wide=True, values=EndCause),
+        Column("end_cause", "END CAUSE", "Why it ended", nullable=True, wide=True, aliases=("cause",), values=EndCause),
         Column(
             "staged",
             "STAGED",
-            ValueKind.RECORD,
             "How far the copies are that it waits for",
-            words=lambda row, _: percent(row.staged),
+            ValueKind.RECORD,
+            words=lambda row, _: copied_percent(row.staged),
             words_from=("staged",),
             record_json=copied_json,
             schema=STAGED_SCHEMA,
             nullable=True,
             wide=True,
         ),
-        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", wide=True),
-        Column("qos", "QOS", ValueKind.TEXT, "Its QOS", wide=True),
+        Column("account", "ACCOUNT", "What it is charged to", wide=True),
+        Column("qos", "QOS", "Its QOS", wide=True),
         Column(
             "array",
             "ARRAY",
-            ValueKind.INTEGER,
             "The array that it is a task of",
+            ValueKind.INTEGER,
             derive=lambda row, _: None if row.array is None else row.array.array,
             nullable=True,
             wide=True,
@@ -430,8 +409,8 @@ JOBS: Final = TableView(
         Column(
             "task",
             "TASK",
-            ValueKind.INTEGER,
             "Its index there",
+            ValueKind.INTEGER,
             derive=lambda row, _: None if row.array is None or task_count(row) > 1 else row.array.index,
             nullable=True,
             wide=True,
@@ -439,16 +418,16 @@ JOBS: Final = TableView(
         Column(
             "tasks",
             "TASKS",
-            ValueKind.INTEGER,
             "The number of jobs in the row; more than one if an array is folded",
+            ValueKind.INTEGER,
             derive=lambda row, _: task_count(row),
             wide=True,
         ),
         Column(
             "component",
             "PART",
-            ValueKind.INTEGER,
             "Which component of its heterogeneous job it is, from 0",
+            ValueKind.INTEGER,
             derive=lambda row, _: None if row.component is None or task_count(row) > 1 else row.component[1],
             nullable=True,
             wide=True,
@@ -457,49 +436,45 @@ JOBS: Final = TableView(
         Column(
             "progress",
             "ENDED",
-            ValueKind.FRACTION,
             "Where tasks are folded: how many have ended, of how many",
+            ValueKind.FRACTION,
             derive=progress_of,
             nullable=True,
             rare=True,
         ),
-        Column("project", "PROJECT", ValueKind.TEXT, "Who it counts for", wide=True),
+        Column("project", "PROJECT", "Who it counts for", wide=True),
         Column(
             "access",
             "ACCESS",
-            ValueKind.TEXT,
             "What other members of its project may do: all (rw), look and copy (ro)",
             nullable=True,
             wide=True,
-            schema={"enum": [str(Access.RW), str(Access.RO), None]},
+            values=(Access.RW, Access.RO),
         ),
-        Column("pool", "POOL", ValueKind.TEXT, "The pool it asks for", wide=True),
+        Column("pool", "POOL", "The pool it asks for", wide=True),
         Column(
             "kind",
             "KIND",
-            ValueKind.TEXT,
             "One command (regular), tasks with a command each (batch), or a session (interactive)",
             wide=True,
-            schema={"enum": [str(kind) for kind in JobKind]},
+            values=JobKind,
         ),
-        Column("command", "COMMAND", ValueKind.TEXT, "What it runs", wide=True),
+        Column("command", "COMMAND", "What it runs", wide=True),
         Column(
             "algorithm",
             "ALGORITHM",
-            ValueKind.TEXT,
             "Its algorithm: a folder, a name of the catalogue, or favorite/ and a name",
             wide=True,
         ),
         Column(
             "output",
             "OUTPUT",
-            ValueKind.TEXT,
             "Its output folder; on Slurm the file that its script writes to, empty where accounting does not know it",
             wide=True,
             aliases=("outputs", "output_folder"),
         ),
     ),
-    keys=(Column("spec", "SPEC", ValueKind.TEXT, "What it asks of each node", derive=node_spec),),
+    keys=(Column("spec", "SPEC", "What it asks of each node", derive=node_spec),),
 )
 
 

@@ -36,21 +36,19 @@ LAUNCH: Final = TableView(
     help="What each replica of a job would be started with",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
-        Column("rank", "RANK", ValueKind.INTEGER, "Which replica, from 0"),
-        Column("host", "HOST", ValueKind.TEXT, "Its host name", field="plan.hostname"),
-        Column("node", "NODE", ValueKind.TEXT, "An imagined node that is just what it asks for", wide=True),
-        Column("given", "GIVEN", ValueKind.TEXT, "The command as the job file has it", wide=True),
-        Column(
-            "command", "COMMAND", ValueKind.TEXT, "What the mode makes of it, before expansion", field="plan.command"
-        ),
-        Column("argv", "ARGV", ValueKind.WORDS, "The program and its arguments, expanded", field="plan.argv"),
-        Column("workdir", "WORKDIR", ValueKind.TEXT, "Where it begins", field="plan.workdir", wide=True),
+        Column("name", "NAME", "The job's name"),
+        Column("rank", "RANK", "Which replica, from 0", ValueKind.INTEGER),
+        Column("host", "HOST", "Its host name", field="plan.hostname"),
+        Column("node", "NODE", "An imagined node that is just what it asks for", wide=True),
+        Column("given", "GIVEN", "The command as the job file has it", wide=True),
+        Column("command", "COMMAND", "What the mode makes of it, before expansion", field="plan.command"),
+        Column("argv", "ARGV", "The program and its arguments, expanded", ValueKind.WORDS, field="plan.argv"),
+        Column("workdir", "WORKDIR", "Where it begins", field="plan.workdir", wide=True),
         Column(
             "env",
             "ENV",
-            ValueKind.RECORD,
             "Its whole environment",
+            ValueKind.RECORD,
             field="plan.env",
             words=lambda row, _: _texts(row.plan.env),
             schema=_OF_TEXTS,
@@ -59,15 +57,15 @@ LAUNCH: Final = TableView(
         Column(
             "files",
             "FILES",
-            ValueKind.RECORD,
             "Files that it gets: text by path",
+            ValueKind.RECORD,
             field="plan.files",
             words=lambda row, _: ", ".join(map(safe, row.plan.files)),
             schema=_OF_TEXTS,
             wide=True,
         ),
         Column(
-            "hints", "HINTS", ValueKind.WORDS, "What is worth knowing about the command", field="plan.hints", rare=True
+            "hints", "HINTS", "What is worth knowing about the command", ValueKind.WORDS, field="plan.hints", rare=True
         ),
     ),
 )
@@ -86,9 +84,9 @@ LAUNCH_SCRIPT: Final = TableView(
     help="What would submit each job to a Slurm cluster",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The job's name"),
-        Column("argv", "ARGV", ValueKind.WORDS, "The command and its options"),
-        Column("script", "SCRIPT", ValueKind.TEXT, "What it reads: the script that is run", wide=True),
+        Column("name", "NAME", "The job's name"),
+        Column("argv", "ARGV", "The command and its options", ValueKind.WORDS),
+        Column("script", "SCRIPT", "What it reads: the script that is run", wide=True),
     ),
 )
 

@@ -1,16 +1,14 @@
-"""Nodes: the columns of their list for every output, and the panel about the node under the cursor."""
+"""Nodes: the columns of their list for every output, and how many jobs they have room for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
 from msgspec.structs import replace
 
 from cockpit.model.cardmodels import is_one_of
-from cockpit.model.ids import JobId, job_words
-from cockpit.model.jobrow import JobRow
 from cockpit.model.labels import pair_text
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
@@ -19,7 +17,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Cell, Column, Context, Fraction, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.sched.nodes.cards import can_be_whole, share_taken, shareable
 
 
@@ -60,9 +58,6 @@ BAR_COLUMNS = 6
 GIB = 1024
 FULL = 1.0
 ANY = "any model"
-INDENT = "  "
-NO_BREAK = "\u00a0"
-LACKS = "containers: jobs are plain processes; see `cockpit doctor`"
 
 
 def status(row: NodeRow, context: Context) -> str:
@@ -178,7 +173,6 @@ NODES: Final = TableView(
         Column(
             "name",
             "NAME",
-            ValueKind.TEXT,
             "The node's name",
             field="node.name",
             aliases=("node",),
@@ -187,18 +181,16 @@ NODES: Final = TableView(
         Column(
             "status",
             "STATUS",
-            ValueKind.TEXT,
             "idle: the chosen spec fits now; tight: it does not; up: no spec chosen",
             derive=status,
-            schema={"enum": list(STATUS_WORDS)},
+            values=STATUS_WORDS,
             aliases=("state",),
             cell=Cell(9, _status_cell),
         ),
-        Column("os", "OS", ValueKind.TEXT, "Operating system", field="node.os", spare=True),
+        Column("os", "OS", "Operating system", field="node.os", spare=True),
         Column(
             "kernel",
             "KERNEL",
-            ValueKind.TEXT,
             "Kernel release",
             field="node.kernel",
             spare=True,
@@ -207,89 +199,81 @@ NODES: Final = TableView(
         Column(
             "memory",
             "MEMORY",
-            ValueKind.MEMORY_FRACTION,
             "Used of total, in MiB",
+            ValueKind.MEMORY_FRACTION,
             derive=lambda row, _: Fraction(row.used_memory_mib, row.node.memory_mib),
             cell=Cell(10 + 1 + BAR_COLUMNS, _memory_cell, title="MEMORY GiB", right=False, need=100, after="cpus"),
         ),
         Column(
             "cpus",
             "CPUS",
-            ValueKind.FRACTION,
             "Used of total",
+            ValueKind.FRACTION,
             derive=lambda row, _: Fraction(row.used_cpus, row.node.cpus),
             cell=Cell(7 + 1 + BAR_COLUMNS, _cpus_cell, title="   CPUS", right=False),
         ),
         Column(
             "cards",
             "CARDS",
-            ValueKind.FRACTION,
             "Used of total; 0.5 is half of one",
+            ValueKind.FRACTION,
             derive=lambda row, _: Fraction(units.cards(row.used_card_milli), len(row.node.cards)),
             cell=Cell(6 + 1 + BAR_COLUMNS, _cards_cell, title=" CARDS", right=False),
         ),
-        Column(
-            "driver_version",
-            "DRIVER",
-            ValueKind.TEXT,
-            "Card driver",
-            field="node.driver_version",
-            aliases=("driver",),
-            spare=True,
-        ),
+        Column("driver_version", "DRIVER", "Card driver", field="node.driver_version", aliases=("driver",), spare=True),
         Column(
             "specs_fit",
             "FIT",
-            ValueKind.INTEGER,
             "How many of the chosen spec find room at once",
+            ValueKind.INTEGER,
             derive=lambda row, context: None if context.chosen is None else copies_that_fit(row, context.chosen),
             nullable=True,
         ),
         Column(
             "usage",
             "USAGE",
-            ValueKind.WORDS,
             "card(slice):job for each occupied slice, from 1",
+            ValueKind.WORDS,
             derive=usage,
             cell=Cell(18, _usage_cell, grows=6),
         ),
         Column(
             "badges",
             "NOTE",
-            ValueKind.WORDS,
             "kept for …, for logins, no containers, virtual, declared cards …",
+            ValueKind.WORDS,
             derive=badges,
         ),
         Column(
             "reserved",
             "RESERVED",
-            ValueKind.WORDS,
             "Reservations that keep it now",
+            ValueKind.WORDS,
             wide=True,
             aliases=("reservation",),
         ),
-        Column("pool", "POOL", ValueKind.TEXT, "Its pool", field="node.pool", wide=True),
+        Column("pool", "POOL", "Its pool", field="node.pool", wide=True),
         Column(
             "labels",
             "LABELS",
-            ValueKind.WORDS,
             "What jobs may select it by",
+            ValueKind.WORDS,
             derive=lambda row, _: tuple(pair_text(*pair) for pair in sorted(row.node.labels.items())),
             wide=True,
         ),
         Column(
             "taints",
             "TAINTS",
-            ValueKind.WORDS,
             "What jobs there must tolerate",
+            ValueKind.WORDS,
             derive=lambda row, _: tuple(each.text for each in row.node.taints),
             wide=True,
         ),
         Column(
             "card_models",
             "CARD MODELS",
-            ValueKind.WORDS,
             "Models of its cards",
+            ValueKind.WORDS,
             derive=lambda row, _: tuple(dict.fromkeys(card.model for card in row.node.cards)),
             wide=True,
             aliases=("card_model",),
@@ -298,16 +282,16 @@ NODES: Final = TableView(
         Column(
             "cpus_free",
             "CPUS FREE",
-            ValueKind.INTEGER,
             "CPUs not taken",
+            ValueKind.INTEGER,
             derive=lambda row, _: max(row.node.cpus - row.used_cpus, 0),
             wide=True,
         ),
         Column(
             "memory_free_mib",
             "MEMORY FREE",
-            ValueKind.MIB,
             "Memory not taken",
+            ValueKind.MIB,
             derive=lambda row, _: max(row.node.memory_mib - row.used_memory_mib, 0),
             wide=True,
             aliases=("memory_free",),
@@ -315,16 +299,16 @@ NODES: Final = TableView(
         Column(
             "cards_free",
             "CARDS FREE",
-            ValueKind.INTEGER,
             "Cards free for a job that wants whole ones",
+            ValueKind.INTEGER,
             derive=lambda row, _: max(len(row.node.cards) - row.used_cards, 0),
             wide=True,
         ),
         Column(
             "jobs",
             "JOBS",
-            ValueKind.RECORD,
             "Jobs that occupy it",
+            ValueKind.RECORD,
             words=lambda row, _: ", ".join(map(str, row.jobs)) or "–",
             schema={"type": "array", "items": {"type": "integer"}},
             wide=True,
@@ -332,7 +316,6 @@ NODES: Final = TableView(
         Column(
             "state_reason",
             "REASON",
-            ValueKind.TEXT,
             "Why it is drained or down",
             field="node.state_reason",
             rare=True,
@@ -340,64 +323,6 @@ NODES: Final = TableView(
         ),
     ),
 )
-
-
-def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
-    """Yield the panel about a node, without control characters. `others` finds the jobs that the user may see."""
-    yield spread(node_sentence(row), line(Span("Enter", ACCENT), Span(" its cards and jobs", MUTED)), columns)
-    if row.jobs:
-        yield line(Span(f"{INDENT}jobs    ", MUTED), ", ".join(_job(job, others) for job in row.jobs))
-    if row.slices:
-        yield line(Span(f"{INDENT}cards   ", MUTED), "  ".join(safe(usage_entry(use)) for use in row.slices))
-    yield from node_facts(row)
-
-
-def node_facts(row: NodeRow) -> Iterator[Line]:
-    """Yield what the node is reserved for, what its jobs lack, its system, pool, labels and taints."""
-    node = row.node
-    if row.plain:
-        yield line(Span(f"{INDENT}lacks   ", MUTED), Span(LACKS, "warning"))
-    if row.reserved:
-        yield line(Span(f"{INDENT}reserved", MUTED), f" for reservation {safe(', '.join(row.reserved))}")
-    system = " · ".join(
-        filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.driver_version)))
-    )
-    yield line(Span(f"{INDENT}system  ", MUTED), Span(safe(system)))
-    if node.pool:
-        apart = Span("  only for jobs that name it", MUTED) if node.dedicated else Span("")
-        yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool), apart)
-    if node.labels:
-        pairs = (pair_text(*pair) for pair in sorted(node.labels.items()))
-        yield line(Span(f"{INDENT}labels  ", MUTED), safe("  ".join(pairs)))
-    if node.taints:
-        taints = safe("  ".join(each.text for each in node.taints))
-        yield line(Span(f"{INDENT}taints  ", MUTED), taints, Span("  only for jobs that tolerate them", MUTED))
-
-
-def node_sentence(row: NodeRow) -> Line:
-    """Return `n07  has 64 CPUs, 512G of memory and 3 whole cards free.`"""
-    return line(Span(safe(row.node.name), ACCENT), Span(f"  {_free_sentence(row)}", STRONG))
-
-
-def _free_sentence(row: NodeRow) -> str:
-    """Return what the node has free, or why it takes no jobs."""
-    node = row.node
-    if node.state is not NodeState.UP:
-        reason = f": {safe(node.state_reason)}" if node.state_reason else ""
-        return f"is {node.state}{reason}."
-    free = [f"{units.counted(max(node.cpus - row.used_cpus, 0), 'CPU')}"]
-    free.append(f"{units.memory(max(node.memory_mib - row.used_memory_mib, 0))} of memory")
-    if node.cards:
-        whole = len(node.cards) - row.used_cards
-        free.append(units.counted(whole, "whole card") if whole else "no whole card")
-    return f"has {', '.join(free[:-1])} and {free[-1]} free."
-
-
-def _job(job: JobId, others: Callable[[JobId], JobRow | None]) -> str:
-    """Return `134 train (wei)`, which no line break splits."""
-    row = others(job)
-    words = f"{job_words(job)} {safe(row.name)} ({safe(row.user)})" if row is not None else job_words(job)
-    return words.replace(" ", NO_BREAK)
 
 
 def card_demand(overview: Overview | None) -> dict[str, float]:

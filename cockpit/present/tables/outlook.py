@@ -9,15 +9,13 @@ from msgspec import to_builtins
 from cockpit.model.forecast import AwaitedJob, Forecast, Outlook
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.reasons import Reason
-from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
+from cockpit.present.columns import NOTHING, RECORDS, Column, Context, TableView, ValueKind
 from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
 from cockpit.present.outlook import prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.tables.forecast import likely_column, spread_columns
-
-RECORDS: Final = {"type": "array", "items": {"type": "object"}}
 
 
 def reason(outlook: Outlook, _: Context) -> Reason | None:
@@ -93,22 +91,21 @@ _COLUMNS: Final = (
     Column(
         "id",
         "ID",
-        ValueKind.INTEGER,
         "The job; null: not submitted",
+        ValueKind.INTEGER,
         derive=lambda outlook, _: outlook.job or None,
         words=lambda row, _: job_words(row.job, row.component) if row.job else NOTHING,
         nullable=True,
     ),
-    Column("name", "NAME", ValueKind.TEXT, "Its name"),
-    Column("position", "PLACE", ValueKind.INTEGER, "Place in the queue, from 1", field="place", nullable=True),
-    Column("prediction", "PREDICTION", ValueKind.TEXT, "When it starts, as a sentence", derive=prediction),
+    Column("name", "NAME", "Its name"),
+    Column("position", "PLACE", "Place in the queue, from 1", ValueKind.INTEGER, field="place", nullable=True),
+    Column("prediction", "PREDICTION", "When it starts, as a sentence", derive=prediction),
     Column(
         "starts_now",
         "NOW",
-        ValueKind.TEXT,
         "Whether it starts with the next look at the queue",
         derive=lambda outlook, _: "yes" if outlook.forecast.now else "no",
-        schema={"enum": ["yes", "no"]},
+        values=("yes", "no"),
         wide=True,
     ),
     likely_column(forecast, wide=True),
@@ -116,35 +113,27 @@ _COLUMNS: Final = (
     Column(
         "told_at",
         "TOLD",
-        ValueKind.MOMENT,
         "When the cluster's own scheduler expects its start, where that is another than cockpit's",
+        ValueKind.MOMENT,
         nullable=True,
         wide=True,
     ),
-    Column(
-        "told_by",
-        "BY",
-        ValueKind.TEXT,
-        "Whose scheduler that is; empty: cockpit's, and all times are its own",
-        wide=True,
-    ),
+    Column("told_by", "BY", "Whose scheduler that is; empty: cockpit's, and all times are its own", wide=True),
     Column(
         "reserved_at",
         "RESERVED",
-        ValueKind.MOMENT,
         "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
+        ValueKind.MOMENT,
         derive=lambda outlook, _: outlook.explanation.reserved_at if outlook.explanation is not None else None,
         nullable=True,
         wide=True,
     ),
-    Column(
-        "why", "WHY", ValueKind.TEXT, "The first rule that stops it; null: none", derive=why, nullable=True, wide=True
-    ),
+    Column("why", "WHY", "The first rule that stops it; null: none", derive=why, nullable=True, wide=True),
     Column(
         "reason",
         "REASON",
-        ValueKind.RECORD,
         "The same for programs: a type and its data",
+        ValueKind.RECORD,
         derive=reason,
         words=reason_word,
         record_json=reason_json,
@@ -155,8 +144,8 @@ _COLUMNS: Final = (
     Column(
         "ahead",
         "AHEAD",
-        ValueKind.RECORD,
         "The jobs before it that you may see, nearest to the head first, with what they ask for",
+        ValueKind.RECORD,
         derive=ahead,
         words=ahead_words,
         schema=RECORDS,
@@ -165,8 +154,8 @@ _COLUMNS: Final = (
     Column(
         "holders",
         "IN USE BY",
-        ValueKind.RECORD,
         "If a limit holds the job back: the jobs that use the limit and that you may see, the largest first",
+        ValueKind.RECORD,
         derive=lambda outlook, _: [_holding(outlook, each) for each in outlook.holders],
         words=lambda outlook, _: " ".join(map(job_words, outlook.holders)) or NOTHING,
         schema=RECORDS,
@@ -175,8 +164,8 @@ _COLUMNS: Final = (
     Column(
         "unavailable",
         "OUT OF SERVICE",
-        ValueKind.RECORD,
         "Where nodes that are out of service stand in the way: which, and why",
+        ValueKind.RECORD,
         derive=lambda outlook, _: [{"node": node, "why": why} for node, why in outlook.unavailable],
         words=lambda outlook, _: " ".join(safe(node) for node, _ in outlook.unavailable) or NOTHING,
         schema=RECORDS,
@@ -185,8 +174,8 @@ _COLUMNS: Final = (
     Column(
         "condition",
         "WAITS FOR",
-        ValueKind.RECORD,
         "If a dependency holds the job back: that job, its state, and its latest end",
+        ValueKind.RECORD,
         derive=condition,
         words=condition_words,
         schema={"type": ["object", "null"]},
@@ -196,8 +185,8 @@ _COLUMNS: Final = (
     Column(
         "after",
         "AFTER",
-        ValueKind.RECORD,
         "The ends that make its room, soonest first, with what those jobs hold; job null: one that you may not see",
+        ValueKind.RECORD,
         derive=lambda outlook, _: [_awaited(outlook, each) for each in outlook.forecast.after],
         words=lambda outlook, _: (
             " ".join(job_words(each.job) if each.job else "-" for each in outlook.forecast.after) or NOTHING
@@ -208,8 +197,8 @@ _COLUMNS: Final = (
     Column(
         "what_ifs",
         "WHAT IF",
-        ValueKind.RECORD,
         "What it could ask for instead and when it would start then, the soonest first",
+        ValueKind.RECORD,
         derive=what_ifs,
         words=lambda outlook, context: (
             "; ".join(f"{what_if(each)}: {until(each.forecast, context)}" for each in outlook.what_ifs) or NOTHING
@@ -218,11 +207,7 @@ _COLUMNS: Final = (
         wide=True,
     ),
     Column(
-        "failure",
-        "FAILURE",
-        ValueKind.TEXT,
-        "The defect in cockpit for which some of the answer is missing; empty: none",
-        wide=True,
+        "failure", "FAILURE", "The defect in cockpit for which some of the answer is missing; empty: none", wide=True
     ),
 )
 

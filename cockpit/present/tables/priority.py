@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -13,14 +11,11 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import index_ranges
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
-from cockpit.present import units
-from cockpit.present.columns import GAP, NOTHING, Cell, Column, Context, TableView, ValueKind, laid_out
-from cockpit.present.priority import figure
-from cockpit.present.priority_parts import SIGNS, Amounts, amounts, stacked
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
+from cockpit.present.priority_parts import SIGNS
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 
 HELD, DIRECT, KEPT, UNCOUNTED = "held", "set", "kept", "uncounted"
 NOTES: Final = {
@@ -129,25 +124,29 @@ def _computed(row: PriorityRow) -> bool:
     return bool(breakdown.parts or breakdown.direct or row.position is None or row.uncounted is not None)
 
 
-def _factor(column_id: str, title: str, name: FactorName, what: str) -> Column:
-    added = contribution(name)
+def _factor(name: FactorName, what: str) -> Column:
+    added, sign = contribution(name), SIGNS[name]
 
     def rounded(row: PriorityRow, context: Context) -> str:
         figure = added(row, context)
         return NOTHING if figure is None else f"{figure:.0f}"
 
-    return Column(column_id, title, ValueKind.NUMBER, f"What {what} adds", derive=added, words=rounded, nullable=True)
+    help_text = f"What {what} adds"
+    return Column(sign.column, sign.title, help_text, ValueKind.NUMBER, derive=added, words=rounded, nullable=True)
 
 
 FACTORS: Final = {
-    FactorName.AGE: _factor("age", "AGE", FactorName.AGE, "its age"),
-    FactorName.FAIRSHARE: _factor("fairshare", "FAIR", FactorName.FAIRSHARE, "its user's fair share"),
-    FactorName.JOB_SIZE: _factor("jobsize", "SIZE", FactorName.JOB_SIZE, "its size"),
-    FactorName.PARTITION: _factor("partition_factor", "PART", FactorName.PARTITION, "its partition"),
-    FactorName.QOS: _factor("qos_factor", "QOS", FactorName.QOS, "its QOS"),
-    FactorName.ASSOC: _factor("assoc", "ASSOC", FactorName.ASSOC, "its association"),
-    FactorName.TRES: _factor("tres", "TRES", FactorName.TRES, "its weighted resources"),
-    FactorName.SITE: _factor("site", "SITE", FactorName.SITE, "the site"),
+    name: _factor(name, what)
+    for name, what in (
+        (FactorName.AGE, "its age"),
+        (FactorName.FAIRSHARE, "its user's fair share"),
+        (FactorName.JOB_SIZE, "its size"),
+        (FactorName.PARTITION, "its partition"),
+        (FactorName.QOS, "its QOS"),
+        (FactorName.ASSOC, "its association"),
+        (FactorName.TRES, "its weighted resources"),
+        (FactorName.SITE, "the site"),
+    )
 }
 
 _FACTOR_SCHEMA: Final = {
@@ -162,12 +161,12 @@ PRIORITY: Final = TableView(
     help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
     empty="Nothing is queued.",
     columns=(
-        Column("position", "PLACE", ValueKind.INTEGER, "In the queue, from 1", nullable=True),
+        Column(PLACE, "PLACE", "In the queue, from 1", ValueKind.INTEGER, nullable=True),
         Column(
-            "position_before",
+            WAS,
             "WAS",
-            ValueKind.INTEGER,
             "Its place by the cluster's own weights, where others are tried out",
+            ValueKind.INTEGER,
             nullable=True,
             wide=True,
             aliases=("was",),
@@ -175,45 +174,44 @@ PRIORITY: Final = TableView(
         Column(
             "id",
             "ID",
-            ValueKind.INTEGER,
             "The job; nothing for one that you may not see",
+            ValueKind.INTEGER,
             derive=lambda row, _: row.job or None,
             words=_id_words,
             nullable=True,
         ),
-        Column("name", "NAME", ValueKind.TEXT, "The job's name", spare=True),
-        Column("user", "USER", ValueKind.TEXT, "Who submitted it", aliases=("creator",)),
-        Column("partition", "QUEUE", ValueKind.TEXT, "Where it would run", aliases=("queue",)),
-        Column("priority", "PRIORITY", ValueKind.INTEGER, "The whole: what counts", derive=priority, nullable=True),
+        Column("name", "NAME", "The job's name", spare=True),
+        Column("user", "USER", "Who submitted it", aliases=("creator",)),
+        Column("partition", "QUEUE", "Where it would run", aliases=("queue",)),
+        Column(TOTAL, "PRIORITY", "The whole: what counts", ValueKind.INTEGER, derive=priority, nullable=True),
         Column(
             "priority_before",
             "WAS PRIORITY",
-            ValueKind.INTEGER,
             "By the cluster's own weights, where others are tried out",
+            ValueKind.INTEGER,
             field="total_before",
             nullable=True,
             wide=True,
         ),
         *FACTORS.values(),
-        Column("nice", "NICE", ValueKind.INTEGER, "What is taken off", derive=nice, nullable=True, spare=True),
+        Column("nice", "NICE", "What is taken off", ValueKind.INTEGER, derive=nice, nullable=True, spare=True),
         Column(
             "note",
             "NOTE",
-            ValueKind.TEXT,
             "held: not considered; set: by an administrator; kept: more than its parts come to now (INCREMENT_ONLY); "
             "uncounted: on a Slurm cluster, sprio leaves it out until what it waits for is there",
             derive=note,
             words=note_words,
-            schema={"enum": list(NOTES)},
+            values=NOTES,
             spare=True,
         ),
-        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", wide=True),
-        Column("qos", "QOSNAME", ValueKind.TEXT, "Its QOS", wide=True),
+        Column("account", "ACCOUNT", "What it is charged to", wide=True),
+        Column("qos", "QOSNAME", "Its QOS", wide=True),
         Column(
             "told_total",
             "TOLD",
-            ValueKind.INTEGER,
             "The priority that the cluster's own scheduler prints, in a snapshot of another's cluster; else null",
+            ValueKind.INTEGER,
             derive=lambda row, _: row.told.total if row.told is not None else None,
             nullable=True,
             wide=True,
@@ -221,9 +219,9 @@ PRIORITY: Final = TableView(
         Column(
             "factors",
             "FACTORS",
-            ValueKind.RECORD,
             "Of each factor raw value, weight and what they multiply to; in a snapshot of a Slurm cluster also what it "
             "adds by sprio (cluster) and by cockpit's count (core)",
+            ValueKind.RECORD,
             derive=factors_of,
             words=lambda row, context: ", ".join(factors_of(row, context)) or NOTHING,
             schema={"type": "object", "additionalProperties": _FACTOR_SCHEMA},
@@ -248,7 +246,7 @@ def table_of(priorities: Priorities, *, tried: bool) -> TableView:
     """Return the table with the factors that have a weight, and with the former place where other weights are tried
     out."""
     shown = {
-        "position_before": tried,
+        WAS: tried,
         "nice": any(row.breakdown is not None and row.breakdown.nice for row in priorities.rows),
         "note": any(row.position is None or _is_noted(row.breakdown) for row in priorities.rows),
         **_counting(priorities),
@@ -285,7 +283,7 @@ SPRIO: Final = replace(
         _as_sprio("partition", "PARTITION"),
         _as_sprio("user", "USER"),
         _as_sprio("account", "ACCOUNT"),
-        _as_sprio("priority", "PRIORITY"),
+        _as_sprio(TOTAL, "PRIORITY"),
         _as_sprio("site", "SITE"),
         _as_sprio("age", "AGE"),
         _as_sprio("assoc", "ASSOC"),
@@ -297,181 +295,6 @@ SPRIO: Final = replace(
         _as_sprio("nice", "NICE"),
         replace(_as_sprio("tres", "TRES"), words=resources_text),
     ),
-    keys=tuple(column for column in PRIORITY.columns if column.id in {"position", "name", "note"}),
+    keys=tuple(column for column in PRIORITY.columns if column.id in {PLACE, "name", "note"}),
 )
 """The columns of `sprio -l`, for users who know it."""
-
-
-class Figures(StrEnum):
-    """The figures that the columns of factors show."""
-
-    CONTRIBUTION = "contribution"
-    RAW = "raw"
-    WEIGHT = "weight"
-
-    @property
-    def next(self) -> Figures:
-        turns = list(Figures)
-        return turns[(turns.index(self) + 1) % len(turns)]
-
-
-class Shape(NamedTuple):
-    """The columns and widths on which the layout depends besides the room."""
-
-    factors: tuple[FactorName, ...]
-    """The factors that count, the heaviest first."""
-    first: FactorName | None
-    """The factor that must be visible, as rows are sorted by it or its weight is being changed; None: none must."""
-    id_columns: int
-    place_columns: int
-    total_columns: int
-    figure_columns: int
-    tried: bool
-    """Whether weights are tried out, so that the places before and after are shown."""
-    queues: bool
-    """Whether there are several partitions, so that they are shown."""
-
-
-class CellContext(NamedTuple):
-    """The scale and figures on which the cells depend besides the row and the room."""
-
-    whole: float
-    """The amount that a whole bar represents."""
-    letters: bool
-    figures: Figures
-
-
-def _place_cell(row: PriorityRow, _: CellContext) -> Line:
-    return line(Span(NOTHING, "held") if row.position is None else Span(str(row.position), STRONG))
-
-
-def _was_cell(row: PriorityRow, _: CellContext) -> Line:
-    return line(Span(NOTHING if row.position_before is None else str(row.position_before), MUTED))
-
-
-def _moved_cell(row: PriorityRow, _: CellContext) -> Line:
-    rise = moved(row)
-    if not rise:
-        return line(Span(SAME, MUTED))
-    return line(Span(f"{UP} {rise}", "ok") if rise > 0 else Span(f"{DOWN} {-rise}", "warning"))
-
-
-def moved(row: PriorityRow) -> int:
-    """Return the number of places that a job gains by the weights that are tried out; negative: loses."""
-    if row.position is None or row.position_before is None:
-        return 0
-    return row.position_before - row.position
-
-
-def id_text(row: PriorityRow) -> str:
-    """Return the job's id: `4711`, `4700_3` for a task of an array, a dash where the user may not see the job."""
-    if row.task is not None:
-        return f"{row.task.array}_{row.task.index}"
-    return str(row.job) if row.job else NOTHING
-
-
-def _name_cell(row: PriorityRow, _: CellContext) -> Line:
-    return line(Span("another user's", MUTED) if row.breakdown is None else Span(safe(row.name), STRONG))
-
-
-def _text_cell(attribute: str) -> Callable[[PriorityRow, CellContext], Line]:
-    def cell(row: PriorityRow, _: CellContext) -> Line:
-        return line(Span(safe(getattr(row, attribute)) or NOTHING, MUTED))
-
-    return cell
-
-
-def _total_cell(row: PriorityRow, _: CellContext) -> Line:
-    if row.breakdown is None or row.position is None:
-        return line(Span(NOTHING, MUTED))
-    return line(Span(units.grouped(row.breakdown.total), STRONG))
-
-
-def _bar_cell(row: PriorityRow, scale: CellContext, columns: int) -> Line:
-    if row.breakdown is None:
-        return ()
-    if row.position is None:
-        return line(Span("held, and not considered", "held"))
-    if row.breakdown.direct:
-        return line(Span("set by an administrator", ACCENT))
-    return stacked(row.breakdown, scale.whole, columns, letters=scale.letters)
-
-
-def _factor_cell(name: FactorName) -> Callable[[PriorityRow, CellContext], Line]:
-    def cell(row: PriorityRow, scale: CellContext) -> Line:
-        amount = amounts(row.breakdown).get(name) if row.breakdown is not None else None
-        if amount is None:
-            return line(Span(NOTHING, MUTED))
-        return line(Span(factor_text(amount, scale.figures), SIGNS[name].role if amount.contribution else MUTED))
-
-    return cell
-
-
-def factor_text(amount: Amounts, figures: Figures) -> str:
-    """Return the shown figure of a factor: the contribution `3 120`, the raw value `0.312` or the weight `10 000`."""
-    match figures:
-        case Figures.CONTRIBUTION:
-            return figure(amount.contribution)
-        case Figures.WEIGHT:
-            return units.grouped(amount.weight)
-        case Figures.RAW:
-            return f"{amount.raw:.3f}" if amount.raw <= 1 else f"{amount.raw:.6g}"
-
-
-@lru_cache(maxsize=64)
-def laid_out_priorities(total: int, shape: Shape) -> Sequence[tuple[Column, int]]:
-    """Return the columns that fit, with their widths, with as many factors as leave room for a bar."""
-    head = list(_head(total, shape))
-    room = total - sum(column.screen.width + GAP for column in head) - LEAST_BAR
-    one = shape.figure_columns + GAP
-    led = shape.first is not None and room + LEAST_BAR - NARROW_BAR >= one
-    shown = _fitting_factors(shape, max(room // one, int(led)))
-    bar = Column(BAR, "", ValueKind.TEXT, "What it is made of", cell=Cell(NARROW_BAR, fill=_bar_cell, grows=6))
-    return laid_out([*head, bar, *(_factor_column(name, shape) for name in shown)], total)
-
-
-def _column(name: str, cell: Cell) -> Column:
-    """Return the column of the table `priority` with its cell, whose width depends on the rows."""
-    column = PRIORITY.find(name)
-    assert column is not None
-    return replace(column, cell=cell)
-
-
-def _head(total: int, shape: Shape) -> Iterator[Column]:
-    """Yield the columns before the bar that this width has room for."""
-    if shape.tried:
-        yield _column(WAS, Cell(shape.place_columns, _was_cell, right=True, title="WAS"))
-    place = "NOW" if shape.tried else "PLACE"
-    yield _column(PLACE, Cell(max(shape.place_columns, len(place)), _place_cell, right=True, title=place))
-    if shape.tried:
-        yield Column(
-            MOVED,
-            "MOVED",
-            ValueKind.TEXT,
-            "Places that it gains",
-            cell=Cell(max(shape.place_columns + 2, len("MOVED")), _moved_cell, title="MOVED"),
-        )
-    yield _column("id", Cell(shape.id_columns, lambda row, _: line(Span(id_text(row), MUTED)), right=True, title="ID"))
-    yield _column("name", Cell(12, _name_cell, grows=2, most=26, title="NAME"))
-    yield _column("user", Cell(6, _text_cell("user"), grows=1, most=12, title="USER"))
-    if total >= ACCOUNT_NEEDS:
-        yield _column("account", Cell(8, _text_cell("account"), grows=1, most=14, title="ACCOUNT"))
-    if shape.queues and total >= QUEUE_NEEDS:
-        yield _column("partition", Cell(7, _text_cell("partition"), grows=1, most=12, title="QUEUE"))
-    yield _column(TOTAL, Cell(shape.total_columns, _total_cell, right=True, title="TOTAL"))
-
-
-QUEUE_NEEDS, ACCOUNT_NEEDS = 90, 125
-
-
-def _fitting_factors(shape: Shape, room: int) -> list[FactorName]:
-    """Return the `room` heaviest factors, with the one that must be visible among them, in the order of the bar."""
-    wanted = [name for name in (shape.first, *shape.factors) if name is not None]
-    chosen = set(list(dict.fromkeys(wanted))[:room])
-    return [name for name in SIGNS if name in chosen]
-
-
-def _factor_column(name: FactorName, shape: Shape) -> Column:
-    return _column(
-        SIGNS[name].column, Cell(shape.figure_columns, _factor_cell(name), title=SIGNS[name].title, right=True)
-    )

@@ -34,13 +34,13 @@ QOS: Final = TableView(
     help="QOS with their priorities and limits",
     empty="No QOS.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The QOS", cell=Cell(12, title="QOS", role=STRONG, grows=1, most=24)),
-        Column("priority", "PRIORITY", ValueKind.INTEGER, "For the factor qos", cell=Cell(8)),
+        Column("name", "NAME", "The QOS", cell=Cell(12, title="QOS", role=STRONG, grows=1, most=24)),
+        Column("priority", "PRIORITY", "For the factor qos", ValueKind.INTEGER, cell=Cell(8)),
         Column(
             "settings",
             "SETTINGS",
-            ValueKind.WORDS,
             "By sacctmgr's names",
+            ValueKind.WORDS,
             derive=lambda row, _: qos_words(row),
             cell=Cell(20, lambda row, _: line(safe(" ".join(qos_limits(row)))), title="LIMITS", grows=6),
         ),
@@ -49,8 +49,8 @@ QOS: Final = TableView(
         Column(
             "preempt",
             "PREEMPTS",
-            ValueKind.WORDS,
             "QOS whose jobs it may preempt",
+            ValueKind.WORDS,
             cell=Cell(16, _preempts_cell, grows=1, most=30, after="priority"),
         ),
     ),

@@ -200,8 +200,8 @@ def _resource(resource: str, column: str, about: str, cell: Cell | None = None) 
     return Column(
         column,
         f"{column.upper()} USED/MIN/MAX",
-        ValueKind.RECORD,
         f"{about}: held, guaranteed, and at most (null: unlimited; of a partition what its nodes have)",
+        ValueKind.RECORD,
         derive=lambda row, _: share(row, resource),
         words=_held_text(resource),
         schema=_SHARE,
@@ -222,7 +222,7 @@ _SHARES: Final = (
     _resource(CARDS, "cards", "Cards, 0.5 is half of one", _shares_cell("cards", CARDS, 13, after="running")),
 )
 _FIGURES: Final = tuple(
-    Column(f"{name}_{what}", f"{name.upper()} {what.upper()}", ValueKind.NUMBER, about, derive=derive, wide=True)
+    Column(f"{name}_{what}", f"{name.upper()} {what.upper()}", about, ValueKind.NUMBER, derive=derive, wide=True)
     for name, resource in (("cpus", CPUS), ("memory_mib", MEMORY), ("cards", CARDS))
     for what, about, derive in (
         ("used", "Held now", lambda row, _, resource=resource: share(row, resource).used),
@@ -236,24 +236,18 @@ def _licences(row: QueueRow, _: Context) -> Held | None:
 
 
 _RUNNING: Final = Column(
-    "running", "RUNNING", ValueKind.INTEGER, "Jobs that run", cell=Cell(6, _running_cell, title="RUN")
+    "running", "RUNNING", "Jobs that run", ValueKind.INTEGER, cell=Cell(6, _running_cell, title="RUN")
 )
 _MAX_JOBS: Final = Column(
-    "max_jobs", "MAX JOBS", ValueKind.INTEGER, "So many run at once; none: no bound", nullable=True
+    "max_jobs", "MAX JOBS", "So many run at once; none: no bound", ValueKind.INTEGER, nullable=True
 )
-_PATH: Final = Column("path", "PATH", ValueKind.TEXT, "Its place in the quota tree", wide=True)
-_KIND: Final = Column(
-    "kind",
-    "KIND",
-    ValueKind.TEXT,
-    "quota: a node of the quota tree; partition; licence",
-    schema={"enum": [kind.value for kind in QueueKind]},
-)
+_PATH: Final = Column("path", "PATH", "Its place in the quota tree", wide=True)
+_KIND: Final = Column("kind", "KIND", "quota: a node of the quota tree; partition; licence", values=QueueKind)
 _PROJECTS: Final = Column(
     "projects",
     "PROJECTS",
-    ValueKind.WORDS,
     "Of a leaf: whose jobs wait here",
+    ValueKind.WORDS,
     aliases=("project", "namespaces", "namespace"),
     cell=Cell(12, lambda row, _: line(Span(safe(", ".join(row.projects)), MUTED)), grows=1, need=170),
 )
@@ -267,19 +261,18 @@ QUEUES: Final = TableView(
         Column(
             "name",
             "NAME",
-            ValueKind.TEXT,
             "The queue",
             derive=lambda row, _: row.name or ALL_NODES,
             aliases=("queue",),
             cell=Cell(16, _name_cell, title="QUEUE", grows=1, most=36),
         ),
         _KIND,
-        Column("age", "AGE", ValueKind.SECONDS, "How long it has been there", derive=_age, nullable=True),
+        Column("age", "AGE", "How long it has been there", ValueKind.SECONDS, derive=_age, nullable=True),
         Column(
             "depth",
             "DEPTH",
-            ValueKind.INTEGER,
             "Jobs that wait in it",
+            ValueKind.INTEGER,
             field="waiting",
             aliases=("waiting",),
             cell=Cell(5, lambda row, _: line(Span(str(row.waiting), "queued" if row.waiting else MUTED)), title="WAIT"),
@@ -298,8 +291,8 @@ QUEUES: Final = TableView(
         Column(
             "borrowed",
             "BORROWED",
-            ValueKind.WORDS,
             "Held beyond what is guaranteed",
+            ValueKind.WORDS,
             cell=Cell(22, _borrowed_cell, grows=1, most=34, need=150, after="memory"),
         ),
     ),
@@ -315,7 +308,6 @@ QUOTA: Final = TableView(
         Column(
             "queue",
             "QUEUE",
-            ValueKind.TEXT,
             "The node of the tree",
             derive=lambda row, _: row.path.rpartition("/")[2],
             words=lambda row, _: f"{INDENT * row.level}{queue_title(row)}",
@@ -324,17 +316,17 @@ QUOTA: Final = TableView(
         Column(
             "borrowed",
             "BORROWED",
-            ValueKind.WORDS,
             "Held beyond what is guaranteed",
+            ValueKind.WORDS,
             derive=lambda row, _: borrowed_words(row),
         ),
-        Column("waiting", "WAITING", ValueKind.INTEGER, "Jobs that wait", aliases=("pending",)),
+        Column("waiting", "WAITING", "Jobs that wait", ValueKind.INTEGER, aliases=("pending",)),
         _RUNNING,
         _MAX_JOBS,
         _PROJECTS,
         *_FIGURES,
         _PATH,
-        Column("name", "NAME", ValueKind.TEXT, "Its queue", wide=True),
+        Column("name", "NAME", "Its queue", wide=True),
     ),
 )
 

@@ -7,9 +7,9 @@ from typing import Final
 from cockpit.model.staging import StagedCopy
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, TableView, ValueKind
-from cockpit.present.copying import percent
 from cockpit.present.moments import brief_clock
 from cockpit.present.safe import safe
+from cockpit.present.states import copied_percent
 
 KEY_LETTERS: Final = 12
 """Number of letters of a key that are shown, enough to identify the copy."""
@@ -26,7 +26,7 @@ def copy_line(row: StagedCopy, context: Context) -> str:
     """Return one copy in a few harmless words, for a list to choose from."""
     size = units.memory(row.size // _MIB)
     if row.progress is not None:
-        return f"{row.what} · {percent(row.progress)} of {size}"
+        return f"{row.what} · {copied_percent(row.progress)} of {size}"
     jobs = f"used by {', '.join(map(str, row.jobs))}" if row.jobs else f"last used {_last(row, context)}"
     users = f" · {', '.join(map(safe, row.users))}" if row.users else ""
     return f"{row.what} · {size} · {jobs}{users}"
@@ -48,30 +48,28 @@ STAGED: Final = TableView(
     help="Copies of datasets and images on this machine",
     empty="Nothing is staged.",
     columns=(
-        Column("key", "KEY", ValueKind.TEXT, "Names it", derive=lambda row, _: row.key[:KEY_LETTERS]),
-        Column("what", "WHAT", ValueKind.TEXT, "A dataset, or an image that was unpacked"),
+        Column("key", "KEY", "Names it", derive=lambda row, _: row.key[:KEY_LETTERS]),
+        Column("what", "WHAT", "A dataset, or an image that was unpacked"),
         Column(
             "state",
             "STATE",
-            ValueKind.TEXT,
             "Being made, used by jobs, or kept after its last use",
             derive=state,
-            schema={"enum": ["copying", "used", "kept"]},
+            values=("copying", "used", "kept"),
         ),
-        Column("size_mib", "SIZE", ValueKind.MIB, "What it takes, in MiB", derive=lambda row, _: row.size // _MIB),
+        Column("size_mib", "SIZE", "What it takes, in MiB", ValueKind.MIB, derive=lambda row, _: row.size // _MIB),
         Column(
             "done",
             "DONE",
-            ValueKind.TEXT,
             "While it is being made, how much of it there is",
-            derive=lambda row, _: percent(row.progress) if row.progress is not None else None,
+            derive=lambda row, _: copied_percent(row.progress) if row.progress is not None else None,
             nullable=True,
             wide=True,
         ),
-        Column("used_at", "LAST USED", ValueKind.MOMENT, "When it was last used; now, while it is"),
-        Column("made_at", "MADE", ValueKind.MOMENT, "When it was made", wide=True),
-        Column("jobs", "JOBS", ValueKind.WORDS, "Jobs that use it", derive=lambda row, _: tuple(map(str, row.jobs))),
-        Column("users", "USERS", ValueKind.WORDS, "Whose jobs have used it", aliases=("user",)),
-        Column("source", "OF", ValueKind.TEXT, "What it is a copy of"),
+        Column("used_at", "LAST USED", "When it was last used; now, while it is", ValueKind.MOMENT),
+        Column("made_at", "MADE", "When it was made", ValueKind.MOMENT, wide=True),
+        Column("jobs", "JOBS", "Jobs that use it", ValueKind.WORDS, derive=lambda row, _: tuple(map(str, row.jobs))),
+        Column("users", "USERS", "Whose jobs have used it", ValueKind.WORDS, aliases=("user",)),
+        Column("source", "OF", "What it is a copy of"),
     ),
 )

@@ -54,19 +54,19 @@ TRIALS: Final = TableView(
     help="The trials of a sweep: their parameters, and how far they are",
     empty="The sweep has no trial that is still known.",
     columns=(
-        Column("trial", "TRIAL", ValueKind.TEXT, "Its number, from 1"),
-        Column("id", "ID", ValueKind.INTEGER, "The job that it is", field="row.id"),
+        Column("trial", "TRIAL", "Its number, from 1"),
+        Column("id", "ID", "The job that it is", ValueKind.INTEGER, field="row.id"),
         Column(
             "parameters",
             "PARAMETERS",
-            ValueKind.RECORD,
             "The values of its parameters",
+            ValueKind.RECORD,
             words=lambda row, _: values_text(row.parameters),
             schema={"type": "object", "additionalProperties": {"type": "string"}},
         ),
-        Column("state", "STATE", ValueKind.TEXT, "State of the trial", field="row.state"),
+        Column("state", "STATE", "State of the trial", field="row.state"),
         Column(
-            "progress", "SECONDS", ValueKind.FRACTION, "Run so far, and its time limit", derive=_progress, nullable=True
+            "progress", "SECONDS", "Run so far, and its time limit", ValueKind.FRACTION, derive=_progress, nullable=True
         ),
     ),
 )

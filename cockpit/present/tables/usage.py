@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Context, Fraction, TableView, ValueKind
+from cockpit.present.columns import RECORDS, Column, Context, Fraction, TableView, ValueKind
 from cockpit.present.measured import MeasuredUse
 from cockpit.present.references import job_cell
 from cockpit.present.units import counted
@@ -29,14 +29,14 @@ USAGE: Final = TableView(
     help="What a job's replicas really use",
     empty="This job was not measured: it has not run yet, or use is not measured here. `cockpit job ID` shows more.",
     columns=(
-        Column("job", "JOB", ValueKind.INTEGER, "Job id", words=lambda row, _: job_cell(row.job), wide=True),
-        Column("rank", "RANK", ValueKind.INTEGER, "Which replica", field="place.rank"),
-        Column("node", "NODE", ValueKind.TEXT, "Where it runs, or ran", field="place.node"),
+        Column("job", "JOB", "Job id", ValueKind.INTEGER, words=lambda row, _: job_cell(row.job), wide=True),
+        Column("rank", "RANK", "Which replica", ValueKind.INTEGER, field="place.rank"),
+        Column("node", "NODE", "Where it runs, or ran", field="place.node"),
         Column(
             "cpu_seconds",
             "CPU TIME",
-            ValueKind.SECONDS,
             "CPU time of all its processes together",
+            ValueKind.SECONDS,
             derive=lambda row, _: None if row.use.cpu_ms is None else row.use.cpu_ms // 1000,
             nullable=True,
             aliases=("cpu_time",),
@@ -44,16 +44,16 @@ USAGE: Final = TableView(
         Column(
             "cpus_busy",
             "CPUS BUSY",
-            ValueKind.FRACTION,
             "CPUs in use now, of those allocated; of a replica that has ended, on average",
+            ValueKind.FRACTION,
             derive=lambda row, _: None if row.busy is None else Fraction(round(row.busy, 1), row.place.cpus),
             nullable=True,
         ),
         Column(
             "mean_cpus_busy",
             "MEAN",
-            ValueKind.NUMBER,
             "CPUs in use on average since it started",
+            ValueKind.NUMBER,
             derive=lambda row, _: None if row.mean_busy is None else round(row.mean_busy, 2),
             nullable=True,
             wide=True,
@@ -61,8 +61,8 @@ USAGE: Final = TableView(
         Column(
             "memory",
             "MEMORY",
-            ValueKind.MEMORY_FRACTION,
             "Memory in use now, with cached files, of the memory allocated; nothing once it has ended",
+            ValueKind.MEMORY_FRACTION,
             derive=lambda row, _: (
                 None if row.use.memory_mib is None else Fraction(row.use.memory_mib, row.place.memory_mib)
             ),
@@ -71,8 +71,8 @@ USAGE: Final = TableView(
         Column(
             "peak_memory_mib",
             "MOST",
-            ValueKind.MIB,
             "The most memory that it had at any moment",
+            ValueKind.MIB,
             field="use.peak_memory_mib",
             nullable=True,
             aliases=("peak_memory",),
@@ -80,8 +80,8 @@ USAGE: Final = TableView(
         Column(
             "card_percent",
             "CARDS %",
-            ValueKind.INTEGER,
             "How busy its cards are now, on average over them",
+            ValueKind.INTEGER,
             field="use.card_percent",
             nullable=True,
             rare=True,
@@ -89,8 +89,8 @@ USAGE: Final = TableView(
         Column(
             "mean_card_percent",
             "MEAN %",
-            ValueKind.INTEGER,
             "… since it started",
+            ValueKind.INTEGER,
             field="use.mean_card_percent",
             nullable=True,
             rare=True,
@@ -98,8 +98,8 @@ USAGE: Final = TableView(
         Column(
             "peak_card_percent",
             "MOST %",
-            ValueKind.INTEGER,
             "… at most, as far as it was seen",
+            ValueKind.INTEGER,
             field="use.peak_card_percent",
             nullable=True,
             wide=True,
@@ -107,8 +107,8 @@ USAGE: Final = TableView(
         Column(
             "card_memory_mib",
             "CARD MEMORY",
-            ValueKind.MIB,
             "In use on its cards now",
+            ValueKind.MIB,
             field="use.card_memory_mib",
             nullable=True,
             rare=True,
@@ -116,8 +116,8 @@ USAGE: Final = TableView(
         Column(
             "peak_card_memory_mib",
             "CARD MOST",
-            ValueKind.MIB,
             "… at most, as far as it was seen",
+            ValueKind.MIB,
             field="use.peak_card_memory_mib",
             nullable=True,
             wide=True,
@@ -125,11 +125,11 @@ USAGE: Final = TableView(
         Column(
             "course",
             "COURSE",
-            ValueKind.RECORD,
             "How it went over time, in few stretches",
+            ValueKind.RECORD,
             derive=course,
             words=lambda row, _: counted(len(row.use.course), "stretch", "stretches"),
-            schema={"type": "array", "items": {"type": "object"}},
+            schema=RECORDS,
             wide=True,
         ),
     ),

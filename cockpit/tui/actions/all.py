@@ -4,6 +4,7 @@ made.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cockpit.tui.action import DEMO, GO, LOOK, Action, of_one_cluster, only_in_demo, only_outside_demo
@@ -27,55 +28,45 @@ def command_name(action_id: str) -> str:
 def _showing(view: View) -> Action:
     """Return the action that shows this view."""
     show = Action(
-        view.action, command_name(view.action), (view.key,), view.help, lambda app: app.show_view(view.id), GO
+        view.action,
+        (view.key,),
+        view.help,
+        lambda app: app.show_view(view.id),
+        group=GO,
+        called=command_name(view.action),
     )
     return show._replace(why_not=of_one_cluster) if view.of_one_cluster else show
 
 
+_go = partial(Action, group=GO)
+_demo_time = partial(Action, group=DEMO, why_not=only_in_demo)
+
 _GO_TO = (
     *(_showing(view) for view in VIEWS.values() if view.action),
-    Action("demo", "demo", (), "Open a simulated cluster", anywhere.open_demo, GO, why_not=only_outside_demo),
-    Action(
-        "command",
+    _go("demo", (), "Open a simulated cluster", anywhere.open_demo, why_not=only_outside_demo),
+    _go(
         "command",
         ("colon",),
         "Run any action by its name",
         lambda app: app.main_screen.entry_line.ask_command(),
-        GO,
         in_row=True,
     ),
-    Action("cluster", "cluster", (), "Switch to another cluster", anywhere.choose_cluster, GO),
-    Action("refresh", "refresh", ("ctrl+r", "f5"), "Refresh the data, redraw the screen", anywhere.refresh, GO),
-    Action("login", "login", ("f7",), "Log in again over SSH", anywhere.log_in, GO),
-    Action("pause", "pause", ("f6",), "Pause updates, or resume them", anywhere.pause, GO),
-    Action("theme", "theme", (), "Switch to the next colour theme", anywhere.next_theme, GO),
-    Action("back", "back", ("escape",), "Go back; never quits", anywhere.back, GO),
-    Action("quit", "quit", ("q", "ctrl+c"), "Quit; jobs continue", lambda app: app.exit(0), GO),
+    _go("cluster", (), "Switch to another cluster", anywhere.choose_cluster),
+    _go("refresh", ("ctrl+r", "f5"), "Refresh the data, redraw the screen", anywhere.refresh),
+    _go("login", ("f7",), "Log in again over SSH", anywhere.log_in),
+    _go("pause", ("f6",), "Pause updates, or resume them", anywhere.pause),
+    _go("theme", (), "Switch to the next colour theme", anywhere.next_theme),
+    _go("back", ("escape",), "Go back; never quits", anywhere.back),
+    _go("quit", ("q", "ctrl+c"), "Quit; jobs continue", lambda app: app.exit(0)),
 )
 _DEMO_TIME = (
-    Action(
-        "faster",
-        "faster",
-        ("right_parenthesis",),
-        "Speed up the demo's time",
-        anywhere.faster,
-        DEMO,
-        why_not=only_in_demo,
-    ),
-    Action(
-        "slower",
-        "slower",
-        ("left_parenthesis",),
-        "Slow down the demo's time",
-        anywhere.slower,
-        DEMO,
-        why_not=only_in_demo,
-    ),
+    _demo_time("faster", ("right_parenthesis",), "Speed up the demo's time", anywhere.faster),
+    _demo_time("slower", ("left_parenthesis",), "Slow down the demo's time", anywhere.slower),
 )
 
 ACTIONS: Final = (
     Action(
-        "help", "help", ("question_mark", "f1"), "Show what every key does here", anywhere.show_help, LOOK, in_row=True
+        "help", ("question_mark", "f1"), "Show what every key does here", anywhere.show_help, group=LOOK, in_row=True
     ),
     *JOB_CHANGES,
     *ACCOUNT_TREE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from cockpit.tui.action import (
@@ -21,262 +22,199 @@ from cockpit.tui.action import (
     needs_job,
     on,
 )
-from cockpit.tui.controllers import anywhere, lists, pages
+from cockpit.tui.controllers import anywhere, looks
 from cockpit.tui.views.accounts import ACCOUNTS
 from cockpit.tui.views.all import CLUSTERS, NODES, QUEUES
 from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 
-_JOB, _NODE = frozenset({JOB}), frozenset({NODE})
+_look = partial(Action, group=LOOK)
+_page = partial(_look, views=frozenset({JOB}))
+_sort = partial(Action, group=ORDER, views=ON_SORTED)
 
 VIEWING: Final = (
-    Action(
-        "open",
+    _look(
         "open",
         ("enter",),
         "Open the job's page",
-        pages.open_job,
-        LOOK,
-        on(JOBS, CARDS, PRIORITY),
-        needs_job,
+        looks.open_job,
+        views=on(JOBS, CARDS, PRIORITY),
+        why_not=needs_job,
         in_row=True,
     ),
-    Action(
+    _look(
         "queue_jobs",
-        "its jobs",
         ("enter",),
         "List the jobs of this queue",
-        lists.queue_jobs,
-        LOOK,
-        on(QUEUES),
+        looks.queue_jobs,
+        views=on(QUEUES),
         in_row=True,
+        called="its jobs",
     ),
-    Action(
+    _look(
         "open_cluster",
-        "open",
         ("enter",),
         "Switch to this cluster",
         anywhere.open_cluster,
-        LOOK,
-        on(CLUSTERS),
+        views=on(CLUSTERS),
         in_row=True,
+        called="open",
     ),
-    Action(
+    _look(
         "every_job",
-        "all jobs",
         ("a",),
         "List the jobs of all clusters",
         anywhere.every_job,
-        LOOK,
-        on(CLUSTERS),
+        views=on(CLUSTERS),
         in_row=True,
+        called="all jobs",
     ),
-    Action("open_node", "open", ("enter",), "Open the node's page", lists.open_node, LOOK, on(NODES), in_row=True),
-    Action(
+    _look(
+        "open_node", ("enter",), "Open the node's page", looks.open_node, views=on(NODES), in_row=True, called="open"
+    ),
+    _look(
         "node_jobs",
-        "its jobs",
         ("enter",),
         "List the node's jobs",
-        lists.node_jobs,
-        LOOK,
-        frozenset({NODE}),
+        looks.node_jobs,
+        views=frozenset({NODE}),
         in_row=True,
+        called="its jobs",
     ),
-    Action(
-        "logs",
+    _look(
         "logs",
         ("l",),
         "Show what the job printed",
-        lambda app: pages.open_page(app, "logs"),
-        LOOK,
-        OVER_A_JOB,
-        needs_job,
+        lambda app: looks.open_page(app, "logs"),
+        views=OVER_A_JOB,
+        why_not=needs_job,
         in_row=True,
     ),
-    Action(
+    _look(
         "next_tab",
-        "next tab",
         ("right_square_bracket", "tab"),
         "Switch to the next tab",
-        lambda app: pages.switch_tab(app, 1),
-        LOOK,
-        ON_ACCOUNTS | {JOB},
+        lambda app: looks.switch_tab(app, 1),
+        views=ON_ACCOUNTS | {JOB},
     ),
-    Action(
+    _look(
         "previous_tab",
-        "previous tab",
         ("left_square_bracket", "shift+tab"),
         "Switch to the previous tab",
-        lambda app: pages.switch_tab(app, -1),
-        LOOK,
-        ON_ACCOUNTS | {JOB},
+        lambda app: looks.switch_tab(app, -1),
+        views=ON_ACCOUNTS | {JOB},
     ),
-    Action(
-        "record",
+    _look(
         "record",
         ("y",),
         "Show the job's complete record",
-        lambda app: pages.open_page(app, "record"),
-        LOOK,
-        ON_QUEUED,
-        needs_job,
+        lambda app: looks.open_page(app, "record"),
+        views=ON_QUEUED,
+        why_not=needs_job,
     ),
-    Action(
+    _look(
         "attempt",
-        "earlier log",
         ("p",),
         "Show the log of the previous attempt",
-        pages.earlier_attempt,
-        LOOK,
-        ON_JOBS,
-        needs_job,
+        looks.earlier_attempt,
+        views=ON_JOBS,
+        why_not=needs_job,
+        called="earlier log",
     ),
-    Action(
-        "wrap",
-        "wrap",
-        ("w",),
-        "Wrap long lines, or cut them",
-        pages.on_page(lambda page: page.wrap()),
-        LOOK,
-        _JOB,
+    _page("wrap", ("w",), "Wrap long lines, or cut them", looks.on_page(lambda page: page.wrap())),
+    _page(
+        "search", ("slash",), "Search for text on this page", looks.on_page(lambda page: page.ask_search()), in_row=True
     ),
-    Action(
-        "search",
-        "search",
-        ("slash",),
-        "Search for text on this page",
-        pages.on_page(lambda page: page.ask_search()),
-        LOOK,
-        _JOB,
-        in_row=True,
-    ),
-    Action(
-        "next_match",
-        "next match",
-        ("greater_than_sign",),
-        "Go to the next match",
-        pages.on_page(lambda page: page.find(1)),
-        LOOK,
-        _JOB,
-    ),
-    Action(
+    _page("next_match", ("greater_than_sign",), "Go to the next match", looks.on_page(lambda page: page.find(1))),
+    _page(
         "previous_match",
-        "prev match",
         ("less_than_sign",),
         "Go to the previous match",
-        pages.on_page(lambda page: page.find(-1)),
-        LOOK,
-        _JOB,
+        looks.on_page(lambda page: page.find(-1)),
+        called="prev match",
     ),
-    Action(
-        "times",
-        "times",
-        ("t",),
-        "Show or hide the time of each line",
-        pages.on_page(lambda page: page.turn_times()),
-        LOOK,
-        _JOB,
-    ),
-    Action(
+    _page("times", ("t",), "Show or hide the time of each line", looks.on_page(lambda page: page.turn_times())),
+    _page(
         "replica",
-        "next replica",
         ("i",),
         "Show the log of the next replica",
-        pages.on_page(lambda page: page.other_replica()),
-        LOOK,
-        _JOB,
+        looks.on_page(lambda page: page.other_replica()),
+        called="next replica",
     ),
-    Action(
+    _page(
         "stream",
-        "other stream",
         ("o",),
         "Switch the log: stdout, stderr",
-        pages.on_page(lambda page: page.other_stream()),
-        LOOK,
-        _JOB,
+        looks.on_page(lambda page: page.other_stream()),
+        called="other stream",
     ),
-    Action(
-        "filter",
+    _look(
         "filter",
         ("slash",),
         "Show only rows that match",
         lambda app: app.main_screen.entry_line.ask_filter(),
-        LOOK,
-        ON_TABLES,
+        views=ON_TABLES,
         in_row=True,
     ),
-    Action("filters", "saved", ("F",), "Apply or delete a saved filter", lists.saved_filters, LOOK, ON_TABLES),
-    Action(
+    _look("filters", ("F",), "Apply or delete a saved filter", looks.saved_filters, views=ON_TABLES, called="saved"),
+    _look(
         "save_filter",
-        "save filter",
         ("W",),
         "Save this filter under a name",
         lambda app: app.main_screen.entry_line.ask_filter_name(),
-        LOOK,
-        ON_TABLES,
-        needs_filter,
+        views=ON_TABLES,
+        why_not=needs_filter,
     ),
-    Action(
-        "mine",
+    _look(
         "mine",
         ("m",),
         "Show only your jobs, or all jobs",
         lambda app: app.main_screen.arrangement.toggle_mine(),
-        LOOK,
-        on(JOBS),
+        views=on(JOBS),
         in_row=True,
     ),
-    Action(
-        "fold",
+    _look(
         "fold",
         ("z",),
         "Unfold or fold an array or an account",
         lambda app: app.main_screen.arrangement.toggle_fold(),
-        LOOK,
-        on(JOBS, ACCOUNTS),
-        can_fold,
+        views=on(JOBS, ACCOUNTS),
+        why_not=can_fold,
     ),
-    Action(
-        "colours",
+    _look(
         "colours",
         ("u",),
         "Colour the cards by user, or by job",
         lambda app: app.main_screen.arrangement.turn_colours(),
-        LOOK,
-        on(CARDS),
+        views=on(CARDS),
         in_row=True,
     ),
-    Action("copy", "copy", ("c",), "Copy the job's id", lists.copy, LOOK, ON_QUEUED, needs_job),
+    _look("copy", ("c",), "Copy the job's id", looks.copy, views=ON_QUEUED, why_not=needs_job),
 )
 
 SORTING: Final = (
-    Action(
+    _sort(
         "sort_next",
-        "sort right",
         ("greater_than_sign",),
         "Sort by the next column",
         lambda app: app.main_screen.arrangement.sort_by_neighbour(1),
-        ORDER,
-        ON_SORTED,
+        called="sort right",
     ),
-    Action(
+    _sort(
         "sort_previous",
-        "sort left",
         ("less_than_sign",),
         "Sort by the previous column",
         lambda app: app.main_screen.arrangement.sort_by_neighbour(-1),
-        ORDER,
-        on(JOBS),
+        views=on(JOBS),
+        called="sort left",
     ),
-    Action("sort", "sort", ("S",), "Choose the column to sort by", lists.choose_sort, ORDER, ON_SORTED),
-    Action(
+    _sort("sort", ("S",), "Choose the column to sort by", looks.choose_sort),
+    _sort(
         "sort_reverse",
-        "reverse",
         ("equals_sign",),
         "Reverse the order",
         lambda app: app.main_screen.arrangement.reverse_sort(),
-        ORDER,
-        ON_SORTED,
+        called="reverse",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from cockpit.headless.typed_line import NOUN as ACCOUNT_NOUN
@@ -25,282 +26,159 @@ from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
 from cockpit.tui.views.all import CATALOGUE, NODES
 from cockpit.tui.views.priority import PRIORITY
 
+_account = partial(Action, group=SHARE, views=on(ACCOUNTS))
+_edit_account = partial(_account, acts=True, needs="change_accounts")
+_entry = partial(Action, group=NAMES, views=on(CATALOGUE), acts=True, needs="change_catalogue")
+_hours = partial(Action, group=SHARE, views=on(SPENDING), in_row=True)
+_priority = partial(Action, group=WEIGH, views=on(PRIORITY))
+_node = partial(Action, group=SERVE, views=on(NODES))
+
 ACCOUNT_TREE: Final = (
-    Action(
-        "unfold",
-        "fold · jobs",
-        ("enter",),
-        "Fold an account, or list a user's jobs",
-        accounts.unfold,
-        SHARE,
-        on(ACCOUNTS),
+    _account("unfold", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, called="fold · jobs"),
+    _account(
+        "fold_all", ("Z",), "Show only the top accounts, or all", lambda app: app.main_screen.arrangement.fold_all()
     ),
-    Action(
-        "fold_all",
-        "fold all",
-        ("Z",),
-        "Show only the top accounts, or all",
-        lambda app: app.main_screen.arrangement.fold_all(),
-        SHARE,
-        on(ACCOUNTS),
+    _edit_account(
+        "add_user", ("n",), "Add a user to the selected account", accounts.add_user, why_not=may_add_below, in_row=True
     ),
-    Action(
-        "add_user",
-        "add user",
-        ("n",),
-        "Add a user to the selected account",
-        accounts.add_user,
-        SHARE,
-        on(ACCOUNTS),
-        may_add_below,
-        acts=True,
-        in_row=True,
-        needs="change_accounts",
-    ),
-    Action(
+    _edit_account(
         "add_account",
-        "add account",
         ("N",),
         "Add an account below the selected one",
         accounts.add_account,
-        SHARE,
-        on(ACCOUNTS),
-        may_add_below,
-        acts=True,
+        why_not=may_add_below,
         in_row=True,
-        needs="change_accounts",
     ),
-    Action(
+    _edit_account(
         "add_qos",
-        "add QOS",
         ("n",),
         "Add a QOS with priority and limits",
         lambda app: app.main_screen.entry_line.ask_command(f"{ACCOUNT_NOUN} add-qos "),
-        SHARE,
-        on(QOS),
-        may_administer,
-        acts=True,
+        views=on(QOS),
+        why_not=may_administer,
         in_row=True,
-        needs="change_accounts",
+        called="add QOS",
     ),
-    Action(
-        "modify",
+    _edit_account(
         "modify",
         ("e",),
         "Change shares, limits, QOS",
         accounts.modify,
-        SHARE,
-        ON_PLACES,
-        may_change_place,
-        acts=True,
+        views=ON_PLACES,
+        why_not=may_change_place,
         in_row=True,
-        needs="change_accounts",
     ),
-    Action(
-        "coordinators",
-        "coordinators",
-        ("C",),
-        "Add coordinators to the account",
-        accounts.add_coordinator,
-        SHARE,
-        on(ACCOUNTS),
-        may_change_place,
-        acts=True,
-        needs="change_accounts",
+    _edit_account(
+        "coordinators", ("C",), "Add coordinators to the account", accounts.add_coordinator, why_not=may_change_place
     ),
-    Action(
-        "remove",
+    _edit_account(
         "remove",
         ("X",),
         "Remove it, unless it has jobs (asks)",
         accounts.remove,
-        SHARE,
-        ON_PLACES,
-        may_change_place,
-        acts=True,
+        views=ON_PLACES,
+        why_not=may_change_place,
         danger=True,
         in_row=True,
-        needs="change_accounts",
     ),
 )
 
 CATALOGUE_ENTRIES: Final = (
-    Action(
-        "add_entry",
-        "add",
-        ("n",),
-        "Add a dataset, model, image …",
-        catalogue.add_entry,
-        NAMES,
-        on(CATALOGUE),
-        acts=True,
-        in_row=True,
-        needs="change_catalogue",
-    ),
-    Action(
+    _entry("add_entry", ("n",), "Add a dataset, model, image …", catalogue.add_entry, in_row=True, called="add"),
+    _entry(
         "set_entry",
-        "change",
         ("e", "enter"),
         "Change owner, access, location",
         catalogue.set_entry,
-        NAMES,
-        on(CATALOGUE),
-        may_change_entry,
-        acts=True,
+        why_not=may_change_entry,
         in_row=True,
-        needs="change_catalogue",
+        called="change",
     ),
-    Action(
+    _entry(
         "remove_entry",
-        "remove",
         ("X",),
         "Remove the name (asks); files stay",
         catalogue.remove_entry,
-        NAMES,
-        on(CATALOGUE),
-        may_change_entry,
-        acts=True,
+        why_not=may_change_entry,
         danger=True,
         in_row=True,
-        needs="change_catalogue",
+        called="remove",
     ),
 )
 
 CARD_HOURS: Final = (
-    Action(
-        "by", "by …", ("b",), "Group by account, user, project, QOS", accounts.turn_by, SHARE, on(SPENDING), in_row=True
-    ),
-    Action("days", "days", ("d",), "Show 7 days, or 30", accounts.turn_days, SHARE, on(SPENDING), in_row=True),
-    Action(
-        "held_jobs",
-        "its jobs",
-        ("enter",),
-        "List the jobs counted in this row",
-        accounts.held_jobs,
-        SHARE,
-        on(SPENDING),
-        in_row=True,
-    ),
+    _hours("by", ("b",), "Group by account, user, project, QOS", accounts.turn_by, called="by …"),
+    _hours("days", ("d",), "Show 7 days, or 30", accounts.turn_days),
+    _hours("held_jobs", ("enter",), "List the jobs counted in this row", accounts.held_jobs, called="its jobs"),
 )
 
 PRIORITIES: Final = (
-    Action(
+    _priority(
         "weights",
-        "what if",
         ("w",),
         "Try other weights",
         lambda app: app.main_screen.entry_line.ask_weights(),
-        WEIGH,
-        on(PRIORITY),
         in_row=True,
+        called="what if",
     ),
-    Action(
-        "figures",
-        "figures",
-        ("v",),
-        "Switch: contributions, raw, weights",
-        priority.turn_figures,
-        WEIGH,
-        on(PRIORITY),
-        in_row=True,
+    _priority("figures", ("v",), "Switch: contributions, raw, weights", priority.turn_figures, in_row=True),
+    _priority(
+        "next_factor", ("right_square_bracket",), "Choose the next factor", lambda app: priority.choose_factor(app, 1)
     ),
-    Action(
-        "next_factor",
-        "next factor",
-        ("right_square_bracket",),
-        "Choose the next factor",
-        lambda app: priority.choose_factor(app, 1),
-        WEIGH,
-        on(PRIORITY),
-    ),
-    Action(
+    _priority(
         "previous_factor",
-        "prev factor",
         ("left_square_bracket",),
         "Choose the previous factor",
         lambda app: priority.choose_factor(app, -1),
-        WEIGH,
-        on(PRIORITY),
+        called="prev factor",
     ),
-    Action(
+    _priority(
         "heavier",
-        "more weight",
         ("plus",),
         "Raise the weight of the factor",
         lambda app: priority.step_weight(app, 1),
-        WEIGH,
-        on(PRIORITY),
+        called="more weight",
     ),
-    Action(
+    _priority(
         "lighter",
-        "less weight",
         ("minus",),
         "Lower the weight of the factor",
         lambda app: priority.step_weight(app, -1),
-        WEIGH,
-        on(PRIORITY),
+        called="less weight",
     ),
-    Action(
+    _priority(
         "apply_weights",
-        "apply",
         ("A",),
         "Apply the tried weights (asks)",
         priority.apply_weights,
-        WEIGH,
-        on(PRIORITY),
-        needs_trial,
+        why_not=needs_trial,
         acts=True,
         danger=True,
         in_row=True,
         needs="set_weights",
+        called="apply",
     ),
 )
 
 SERVICE: Final = (
-    Action(
-        "reservations",
-        "reservations",
-        ("R",),
-        "List reservations of nodes",
-        nodes.reservations,
-        SERVE,
-        on(NODES),
-        in_row=True,
-        needs="reservations",
-    ),
-    Action(
-        "staged",
-        "staged",
-        ("C",),
-        "List staged copies of data and images",
-        nodes.staged,
-        SERVE,
-        on(NODES),
-        needs_admin,
-        needs="staged",
-    ),
-    Action(
-        "reserve",
+    _node("reservations", ("R",), "List reservations of nodes", nodes.reservations, in_row=True, needs="reservations"),
+    _node("staged", ("C",), "List staged copies of data and images", nodes.staged, why_not=needs_admin, needs="staged"),
+    _node(
         "reserve",
         ("K",),
         "Reserve nodes",
         nodes.reserve,
-        SERVE,
-        on(NODES),
-        needs_admin,
+        why_not=needs_admin,
         acts=True,
         in_row=True,
         needs="make_reservation",
     ),
-    Action(
-        "drain",
+    _node(
         "drain",
         ("D",),
         "Drain a node, or resume it",
         nodes.drain,
-        SERVE,
-        on(NODES),
-        needs_admin,
+        why_not=needs_admin,
         acts=True,
         in_row=True,
         needs="drain_node",

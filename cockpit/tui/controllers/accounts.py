@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from cockpit.headless.typed_line import LISTS, NOUN, AccountRequest, asked_change
 from cockpit.model import accountchange as change
 from cockpit.model.accounts import Qos
-from cockpit.present.account_changes import question
+from cockpit.present.account_panel import question
 from cockpit.present.filters import quoted
-from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.views.accounts import QOS, SPENDING
 
 if TYPE_CHECKING:

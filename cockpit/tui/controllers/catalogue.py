@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cockpit.headless.catalogue_words import ADD, NOUN, SET, Place, asked_change, full_name, said_done
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.present.safe import safe
-from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.dialog import Confirm
 
 if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cockpit.errors import CockpitError, RequestRefused, SpecErrors
+from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.model.capabilities import Ability
 from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.ids import job_words
 from cockpit.model.refusal import Refusal
-from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
-from cockpit.present.task_spreading import could_be_spread, spreading_remedies, with_remedy
-from cockpit.tui.controllers.jobs import enter, named, task_of
+from cockpit.present.task_spreading import fetched_remedies, refusal_lines
+from cockpit.tui.controllers.jobs import named, task_of
 from cockpit.tui.screens.pick import Choice, pick
 
 if TYPE_CHECKING:
@@ -63,13 +62,6 @@ async def move_to_top(app: Cockpit) -> None:
     rows = app.selection.chosen_rows()
     await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
     app.notify(f"moved {named(rows)} to the top")
-
-
-async def open_remaining_files(app: Cockpit) -> None:
-    """Open a shell in a new job on the remaining files (folder or container) of the one under the cursor."""
-    app.check_terminal()
-    (row, *_) = app.selection.chosen_rows()
-    await enter(app, await app.backend.job(row.id))
 
 
 async def update(app: Cockpit, text: str) -> None:
@@ -120,14 +112,10 @@ async def _submit(app: Cockpit, specs: Sequence[JobSpec]) -> Sequence[JobId]:
     try:
         return await app.backend.submit(specs)
     except RequestRefused as no:
-        if not could_be_spread(no.refusal, specs):
+        remedies = await fetched_remedies(no.refusal, specs, app.backend.nodes)
+        if not remedies:
             raise
-        try:
-            nodes = await app.backend.nodes()
-        except CockpitError:
-            raise no from None  # the refusal is what the user has to see
-        remedies = spreading_remedies(no.refusal, specs, nodes)
-        text = "\n".join(with_remedy(each, remedies) for each in refusal_text(no.refusal, app.state.now()).splitlines())
+        text = "\n".join(refusal_lines(no.refusal, remedies, app.state.now()))
         raise RequestRefused(Refusal(no.refusal.kind, text)) from no
 
 

@@ -9,14 +9,13 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Final
 
-from cockpit.config.boards import board_of
+from cockpit.config.boards import board_name, board_of, runs_of
 from cockpit.formats.typed_values import limit_text, read_limit
 from cockpit.model.asking import ShellRequest, WantedLimit
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobRef
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
-from cockpit.present.boards import board_name, runs_of
 from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
 from cockpit.present.folding import id_text, task_count
 from cockpit.present.job.sessions import waiting_words
@@ -24,7 +23,7 @@ from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
 from cockpit.present.units import counted, duration
 from cockpit.tui import editing
-from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.pick import Choice, pick
 
 if TYPE_CHECKING:

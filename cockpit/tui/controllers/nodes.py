@@ -13,7 +13,7 @@ from cockpit.model.node import NodeState
 from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
 from cockpit.present.tables.staged import copy_line, removal_question
-from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.views.all import NODES as NODE_VIEW
 

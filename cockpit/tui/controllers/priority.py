@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.cluster import PriorityKind
 from cockpit.present.priority import weights_line, weights_set, with_step
-from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.dialog import Confirm
 from cockpit.tui.views.priority import PRIORITY
 
 if TYPE_CHECKING:

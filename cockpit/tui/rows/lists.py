@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cockpit.model.accounts import AssocKey
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
-    from cockpit.model.view import AccountRow
     from cockpit.present.columns import Column, Context, TableView
     from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
@@ -145,36 +144,14 @@ class QueueRows(ListRows[str, QueueRow]):
         return self._bounds[row_id]
 
 
-class AccountRows:
-    """`TableRows` over an `AccountTree`."""
-
-    def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
-        self.tree = AccountTree(context, saved)
-
-    @property
-    def order(self) -> Sequence[AssocKey]:
-        return self.tree.order
-
-    def place(self, row_id: AssocKey) -> int | None:
-        return self.tree.place(row_id)
-
-    def take(self, rows: Sequence[AccountRow]) -> tuple[list[AssocKey], bool]:
-        """Store an answer; return the ids of changed rows, and whether rows were added, removed or moved."""
-        return self.tree.take(rows)
-
-    def filter_by(self, text: str) -> None:
-        """Filter the rows; on `FilterError` the last filter stays in force."""
-        self.tree.filter_by(text)
-
-    def row(self, row_id: AssocKey) -> AccountRow | None:
-        """Return the row with this id; None where it no longer exists."""
-        return self.tree.row(row_id)
+class AccountRows(AccountTree):
+    """The row model of the tree of accounts."""
 
     def columns(self, width: int) -> Sequence[TableColumn]:
         return titles(laid_out(ACCOUNTS.screen, width))
 
     def cells(self, row_id: AssocKey, width: int) -> Sequence[Line]:
-        return cells(laid_out(ACCOUNTS.screen, width), self.tree.row(row_id), self.tree)
+        return cells(laid_out(ACCOUNTS.screen, width), self.row(row_id), self)
 
 
 class JobRows:

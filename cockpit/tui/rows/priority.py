@@ -9,19 +9,11 @@ from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind
 from cockpit.present.filters import compile_filter
+from cockpit.present.priority_columns import CellContext, Figures, Shape, id_text, laid_out_priorities
 from cockpit.present.priority_parts import SIGNS, counting_factors, longest, of_jobs, weight_of
 from cockpit.present.saved import none_saved
 from cockpit.present.sorting import sorted_rows
-from cockpit.present.tables.priority import (
-    PLACE,
-    PRIORITY,
-    SEARCHED,
-    CellContext,
-    Figures,
-    Shape,
-    id_text,
-    laid_out_priorities,
-)
+from cockpit.present.tables.priority import PLACE, PRIORITY, SEARCHED
 from cockpit.present.units import grouped
 from cockpit.tui.rows.lists import cells, titles
 

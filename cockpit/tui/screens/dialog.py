@@ -1,4 +1,4 @@
-"""Dialogs that close themselves and no other screen.
+"""Dialogs that close themselves and no other screen, and the question among them, with No as the default.
 
 Textual's `dismiss` closes the top screen, whichever that is, each time that it is called. A second click that was
 queued behind the first then closed the screen below, and ended the application where that was the last one.
@@ -6,13 +6,22 @@ queued behind the first then closed the screen below, and ended the application 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import events
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen, Screen
+from textual.widgets import Button, Label
 from textual.worker import Worker
+
+from cockpit.present.safe import safe, safe_lines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
 
 Result = TypeVar("Result")
 
@@ -62,3 +71,50 @@ def _close_above(screen: Screen[Any]) -> bool:
     while screen.app.screen is not screen:
         screen.app.screen.dismiss(None)
     return True
+
+
+class Confirm(Dialog[bool]):
+    """The dialog; its result is True only where the user chose Yes."""
+
+    asks: ClassVar[bool] = True
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer(True)", show=False),
+        Binding("n,escape,q", "answer(False)", show=False),
+        Binding("left,right,h,l,tab", "app.focus_next", show=False),
+        Binding("down,j", "scroll(1)", show=False),
+        Binding("up,k", "scroll(-1)", show=False),
+        Binding("pagedown,space", "scroll(10)", show=False),
+        Binding("pageup", "scroll(-10)", show=False),
+    ]
+
+    def __init__(self, question: str, consequence: str, text: str = "") -> None:
+        """Make the dialog; `text` is a long text below the question, which scrolls."""
+        super().__init__()
+        self._question = question
+        self._consequence = consequence
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(safe(self._question), id="question", markup=False)
+            yield Label(safe(self._consequence), id="consequence", markup=False)
+            if self._text:
+                yield VerticalScroll(Label(safe_lines(self._text), markup=False), id="text", can_focus=False)
+            with Horizontal():
+                yield Button("No", id="no", compact=True)
+                yield Button("Yes", id="yes", compact=True)
+                yield Label("n  y  ← →", id="how", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one("#no").focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_scroll(self, lines: int) -> None:
+        for each in self.query("#text"):
+            each.scroll_relative(y=lines, animate=False)
+
+    def action_answer(self, yes: bool) -> None:
+        self.dismiss(yes)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.binding import Binding, BindingType
@@ -17,48 +13,38 @@ from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.converting import ConvertedJob, convert_job
-from cockpit.headless.surroundings import missing_paths
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form.aside import brought_lines, start_line, why_lines
-from cockpit.present.form.fields import KIND, FormResult, JobForm, about
-from cockpit.present.form.names import FIELD_OF, take_entry, with_named_specs
+from cockpit.present.form.aside import Preview, brought_lines, preview_lines, script_lines, start_line, why_lines
+from cockpit.present.form.fields import FIELD_OF, KIND, FormResult, JobForm, about, take_entry
 from cockpit.present.form.nodes import room_lines
-from cockpit.present.form.preview import Preview, preview_lines, script_lines
 from cockpit.present.form.spec_offers import models, offers
-from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
-from cockpit.present.task_spreading import spreading_remedies, with_remedy
+from cockpit.present.task_spreading import refusal_lines, spreading_remedies
 from cockpit.present.units import counted
+from cockpit.tui.form_answers import FormAnswers
 from cockpit.tui.job_files import job_files_in, read_job_file, submission_from_here
-from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.dialog import Dialog, is_open
+from cockpit.tui.screens.dialog import Confirm, Dialog, is_open
 from cockpit.tui.screens.pick import Choice, pick
 from cockpit.tui.screens.specs import SpecsScreen
-from cockpit.tui.widgets.entry import SafeInput
-from cockpit.tui.widgets.field_row import Field, FieldRow
+from cockpit.tui.widgets.entry import Field, FieldRow, SafeInput
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from textual.app import ComposeResult
     from textual.events import DescendantFocus
     from textual.timer import Timer
 
-    from cockpit.backends.base import CommandPreview
     from cockpit.formats.foreign.draft import Submission
     from cockpit.formats.job.file import ReadJobs
-    from cockpit.model.catalogue import EntryRow
-    from cockpit.model.forecast import Outlook
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import NodeRow
     from cockpit.tui.cockpit import Cockpit
 
-T = TypeVar("T")
 ASK_AFTER_SECONDS = 0.3
 """Seconds after the last key until the cluster is asked when the job would start."""
 WIDE = 100
@@ -125,12 +111,7 @@ class FormScreen(Dialog[None]):
         self._form = JobForm(values)
         self._initial_texts = dict(self._form.texts)
         self._result: FormResult = FormResult(None, {}, ())
-        self._outlook: Outlook | None = None
-        self._script: CommandPreview | RequestRefused | None = None
-        self._missing_files: tuple[str, ...] = ()
-        self._cluster_nodes: Sequence[NodeRow] | None = None
-        """The nodes of the cluster; None: it has not answered yet."""
-        self._catalogue: Sequence[EntryRow] = ()
+        self._answers = FormAnswers(self)
         self._shows = Preview.RUNS
         self._field = ""
         """The path of the focused field."""
@@ -153,16 +134,16 @@ class FormScreen(Dialog[None]):
         self.query_one("#aside", LineView).can_focus = False
         self.query_one("#aside", LineView).hang()
         self.query(SafeInput).first().focus()
-        self.run_worker(self._ask_nodes(), group="nodes")
+        self.run_worker(self._answers.ask_nodes(), group="nodes")
         self._judge()
 
     def on_resize(self) -> None:
         self.set_class(self.size.width < WIDE, "narrow")
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self.draw)
 
     @on(LineView.Resized, "#aside")
     def _aside_resized(self) -> None:
-        self._draw()
+        self.draw()
 
     # Typing
 
@@ -197,66 +178,19 @@ class FormScreen(Dialog[None]):
         if self._timer is not None:
             self._timer.stop()
         if self._result.spec is not None:
-            self._timer = self.set_timer(ASK_AFTER_SECONDS, self._predict_start)
+            self._timer = self.set_timer(ASK_AFTER_SECONDS, self._answers.predict_start)
 
     def _show(self, judged: FormResult) -> None:
-        self._result, self._outlook, self._script, self._missing_files = judged, None, None, ()
+        self._result = judged
+        self._answers.start_over(judged.spec)
         for row in self.query(FieldRow):
             row.blame(judged.errors.get(row.path, ""))
-        self._draw()
+        self.draw()
 
-    # Answers of the cluster
-
-    async def _ask_nodes(self) -> None:
-        try:
-            self._cluster_nodes = await self.app.backend.nodes()
-            if self.app.backend.capabilities.has("catalogue"):
-                self._catalogue = (await self.app.backend.catalogue()).rows
-        except CockpitError as error:
-            self.app.notify(str(error), severity="warning")
-        self._draw()
-
-    def _predict_start(self) -> None:
-        spec = self._result.spec
-        if spec is not None:
-            self.run_worker(self._ask_start(spec), group="start", exclusive=True)
-            if self.app.backend.capabilities.has(Ability.LOCAL_FILES):
-                _in_thread(lambda: missing_paths(spec), lambda sentences: self._show_missing_files(spec, sentences))
-
-    async def _ask_written(self, spec: JobSpec) -> None:
-        script: CommandPreview | RequestRefused | None
-        try:
-            script = await self.app.backend.written(self._with_named_specs(spec))
-        except RequestRefused as no:
-            script = no
-        if spec is self._result.spec:
-            self._script = script
-            self._draw()
-
-    def _show_missing_files(self, spec: JobSpec, sentences: tuple[str, ...]) -> None:
-        if spec is self._result.spec:
-            self._missing_files = sentences
-            self._draw()
-
-    async def _ask_start(self, spec: JobSpec) -> None:
-        try:
-            if self.app.backend.capabilities.has(Ability.SCRIPTS):
-                await self._ask_written(spec)
-            (outlook,) = await self.app.backend.predict([spec])
-        except RequestRefused as no:
-            if spec is self._result.spec:
-                self._refuse(no, spec)
-        except CockpitError as error:
-            self.app.notify(str(error), severity="warning")
-        else:
-            if spec is self._result.spec:
-                self._outlook = outlook
-                self._draw()
-
-    def _refuse(self, no: RequestRefused, spec: JobSpec) -> None:
-        remedies = spreading_remedies(no.refusal, [spec], self._cluster_nodes or ())
-        lines = refusal_text(no.refusal, self.app.state.now()).splitlines()
-        self._show(self._form.errors_by_field([with_remedy(each, remedies) for each in lines]))
+    def refuse(self, no: RequestRefused, spec: JobSpec) -> None:
+        """Show why the cluster refuses the job, each sentence at its field."""
+        remedies = spreading_remedies(no.refusal, [spec], self._answers.nodes or ())
+        self._show(self._form.errors_by_field(refusal_lines(no.refusal, remedies, self.app.state.now())))
 
     # Actions
 
@@ -268,7 +202,7 @@ class FormScreen(Dialog[None]):
         try:
             notice = await self._accept(spec)
         except RequestRefused as no:
-            self._refuse(no, spec)
+            self.refuse(no, spec)
             self._focus_first_error()
         except CockpitError as error:
             self.app.notify(str(error), severity="error")
@@ -305,7 +239,7 @@ class FormScreen(Dialog[None]):
     async def action_choose_specs(self) -> None:
         """Let the user choose node specs, and put them into the form."""
         demand = self.app.state.overview.demand if self.app.state.overview is not None else {}
-        entries, nodes = [row.entry for row in self._catalogue], self._cluster_nodes or ()
+        entries, nodes = [row.entry for row in self._answers.catalogue], self._answers.nodes or ()
         chosen = await self.app.push_screen_wait(
             SpecsScreen(offers(nodes, entries), models(nodes, demand), self.app.state.role_theme)
         )
@@ -316,7 +250,7 @@ class FormScreen(Dialog[None]):
     @work(group="add")
     async def action_take_entry(self) -> None:
         """Let the user choose a catalogue entry, and put it into its field."""
-        rows = {row.entry.key: row for row in self._catalogue if row.entry.kind in FIELD_OF}
+        rows = {row.entry.key: row for row in self._answers.catalogue if row.entry.kind in FIELD_OF}
         choices = [Choice(key, f"{row.entry.kind} {row.entry.name}", means_text(row)) for key, row in rows.items()]
         if not choices:
             self.app.notify("Nothing has a name in the catalogue yet; :catalogue add gives it one.")
@@ -379,7 +313,7 @@ class FormScreen(Dialog[None]):
 
     def action_preview(self) -> None:
         self._shows = self._shows.following
-        self._draw()
+        self.draw()
 
     def action_scroll_aside(self, pages: int) -> None:
         self.query_one("#aside", LineView).action_pages(pages)
@@ -396,7 +330,8 @@ class FormScreen(Dialog[None]):
 
     # Drawing
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
+        """Draw all that depends on the fields and on the answers."""
         if not is_open(self):
             return
         self._show_field_help()
@@ -404,17 +339,13 @@ class FormScreen(Dialog[None]):
         self.query_one("#form-keys", Lines).show([KEYS])
         self.query_one("#aside", LineView).show(list(self._aside(max(20, self.query_one("#aside").size.width - 1))))
 
-    def _with_named_specs(self, spec: JobSpec) -> JobSpec:
-        """Return the spec with the names of the catalogue resolved; the engine does this again on submission."""
-        return with_named_specs(spec, (row.entry for row in self._catalogue))
-
     def _verdict(self) -> Line:
         judged = self._result
         if judged.spec is not None:
             return (
                 Span(" ^s ", ACCENT),
                 Span("submit   ", MUTED),
-                *start_line(self._outlook, self.app.state.context()),
+                *start_line(self._answers.outlook, self.app.state.context()),
             )
         wrong = len(judged.errors) + len(judged.others)
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
@@ -428,32 +359,17 @@ class FormScreen(Dialog[None]):
         if spec is None:
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
-        for sentence in self._missing_files:
+        for sentence in self._answers.missing_files:
             yield from hung(line(Span(safe(sentence), "warning")), columns)
-        known = self._with_named_specs(spec)
-        yield from why_lines(self._outlook, self.app.state.context(), columns)
-        nodes = self._cluster_nodes
+        known = self._answers.with_named_specs(spec)
+        yield from why_lines(self._answers.outlook, self.app.state.context(), columns)
+        nodes = self._answers.nodes
         if nodes is not None and (self._shows is Preview.RUNS or not self.has_class("narrow")):
             yield from room_lines(known, nodes, self.app.state.demand, columns)
             yield line()
         if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.capabilities.has(Ability.SCRIPTS):
-            yield from script_lines(self._script, columns)
+            yield from script_lines(self._answers.script, columns)
         else:
             yield from preview_lines(
                 self._shows, spec, known, self._submitter, nodes or (), self.app.options.read_jobs, columns
             )
-
-
-def _in_thread(look: Callable[[], T], then: Callable[[T], None]) -> None:
-    """Call `look` in a thread and `then` with its result in the event loop.
-
-    On a file system that hangs `look` may never return, so that nothing waits for the thread, not even on quitting.
-    """
-    loop, context = asyncio.get_running_loop(), copy_context()
-
-    def run() -> None:
-        result = look()
-        with suppress(RuntimeError):  # the user has quit the cockpit
-            loop.call_soon_threadsafe(then, result, context=context)
-
-    Thread(target=run, name="look", daemon=True).start()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from cockpit.present.account_panel import first_account_lines, place_answer
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span
 from cockpit.present.tables.accounting import HOURS, spending_answer
 from cockpit.present.tables.accounts import ACCOUNTS as ACCOUNT_TABLE
-from cockpit.present.tables.accounts import first_account_lines, place_answer
 from cockpit.present.tables.qos import QOS as QOS_TABLE
 from cockpit.present.tables.qos import by_priority
 from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext, connecting, plain_rows
@@ -43,11 +43,11 @@ async def _fetch(context: FetchContext) -> None:
         context.redraw_all(SPENDING.id)
     else:
         context.redraw(SPENDING.id, *changed)
-    context.state.account_rows.tree.spend(spending)
+    context.state.account_rows.spend(spending)
 
 
 def _panel(row: AccountRow | Qos, context: ViewContext) -> Iterator[Line]:
-    return place_answer(row, context.state.account_rows.tree, context.keys, context.columns)
+    return place_answer(row, context.state.account_rows, context.keys, context.columns)
 
 
 def _spending_panel(row: Held, context: ViewContext) -> Iterator[Line]:
@@ -91,7 +91,7 @@ ACCOUNTS = View(
     panel=_panel,
     note=_tabs_with("tree"),
     advice=_advice,
-    is_empty=lambda rows: rows.tree.only_root,
+    is_empty=lambda rows: rows.only_root,
 )
 QOS = View(
     table=QOS_TABLE,

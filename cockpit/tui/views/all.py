@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model.capabilities import Ability
+from cockpit.present.node_page import node_answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, Span
 from cockpit.present.tables.catalogue import CATALOGUE as CATALOGUE_TABLE
@@ -12,7 +13,6 @@ from cockpit.present.tables.catalogue import entry_answer, no_entries_lines
 from cockpit.present.tables.clusters import CLUSTERS as CLUSTER_TABLE
 from cockpit.present.tables.clusters import cluster_answer
 from cockpit.present.tables.nodes import NODES as NODE_TABLE
-from cockpit.present.tables.nodes import node_answer
 from cockpit.present.tables.queues import QUEUES as QUEUE_TABLE
 from cockpit.present.tables.queues import legend_line, queue_answer
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING

@@ -53,7 +53,7 @@ class CardMap(Table):
         if part is not None:
             self._cards.pick(part)
             self._repick()
-            self.post_message(self.CursorMoved(self, self.cursor_id))
+            self.post_message(self.CursorMoved(self.cursor_id))
 
     def _put_cursor(self, place: int) -> None:
         before = self.cursor_id

@@ -10,6 +10,7 @@ from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span
 from cockpit.present.tables.jobs import JOBS as JOB_TABLE
+from cockpit.present.tables.overview import capacity
 from cockpit.present.units import grouped
 from cockpit.tui.views.view import View, ViewContext
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def _panel(row: JobRow, context: ViewContext) -> Iterator[Line]:
     state = context.state
-    yield from answer(row, state.detail_of(row.id), state.around(context.columns, context.lines))
+    yield from answer(row, state.details.get(row.id), state.around(context.columns, context.lines))
 
 
 def _note(context: ViewContext) -> Iterator[Span]:
@@ -46,8 +47,10 @@ def _progress(state: AppState) -> str:
 
 def _advice(context: ViewContext) -> Iterator[Line]:
     state = context.state
-    hidden = len(state.job_rows.list.rows())
-    return empty_lines(state.capacity_words(), hidden, context.keys, demo=state.options.pace is not None)
+    hidden, sentence = len(state.job_rows.list.rows()), ""
+    if state.overview is not None:
+        sentence = f"This machine: {capacity([row.node for row in state.node_rows.rows()], state.overview)}."
+    return empty_lines(sentence, hidden, context.keys, demo=state.options.pace is not None)
 
 
 JOBS = View(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.present.priority_columns import Figures
 from cockpit.present.priority_panel import legend, nothing_to_rank, priority_answer, trial_words
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.present.tables.priority import PLACE, Figures
+from cockpit.present.tables.priority import PLACE
 from cockpit.present.tables.priority import PRIORITY as PRIORITY_TABLE
 from cockpit.tui.views.view import View, ViewContext
 

@@ -1,19 +1,25 @@
-"""The entry line at the bottom, for a filter, a name, a search, weights or a command. It has the focus while open."""
+"""Input lines: the entry line at the bottom, for a filter, a name, a search, weights or a command, which has the focus
+while it is open; and the line of a form's field."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.suggester import Suggester
-from textual.widgets import Input
+from textual.widgets import Input, Label
 
+from cockpit.present.form.fields import title
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from textual import events
+    from textual.app import ComposeResult
+    from textual.events import Paste
+
 
 FILTER, COMMAND, NAME, WEIGHTS, SEARCH = "filter", "command", "name", "weights", "search"
 
@@ -114,3 +120,51 @@ class Entry(SafeInput):
             return
         event.prevent_default()
         event.stop()
+
+
+class Field(SafeInput):
+    """The input of a field. A whole job file that is pasted into it is passed on to the form instead."""
+
+    class Pasted(Message):
+        """The message that a whole job was pasted; `what` says in words which kind of file it is."""
+
+        def __init__(self, text: str, what: str) -> None:
+            super().__init__()
+            self.text, self.what = text, what
+
+    def _on_paste(self, event: Paste) -> None:
+        from cockpit.formats.foreign.converting import form_name
+
+        if what := form_name(event.text):
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Pasted(event.text, what))
+
+
+class FieldRow(Vertical):
+    """A field's name, its input, and below it the error in its text."""
+
+    def __init__(self, path: str, text: str, lead: str = "") -> None:
+        """Make the row; `lead` is the text above it."""
+        super().__init__()
+        self.path = path
+        self._lead = lead
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        if self._lead:
+            yield Label(self._lead, classes="lead", markup=False)
+        with Horizontal():
+            yield Label(title(self.path), classes="title", markup=False)
+            yield Field(self._text)
+        yield Label("", classes="wrong", markup=False)
+
+    @property
+    def typed(self) -> SafeInput:
+        return self.query_one(SafeInput)
+
+    def blame(self, error: str) -> None:
+        """Show this error below the field; empty: none."""
+        label = self.query_one(".wrong", Label)
+        label.update(safe(error))
+        label.display = bool(error)

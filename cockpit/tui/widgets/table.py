@@ -76,6 +76,14 @@ class TableRows(Protocol):
         ...
 
 
+class RowMessage(Message):
+    """A message about a row; None: there is none."""
+
+    def __init__(self, row_id: Hashable | None) -> None:
+        super().__init__()
+        self.row_id = row_id
+
+
 class Table(ScrollView, can_focus=True):
     """The table widget; `theme` returns the theme whose colours the cells' roles get."""
 
@@ -96,29 +104,14 @@ class Table(ScrollView, can_focus=True):
         Binding("V", "mark_range", show=False),
     ]
 
-    class CursorMoved(Message):
+    class CursorMoved(RowMessage):
         """The message that the cursor has moved to another row, or that there is none any more."""
 
-        def __init__(self, table: Table, row_id: Hashable | None) -> None:
-            super().__init__()
-            self.table = table
-            self.row_id = row_id
-
-    class Opened(Message):
+    class Opened(RowMessage):
         """The message that the user pressed Enter on a row, or clicked it a second time."""
 
-        def __init__(self, table: Table, row_id: Hashable) -> None:
-            super().__init__()
-            self.table = table
-            self.row_id = row_id
-
-    class CopyAsked(Message):
+    class CopyAsked(RowMessage):
         """The message that the user clicked a row with the right button, which copies its id."""
-
-        def __init__(self, table: Table, row_id: Hashable | None) -> None:
-            super().__init__()
-            self.table = table
-            self.row_id = row_id
 
     def __init__(self, rows: TableRows, theme: Callable[[], RoleTheme], *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
@@ -130,11 +123,6 @@ class Table(ScrollView, can_focus=True):
         self._anchor: Hashable | None = None
         self.cursor_id: Hashable | None = None
         self.marked: set[Hashable] = set()
-
-    @property
-    def rows(self) -> TableRows:
-        """The row model."""
-        return self._rows
 
     # What the owner tells
 
@@ -289,7 +277,7 @@ class Table(ScrollView, can_focus=True):
         for row_id in (before, self.cursor_id):
             self._refresh_row(row_id)
         if before != self.cursor_id:
-            self.post_message(self.CursorMoved(self, self.cursor_id))
+            self.post_message(self.CursorMoved(self.cursor_id))
 
     def _show(self, place: int) -> None:
         top, height = self.scroll_offset.y, self.size.height
@@ -362,7 +350,7 @@ class Table(ScrollView, can_focus=True):
 
     def action_open(self) -> None:
         if self.cursor_id is not None:
-            self.post_message(self.Opened(self, self.cursor_id))
+            self.post_message(self.Opened(self.cursor_id))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the clicked row, open it at a second click, or copy its id with the right button."""
@@ -370,7 +358,7 @@ class Table(ScrollView, can_focus=True):
         if place < len(self._rows.order):
             self._put_cursor(place)
             if event.button == RIGHT:
-                self.post_message(self.CopyAsked(self, self.cursor_id))
+                self.post_message(self.CopyAsked(self.cursor_id))
             elif event.chain > 1:
                 self.action_open()
 

@@ -8,31 +8,13 @@ from typing import Any
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
-from cockpit.formats.job.file import Defaults, read_jobs
+from cockpit.formats.foreign.exchange import Form, form_of, taken_over
 from cockpit.headless.verbs.job_files import FORMS
 from cockpit.launch.command import expand
 from cockpit.model.mounts import Dataset, Volume
 from cockpit.model.resilience import Restart, WorkerRestart
 from cockpit.model.spec import JobSpec, Mode, NodeSpec, PriorityWord
-
-NOON = 1_700_000_000_000
-
-
-def read(source: str, text: str) -> list[JobSpec]:
-    return read_jobs(f"{source}.json", text, "/home/ann", defaults=Defaults(now=NOON))
-
-
-def taken(text: str) -> tuple[JobSpec, list[str]]:
-    found = taken_over("file", text)
-    assert found is not None
-    (spec,) = read("file", found.text)
-    return spec, [note for note in found.notes if not note.startswith("output:")]
-
-
-def lost(spec: JobSpec, form: Form) -> tuple[str, ...]:
-    return written(spec, form, read).lost
-
+from tests.formats.foreign.test_command_lines import lost, taken
 
 INDEXED = """
 apiVersion: batch/v1

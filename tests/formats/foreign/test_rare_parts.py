@@ -18,7 +18,8 @@ from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.resilience import Elastic
 from cockpit.model.spec import JobSpec, Mode
 from tests.builders import a_spec
-from tests.formats.foreign.test_manifests import manifest, pods, read, taken
+from tests.formats.foreign.test_command_lines import read, taken
+from tests.formats.foreign.test_manifests import manifest, pods
 
 CPUS = {"cpu": 1}
 KINDS = [
@@ -190,8 +191,7 @@ def mounted(volume: dict[str, Any], **mount: Any) -> tuple[JobSpec, list[str]]:
 
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize(
-    ("claim", "mount", "read_only"),
-    [({}, {}, False), ({"readOnly": True}, {}, True), ({}, {"readOnly": True}, True)],
+    ("claim", "mount", "read_only"), [({}, {}, False), ({"readOnly": True}, {}, True), ({}, {"readOnly": True}, True)]
 )
 def test_a_claim_is_the_volume_of_that_name(claim: dict[str, Any], mount: dict[str, Any], read_only: bool) -> None:
     spec, notes = mounted({"persistentVolumeClaim": {"claimName": "d", **claim}}, **mount)

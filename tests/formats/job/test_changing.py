@@ -12,10 +12,7 @@ from cockpit.model.spec import JobSpec, NodeSpec
 from tests.builders import a_spec
 
 ODD = replace(
-    a_spec("na/me"),
-    command="(script from standard input)",
-    specs=(NodeSpec(memory_mib=0),),
-    time_limit_seconds=300,
+    a_spec("na/me"), command="(script from standard input)", specs=(NodeSpec(memory_mib=0),), time_limit_seconds=300
 )
 
 

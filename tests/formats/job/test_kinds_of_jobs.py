@@ -25,10 +25,7 @@ def read(text: str) -> JobSpec:
 def test_each_task_has_a_command_and_an_algorithm_of_its_own() -> None:
     spec = read(BATCH)
     assert (spec.kind, spec.command, spec.algorithm) == (JobKind.BATCH, "", None)
-    assert spec.tasks == (
-        Task(command="python t.py --lr 1", algorithm=Algorithm(path="/work/a")),
-        Task(command="x"),
-    )
+    assert spec.tasks == (Task(command="python t.py --lr 1", algorithm=Algorithm(path="/work/a")), Task(command="x"))
 
 
 @pytest.mark.req("JT-03")

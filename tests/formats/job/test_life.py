@@ -40,10 +40,7 @@ def read(text: str) -> JobSpec:
             "pool: a\nnodes: 2\nresume: {max_resumes: 1, grace_period: 5m, elastic: {min_nodes: 3}}",
             "resume.elastic.min_nodes: 3 is more than the job's 2 nodes",
         ),
-        (
-            "pool: a\nkind: interactive\nresume: {max_resumes: 1, grace_period: 5m}",
-            "resume: is for regular jobs alone",
-        ),
+        ("pool: a\nkind: interactive\nresume: {max_resumes: 1, grace_period: 5m}", "resume: is for regular jobs alone"),
         ("hooks: {before: x}", "hooks.before: is no field here; did you mean before_start?"),
         ('hooks: {after_end: "a\\0b"}', 'hooks.after_end: "a\\x00b" contains a NUL character'),
     ],

@@ -31,9 +31,7 @@ def test_limits_by_sacctmgrs_names() -> None:
 def test_minus_one_removes_a_limit() -> None:
     assert association_change(["MaxJobs=-1", "MaxWall=-1", "GrpTRES=cpu=-1", "DefaultQOS=-1", "Fairshare=-1"]) == (
         AssociationChange(
-            default_qos="",
-            shares=-1,
-            limits=LimitsChange(max_jobs=-1, max_wall_seconds=-1, grp_tres={"cpu": -1.0}),
+            default_qos="", shares=-1, limits=LimitsChange(max_jobs=-1, max_wall_seconds=-1, grp_tres={"cpu": -1.0})
         )
     )
 
@@ -58,11 +56,7 @@ def test_times_without_colons_are_minutes_but_grace_is_seconds() -> None:
 def test_settings_of_a_qos() -> None:
     words = ["Priority=100", "MaxTRESPerUser=gres/gpu=8", "UsageFactor=0.5", "Preempt=normal", "Flags=DenyOnLimit"]
     assert qos_change(words) == QosChange(
-        priority=100,
-        max_tres_per_user={"gres/gpu": 8.0},
-        usage_factor=0.5,
-        preempt=("normal",),
-        flags=("DenyOnLimit",),
+        priority=100, max_tres_per_user={"gres/gpu": 8.0}, usage_factor=0.5, preempt=("normal",), flags=("DenyOnLimit",)
     )
 
 

@@ -136,12 +136,7 @@ def test_settings_without_effect_cause_a_warning(scheduling: dict[str, object], 
 
 
 @pytest.mark.parametrize(
-    ("enforce", "found"),
-    [
-        ("all", tuple(Enforce)),
-        ("Safe, qos", (Enforce.SAFE, Enforce.QOS)),
-        ("", ()),
-    ],
+    ("enforce", "found"), [("all", tuple(Enforce)), ("Safe, qos", (Enforce.SAFE, Enforce.QOS)), ("", ())]
 )
 def test_what_may_be_enforced(enforce: str, found: tuple[Enforce, ...]) -> None:
     assert read(bare(accounting={"accounting_storage_enforce": enforce})).cluster.enforce == found

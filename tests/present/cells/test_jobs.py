@@ -130,10 +130,7 @@ def test_a_start_that_is_predicted_is_marked_and_is_the_one_that_the_panel_shows
 
 @pytest.mark.req("UI-01", "SC-12")
 def test_the_row_of_an_array_shows_the_start_of_its_representative_task() -> None:
-    tasks = [
-        job_row(1, array=ArrayTask(JobId(1), 0, count=2)),
-        queued_row(2, array=ArrayTask(JobId(1), 1, count=2)),
-    ]
+    tasks = [job_row(1, array=ArrayTask(JobId(1), 0, count=2)), queued_row(2, array=ArrayTask(JobId(1), 1, count=2))]
     forecasts = {JobId(2): Forecast(likely_at=Millis(NOW + HOUR))}
     assert text("started_at", folded(tasks), Context(now=NOW, zone=UTC, forecasts=forecasts)) == "~13:00"
 

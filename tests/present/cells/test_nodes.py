@@ -8,8 +8,9 @@ from cockpit.model.node import NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import NodeRow, SliceUse
 from cockpit.present.columns import GAP, Context, laid_out
+from cockpit.present.node_page import node_answer
 from cockpit.present.spans import Line, fitted, line_width
-from cockpit.present.tables.nodes import NODES, node_answer
+from cockpit.present.tables.nodes import NODES
 from tests.doubles.samples import NOW, five_jobs, node_row
 
 

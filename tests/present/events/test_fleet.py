@@ -30,10 +30,7 @@ REASONS: list[tuple[Reason, str]] = [
         ClusterShort("beijing", Resource.MEMORY, 2048, 1024),
         "waits for 2G of memory in one cluster; beijing has 1G free in all",
     ),
-    (
-        NoMemberPlacement(("beijing", "hangzhou"), NOW),
-        f"beijing and hangzhou could not fit it at 12:00, {TRIED_AGAIN}",
-    ),
+    (NoMemberPlacement(("beijing", "hangzhou"), NOW), f"beijing and hangzhou could not fit it at 12:00, {TRIED_AGAIN}"),
 ]
 EVENTS: list[tuple[events.EventBody, str]] = [
     (
@@ -44,10 +41,7 @@ EVENTS: list[tuple[events.EventBody, str]] = [
         events.JobPlaced(JOB, 2, 0, PLACE, "fleet", 0, ("beijing", "hangzhou", "hangzhou")),
         f"{BOUND} {{beijing:0,[{{master 1}}], hangzhou:0,[{{worker 2}}]}} (attempt 2)",
     ),
-    (
-        events.MemberPlaced(JOB, 1, "beijing", PLACE[:2]),
-        "beijing placed 2 replicas: beijing/n0 and beijing/n1",
-    ),
+    (events.MemberPlaced(JOB, 1, "beijing", PLACE[:2]), "beijing placed 2 replicas: beijing/n0 and beijing/n1"),
     (
         events.BindingGivenUp(JOB, 1, ("beijing",), ("hangzhou", "beijing")),
         "beijing did not place it in time; it is scheduled again",

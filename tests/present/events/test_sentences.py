@@ -13,8 +13,8 @@ from cockpit.model.node import Allocation, CardSlice
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
 from tests.present.corpus import HOSTILE, is_harmless
-from tests.present.events.test_evictions import SENTENCES as GIVING_WAY
 from tests.present.events.test_fleet import EVENTS as FLEET_SENTENCES
+from tests.present.events.test_interruptions import SENTENCES as GIVING_WAY
 from tests.present.events.test_rules import SENTENCES as RULE_SENTENCES
 
 JOB = JobId(7)
@@ -31,10 +31,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobReleased(JOB), "was released"),
     (events.JobDeleted(JOB), "was taken off the lists"),
     (events.JobPlaced(JOB, 1, 0, PLACE), "was placed on n01 and n02 with 2 cards"),
-    (
-        events.JobPlaced(JOB, 1, 1, PLACE),
-        "was placed on n01 and n02 with 2 cards, by spec 2; the others are withdrawn",
-    ),
+    (events.JobPlaced(JOB, 1, 1, PLACE), "was placed on n01 and n02 with 2 cards, by spec 2; the others are withdrawn"),
     (events.JobPlaced(JOB, 2, 0, PLACE[:1]), "was placed on n01 (attempt 2)"),
     (events.PrecheckPassed(JOB, 1, ""), "its nodes were checked"),
     (
@@ -66,10 +63,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         events.ReplicaEnded(JOB, 1, 0, ExitStatus(code=7, hook="before_start")),
         "replica 0 ended: before_start failed: exit 7",
     ),
-    (
-        events.JobRequeued(JOB, EndCause.EXIT, ExitStatus(code=3), 1),
-        "failed (exit 3) and begins again, retry 1",
-    ),
+    (events.JobRequeued(JOB, EndCause.EXIT, ExitStatus(code=3), 1), "failed (exit 3) and begins again, retry 1"),
     (events.ReplicaStaged(JOB, 1, 0), "replica 0 has its copies"),
     (events.ReplicaStarted(JOB, 1, 0, "cgroup v1"), "replica 0 started (limits: cgroup v1)"),
     (events.ReplicaEnded(JOB, 1, 1, ExitStatus(code=3)), "replica 1 ended: exit 3"),
@@ -94,10 +88,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         events.WorkersRecalled(JOB, (2, 3), NOW, JobId(9), Grounds.QUOTA),
         "is preempted by job 9, whose queue reclaims what its own borrowed: replicas 2 and 3 are recalled at once",
     ),
-    (
-        events.WorkerReplaced(JOB, 1, 2, 5, 1),
-        "replica 2 ended, and replica 5 takes its place, retry 1",
-    ),
+    (events.WorkerReplaced(JOB, 1, 2, 5, 1), "replica 2 ended, and replica 5 takes its place, retry 1"),
     (events.WorkersLeft(JOB, (1, 2), 2.0), "continues without replicas 1 and 2"),
     (
         events.WorkersLeft(JOB, (2,), 2.0, "it has not answered for 600 s"),

@@ -7,8 +7,7 @@ import pytest
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.formats.job.texts import FIELDS, GROUPS
 from cockpit.model.spec import NodeSpec
-from cockpit.present.form.fields import JobForm, title
-from cockpit.present.form.names import take_entry, with_named_specs
+from cockpit.present.form.fields import JobForm, take_entry, title, with_named_specs
 from cockpit.present.spans import plain, worded
 from tests.doubles.catalogue import catalogue_shown
 

@@ -10,9 +10,9 @@ from cockpit.engine.views.rows import slowest
 from cockpit.model.job import JobState
 from cockpit.model.staging import Progress
 from cockpit.present.columns import Context
-from cockpit.present.copying import copying_sentence, percent
 from cockpit.present.job_values import copied_json, why
 from cockpit.present.spans import plain
+from cockpit.present.states import copied_percent, copying_sentence
 from cockpit.present.tables.jobs import state_cell
 from tests.doubles import samples
 
@@ -46,7 +46,7 @@ def test_list_details_and_json_show_the_same_progress() -> None:
         "bytes_per_second": 256 << 20,
         "seconds_left": 4,
     }
-    assert percent(None) == "–"
+    assert copied_percent(None) == "–"
 
 
 @pytest.mark.req("JT-50")

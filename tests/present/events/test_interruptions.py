@@ -44,10 +44,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         events.JobRequeued(JOB, EndCause.PREEMPTED, below_min=True),
         "has fewer workers than it needs: is suspended, and resumes by itself when there is space for them",
     ),
-    (
-        events.WaitEnded(JOB),
-        "was suspended for as long as it waits for its workers, and waits as other jobs do",
-    ),
+    (events.WaitEnded(JOB), "was suspended for as long as it waits for its workers, and waits as other jobs do"),
 ]
 
 

@@ -1,0 +1,129 @@
+"""What the cluster answers about the job in the form: its nodes and names, when the job would start, what would run."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from contextvars import copy_context
+from threading import Thread
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.headless.surroundings import missing_paths
+from cockpit.model.capabilities import Ability
+from cockpit.present.form.fields import with_named_specs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from cockpit.backends.base import CommandPreview
+    from cockpit.model.catalogue import EntryRow
+    from cockpit.model.forecast import Outlook
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import NodeRow
+    from cockpit.tui.cockpit import Cockpit
+
+T = TypeVar("T")
+
+
+class AnsweredForm(Protocol):
+    """The form as its answers see it."""
+
+    @property
+    def app(self) -> Cockpit: ...
+
+    def run_worker(self, work: Coroutine[None, None, None], *, group: str, exclusive: bool) -> object:
+        """Run this in a task of the form."""
+
+    def draw(self) -> None:
+        """Draw all that depends on the answers."""
+
+    def refuse(self, no: RequestRefused, spec: JobSpec) -> None:
+        """Show why the cluster refuses the job."""
+
+
+class FormAnswers:
+    """The answers about the present job of a form, which draws itself anew after each."""
+
+    def __init__(self, form: AnsweredForm) -> None:
+        self._form = form
+        self._spec: JobSpec | None = None
+        self.outlook: Outlook | None = None
+        self.script: CommandPreview | RequestRefused | None = None
+        self.missing_files: tuple[str, ...] = ()
+        self.nodes: Sequence[NodeRow] | None = None
+        """The nodes of the cluster; None: it has not answered yet."""
+        self.catalogue: Sequence[EntryRow] = ()
+
+    def start_over(self, spec: JobSpec | None) -> None:
+        """Forget the answers about the last job; `spec` is the job from now on, None while a field is wrong."""
+        self._spec, self.outlook, self.script, self.missing_files = spec, None, None, ()
+
+    def with_named_specs(self, spec: JobSpec) -> JobSpec:
+        """Return the spec with the names of the catalogue resolved; the engine does this again on submission."""
+        return with_named_specs(spec, (row.entry for row in self.catalogue))
+
+    async def ask_nodes(self) -> None:
+        """Ask for the nodes and the catalogue."""
+        backend = self._form.app.backend
+        try:
+            self.nodes = await backend.nodes()
+            if backend.capabilities.has("catalogue"):
+                self.catalogue = (await backend.catalogue()).rows
+        except CockpitError as error:
+            self._form.app.notify(str(error), severity="warning")
+        self._form.draw()
+
+    def predict_start(self) -> None:
+        """Ask when the job would start and what would run, and look for its files."""
+        spec = self._spec
+        if spec is not None:
+            self._form.run_worker(self._ask_start(spec), group="start", exclusive=True)
+            if self._form.app.backend.capabilities.has(Ability.LOCAL_FILES):
+                _in_thread(lambda: missing_paths(spec), lambda sentences: self._take_missing_files(spec, sentences))
+
+    def _take_missing_files(self, spec: JobSpec, sentences: tuple[str, ...]) -> None:
+        if spec is self._spec:
+            self.missing_files = sentences
+            self._form.draw()
+
+    async def _ask_start(self, spec: JobSpec) -> None:
+        backend = self._form.app.backend
+        try:
+            if backend.capabilities.has(Ability.SCRIPTS):
+                await self._ask_script(spec)
+            (outlook,) = await backend.predict([spec])
+        except RequestRefused as no:
+            if spec is self._spec:
+                self._form.refuse(no, spec)
+        except CockpitError as error:
+            self._form.app.notify(str(error), severity="warning")
+        else:
+            if spec is self._spec:
+                self.outlook = outlook
+                self._form.draw()
+
+    async def _ask_script(self, spec: JobSpec) -> None:
+        script: CommandPreview | RequestRefused | None
+        try:
+            script = await self._form.app.backend.written(self.with_named_specs(spec))
+        except RequestRefused as no:
+            script = no
+        if spec is self._spec:
+            self.script = script
+            self._form.draw()
+
+
+def _in_thread(look: Callable[[], T], then: Callable[[T], None]) -> None:
+    """Call `look` in a thread and `then` with its result in the event loop.
+
+    On a file system that hangs `look` may never return, so that nothing waits for the thread, not even on quitting.
+    """
+    loop, context = asyncio.get_running_loop(), copy_context()
+
+    def run() -> None:
+        result = look()
+        with suppress(RuntimeError):  # the user has quit the cockpit
+            loop.call_soon_threadsafe(then, result, context=context)
+
+    Thread(target=run, name="look", daemon=True).start()
