@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.engine import decide
 from cockpit.engine.arrays import on_each
 from cockpit.engine.completion_policy import first_failure
-from cockpit.engine.machine import _gone_at
+from cockpit.engine.machine import _released_at
 from cockpit.engine.timers import latest_end
 from cockpit.engine.views.spending import is_open
 from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Replica
@@ -88,13 +88,13 @@ def an_end(cause: EndCause, kill_at: int = NOON) -> Ending:
 def test_a_job_releases_its_nodes_at_its_end_or_when_it_is_killed() -> None:
     end = latest_end(running(None))
     assert end is not None
-    assert _gone_at(running(None)) == end
+    assert _released_at(running(None)) == end
     for kill_at, gone in ((end - 1, end - 1), (end + 1, end)):
-        assert _gone_at(running(None, ending=an_end(EndCause.STOP, kill_at))) == gone
-    assert _gone_at(HELD) == NOON + HOUR
+        assert _released_at(running(None, ending=an_end(EndCause.STOP, kill_at))) == gone
+    assert _released_at(HELD) == NOON + HOUR
     queued = replace(HELD, state=JobState.QUEUED, held_until=None)
-    assert _gone_at(queued) is None
-    assert _gone_at(replace(queued, ending=an_end(EndCause.STOP, 7))) == 7
+    assert _released_at(queued) is None
+    assert _released_at(replace(queued, ending=an_end(EndCause.STOP, 7))) == 7
 
 
 @pytest.mark.req("LA-12")

@@ -78,7 +78,7 @@ def test_how_many_tasks_run_at_once_is_changed_for_the_whole_array() -> None:
     assert (first.split()[-1], second) == ("Nice=2", line)
     with pytest.raises(NotPossible, match="Slurm changes no array"):
         edited(job, array=replace(array, indices=(0, 1)))
-    with pytest.raises(NotPossible, match="Nothing of it would be other"):
+    with pytest.raises(NotPossible, match="The edit changes nothing"):
         edited(job, array=replace(array, indices=(3, 2, 1, 0)))
 
 
@@ -97,7 +97,7 @@ def test_a_grace_period_of_ones_own_is_refused() -> None:
 
 
 def test_a_drained_node_keeps_its_jobs_and_comes_back() -> None:
-    with pytest.raises(NotPossible, match="within: Slurm lets go on what runs on a drained node"):
+    with pytest.raises(NotPossible, match="within: Slurm lets jobs keep running on a drained node"):
         acts.drain_node(messages.DrainArgs("n1", "disk", 60))
     assert acts.resume_node(messages.NameArgs("n1")).argv == ("scontrol", "update", "NodeName=n1", "State=RESUME")
 

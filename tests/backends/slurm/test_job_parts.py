@@ -8,8 +8,9 @@ import pytest
 
 from cockpit.backends.slurm.mapping import jobparts, placements, states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.nodes import Cards, SlurmNode, cards_of, parse_nodes
+from cockpit.backends.slurm.mapping.nodes import Cards, SlurmNode, cards_of, slurm_nodes
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason, with_figures
+from cockpit.backends.slurm.mapping.records import keyed
 from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
@@ -236,18 +237,18 @@ NODE = "NodeName=n1 CPUTot=8 RealMemory=1000 State=IDLE "
 
 
 @pytest.mark.parametrize(
-    ("words", "cpus", "memory", "host"),
+    ("fields", "cpus", "memory", "host"),
     [
         ("CPUEfctv=6 MemSpecLimit=100 NodeHostName=a.b", 6, 900, "a.b"),
         ("NodeHostName=(null)", 8, 1000, ""),
         ("MemSpecLimit=2000", 8, 0, ""),
     ],
 )
-def test_a_node_has_what_is_not_reserved_for_the_system(words: str, cpus: int, memory: int, host: str) -> None:
-    (seen,) = parse_nodes(f"{NODE}{words} OS=Linux 6.1 #1 SMP")
+def test_a_node_has_what_is_not_reserved_for_the_system(fields: str, cpus: int, memory: int, host: str) -> None:
+    (seen,) = slurm_nodes(keyed(f"{NODE}{fields} OS=Linux 6.1 #1 SMP", "NodeName"))
     assert (seen.node.cpus, seen.node.memory_mib, seen.host) == (cpus, memory, host)
     assert seen.node.os == "Linux 6.1"
-    assert list(parse_nodes("NodeName=(null) State=IDLE")) == []
+    assert list(slurm_nodes(keyed("NodeName=(null) State=IDLE", "NodeName"))) == []
 
 
 def test_the_cards_of_a_node_have_a_model_and_a_vendor() -> None:
@@ -319,7 +320,7 @@ def test_listed_allocations_are_read_by_job_task_and_node() -> None:
         "\nJobId=8 JobName=y\n     Nodes=n1 CPU_IDs=4 Mem=1G GRES=\n\nJobId=6 JobName=z\n"
     )
     gres = {NodeName("n1"): with_cards(2).gres}
-    found = placements.details(text, gres)
+    found = placements.details(placements.allocation_records(text), gres)
     task = next(job for job in found if job != 8)
     assert set(found) == {task, 8}
     assert [(part.node, part.cpus, part.memory_mib) for part in found[task].values()] == [

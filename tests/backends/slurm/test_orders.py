@@ -267,7 +267,7 @@ class Statistics:
 
 
 LIVE, OVER = waiting(1), {**RUNS, "JobID": "1", "State": "COMPLETED", "EndTime": "2026-11-21T08:01:00"}
-CONFIG = "MinJobAge = 300 sec\n"
+CONFIG = {"MinJobAge": "300 sec"}
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ CONFIG = "MinJobAge = 300 sec\n"
     [
         ([], [LIVE], 299.0, 0, CONFIG, True, 0),
         ([], [LIVE], 300.0, 0, CONFIG, False, 0),
-        ([], [LIVE], 1.0, 0, "", False, 0),
+        ([], [LIVE], 1.0, 0, {}, False, 0),
         ([waiting(2)], [LIVE], 299.0, 0, CONFIG, True, 0),
         ([LIVE], [LIVE], 1.0, 9, CONFIG, False, 0),
         ([waiting(2)], [OVER], 1.0, 9, CONFIG, False, 0),
@@ -284,13 +284,13 @@ CONFIG = "MinJobAge = 300 sec\n"
         ([], [], 1.0, 0, CONFIG, False, 1),
         ([LIVE], [], 1.0, 2, CONFIG, True, 1),
         ([LIVE], [], 1.0, 1, CONFIG, False, 1),
-        ([], [], 1.0, 1, f"{CONFIG}PrivateData = accounts,jobs\n", False, 0),
-        ([], [], 1.0, 1, f"{CONFIG}PrivateData = accounts\n", True, 1),
+        ([], [], 1.0, 1, {**CONFIG, "PrivateData": "accounts,jobs"}, False, 0),
+        ([], [], 1.0, 1, {**CONFIG, "PrivateData": "accounts"}, True, 1),
         ([], [], 1.0, None, CONFIG, False, 1),
     ],
 )
 async def test_a_list_is_doubted_where_live_jobs_vanished_too_soon_or_more_are_counted(
-    records: Any, before: Any, elapsed: float, pending: int | None, config: str, doubtful: bool, asked: int
+    records: Any, before: Any, elapsed: float, pending: int | None, config: dict[str, str], doubtful: bool, asked: int
 ) -> None:
     def by_number(each: list[dict[str, str]]) -> dict[str, Listed]:
         return {one["JobID"]: Listed(a_record(**one)) for one in each}
@@ -315,7 +315,7 @@ async def test_live_jobs_are_those_that_scontrol_lists_and_that_have_not_ended()
 
     class Answers:
         async def ask_now(self, argv: tuple[str, ...]) -> Printed:
-            assert argv == ("scontrol", "-d", "show", "job")
+            assert argv == ("scontrol", "--all", "-d", "show", "job")
             return Printed(text, "", 0)
 
     answers: Any = Answers()

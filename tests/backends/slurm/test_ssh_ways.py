@@ -66,7 +66,7 @@ class Ways:
         self.direct: Connection | Exception = Unreachable("no route")
         self.taken: list[str] = []
         monkeypatch.setattr(ssh, "Master", FakeMaster)
-        monkeypatch.setattr(ssh, "standing", self._standing)
+        monkeypatch.setattr(ssh, "open_master", self._standing)
         monkeypatch.setattr(ssh, "logged_in", self._logged_in)
         monkeypatch.setattr(ssh, "log_in_now", self._log_in_now)
         monkeypatch.setattr(ssh.shutil, "which", lambda _: "/usr/bin/ssh")
@@ -100,27 +100,27 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> Ways:
 
 async def test_an_open_connection_is_used_again_until_it_is_closed(ways: Ways) -> None:
     first = ways.direct = Connection()
-    assert await ways.commands._way_in() is first
-    assert await ways.commands._way_in() is first
+    assert await ways.commands._open_connection() is first
+    assert await ways.commands._open_connection() is first
     assert ways.taken == ["standing", "connect"]
     first.open = False
     second = ways.direct = Connection()
-    assert await ways.commands._way_in() is second
+    assert await ways.commands._open_connection() is second
     assert len(ways.taken) == 4
     assert not ways.commands.is_needed
 
 
 async def test_a_connection_that_the_user_has_open_is_taken_first(ways: Ways) -> None:
     ways.shared = FakeMaster()
-    assert await ways.commands._way_in() is ways.shared
+    assert await ways.commands._open_connection() is ways.shared
     ways.shared = None
-    assert await ways.commands._way_in() is not None
+    assert await ways.commands._open_connection() is not None
     assert ways.taken == ["standing"]
 
 
 async def test_what_only_ssh_understands_is_left_to_ssh(ways: Ways) -> None:
     ways.direct = ValueError("a key of another kind")
-    assert await ways.commands._way_in() is ways.made
+    assert await ways.commands._open_connection() is ways.made
     assert ways.taken == ["standing", "connect", "log in to lab False"]
 
 
@@ -148,7 +148,7 @@ async def test_a_login_is_needed_after_a_refusal_until_it_was_typed(ways: Ways) 
     ways.commands.ask_at_terminal()
     assert ways.taken == ["log in now True"]
     assert not ways.commands.is_needed
-    assert await ways.commands._way_in() is ways.made
+    assert await ways.commands._open_connection() is ways.made
 
 
 async def test_closing_closes_every_connection_once(ways: Ways) -> None:
@@ -189,7 +189,7 @@ async def test_a_node_that_does_not_answer_in_time_is_unreachable_until_the_comm
     monkeypatch.setattr(FakeMaster, "run", forever)
     with pytest.raises(AnswerLost, match=r"squeue on ann@lab has not answered within 0\.01 s"):
         await ways.commands.run(("squeue",), seconds=0.01)
-    monkeypatch.setattr(ways.commands, "_way_in", forever)
+    monkeypatch.setattr(ways.commands, "_open_connection", forever)
     with pytest.raises(Unreachable) as caught:
         await ways.commands.run(("squeue",), seconds=0.01)
     assert type(caught.value) is Unreachable

@@ -16,6 +16,9 @@ from cockpit.model.asking import ShellRequest
 _STEERING = ("SQUEUE_", "SINFO_", "SACCT_", "SPRIO_", "SSHARE_", "SLURM_TIME_FORMAT", "SLURM_JSON", "SLURM_CLUSTERS")
 """Prefixes of environment variables that change what Slurm's commands print; they are removed."""
 
+_CLOSING_SECONDS = 5
+"""How long the pipes of a killed program are waited for: a child in a session of its own may keep them open."""
+
 
 class LocalCommands:
     """Runs commands on this machine; implements `wire.calls.Commands`."""
@@ -63,11 +66,15 @@ async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str)
     assert process.stdout is not None
     assert process.stderr is not None
     # at the same time: a program whose pipe is full would wait for ever
-    out, err, _ = await asyncio.gather(
-        all_of(process.stdout, program), all_of(process.stderr, program), _feed(process, stdin)
-    )
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            out = tasks.create_task(all_of(process.stdout, program))
+            err = tasks.create_task(all_of(process.stderr, program))
+            tasks.create_task(_feed(process, stdin))
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
     code = await process.wait()
-    return Printed(out.decode(errors="replace"), err.decode(errors="replace"), code)
+    return Printed(out.result().decode(errors="replace"), err.result().decode(errors="replace"), code)
 
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
@@ -83,4 +90,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        # asyncio takes a program for ended once its pipes are closed, and stops reading a pipe whose
+        # buffer is full: `wait` alone would never return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_SECONDS):
+                await process.communicate()
