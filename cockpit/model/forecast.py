@@ -37,8 +37,7 @@ class NoBound(StrEnum):
     """A job ahead of it is being requeued, or waits for another job, a begin time, a limit or a start beyond the
     scheduler's window, and comes first once that is over."""
     SHARED_LIMIT = "shared_limit"
-    """Other jobs may use up a limit or an array's bound that it shares with them, or draw on its budget, before it
-    starts."""
+    """Jobs ahead of it may use up a limit or an array's bound that it shares with them, or its budget."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 
@@ -58,7 +57,7 @@ class LimitFreed(msgspec.Struct, frozen=True, tag="limit_freed"):
 
 
 class SharesLimit(msgspec.Struct, frozen=True, tag="shares_limit"):
-    """A job that came since may use up a limit first that it, or a job ahead of it, shares."""
+    """A job that started since uses up a limit that it, or a job ahead of it, shares."""
 
     job: JobId
 

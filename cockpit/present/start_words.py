@@ -43,7 +43,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.PREEMPTION: "other jobs may take the resources that it waits for",
     NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
     NoBound.CONDITION_AHEAD: "a job ahead is being requeued, or waits for another job, a begin time or a limit",
-    NoBound.SHARED_LIMIT: "other jobs may use up a limit before it that it shares with them",
+    NoBound.SHARED_LIMIT: "jobs ahead of it may use up a limit that it shares with them",
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
 }
 
@@ -129,7 +129,7 @@ def _ran_longer(cause: RanLonger, context: Context, named: Named) -> str:
 _CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {
     CameAhead: lambda cause, _, named: f"{named(cause.job)} came ahead of it",
     LimitFreed: lambda cause, _, named: f"no rule stops {named(cause.job)} any more, which is ahead of it",
-    SharesLimit: lambda cause, _, named: f"{named(cause.job)} may use up a limit first that other jobs share",
+    SharesLimit: lambda cause, _, named: f"{named(cause.job)} uses up a limit that it, or a job ahead of it, shares",
     RanLonger: _ran_longer,
     MovedUp: lambda cause, _, named: f"{named(cause.job)} moved up to an earlier start",
     NodeLost: lambda cause, *_: f"node {safe(cause.node)} went out of service",

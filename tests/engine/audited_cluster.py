@@ -98,7 +98,7 @@ class AuditedCluster(EngineDriver):
         """Let the scheduler run once more, although nothing asks for it, and return the plan."""
         self.seen = len(self.journal)
         self.plan = self._pass()
-        self.act(decide.placed(self.machine, self.plan))
+        self.act(decide.carry_out_plan(self.machine, self.plan))
         return self.plan
 
     @property

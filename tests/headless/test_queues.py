@@ -72,7 +72,7 @@ def test_without_a_quota_tree_the_way_to_create_one_is_printed_where_supported(d
     desk.backend.queued = QueuesShown(desk.backend.queued.rows[2:])
     assert "cockpit quota apply FILE" in desk("quota", terminal=True).err
     desk.backend.capabilities = SLURM
-    assert "a scheduler of its own, which knows none" in desk("quota", terminal=True).err
+    assert "this cluster has its own scheduler, which has none" in desk("quota", terminal=True).err
     assert "apply" not in desk("quota", terminal=True).err
 
 

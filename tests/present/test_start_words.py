@@ -40,7 +40,7 @@ CAUSES: dict[MoveCause, str] = {
     CameAhead(JOB): "job 12 came ahead of it",
     CameAhead(JobId(0)): "job - came ahead of it",
     LimitFreed(JOB): "no rule stops job 12 any more, which is ahead of it",
-    SharesLimit(JOB): "job 12 may use up a limit first that other jobs share",
+    SharesLimit(JOB): "job 12 uses up a limit that it, or a job ahead of it, shares",
     RanLonger(JOB, Millis(NOW + HOUR)): "job 12 keeps its resources longer than planned, until 13:00",
     RanLonger(JOB, NOW): "job 12 keeps its resources longer than planned",
     RanLonger(JOB): "job 12 keeps its resources longer than planned",

@@ -94,7 +94,7 @@ class Noting:
         (SignalReplica(replica(7), SignalKind.TERM), "signal"),
         (FreezeReplica(replica(7)), "freeze"),
         (ThawReplica(replica(7)), "thaw"),
-        (WriteWorkersFile(replica(7)), "tell"),
+        (WriteWorkersFile(replica(7)), "write_workers_file"),
         (KeepContainer(replica(7), HoldCards.KEEP), "keep"),
         (RemoveContainer(replica(7)), "remove"),
     ],

@@ -129,7 +129,7 @@ REPLICA = ReplicaId(OWN, 1, 0)
         ("check", (CheckNodes(REPLICA, ()),)),
         ("freeze", (FreezeReplica(REPLICA),)),
         ("thaw", (ThawReplica(REPLICA),)),
-        ("tell", (WriteWorkersFile(REPLICA),)),
+        ("write_workers_file", (WriteWorkersFile(REPLICA),)),
         ("keep", (KeepContainer(REPLICA, HoldCards.KEEP),)),
         ("adopt", ([start(OWN)], [])),
     ],

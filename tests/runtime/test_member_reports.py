@@ -69,8 +69,8 @@ def test_starts_and_ends_of_the_fleets_replicas_are_told_to_the_fleet_too(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(reports, "started", lambda *words: fleet.append(("started", *words)))
-    monkeypatch.setattr(reports, "ended", lambda *words: fleet.append(("ended", *words)))
+    monkeypatch.setattr(reports, "part_started", lambda *words: fleet.append(("started", *words)))
+    monkeypatch.setattr(reports, "part_ended", lambda *words: fleet.append(("ended", *words)))
     status, used = ExitStatus(code=3), ReplicaTotals(cpu_ms=7)
     for replica in (OF_FLEET, OWN):
         member.reports.replica_started(replica, "cgroup")
@@ -93,7 +93,7 @@ def test_a_placement_is_told_to_the_fleet_as_long_as_the_job_exists(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placed: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(reports, "placed", lambda *words: placed.append(words))
+    monkeypatch.setattr(reports, "part_placed", lambda *words: placed.append(words))
     for job in (7, 99):
         member.reports.placed(JobId(job))
     for decide in member.told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
@@ -31,11 +31,21 @@ from cockpit.model.forecast import (
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import BehindHead, NodesReserved, NotEvaluated, WouldDelay
+from cockpit.model.reasons import (
+    ArrayFull,
+    BehindHead,
+    LimitReached,
+    NodesReserved,
+    NotEvaluated,
+    QuotaFull,
+    QuotaMaxJobs,
+    WouldDelay,
+)
 from cockpit.sched.alternatives import is_short_of_resources
 from cockpit.sched.equivalence import by_seniority
 from cockpit.sched.explain import reason_of
 from cockpit.sched.plan import Plan
+from cockpit.sched.rules.holders import holders
 from cockpit.sched.snapshot import Snapshot
 
 MOST_CAUSES = 3
@@ -43,6 +53,7 @@ MOST_CAUSES = 3
 MOST_MOVES = 5
 """The number of moves kept for one job; the oldest is dropped."""
 NEVER = 1 << 62
+_LIMITS = (ArrayFull, LimitReached, QuotaFull, QuotaMaxJobs)
 _WAITS_ITS_TURN = (WouldDelay, BehindHead, NodesReserved, NotEvaluated)
 
 
@@ -52,8 +63,6 @@ class Basis(msgspec.Struct, frozen=True):
     snapshot: Snapshot
     plan: Plan
     bounds: Mapping[JobId, Millis]
-    limited: Collection[JobId] = ()
-    """The jobs without a bound because a limit may stop them, or a job ahead, before their reserved start."""
 
 
 class BoundHistory:
@@ -151,8 +160,9 @@ class _Difference:
         yield from self._overran
         yield from map(CameAhead, (other for other in self._came_ahead if self._is_ahead_now(other, job)))
         yield from map(LimitFreed, (other for other in self._freed if self._was_ahead(other, job)))
-        if job in self._after.limited:
-            yield from map(SharesLimit, self._came_ahead)
+        yield from map(
+            SharesLimit, (other for limited, other in self._used_up if limited == job or self._was_ahead(limited, job))
+        )
 
     def _gains(self, job: JobId) -> Iterator[MoveCause]:
         yield from map(NodeReturned, self._returned)
@@ -219,6 +229,24 @@ class _Difference:
     @cached_property
     def _started(self) -> Sequence[JobId]:
         return [job for job in self._after.snapshot.occupied if job not in self._before.snapshot.occupied]
+
+    @cached_property
+    def _used_up(self) -> Sequence[tuple[JobId, JobId]]:
+        """Waiting jobs that a limit stops now and did not before, each with jobs that have used it up since."""
+        snapshot, started = self._after.snapshot, {*self._started}
+        stopped = [
+            (job, reason)
+            for job, each in (self._queued_now.items() if started else ())
+            if job in self._queued
+            and isinstance(reason := reason_of(self._after.plan, each), _LIMITS)
+            and not isinstance(reason_of(self._before.plan, self._queued[job]), _LIMITS)
+        ]
+        return [
+            (job, other)
+            for job, reason in stopped
+            for other in holders(snapshot, self._queued_now[job], reason)
+            if other in started
+        ]
 
     @cached_property
     def _came_ahead(self) -> Sequence[JobId]:

@@ -233,7 +233,7 @@ class StartPredictor:
     @property
     def basis(self) -> Basis:
         """The state and plan that the bounds follow from."""
-        return Basis(self.snapshot, self.plan, self.bounds, self._unkept)
+        return Basis(self.snapshot, self.plan, self.bounds)
 
     def _strict_starts(self, jobs: Iterable[Job]) -> dict[JobId, Millis]:
         """Return the starts of the jobs that only wait for the jobs ahead, if every job uses its whole time limit."""

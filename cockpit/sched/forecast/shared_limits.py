@@ -1,12 +1,13 @@
-"""Finds the waiting jobs that a limit may stop before their reserved start, because other jobs use it up first.
+"""Finds the waiting jobs that a limit may stop at their reserved start, because jobs ahead use it up first.
 
 The scheduler reserves nodes, not room within limits: when the reserved moment comes, a limit on running jobs, a budget
-or an array's bound may be full, also through jobs that were behind and have filled a gap.
+or an array's bound may be full.
 
-1. For each limit, add up what runs and the most that every waiting job may hold.
-2. Leave out the jobs behind with the same request, time limit and rules: they never start before this job.
-3. A limit with room for all the others, and for the job itself, cannot stop it. A budget cannot if no other job draws
-   on it.
+1. For each limit, add up what runs and the most that every job ahead may hold.
+2. A limit with room for all of that and for the job itself does not stop it. A budget does not if no other job draws on
+   it.
+
+A job behind that fills a gap may use up a limit, too. That is rare, and then the cause of the move names it (`moves`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from math import ceil
 
 from cockpit.model.ids import JobId
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
-from cockpit.sched.equivalence import QueueEntry, partitions_of
+from cockpit.sched.equivalence import QueueEntry
 from cockpit.sched.index import Index
 from cockpit.sched.rules.counters import JobAmounts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, Counter, LimitScope
@@ -37,21 +38,24 @@ class SharedLimits:
         """`queue`: in the order in which jobs are considered; `index`: of the same snapshot."""
         self._rules = index.equivalence.rules
         self._amounts_by_class: dict[tuple[int, LimitScope], CounterAmounts] = {}
-        self._entries: dict[JobId, list[QueueEntry]] = {}
-        for entry in queue:
-            if entry.equivalence_class.refused is None:
-                self._entries.setdefault(entry.job.id, []).append(entry)
         self._used = Sums[Counter](index.counters.used)
         """The most that may be in use of each counter."""
         self._drawers = Sums[Counter]()
         """The number of jobs that draw on each budget."""
+        self._stopped: set[JobId] = set()
         self._add_running(snapshot, index.counters.tallies)
-        self._add_waiting()
-        self._alike_behind = _alike_behind(queue)
+        entries: dict[JobId, list[QueueEntry]] = {}
+        for entry in queue:
+            if entry.equivalence_class.refused is None and not entry.job.held_by:
+                entries.setdefault(entry.job.id, []).append(entry)
+        for job, each in entries.items():
+            self._add_waiting(each)
+            if any(map(self._is_exceeded, each)):
+                self._stopped.add(job)
 
     def may_stop(self, job: JobId) -> bool:
         """Return whether a limit may stop the job later although none stops it now."""
-        return any(map(self._may_stop, self._entries.get(job, ())))
+        return job in self._stopped
 
     def _add_running(self, snapshot: Snapshot, counted: Mapping[JobId, JobAmounts]) -> None:
         """Add what running jobs may grow to, and the budgets that they draw on; `_used` has what they hold."""
@@ -62,26 +66,22 @@ class SharedLimits:
             if job is not None and job.spec.elastic is not None and job_id in counted:
                 self._used.update({counter: UNKNOWN for counter, _ in counted[job_id].parts if counter[-1] != JOBS})
 
-    def _add_waiting(self) -> None:
-        for entries in self._entries.values():
-            most = dict[Counter, int]()
-            # a job starts in one of its partitions, so the largest amount counts and not the sum
-            for entry in entries:
-                for counter, amount in self._amounts(entry).items():
-                    most[counter] = max(amount, most.get(counter, 0))
-            self._used.update(most)
-            self._drawers.update({counter for entry in entries for counter in self._scope(entry).charged})
+    def _add_waiting(self, entries: Sequence[QueueEntry]) -> None:
+        most = dict[Counter, int]()
+        # a job starts in one of its partitions, so the largest amount counts and not the sum
+        for entry in entries:
+            for counter, amount in self._amounts(entry).items():
+                most[counter] = max(amount, most.get(counter, 0))
+        self._used.update(most)
+        self._drawers.update({counter for entry in entries for counter in self._scope(entry).charged})
 
-    def _may_stop(self, entry: QueueEntry) -> bool:
+    def _is_exceeded(self, entry: QueueEntry) -> bool:
+        """Return whether what has been added breaks a limit on the job's class."""
         of_class, wanted = entry.equivalence_class, self._amounts(entry)
-        alike = self._alike_behind[entry.job.id, entry.class_number]
         bounds = [(each.counter, each.allowed) for each in of_class.scope.running]
         if of_class.array:
             bounds.append((of_array(of_class.array), ONE * of_class.at_once))
-        if any(
-            wanted.get(counter) and self._used[counter] - alike * wanted[counter] > allowed
-            for counter, allowed in bounds
-        ):
+        if any(wanted.get(counter) and self._used[counter] > allowed for counter, allowed in bounds):
             return True
         return any(self._drawers[each.counter] > 1 for each in of_class.scope.budgets)
 
@@ -118,15 +118,3 @@ def _widest(resource: str, amount: int, job: JobSpec, replica: NodeSpec) -> int:
         # cards that are cut into slices give a share in whole slices, at most the whole card
         return amount * ceil(replica.card_milli / WHOLE_CARD) * WHOLE_CARD // replica.card_milli
     return amount
-
-
-def _alike_behind(queue: Sequence[QueueEntry]) -> dict[tuple[JobId, int], int]:
-    """Return for each job and class how many jobs behind it ask for the same, for as long, under the same rules."""
-    seen, behind = Sums[tuple[int, int, str]](), dict[tuple[JobId, int], int]()
-    for entry in reversed(queue):
-        key = entry.class_number, entry.seconds, entry.job.spec.reservation
-        behind[entry.job.id, entry.class_number] = seen[key]
-        # a job of several partitions may start before this one in another partition
-        if len(partitions_of(entry.job)) == 1:
-            seen[key] += 1
-    return behind

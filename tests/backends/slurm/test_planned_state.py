@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import accounts, cluster, priorities, reservations
 from cockpit.backends.slurm.mapping.cluster import NEVER, PLANNED_TASKS, ClusterLists, components, state
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob, find_job
+from cockpit.backends.slurm.mapping.records import keyed, with_header
 from cockpit.backends.slurm.planning_mirror import PlanningMirror
 from cockpit.backends.slurm.why import _planned
 from cockpit.model.accounts import Accounts, Limits
@@ -210,7 +211,9 @@ other|nlp||||||||||||"""
 
 
 def test_the_limits_of_associations_are_those_of_sacctmgr() -> None:
-    found = accounts.accounts(HEAD + ROWS, "Name", "Account|User\nroot|\n nlp|", "lab").associations
+    found = accounts.accounts(
+        with_header(HEAD + ROWS), (), with_header("Account|User\nroot|\n nlp|"), "lab"
+    ).associations
     assert set(found) == {"root/", "nlp/", "nlp/ann/gpu", "new/"}
     nlp = found["nlp/"]
     assert (nlp.parent, nlp.shares, nlp.priority, nlp.qos, nlp.default_qos) == ("root", 3, 7, ("high", "low"), "high")
@@ -230,7 +233,7 @@ def test_a_qos_has_its_own_names_of_limits() -> None:
     limits = "MaxJobsPU|MaxSubmitPU|MaxJobsPA|MaxSubmitPA|MaxTRESPU|MaxTRESPA"
     head = f"Name|Priority|GraceTime|UsageFactor|{limits}|Preempt|Flags"
     rows = "high|9|00:02:00|0.000000|1|2|3|4|cpu=5|cpu=6|low,scav|DenyOnLimit\nlow|||||||||||"
-    found = accounts.accounts("Cluster|Account", f"{head}\n{rows}", "Account", "c").qos
+    found = accounts.accounts((), with_header(f"{head}\n{rows}"), (), "c").qos
     high, low = found["high"], found["low"]
     assert (high.priority, high.grace_seconds, high.usage_factor) == (9, 120, 0.0)
     assert (high.limits.max_jobs, high.limits.max_submit) == (1, 2)
@@ -246,11 +249,11 @@ def test_a_reservation_without_times_is_left_out() -> None:
         "ReservationName=b StartTime=N/A EndTime=1795248177 Nodes=n1\n"
         "ReservationName=c StartTime=1795248117 EndTime=1795248177 Nodes=n1 Accounts=nlp,cv Flags=MAINTAINED\n"
     )
-    first, second = reservations.reservations(text, None)
+    first, second = reservations.reservations(keyed(text, reservations.KEY), None)
     assert (first.name, first.nodes, first.users, first.maintenance) == ("a", ("n1", "n2"), ("ann",), True)
     assert (first.start_at, first.end_at) == (1_795_248_117_000, 1_795_248_177_000)
     assert (second.name, second.accounts, second.maintenance) == ("c", ("nlp", "cv"), False)
-    assert list(reservations.reservations("No reservations in the system\n", None)) == []
+    assert list(reservations.reservations(keyed("No reservations in the system\n", reservations.KEY), None)) == []
 
 
 def test_a_suspended_job_keeps_its_nodes() -> None:

@@ -141,7 +141,7 @@ class Machine:
         monkeypatch.setattr(
             nat, "_run", lambda _program, rules: self.steps.append(f"rules {rules.count('masquerade')}")
         )
-        monkeypatch.setattr(nat, "_lay_cable", lambda hub: self.steps.append(f"cable {hub}") or 3)
+        monkeypatch.setattr(nat, "_make_veth_pair", lambda hub: self.steps.append(f"veth pair {hub}") or 3)
 
     def _noting(self, name: str):
         return lambda *words: self.steps.append(" ".join([name, *map(str, words)]))
@@ -154,7 +154,7 @@ def test_a_hub_is_connected_through_the_machine(monkeypatch: pytest.MonkeyPatch)
     net = nat.linux.CLONE_NEWNET
     assert machine.steps == [
         f"setns 8 {net}",
-        "cable 9",
+        "veth pair 9",
         "rules 1",
         f"setns 9 {net}",
         "give up 198.19.0.14 30",
@@ -220,5 +220,5 @@ def test_rules_are_given_to_nft_on_its_standard_input(tmp_path: Path) -> None:
     nat._run(str(program), "a good rule\n")
     assert (tmp_path / "rules").read_text() == "a good rule\n"
     assert (tmp_path / "words").read_text() == "-f -\n"
-    with pytest.raises(OSError, match="nftables does not take the rules for it"):
+    with pytest.raises(OSError, match="nftables does not accept the rules for it"):
         nat._run(str(program), "a bad rule\n")

@@ -107,7 +107,7 @@ def test_a_maker_that_dies_is_reported(ends):
     there.close()
     asked = maker.Maker.__new__(maker.Maker)
     asked._holder_side = here
-    with pytest.raises(view.ViewError, match="its maker process died"):
+    with pytest.raises(view.ViewError, match="its maker process was killed"):
         asked.wait()
 
 

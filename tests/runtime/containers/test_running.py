@@ -253,4 +253,4 @@ async def test_folders_are_opened_with_the_submitters_rights(house, ann):
 
 async def test_a_folder_of_the_engine_is_refused(house):
     job = house.job("true", output=str(house.state / "containers"))
-    assert "lies in the engine's own folder" in (await house.run(job)).lost
+    assert "is in the engine's own folder" in (await house.run(job)).lost

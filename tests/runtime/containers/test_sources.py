@@ -139,7 +139,7 @@ def test_the_engines_own_folder_is_refused(sources, tmp_path, name):
     (tmp_path / name).mkdir(exist_ok=True)
     (tmp_path / "way").symlink_to(tmp_path / name)
     for path in (tmp_path / name, tmp_path / "way"):
-        with pytest.raises(SourceError, match=r"lies in the engine's own folder .*state; choose another one"):
+        with pytest.raises(SourceError, match=r"is in the engine's own folder .*state; choose another one"):
             sources.add_mount(mount(path, "/workspace/a"))
 
 

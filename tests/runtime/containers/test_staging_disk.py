@@ -29,13 +29,13 @@ def test_the_rate_of_a_copy_is_that_of_the_last_seconds() -> None:
     making, told = copying(1000), []
     making.waiting.append(told.append)
     assert making.progress == Progress(0, 1000, 0)
-    making.came_to(100, Millis(SECOND))
-    making.came_to(400, Millis(2 * SECOND))
+    making.note_progress(100, Millis(SECOND))
+    making.note_progress(400, Millis(2 * SECOND))
     assert told == [Progress(100, 1000, 100), Progress(400, 1000, 200)]
     later = Millis(2 * SECOND + staging_cache._RATE_MS + 1)
-    making.came_to(500, later)
+    making.note_progress(500, later)
     assert making.progress.rate == 100 * 1000 // (later - 2 * SECOND), "what is older does not count"
-    making.came_to(1500, later)
+    making.note_progress(1500, later)
     assert making.progress.done == 1000
     assert copying(0).progress.total == 1
 
@@ -82,7 +82,7 @@ async def test_copies_in_progress_count_as_if_they_were_finished(tmp_path: Path,
     rules = Staging(folder=str(tmp_path), keep_seconds=9, full_percent=80)
     cache = cache_with(tmp_path, rules)
     cache._making = {"a": copying(50), "b": copying(40)}
-    cache._making["a"].came_to(20, Millis(1))
+    cache._making["a"].note_progress(20, Millis(1))
     disk[0] = 10.0
     await cache._check_disk(cache._store, 80)
     disk[0] = 11.0

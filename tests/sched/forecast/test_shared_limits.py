@@ -1,4 +1,4 @@
-"""No latest start is promised to a job that a limit may stop at its reserved moment, because others use it up first."""
+"""No latest start is promised to a job that a limit may stop at its reserved start, because jobs ahead use it up."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ END = Millis(1000 * HOUR)
 def test_a_task_of_a_throttled_array_has_no_promise_behind_another_task() -> None:
     world = full_cluster()
     tasks = [waits(world, array=ArrayTask(JobId(2), index, 1)) for index in range(2)]
-    # the second never starts before the first, which asks for the same
     assert promises(world, *tasks) == [END, NoBound.SHARED_LIMIT]
 
 
@@ -62,17 +61,16 @@ def test_an_array_whose_tasks_may_all_run_keeps_its_promises() -> None:
 @pytest.mark.parametrize(
     ("limits", "promised"),
     [
-        ({"max_jobs": 1}, [NoBound.SHARED_LIMIT] * 2),
+        ({"max_jobs": 1}, [END, NoBound.SHARED_LIMIT]),
         ({"max_jobs": 2}, [END, END]),
-        ({"grp_tres": {"gres/gpu": 1}}, [NoBound.SHARED_LIMIT] * 2),
-        ({"grp_tres": {"gres/gpu:a100": 1}}, [NoBound.SHARED_LIMIT] * 2),
+        ({"grp_tres": {"gres/gpu": 1}}, [END, NoBound.SHARED_LIMIT]),
+        ({"grp_tres": {"gres/gpu:a100": 1}}, [END, NoBound.SHARED_LIMIT]),
         ({"grp_tres": {"gres/gpu": 2}}, [END, END]),
     ],
 )
-def test_a_limit_with_no_room_for_all_that_wait_takes_the_promise_of_each(limits, promised) -> None:
+def test_a_limit_with_no_room_for_two_takes_the_promise_of_the_second(limits, promised) -> None:
     world = full_cluster(tree(user=limits))
-    # the second could start first: it is shorter, so it may fill a gap
-    assert promises(world, waits(world), waits(world, limit=60)) == promised
+    assert promises(world, waits(world), waits(world)) == promised
 
 
 def test_what_runs_counts_to_the_limit() -> None:
@@ -80,13 +78,13 @@ def test_what_runs_counts_to_the_limit() -> None:
     # it runs for longer than the job that waits has to
     world.submit(wants(), limit=10 * HOUR, record=ANN)
     world.run()
-    assert promises(world, waits(world), waits(world, limit=60)) == [NoBound.SHARED_LIMIT] * 2
+    assert promises(world, waits(world), waits(world)) == [END, NoBound.SHARED_LIMIT]
 
 
 def test_a_job_ahead_that_a_limit_may_delay_takes_the_promise_of_the_jobs_behind() -> None:
     world = full_cluster(tree(user={"max_jobs": 1}))
-    jobs = [waits(world), waits(world, limit=60), waits(world, account="other")]
-    assert promises(world, *jobs) == [NoBound.SHARED_LIMIT] * 2 + [NoBound.CONDITION_AHEAD]
+    jobs = [waits(world), waits(world), waits(world, account="other")]
+    assert promises(world, *jobs) == [END, NoBound.SHARED_LIMIT, NoBound.CONDITION_AHEAD]
 
 
 def test_jobs_of_others_keep_their_promise_on_other_nodes() -> None:
@@ -97,9 +95,9 @@ def test_jobs_of_others_keep_their_promise_on_other_nodes() -> None:
     for each in ("n1", "n2"):
         waits(world, account="other", partitions=(each,))
     world.run()
-    jobs = [waits(world, partitions=("n1",)), waits(world, limit=60, partitions=("n1",))]
+    jobs = [waits(world, partitions=("n1",)) for _ in range(2)]
     other = waits(world, account="other", partitions=("n2",))
-    assert promises(world, *jobs, other) == [NoBound.SHARED_LIMIT] * 2 + [END]
+    assert promises(world, *jobs, other) == [END, NoBound.SHARED_LIMIT, END]
 
 
 @pytest.mark.parametrize(("others", "promised"), [(0, END), (1, NoBound.SHARED_LIMIT)])
@@ -113,29 +111,30 @@ def test_a_budget_on_which_others_draw_takes_the_promise(others: int, promised: 
 
 def test_an_exclusive_job_may_use_up_any_limit() -> None:
     world = full_cluster(tree(user={"grp_tres": {"cpu": 17}}))
-    jobs = [waits(world), world.submit(wants(), limit=60, exclusive=True, record=ANN)]
-    assert promises(world, *jobs)[0] == NoBound.SHARED_LIMIT
+    world.submit(wants(), limit=60, exclusive=True, record=ANN)
+    assert promises(world, waits(world)) == [NoBound.SHARED_LIMIT]
 
 
 def test_part_of_a_sliced_card_counts_as_the_whole_card() -> None:
     world = full_cluster(tree(user={"grp_tres": {"gres/gpu": 1.5}}))
-    share = world.submit(wants(300), limit=60, record=ANN)
-    assert promises(world, waits(world), share)[0] == NoBound.SHARED_LIMIT
+    world.submit(wants(300), limit=60, record=ANN)
+    assert promises(world, waits(world)) == [NoBound.SHARED_LIMIT]
 
 
 def test_a_job_of_two_partitions_counts_once() -> None:
     partitions = tuple(Partition(name=name, nodes=("n1",)) for name in ("one", "two"))
     world = full_cluster(tree(user={"max_jobs": 2}), Cluster(enforce=(Enforce.LIMITS,), partitions=partitions))
-    both = waits(world, limit=60, partitions=("one", "two"))
-    assert promises(world, waits(world, partitions=("one",)), both) == [END, END]
+    both = waits(world, partitions=("one", "two"))
+    assert promises(world, both, waits(world, partitions=("one",))) == [END, END]
 
 
-def test_a_promise_that_a_new_job_takes_away_names_that_job() -> None:
+def test_a_promise_that_a_job_behind_takes_away_names_that_job() -> None:
     watched = Watched(node("n1", 2), cluster=LIMITED, accounts=tree(user={"max_jobs": 1}))
     watched.submit(wants(2000), limit=HOUR, record={"account": "other", "qos": "normal"})
     watched.ask()
     first = watched.submit(wants(1000), limit=HOUR, record=ANN)
     assert watched.ask() == {first: END}
-    later = watched.submit(wants(1000), limit=60, record=ANN)
+    filler = watched.submit(wants(), limit=60, record=ANN)
+    watched.ask()
     assert watched.ask() == {}
-    assert (watched.moved(first).after, watched.moved(first).causes) == (None, (SharesLimit(later),))
+    assert (watched.moved(first).after, watched.moved(first).causes) == (None, (SharesLimit(filler),))
