@@ -15,12 +15,13 @@ works in these steps:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from cockpit.backends.slurm.list_checks import completed
-from cockpit.backends.slurm.mapping.accounting import ids_command_of_one
+from cockpit.backends.slurm.mapping.accounting import ids_command, ids_command_of_one, read
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Garbled, Printed
 from cockpit.errors import CockpitError
@@ -39,6 +40,29 @@ class IdQuestion(NamedTuple):
     """Returns id and end of each record that `argv` prints; the end is a time as sacct prints it."""
     begin: str = ""
     """Records that ended before are not compared: they leave the time that is asked for while the two commands run."""
+
+
+def ids_of_ended(argv: tuple[str, ...], fields: Sequence[str], fresh_seconds: float, begin: str) -> IdQuestion:
+    """Return the question about a list of ended jobs with these fields; their steps are not compared."""
+
+    def jobs(printed: Printed) -> list[tuple[str, str]]:
+        return [(each["JobID"], each["End"]) for each in past_records(printed, fields) if "." not in each["JobID"]]
+
+    return IdQuestion(argv, ids_command(argv), fresh_seconds, jobs, begin)
+
+
+def ids_of_steps(job: str, argv: tuple[str, ...], fields: Sequence[str], fresh_seconds: float) -> IdQuestion:
+    """Return the question about one job, by Slurm's id, and its steps."""
+
+    def records(printed: Printed) -> list[tuple[str, str]]:
+        return [(each["JobID"], each["End"]) for each in past_records(printed, fields)]
+
+    return IdQuestion(argv, ids_command_of_one(job), fresh_seconds, records)
+
+
+def past_records(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
+    """Return the records of sacct's answer."""
+    return printed.records if printed.records is not None else read(printed.stdout, printed.separator, fields)
 
 
 class IdCheck:

@@ -7,8 +7,7 @@ Each list passes through these steps:
    records looks like a shorter list. Where entries are missing the command runs again before they count as gone.
 3. The text is parsed, only if it is another text than last time (`_once`).
 
-Lists that the cluster may do without (accounting, reservations, licences, priorities) are optional: when they fail, the
-last answer stays and `trouble` has a sentence that says so.
+Lists that the cluster may do without are read through `optional_lists`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from contextlib import suppress
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
-from cockpit.backends.slurm.id_checks import IdCheck, IdQuestion
+from cockpit.backends.slurm.id_checks import IdCheck, ids_of_ended, ids_of_steps, past_records
 from cockpit.backends.slurm.list_checks import (
     ListComparison,
     check_inventory,
-    completed,
     is_doubtful,
     left_out,
     live_jobs,
@@ -42,12 +40,12 @@ from cockpit.backends.slurm.mapping import (
     spreads,
 )
 from cockpit.backends.slurm.mapping.cluster import ClusterLists, shards_per_card
-from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known
 from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.values import slurm_id
+from cockpit.backends.slurm.optional_lists import OptionalLists
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
@@ -107,6 +105,8 @@ class Reading:
         self._ids = IdCheck(answers)
         self.intervals = intervals or PollIntervals()
         answers.patience = self.intervals.patience
+        self._optional = OptionalLists(answers, self.intervals.patience / 3)
+        self.trouble = self._optional.trouble
         self._fields: tuple[str, ...] = listing.FIELDS
         self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
         self._parsed: dict[str, tuple[object, Any]] = {}
@@ -114,14 +114,10 @@ class Reading:
         self._looked_at = Millis(0)
         self._verified_list: Printed | None = None
         """The last list of jobs that was found to be complete."""
-        self._absent: dict[str, set[str]] = {}
-        """Names that a list leaves out on purpose although other lists have them, by list."""
         self._inventory: tuple[Printed, Printed] | None = None
         """The last lists of nodes and of partitions that agree."""
         self._detailed: tuple[Printed, Printed | None] | None = None
         """The last details of jobs that were checked, and the list of jobs that they were compared with."""
-        self.trouble: dict[str, str] = {}
-        """Sentences about lists that could not be read although the cluster answers, by list."""
         self.hidden: dict[str, str] = {}
         """Sentences about lists that the cluster hides from the user (PrivateData): keys `nodes`, `partitions`."""
 
@@ -258,24 +254,26 @@ class Reading:
             return printed
         asked_at = self._answers.given_at(placements.DETAIL) or self._now()
         check = cross_checks.of_details(self._records.values(), asked_at)
-        printed = await self._completed(what, placements.DETAIL, printed, check)
+        printed = await self._optional.completed(what, placements.DETAIL, printed, check)
         self._detailed = printed, self._verified_list
         return printed
 
     async def reservations(self) -> tuple[Reservation, ...]:
         what = "scontrol show reservation"
-        printed = await self._optional(what, reservations.COMMAND, self.intervals.reservations)
-        names = reservations.names(await self._beside(printed, reservations.NAMES, self.intervals.reservations))
+        printed = await self._optional.ask(what, reservations.COMMAND, self.intervals.reservations)
+        names = reservations.names(
+            await self._optional.beside(printed, reservations.NAMES, self.intervals.reservations)
+        )
         check = cross_checks.of_reservations(self._records.values(), names)
-        printed = await self._completed(what, reservations.COMMAND, printed, check)
+        printed = await self._optional.completed(what, reservations.COMMAND, printed, check)
         records = printed.blocks(reservations.KEY)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(records, UTC)))
 
     async def licences(self) -> tuple[licences.Licence, ...]:
         what = "scontrol show licenses"
-        printed = await self._optional(what, licences.COMMAND, self.intervals.nodes)
+        printed = await self._optional.ask(what, licences.COMMAND, self.intervals.nodes)
         check = cross_checks.of_licences(await self.config())
-        printed = await self._completed(what, licences.COMMAND, printed, check)
+        printed = await self._optional.completed(what, licences.COMMAND, printed, check)
         return self._once("licences", printed, lambda: tuple(licences.licences(printed.blocks(licences.KEY))))
 
     async def shares(self) -> tuple[accounts.ShareLine, ...]:
@@ -289,13 +287,13 @@ class Reading:
         name = rules.cluster_name(await self.config())
         if assoc.stdout and shares.stdout:
             check = cross_checks.of_shares(assoc.stdout, name)
-            shares = await self._completed("sshare", accounts.SHARES, shares, check)
+            shares = await self._optional.completed("sshare", accounts.SHARES, shares, check)
             check = cross_checks.of_associations(shares.stdout, name)
-            assoc = await self._completed("sacctmgr list assoc", accounts.ASSOCIATIONS, assoc, check)
+            assoc = await self._optional.completed("sacctmgr list assoc", accounts.ASSOCIATIONS, assoc, check)
         if assoc.stdout:
-            names = await self._beside(qos, accounts.QOS_NAMES, self.intervals.settings)
+            names = await self._optional.beside(qos, accounts.QOS_NAMES, self.intervals.settings)
             check = cross_checks.of_qos(assoc.stdout, name, names.splitlines())
-            qos = await self._completed("sacctmgr list qos", accounts.QOS, qos, check)
+            qos = await self._optional.completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
             if not assoc.stdout and not assoc.records:
@@ -307,15 +305,15 @@ class Reading:
     async def priorities(self) -> Mapping[int, tuple[Breakdown, ...]]:
         """Return the priorities that sprio prints, by Slurm's id of the job or array; the highest partition first."""
         weights = (await self.rules()).priority.weights
-        printed = await self._optional("sprio", priorities.COMMAND, self.intervals.priorities)
+        printed = await self._optional.ask("sprio", priorities.COMMAND, self.intervals.priorities)
         check = cross_checks.of_priorities(self._records.values())
         if check.lacks(printed.stdout) and not self._same_moment(priorities.COMMAND):
             # Jobs of an older list may have started since, and those of a newer one were not there yet: read both anew.
             await self._answers.ask_now(listing.command(self._fields))
             await self.jobs()
-            printed = await self._optional("sprio", priorities.COMMAND, 0.0)
+            printed = await self._optional.ask("sprio", priorities.COMMAND, 0.0)
             check = cross_checks.of_priorities(self._records.values())
-        printed = await self._completed("sprio", priorities.COMMAND, printed, check)
+        printed = await self._optional.completed("sprio", priorities.COMMAND, printed, check)
 
         def made() -> dict[int, tuple[Breakdown, ...]]:
             by_job: dict[int, tuple[Breakdown, ...]] = {}
@@ -353,7 +351,7 @@ class Reading:
         return self._once(
             f"ended for {user}, {during}",
             source,
-            lambda: tuple(accounting.ended(_past(printed, fields), UTC, shards)),
+            lambda: tuple(accounting.ended(past_records(printed, fields), UTC, shards)),
         )
 
     async def _with_all_ended(
@@ -366,11 +364,7 @@ class Reading:
         if "sacct" in self.trouble:  # it is the last answer already
             return printed
         begin = accounting.compared_since(since, self._now())
-
-        def jobs(one: Printed) -> list[tuple[str, str]]:
-            return [(each["JobID"], each["End"]) for each in _past(one, fields) if "." not in each["JobID"]]
-
-        question = IdQuestion(argv, accounting.ids_command(argv), self.intervals.accounting, jobs, begin)
+        question = ids_of_ended(argv, fields, self.intervals.accounting, begin)
         whose = (each for each in self._records.values() if user in {"", each.fields["UserName"]})
         known = () if during else accounting.ids_of_ended(whose, begin)
         try:
@@ -395,15 +389,10 @@ class Reading:
                 if not self._leave_out_past_field(failed.printed.stderr):
                     return None, ()
             else:
-                printed = await self._ids.complete(self._steps_question(job, argv), printed)
+                question = ids_of_steps(job, argv, self._past_fields, self.intervals.details)
+                printed = await self._ids.complete(question, printed)
                 shards = shards_per_card(await self.nodes(self.intervals.settings))
-                return accounting.of_one(_past(printed, self._past_fields), job, UTC, shards)
-
-    def _steps_question(self, job: str, argv: tuple[str, ...]) -> IdQuestion:
-        def records(one: Printed) -> list[tuple[str, str]]:
-            return [(each["JobID"], each["End"]) for each in _past(one, self._past_fields)]
-
-        return IdQuestion(argv, accounting.ids_command_of_one(job), self.intervals.details, records)
+                return accounting.of_one(past_records(printed, self._past_fields), job, UTC, shards)
 
     def _leave_out_past_field(self, complaint: str) -> bool:
         """Leave out the field of sacct that this version of it does not know; False: it complains about another thing.
@@ -490,7 +479,7 @@ class Reading:
         try:
             return (await self._answers.ask_now(live)).stdout.strip()
         except Failed:
-            return (await self._optional("sacct", past, 0.0)).stdout.strip()
+            return (await self._optional.ask("sacct", past, 0.0)).stdout.strip()
 
     async def everything(self, *, closely: bool) -> ClusterLists:
         """Return all that the embedded scheduler needs; `closely`: also which cards of which node each job has."""
@@ -565,52 +554,11 @@ class Reading:
         if lacking := await self.lacks_accounting():
             self.trouble[_ACCOUNTING] = lacking
             return Printed("", "", 1)
-        return await self._optional(what, argv, fresh_seconds, means_none)
+        return await self._optional.ask(what, argv, fresh_seconds, means_none)
 
     def missing(self, *commands: str) -> str:
         """Return the sentences that say why what these commands report is unknown; empty where they answered."""
         return " ".join(sentence for what, sentence in self.trouble.items() if what in (*commands, _ACCOUNTING))
-
-    async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float, means_none: str = "") -> Printed:
-        """Run a command that the cluster may do without, so that its failure does not stop everything else.
-
-        When it fails, return its last answer, or an empty one with exit code 1 and what the command complained about,
-        and note the error in `trouble`.
-        Raises `Garbled` for an incomplete answer when there was none before.
-        """
-        try:
-            # a third of the time limit: what the screen can do without must not delay it for so long
-            printed = await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)
-        except CockpitError as error:
-            if means_none and isinstance(error, Failed) and means_none in str(error):
-                return error.printed
-            last = self._answers.last(argv)
-            if last is None and isinstance(error, Garbled):
-                raise
-            older = " Its last answer is shown." if last is not None else ""
-            self.trouble[what] = f"{what} is not available at the moment: {error}{older}"
-            complaint = error.printed.stderr if isinstance(error, Failed) else ""
-            return last or Printed("", complaint, 1)
-        self.trouble.pop(what, None)
-        return printed
-
-    async def _completed(self, what: str, argv: tuple[str, ...], printed: Printed, check: CrossCheck) -> Printed:
-        """Check an optional answer against other lists, and run the command again if entries are missing.
-
-        Raises `Garbled` when they are still missing.
-        """
-        if printed.code or printed.verified or what in self.trouble:
-            return printed
-        return await completed(self._answers, argv, printed, check, self._absent.setdefault(what, set()))
-
-    async def _beside(self, printed: Printed, argv: tuple[str, ...], fresh_seconds: float) -> str:
-        """Return the output of a command that names what a list should have; empty if there is no such command."""
-        if printed.code or printed.verified:
-            return ""
-        try:
-            return (await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)).stdout
-        except CockpitError:
-            return ""  # the list itself was answered
 
     def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
         """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
@@ -630,10 +578,3 @@ def _jobs(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
 def _allocations(printed: Printed) -> Iterable[Record]:
     """Return the allocations of jobs in the answer of `placements.DETAIL`."""
     return printed.records if printed.records is not None else placements.allocation_records(printed.stdout)
-
-
-def _past(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
-    """Return the records of sacct's answer."""
-    if printed.records is not None:
-        return printed.records
-    return accounting.read(printed.stdout, printed.separator, fields)

@@ -116,22 +116,23 @@ def _config(_argv: Sequence[str], printed: str, _separator: str) -> str:
     return GARBAGE if _NO_TEXT.search(printed) else ""
 
 
-def _lines(key: str) -> Callable[[Sequence[str], str, str], str]:
-    """Check records of one line. Text of users may contain line breaks, so only the first line must have the key."""
+def _records(key: str, end: str = "\n") -> Callable[[Sequence[str], str, str], str]:
+    """Check records that begin with this key, and the end of the last one; `end`: an empty line follows records of
+    several lines. Text of users may contain line breaks, so only the first line must have the key."""
 
     def check(_argv: Sequence[str], printed: str, _separator: str) -> str:
         if _SENTENCE.fullmatch(printed):
             return ""
         if not printed.startswith(f"{key}="):
             return FOREIGN
-        return "" if printed.endswith("\n") else BROKEN_OFF
+        return "" if printed.endswith(end) else BROKEN_OFF
 
     return check
 
 
 def _reservations(argv: Sequence[str], printed: str, separator: str) -> str:
     """Check that each record has its times, and only once: two records are one where the line between them is lost."""
-    if wrong := _lines("ReservationName")(argv, printed, separator):
+    if wrong := _records("ReservationName")(argv, printed, separator):
         return wrong
     for block in blocks(printed, "ReservationName"):
         own = block.partition(" Comment=")[0]
@@ -142,19 +143,6 @@ def _reservations(argv: Sequence[str], printed: str, separator: str) -> str:
     return ""
 
 
-def _blocks(key: str) -> Callable[[Sequence[str], str, str], str]:
-    """Check records of several lines, each followed by an empty line."""
-
-    def check(_argv: Sequence[str], printed: str, _separator: str) -> str:
-        if _SENTENCE.fullmatch(printed):
-            return ""
-        if not printed.startswith(f"{key}="):
-            return FOREIGN
-        return "" if printed.endswith("\n\n") else BROKEN_OFF
-
-    return check
-
-
 def _statistics(_argv: Sequence[str], printed: str, _separator: str) -> str:
     if "sdiag output at" not in printed:
         return FOREIGN
@@ -163,11 +151,11 @@ def _statistics(_argv: Sequence[str], printed: str, _separator: str) -> str:
 
 _SHOWN: Final = {
     "config": _config,
-    "node": _lines("NodeName"),
-    "partition": _lines("PartitionName"),
+    "node": _records("NodeName"),
+    "partition": _records("PartitionName"),
     "reservation": _reservations,
-    "licenses": _lines("LicenseName"),
-    "job": _blocks("JobId"),
-    "step": _blocks("StepId"),
+    "licenses": _records("LicenseName"),
+    "job": _records("JobId", "\n\n"),
+    "step": _records("StepId", "\n\n"),
 }
 _BY_PROGRAM: Final = {"sprio": _priorities, "sshare": _table, "sacctmgr": _table, "sdiag": _statistics}
