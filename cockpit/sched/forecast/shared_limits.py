@@ -19,6 +19,7 @@ from math import ceil
 from cockpit.model.ids import JobId
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
 from cockpit.sched.equivalence import QueueEntry
+from cockpit.sched.gates import CounterAmounts
 from cockpit.sched.index import Index
 from cockpit.sched.rules.counters import JobAmounts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, Counter, LimitScope
@@ -27,8 +28,6 @@ from cockpit.sched.snapshot import Snapshot
 
 UNKNOWN = 1 << 50
 """More than any limit, in thousandths: the amount of a job that may get as much as its nodes have."""
-
-CounterAmounts = Mapping[Counter, int]
 
 
 class SharedLimits:
