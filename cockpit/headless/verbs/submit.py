@@ -45,8 +45,7 @@ def arguments(parser: ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="YAML, JSON, or JSON Lines with one job a line, or a batch script, whose arguments stand after --; - is "
-        "stdin",
+        help="YAML, JSON, or JSON Lines with one job a line, or a batch script, whose arguments follow --; - is stdin",
     )
     parser.add_argument("--wrap", metavar="COMMAND", help="a batch script of this one command, as for sbatch")
     parser.add_argument("--hold", action="store_true", help="submit held: queued, but not to start until released")

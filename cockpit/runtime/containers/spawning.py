@@ -148,7 +148,7 @@ def _run(
     # In this order: while a process of the shim lives, the command may still begin after the records were read.
     if code not in _LAUNCHED_OR_OTHER and _is_gone(attempt) and not any(attempt.read(name) for name in _BEGUN):
         raise ShimDied(f"the container's shim died before the command began: {_last_line(attempt, code)}")
-    # A holder that outlives its shim was told to go on, and runs the command.
+    # A holder that outlives its shim was released by it, and runs the command.
     if not _appears(attempt, ready, seconds):
         raise SpawnError(f"the container's shim failed: {_last_line(attempt, code)}")
 
