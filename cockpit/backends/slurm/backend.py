@@ -61,6 +61,7 @@ from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
+    from cockpit.backends.slurm.mapping.jobs import LookedUpJob
     from cockpit.backends.slurm.wire.calls import Commands
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.directives import Directive
@@ -179,9 +180,8 @@ class SlurmBackend(Asking, LiveBackend):
         return [*past, *rows.values()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
-        known = await look_up(self._reading, job, task)
-        record, rows = known.job, await self._all_rows()
-        listed = known.listed
+        known, rows = await self._with_rows(lambda: look_up(self._reading, job, task))
+        record, listed = known.job, known.listed
         row = task_row(rows[listed.id], record) if listed is not None else ended_row(record, known.fields)
         reason = explanation(row, rows)
         has_started = record.attempt is not None
@@ -214,8 +214,8 @@ class SlurmBackend(Asking, LiveBackend):
         return list(holds(running_jobs))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
-        known = await look_up_waiting(self._reading, job, task)
-        return await outlook(self._reading, self._mirror, known, await self._all_rows())
+        known, rows = await self._with_rows(lambda: look_up_waiting(self._reading, job, task))
+        return await outlook(self._reading, self._mirror, known, rows)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.ExpectedStart]:
         """Return Slurm's own estimates, which come with squeue's list: predicting all would cost too much."""
@@ -381,6 +381,17 @@ class SlurmBackend(Asking, LiveBackend):
         self._rows.admin = await self._acts.is_admin()
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
+
+    async def _with_rows(
+        self, find: Callable[[], Awaitable[LookedUpJob]]
+    ) -> tuple[LookedUpJob, Mapping[JobId, JobRow]]:
+        """Return a job and the rows of all jobs, which include its own while squeue lists it."""
+        while True:
+            known, rows = await find(), await self._all_rows()
+            # squeue's list may have been read anew between the two, without the job or with the array split otherwise:
+            # then the job is looked up in that list.
+            if known.listed is None or known.listed.id in rows:
+                return known, rows
 
     def _whose_past(self) -> str:
         """Return whose recently ended jobs are watched: the user's own; for an administrator, all users'."""

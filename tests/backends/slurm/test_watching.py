@@ -13,6 +13,7 @@ import pytest
 from cockpit.backends.base import CommandPreview, JobsDelta, Phase
 from cockpit.backends.slurm import opening
 from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.opening import Folders, open_recorded, opened
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
@@ -235,3 +236,22 @@ async def test_a_command_that_a_recording_lacks_fails() -> None:
     with pytest.raises(Unreachable, match="The recording has no sdiag"):
         await backend._reading._answers.ask(("sdiag",), 1.0)
     assert now() == backend._clock.now() > Millis(0)
+
+
+async def test_a_job_that_leaves_the_list_after_it_was_looked_up_is_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The rows may be those of a newer list than the job: job 4 is cancelled and purged between the two."""
+    backend, _ = backend_of(Cluster())
+    older = await backend._reading.jobs()
+    lists = [older]
+
+    async def read_jobs() -> tuple[Listed, ...]:
+        return lists.pop() if lists else tuple(each for each in older if each.id != 4)
+
+    monkeypatch.setattr(backend._reading, "jobs", read_jobs)
+    detail = await backend.job(JobId(4))
+    assert (detail.row.id, detail.row.state) == (4, JobState.STOPPED)
+    lists.append(older)
+    with pytest.raises(RequestRefused, match="Job 4 is stopped; only a queued job waits"):
+        await backend.explain(JobId(4))
