@@ -281,18 +281,20 @@ def saved_filters(cluster: str | None) -> SavedFilters:
 
 def findings() -> Sequence[Finding]:
     """Return the findings of `cockpit doctor` about this machine and the engine that commands talk to."""
+    from cockpit.backends.local.journal_check import brief_findings
     from cockpit.config.places import system_paths
     from cockpit.runtime.doctor import findings as look
 
     system = system_meant()
     places = configured(system_paths() if system else own_places())
-    return look(
+    of_machine = look(
         socket=places.socket,
         state_folder=places.state_folder,
         env=os.environ,
         system=system,
         slurm=slurm_configured_by(),
     )
+    return [*of_machine, *brief_findings(places.state_folder)]
 
 
 def journal(cluster: str | None) -> Sequence[Finding]:

@@ -117,6 +117,7 @@ def outlook(
         return Outlook(
             job=job.id,
             name=job.spec.name,
+            shown_id=job.shown_id,
             position=1,
             explanation=Explanation(job=job.id, reason=NotEvaluated(failure), position=1, ahead=()),
             forecast=Forecast(),
@@ -144,6 +145,7 @@ def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], mo
         condition=_condition(predictor.snapshot.jobs, explanation),
         job=job.id,
         name=job.spec.name,
+        shown_id=job.shown_id,
         position=explanation.position if explanation is not None else 1,
         explanation=explanation,
         forecast=forecast,
@@ -184,7 +186,7 @@ def condition_of(job: Job) -> Condition:
     """Return what a user needs to know of a job that another depends on: its state, and when its time limit ends it."""
     runs = job.attempt is not None and job.state in OCCUPYING
     ends_by = job.attempt.counts_from + 1000 * job.spec.time_limit_seconds if runs and job.attempt is not None else None
-    return Condition(job.id, job.spec.name, job.state, Millis(ends_by) if ends_by is not None else None)
+    return Condition(job.id, job.spec.name, job.state, Millis(ends_by) if ends_by is not None else None, job.shown_id)
 
 
 def _condition(jobs: Mapping[JobId, Job], explanation: Explanation | None) -> Condition | None:
@@ -258,17 +260,29 @@ def _starts(each: WhatIf) -> int:
 def _holding(job: Job) -> HoldingJob:
     """Return the resources that a running job occupies, or that any other job asks for."""
     if job.state in OCCUPYING and job.attempt is not None:
-        held = job.attempt.placement
+        held, runs = job.attempt.placement, True
+        nodes = len(held)
         sums = [
             sum(each) for each in zip(*((part.cpus, part.memory_mib, part.card_milli) for part in held), strict=True)
         ]
-        return HoldingJob(job.id, job.spec.name, job.submitter.name, True, len(held), *sums)
-    nodes, per_node, spread = job.spec.nodes, job.spec.specs[0], job.spec.spread
-    sums = [nodes * each for each in (per_node.cpus, per_node.memory_mib, per_node.card_milli)]
-    if spread is not None:
-        tasks = (spread.each.cpus, spread.each.memory_mib, spread.each.card_milli)
-        sums = [max(amount, spread.tasks * each) for amount, each in zip(sums, tasks, strict=True)]
-    return HoldingJob(job.id, job.spec.name, job.submitter.name, False, nodes, *sums)
+    else:
+        nodes, per_node, spread, runs = job.spec.nodes, job.spec.specs[0], job.spec.spread, False
+        sums = [nodes * each for each in (per_node.cpus, per_node.memory_mib, per_node.card_milli)]
+        if spread is not None:
+            tasks = (spread.each.cpus, spread.each.memory_mib, spread.each.card_milli)
+            sums = [max(amount, spread.tasks * each) for amount, each in zip(sums, tasks, strict=True)]
+    cpus, memory_mib, card_milli = sums
+    return HoldingJob(
+        job=job.id,
+        name=job.spec.name,
+        user=job.submitter.name,
+        running=runs,
+        nodes=nodes,
+        cpus=cpus,
+        memory_mib=memory_mib,
+        card_milli=card_milli,
+        shown_id=job.shown_id,
+    )
 
 
 def _applied(machine: Machine, bodies: Iterable[EventBody], jobs: Mapping[JobId, Job], now: Millis) -> dict[JobId, Job]:

@@ -260,6 +260,8 @@ class HoldingJob(msgspec.Struct, frozen=True):
     card_milli: int
     component: tuple[int, int] | None = None
     """Like `JobRow.component`."""
+    shown_id: str = ""
+    """The id as users write it, `4700_3` for a task of an array; empty: what `job_words` makes of `job`."""
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -270,6 +272,8 @@ class Condition(msgspec.Struct, frozen=True):
     state: JobState
     ends_by: Millis | None = None
     """While it runs: when its time is over."""
+    shown_id: str = ""
+    """Like `HoldingJob.shown_id`."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,6 +285,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     component: tuple[int, int] | None = None
     """Like `JobRow.component`."""
+    shown_id: str = ""
+    """Like `HoldingJob.shown_id`."""
     position: int
     """Behind so many less one that are considered."""
     explanation: Explanation | None

@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Leaving, Suspension
 from cockpit.model.fleet import FleetPart
-from cockpit.model.ids import JobId, Millis, UserName, job_words
+from cockpit.model.ids import JobId, Millis, UserName, is_apart, job_words
 from cockpit.model.spec import Dependency, JobKind, JobSpec
 
 
@@ -159,7 +159,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def shown_id(self) -> str:
         """The id as users write it: `123`, or `123_4` for a task of an array."""
-        return job_words(self.id) if self.array is None else f"{job_words(self.array.array)}_{self.array.index}"
+        # An id of another cluster's scheduler says by itself which task it is, or that it is all that remain.
+        if self.array is None or is_apart(self.id):
+            return job_words(self.id)
+        return f"{job_words(self.array.array)}_{self.array.index}"
 
     def is_meant(self, condition: Dependency) -> bool:
         """Tell whether the dependency names this job, by its own id or as a task of an array."""

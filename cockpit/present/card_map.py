@@ -11,13 +11,13 @@ from itertools import accumulate, groupby, pairwise, zip_longest
 from typing import NamedTuple
 from zlib import crc32
 
-from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.columns import NOTHING, Context
+from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
@@ -316,9 +316,9 @@ def _job(job: JobRow, context: Context) -> Line:
     state = Span(f"{GLYPHS[job.state]} {job.state}", str(job.state))
     elapsed = elapsed_seconds(job, context)
     if elapsed is None:
-        return line(f"{job_words(job.id)} {safe(job.name)}  ", state)
+        return line(f"{id_text(job)} {safe(job.name)}  ", state)
     ran = f"  {units.duration(elapsed)} of {units.duration(job.time_limit_seconds)}"
-    return line(f"{job_words(job.id)} {safe(job.name)}  ", state, ran)
+    return line(f"{id_text(job)} {safe(job.name)}  ", state, ran)
 
 
 def _beside(row: NodeRow) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cockpit.model.ids import job_words
+from cockpit.present.folding import id_text
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
@@ -37,7 +37,7 @@ def container_words(detail: JobDetail, rank: int, context: Context) -> Iterator[
     """Yield the words for a container: `4715 bert-eval`, `replica 0 on n03`, `ended 11:02 with exit 3`, `held until
     15:02`."""
     row, attempt = detail.row, detail.job.attempt
-    yield f"{job_words(row.id)} {safe(row.name)}"
+    yield f"{id_text(row)} {safe(row.name)}"
     places = {each.rank: each.node for each in attempt.placement} if attempt is not None else {}
     yield f"replica {rank}" + (f" on {safe(places[rank])}" if rank in places else "")
     replica = next((each for each in attempt.replicas if each.rank == rank), None) if attempt is not None else None

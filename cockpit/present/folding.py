@@ -147,6 +147,12 @@ def id_text(row: JobRow) -> str:
     return f"{job_words(whole)}{mark}{index}"
 
 
+def command_id(row: JobRow) -> str:
+    """Return the id for a command line. It has no brackets, which a shell would expand: several tasks have their
+    array's id."""
+    return job_words(row.id) if isinstance(row, FoldedRow) or row.tasks else id_text(row)
+
+
 def task_count(row: JobRow) -> int:
     """Return the number of jobs that the row represents."""
     return len(row.indices) if isinstance(row, FoldedRow) else len(row.tasks) or 1

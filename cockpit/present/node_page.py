@@ -84,7 +84,7 @@ def _free_sentence(row: NodeRow) -> str:
 def _named(job: JobId, others: Callable[[JobId], JobRow | None]) -> str:
     """Return `134 train (wei)`, which no line break splits."""
     row = others(job)
-    words = f"{job_words(job)} {safe(row.name)} ({safe(row.user)})" if row is not None else job_words(job)
+    words = f"{id_text(row)} {safe(row.name)} ({safe(row.user)})" if row is not None else job_words(job)
     return words.replace(" ", NO_BREAK)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from cockpit.model.forecast import AwaitedJob, Change, Forecast, HoldingJob, Outlook, WhatIf
+from cockpit.model.forecast import AwaitedJob, Change, Condition, Forecast, HoldingJob, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.reasons import NoAlternative, NoEligibleNode, NotEvaluated, never_starts
@@ -77,7 +77,7 @@ def until(forecast: Forecast, context: Context) -> str:
 def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield the complete answer: the start, the reason, the jobs that are waited for, the jobs ahead, and the
     what-ifs."""
-    head = f"{job_words(outlook.job, outlook.component)} " if outlook.job else ""
+    head = f"{outlook_id(outlook)} " if outlook.job else ""
     yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
@@ -142,7 +142,7 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
         yield line(Span(f"{INDENT}{safe(node)} is ", MUTED), safe(why))
     if (awaited := outlook.condition) is not None:
         ends = f", ends by {clock(awaited.ends_by, context.now, context.zone)}" if awaited.ends_by is not None else ""
-        which = f"{INDENT}job {job_words(awaited.job)} {safe(awaited.name)} "
+        which = f"{INDENT}job {outlook_id(awaited)} {safe(awaited.name)} "
         yield line(Span(which, MUTED), f"{_now(awaited.state)}{ends}")
 
 
@@ -201,7 +201,13 @@ def holding(job: JobId, known: HoldingJob | None) -> str:
     amount = units.counted(known.cpus, "CPU")
     if known.card_milli:
         amount = units.counted_cards(known.card_milli)
-    return f"{job_words(job, known.component)} ({safe(known.user)}, {amount})"
+    return f"{outlook_id(known)} ({safe(known.user)}, {amount})"
+
+
+def outlook_id(job: Outlook | HoldingJob | Condition) -> str:
+    """Return the id as the job list has it: `4711`, `4700_3` for a task, `4700+1` for a component."""
+    component = None if isinstance(job, Condition) else job.component
+    return safe(job.shown_id) if job.shown_id and component is None else job_words(job.job, component)
 
 
 def listed_words(words: list[str]) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cockpit.model.ids import job_words
 from cockpit.model.text import visible
 from cockpit.present.events.interruptions import patrol_sentence
 
@@ -47,7 +46,7 @@ def _message(cluster: str, job: Job, fell: PerformanceFell) -> EmailMessage:
     """Compose the mail. `visible` removes line breaks from names, which could otherwise add headers."""
     message = EmailMessage()
     message["To"] = visible(fell.address)
-    message["Subject"] = visible(f"{job_words(job.id)} {job.spec.name} on {cluster} is slow")
+    message["Subject"] = visible(f"{job.shown_id} {job.spec.name} on {cluster} is slow")
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(
         f"Job {job.shown_id} ({job.spec.name}): {patrol_sentence(fell)}.\n\ncockpit job {job.shown_id}\n"

@@ -67,7 +67,22 @@ def verify(file: Path, archive_folder: Path) -> Verified:
     with store_errors(file):
         damage = wal.find_damage(file)
         with closing(_opened_or_explained(file, damage)) as connection:
+            _check_version(connection, file)
             return _Verification(connection, file, archive_folder, damage).run()
+
+
+def first_structural_damage(file: Path) -> str:
+    """Return what SQLite says of the first damage of the file's structure; empty: it has none.
+
+    It reads pages, not events, and accepts stores of any version. Raises `StoreError` if the file cannot be opened.
+    """
+    with store_errors(file), closing(_opened_or_explained(file, wal.find_damage(file))) as connection:
+        try:
+            ((answer,),) = connection.execute("PRAGMA quick_check(1)")
+        except sqlite3.DatabaseError as error:
+            return str(error)
+        # SQLite writes a heading and one line for each page.
+        return "" if answer == "ok" else str(answer).splitlines()[-1]
 
 
 def _opened_or_explained(file: Path, damage: wal.LogDamage | None) -> sqlite3.Connection:
@@ -94,8 +109,8 @@ def _opened(file: Path) -> sqlite3.Connection:
         raise StoreError(f"There is no journal {file}: no engine has run in this state folder yet.")
     for how in ("mode=ro&readonly_shm=1", "mode=ro"):
         with suppress(sqlite3.OperationalError):
-            return _checked(_connected(file, how), file)
-    return _checked(_connected(file, "immutable=1"), file)
+            return _in_transaction(_connected(file, how))
+    return _in_transaction(_connected(file, "immutable=1"))
 
 
 def _connected(file: Path, how: str) -> sqlite3.Connection:
@@ -105,22 +120,25 @@ def _connected(file: Path, how: str) -> sqlite3.Connection:
     return connection
 
 
-def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
-    """Begin a read transaction and return the connection. Raises `StoreError` for another schema version."""
+def _in_transaction(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Begin a read transaction and return the connection; on an error close it."""
     try:
-        ((version,),) = connection.execute("PRAGMA user_version")
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def _check_version(connection: sqlite3.Connection, file: Path) -> None:
+    """Raises `StoreError` for a schema version other than this program's."""
+    ((version,),) = connection.execute("PRAGMA user_version")
     if version != SCHEMA_VERSION:
-        connection.close()
         raise StoreError(
             f"{file} is of store version {version}, and this cockpit verifies version {SCHEMA_VERSION}. "
             + ("Start its engine once, which migrates it." if version < SCHEMA_VERSION else "Use the newer cockpit.")
         )
-    return connection
 
 
 class _Verification:

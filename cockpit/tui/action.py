@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
 from cockpit.model.capabilities import Capabilities
-from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import Access, JobKind
+from cockpit.present.folding import id_text
 from cockpit.present.safe import safe
 from cockpit.tui.views.accounts import ACCOUNTS, QOS, TABS
 from cockpit.tui.views.all import VIEWS
@@ -141,14 +141,12 @@ def _all_jobs(is_fit: Callable[[JobRow], bool], sentence: str) -> Callable[[Acti
 
 
 def _read_only_refusal(row: JobRow) -> str:
-    return f"Job {job_words(row.id)} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
+    return f"Job {id_text(row)} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
 
 
 def _state_words(row: JobRow) -> str:
     return (
-        f"Job {job_words(row.id)} is {row.state}"
-        if row.ended_at is None
-        else f"Job {job_words(row.id)} has ended ({row.state})"
+        f"Job {id_text(row)} is {row.state}" if row.ended_at is None else f"Job {id_text(row)} has ended ({row.state})"
     )
 
 

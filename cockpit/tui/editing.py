@@ -103,11 +103,11 @@ async def write_again(app: Cockpit, detail: JobDetail) -> None:
 
     async def save(spec: JobSpec) -> str:
         await app.backend.edit(job.id, spec)
-        return f"edited {job_words(job.id)}"
+        return f"edited {job.shown_id}"
 
     await _fill_in(
         app,
-        f"Job {job_words(job.id)} {safe(job.spec.name)}",
+        f"Job {job.shown_id} {safe(job.spec.name)}",
         spec_as_table(job.spec),
         save,
         read=read_changes(job.spec, app.options.read_jobs),

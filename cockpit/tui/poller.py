@@ -21,6 +21,7 @@ from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import job_words
 from cockpit.present.events.interruptions import slow_sentence
+from cockpit.present.folding import id_text
 from cockpit.present.job.list import Changes
 from cockpit.present.safe import safe
 from cockpit.tui.app_state import PausedView
@@ -195,9 +196,7 @@ class Poller:
             if row.slow is not None and row.user == me:
                 before = self._state.job_rows.row(row.id)
                 if before is not None and before.slow is None:
-                    self._app.notify(
-                        f"{job_words(row.id)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning"
-                    )
+                    self._app.notify(f"{id_text(row)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning")
 
     def _show_jobs(self, changes: Changes) -> None:
         table = self._tables.jobs

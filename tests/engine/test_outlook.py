@@ -47,5 +47,5 @@ def test_the_job_that_another_depends_on_is_shown_with_its_state_and_latest_end(
     driver.schedule()
     foresight = StartPredictor(driver.machine.snapshot(driver.now), driver.plan, Policy(), History())
     found = outlook(foresight, driver.job(waits), ())
-    assert found.condition == Condition(first, "first", JobState.RUNNING, Millis(driver.now + 600 * SECOND))
+    assert found.condition == Condition(first, "first", JobState.RUNNING, Millis(driver.now + 600 * SECOND), "1")
     assert outlook(foresight, driver.job(first), ()).condition is None

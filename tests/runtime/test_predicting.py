@@ -11,13 +11,17 @@ import pytest
 from cockpit.backends.demo.backend import open_demo
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import JobState
+from cockpit.model.spec import Array
 from cockpit.present.columns import Context
+from cockpit.present.folding import id_text
 from cockpit.present.job_values import why
 from cockpit.present.outlook import outlook_lines
 from cockpit.present.spans import plain
+from cockpit.present.tables.outlook import EXPLAIN
 from cockpit.runtime import predicting
 from cockpit.sched.forecast.predict import StartPredictor
-from tests.tui.lab import ALICE, BOB, FIXTURE
+from tests.tui.lab import ALICE, BOB, FIXTURE, job
 
 if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
@@ -111,4 +115,25 @@ async def test_a_defect_in_one_forecast_is_logged_and_shown_and_does_not_affect_
     (trouble,) = (await demo.backend.overview()).trouble
     assert f"keeps job {broken} from being scheduled or predicted (IndexError: tuple index out of range)" in trouble
     assert capsys.readouterr().err.count(f"cockpit: judging job {broken} failed") == 1
+    await demo.close()
+
+
+@pytest.mark.req("SC-13")
+async def test_tasks_of_an_array_have_the_ids_of_the_job_list_in_every_sentence() -> None:
+    demo = await open_demo(FIXTURE, going=False)
+    await demo.backend.submit([job("sweep", cards=4, array=Array((3, 5, 8)))])
+    await demo.elapse(6)
+    rows = {id_text(row): row for row in await demo.backend.jobs()}
+    assert [(each, rows[each].state) for each in rows] == [
+        ("1_3", JobState.RUNNING),
+        ("1_5", JobState.RUNNING),
+        ("1_8", JobState.QUEUED),
+    ]
+    answer = await demo.backend.explain(JobId(1), task=8)
+    context = Context(now=demo.now())
+    head, *rest = map(plain, outlook_lines(answer, context))
+    assert head.startswith("1_8 sweep  first in the queue")
+    assert [each for each in rest if "after 1_3 (alice, 4 cards) ends about" in each]
+    cells = {each.id: each.words(answer, context) for each in EXPLAIN.columns if each.id in {"id", "after"}}
+    assert cells == {"id": "1_8", "after": "1_3"}
     await demo.close()

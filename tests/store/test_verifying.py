@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cockpit.backends.local.journal_check import journal_findings
+from cockpit.backends.local.journal_check import brief_findings, journal_findings
 from cockpit.engine.apply.events import apply
 from cockpit.engine.state import ClusterState
 from cockpit.errors import StoreError
@@ -22,8 +22,10 @@ from cockpit.model.events import EngineStopped
 from cockpit.model.forecast import PromisedStart
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.requests import KeptAnswer
+from cockpit.runtime.findings import FindingLevel
 from cockpit.store import archive, snapshots
 from cockpit.store.journal import SqliteJournal
+from cockpit.store.schema import SCHEMA_VERSION
 from cockpit.store.verifying import verify
 from tests.store.samples import DAY, T0, StillClock, answered, ended_job, event, opened, shells, submitted
 
@@ -196,6 +198,23 @@ def test_a_store_of_an_older_release_is_verified_once_it_is_migrated(tmp_path: P
     assert found.damages == ()
     assert found.unchecked == found.events + found.archived - 1 > 0, "all but the one that was added now"
     assert [each.subject for each in journal_findings(folder)] == ["journal", "checked", "without checksum"]
+
+
+def test_the_brief_check_finds_a_damaged_page_and_accepts_an_older_store(folder: Path, tmp_path: Path) -> None:
+    (finding,) = brief_findings(folder)
+    assert (finding.level, finding.found) == (FindingLevel.OK, f"{folder / 'journal.db'} has no damaged page")
+    edit(folder, f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+    assert brief_findings(folder)[0].level is FindingLevel.OK
+    file = folder / "journal.db"
+    pages = bytearray(file.read_bytes())
+    for start in range(4096, len(pages), 4096):
+        pages[start : start + 8] = b"\x55" * 8
+    file.write_bytes(pages)
+    (finding,) = brief_findings(folder)
+    assert finding.level is FindingLevel.MISSING
+    assert finding.found.startswith(f"{file} is damaged: ")
+    assert "*** in database" not in finding.found
+    assert brief_findings(tmp_path / "none") == []
 
 
 def test_a_missing_store_is_reported_in_one_sentence(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
-"""Verifies an engine's store for `cockpit doctor --journal`, and reports in sentences."""
+"""Verifies an engine's store for `cockpit doctor`, briefly or whole (`--journal`), and reports in sentences."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from cockpit.errors import StoreError
+from cockpit.present import units
 from cockpit.present.units import counted, grouped
 from cockpit.runtime.findings import Finding, missing, note, ok
-from cockpit.store.verifying import verify
+from cockpit.store.verifying import first_structural_damage, verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +24,28 @@ _HISTORY = (
     "The engine starts without it: a later snapshot or record has what matters. Restore it from a backup if you need "
     "this part of the history."
 )
+
+
+_BRIEF_BYTES = 512 << 20
+"""Larger files are not read by plain `doctor`, which users expect to answer in a few seconds."""
+
+
+def brief_findings(state_folder: Path) -> list[Finding]:
+    """Return whether the store's file is whole; nothing where there is none, or none that this user may read."""
+    file = state_folder / "journal.db"
+    if not os.access(file, os.R_OK):
+        return []
+    size = file.stat().st_size
+    if size > _BRIEF_BYTES:
+        return [note("journal", f"{file} ({units.size(size)}) was not read", "Run `cockpit doctor --journal`.")]
+    try:
+        damage = first_structural_damage(file)
+    except StoreError as error:
+        return [missing("journal", str(error), "`cockpit doctor --journal` says more.")]
+    if damage:
+        advice = f"`cockpit doctor --journal` lists the damage. {_restore(state_folder)}"
+        return [missing("journal", f"{file} is damaged: {damage}", advice)]
+    return [ok("journal", f"{file} has no damaged page")]
 
 
 def journal_findings(state_folder: Path) -> list[Finding]:

@@ -10,7 +10,7 @@ from cockpit.launch.batchscript import script_files
 from cockpit.launch.sweeps import has_trial, no_trial, trial_number, trial_values
 from cockpit.launch.world import host_of
 from cockpit.model.attempt import Replica
-from cockpit.model.ids import ReplicaId, job_words
+from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.jobdetail import JobDetail, ReplicaUse
@@ -20,6 +20,7 @@ from cockpit.model.spec import Access, JobKind, NodeSpec, Sweep
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events.sentences import event_sentence
+from cockpit.present.folding import command_id
 from cockpit.present.job.attempts import attempt_facts, attempt_id
 from cockpit.present.job.batch_tasks import batch_lines, trial_lines
 from cockpit.present.job.kept_words import cost_words, uncovered_words
@@ -192,9 +193,9 @@ def kept(detail: JobDetail, context: Context) -> Iterator[str]:
     yield f"Held until {clock(row.held_until, context.now, context.zone)}, {left} left"
     if cost := cost_words(detail.job, context.now):
         yield f"  {cost}"
-    yield f"  open shell    cockpit shell {job_words(row.id)}"
-    yield f"  extend hold   cockpit holds extend {job_words(row.id)} --by 2h"
-    yield f"  end hold      cockpit holds end {job_words(row.id)}"
+    yield f"  open shell    cockpit shell {command_id(row)}"
+    yield f"  extend hold   cockpit holds extend {command_id(row)} --by 2h"
+    yield f"  end hold      cockpit holds end {command_id(row)}"
 
 
 def last_lines(detail: JobDetail) -> Iterator[str]:

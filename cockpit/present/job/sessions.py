@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.present import units
+from cockpit.present.folding import id_text
 from cockpit.present.job_values import why
 from cockpit.present.safe import safe
 
@@ -42,12 +42,12 @@ def waiting_words(detail: JobDetail, context: Context, key: str) -> str:
     later."""
     row = detail.row
     if row.ended_at is not None:
-        return f"session {job_words(row.id)} has ended already: {why(row, context) or row.state}"
+        return f"session {id_text(row)} has ended already: {why(row, context) or row.state}"
     if row.state is JobState.RUNNING:
-        return f"session {job_words(row.id)} runs; its page shows its address once it has printed one"
+        return f"session {id_text(row)} runs; its page shows its address once it has printed one"
     reason = why(row, context)
     entering = f"; {key} enters it once it runs" if key else ""
-    return f"session {job_words(row.id)} is {row.state}{f': {reason}' if reason else ''}{entering}"
+    return f"session {id_text(row)} is {row.state}{f': {reason}' if reason else ''}{entering}"
 
 
 def address_words(job: JobId, address: str) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model import events
-from cockpit.model.ids import job_words
 from cockpit.model.job import JobState
 from cockpit.present.entering import container_words
+from cockpit.present.folding import command_id
 from cockpit.present.job.kept_words import uncovered_words
 from cockpit.present.job.running import NO_CONTAINER
 from cockpit.present.moments import clock
@@ -57,7 +57,7 @@ def _way_in(detail: JobDetail, attempt: Attempt, around: PanelContext) -> Iterat
         left = countdown(seconds_left(row.held_until, around.context.now))
         yield from _held_container(detail, left, around)
     yield line()
-    yield line(Span(f"{INDENT}from a shell   ", MUTED), f"cockpit shell {job_words(row.id)}")
+    yield line(Span(f"{INDENT}from a shell   ", MUTED), f"cockpit shell {command_id(row)}")
 
 
 def _held_container(detail: JobDetail, left: str, around: PanelContext) -> Iterator[Line]:

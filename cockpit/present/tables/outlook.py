@@ -7,13 +7,14 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from cockpit.model.forecast import AwaitedJob, Forecast, Outlook
-from cockpit.model.ids import JobId, job_words
+from cockpit.model.ids import JobId
 from cockpit.model.reasons import Reason
 from cockpit.present.columns import NOTHING, RECORDS, Column, Context, TableView, ValueKind
 from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
-from cockpit.present.outlook import prediction, until, what_if
+from cockpit.present.outlook import outlook_id, prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
+from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 from cockpit.present.tables.forecast import likely_column, spread_columns
 
@@ -46,7 +47,7 @@ def condition(outlook: Outlook, _: Context) -> dict[str, Any] | None:
 
 def condition_words(outlook: Outlook, _: Context) -> str:
     known = outlook.condition
-    return NOTHING if known is None else f"{job_words(known.job)} {known.state}"
+    return NOTHING if known is None else f"{outlook_id(known)} {known.state}"
 
 
 def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
@@ -69,9 +70,14 @@ def reason_word(outlook: Outlook, context: Context) -> str:
     return NOTHING if blocker is None else str(blocker.__struct_config__.tag)
 
 
+def _id_of(outlook: Outlook, job: JobId) -> str:
+    known = outlook.holding(job)
+    return job_shown(job) if known is None else outlook_id(known)
+
+
 def ahead_words(outlook: Outlook, _: Context) -> str:
     jobs = outlook.explanation.ahead if outlook.explanation is not None else ()
-    return " ".join(map(job_words, jobs)) or NOTHING
+    return " ".join(_id_of(outlook, each) for each in jobs) or NOTHING
 
 
 def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
@@ -80,6 +86,7 @@ def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
         return {"job": each or None}
     values: dict[str, Any] = to_builtins(known)
     component = values.pop("component")
+    del values["shown_id"]  # for sentences; scripts compare numbers
     return values if component is None else values | {"component": component}
 
 
@@ -94,7 +101,7 @@ _COLUMNS: Final = (
         "The job; null: not submitted",
         ValueKind.INTEGER,
         derive=lambda outlook, _: outlook.job or None,
-        words=lambda row, _: job_words(row.job, row.component) if row.job else NOTHING,
+        words=lambda row, _: outlook_id(row) if row.job else NOTHING,
         nullable=True,
     ),
     Column("name", "NAME", "Its name"),
@@ -157,7 +164,7 @@ _COLUMNS: Final = (
         "If a limit holds the job back: the jobs that use the limit and that you may see, the largest first",
         ValueKind.RECORD,
         derive=lambda outlook, _: [_holding(outlook, each) for each in outlook.holders],
-        words=lambda outlook, _: " ".join(map(job_words, outlook.holders)) or NOTHING,
+        words=lambda outlook, _: " ".join(_id_of(outlook, each) for each in outlook.holders) or NOTHING,
         schema=RECORDS,
         wide=True,
     ),
@@ -188,9 +195,7 @@ _COLUMNS: Final = (
         "The ends that make its room, soonest first, with what those jobs hold; job null: one that you may not see",
         ValueKind.RECORD,
         derive=lambda outlook, _: [_awaited(outlook, each) for each in outlook.forecast.after],
-        words=lambda outlook, _: (
-            " ".join(job_words(each.job) if each.job else "-" for each in outlook.forecast.after) or NOTHING
-        ),
+        words=lambda outlook, _: " ".join(_id_of(outlook, each.job) for each in outlook.forecast.after) or NOTHING,
         schema=RECORDS,
         wide=True,
     ),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.model.ids import job_words
 from cockpit.present.filters import quoted
+from cockpit.present.folding import id_text
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.queues import jobs_filter
 from cockpit.tui.screens.dialog import Confirm
@@ -88,7 +88,7 @@ async def choose_sort(app: Cockpit) -> None:
 
 def copy(app: Cockpit) -> None:
     """Copy the ids of the chosen jobs to the clipboard, through the terminal (OSC 52)."""
-    ids = " ".join(job_words(row.id) for row in app.selection.chosen_rows())
+    ids = " ".join(id_text(row) for row in app.selection.chosen_rows())
     app.copy_to_clipboard(ids)
     app.notify(f"copied {ids}")
 

@@ -6,8 +6,10 @@ are forwarded to all tasks; the exit code is the largest of theirs. Source: srun
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -142,9 +144,13 @@ class Step:
         try:
             return _child(words, streams, env=env, folder=folder, own_session="pty" not in self.options)
         except OSError as error:
-            reason = f"error: execve(): {words[0]}: {error.strerror}"
-            sys.stderr.write(f"srun: {reason}\n")
-            code = 127 if isinstance(error, FileNotFoundError) else 126
+            # A folder of PATH that the user may not enter makes exec deny a program that no folder has.
+            is_missing = isinstance(error, FileNotFoundError) or (
+                "/" not in words[0] and shutil.which(words[0], os.F_OK, env.get("PATH")) is None
+            )
+            reason = os.strerror(errno.ENOENT) if is_missing else error.strerror
+            sys.stderr.write(f"srun: error: execve(): {words[0]}: {reason}\n")
+            code = 127 if is_missing else 126
             return _child(["/bin/sh", "-c", f"exit {code}"], streams)
 
     def _text_for(self, words: list[str], task: Task, folder: str) -> str:

@@ -61,9 +61,9 @@ class Script:
             "SLURM_CPUS_ON_NODE": "4",
         }
 
-    def srun(self, *words: str, text: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    def srun(self, *words: str, text: str = "", program: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", RUN, *words],
+            [sys.executable, "-c", program or RUN, *words],
             env=self.env | env,
             cwd=self.folder,
             input=text,
@@ -75,6 +75,19 @@ class Script:
 
 
 RUN = "import sys; from cockpit.runtime.containers.slurmtools.srun import main; sys.exit(main(sys.argv[1:]))"
+DENYING = """
+import sys
+from cockpit.runtime.containers.slurmtools import srun
+
+start = srun._child
+
+def deny(words, *args, **options):
+    if words[0] != "/bin/sh":
+        raise PermissionError(13, "Permission denied")
+    return start(words, *args, **options)
+
+srun._child = deny
+"""
 
 
 @pytest.fixture
@@ -122,6 +135,16 @@ def test_a_command_that_cannot_be_run_is_reported_as_a_shell_does(script: Script
     run = script.srun(file)
     assert run.returncode == code
     assert f"srun: error: execve(): {file}: " in run.stderr
+
+
+@pytest.mark.req("LA-71")
+def test_a_missing_command_is_not_found_although_exec_was_denied_a_folder_of_path(script: Script) -> None:
+    """exec says EACCES of a program that no folder has if PATH has a folder which the user may not enter."""
+    denied = RUN.replace("import sys; ", DENYING)
+    run = script.srun("no-such", program=denied)
+    assert run.returncode == 127
+    assert "srun: error: execve(): no-such: No such file or directory" in run.stderr
+    assert script.srun("true", program=denied).returncode == 126
 
 
 @pytest.mark.req("LA-71")
