@@ -26,4 +26,5 @@ def seeds() -> tuple[int, ...]:
 def test_starts_shown_to_users_come_true(seed: int) -> None:
     audit = Audit(seed)
     assert audit.run(STEPS) == []
-    assert audit.counts["course"] + audit.counts["what-ifs"]
+    # A seed of your own may make a cluster in which every job starts at once.
+    assert audit.counts["course"] + audit.counts["what-ifs"] or "COCKPIT_SEEDS" in os.environ
