@@ -113,10 +113,8 @@ def _verdicts_hold(last: Plan, snapshot: Snapshot, index: Index) -> bool:
         and ((next_at := last.scheduling_pass.next_at()) is None or next_at > now)
         and (not index.departures or index.departures[0][0] > now)
         and last.scheduling_pass.backfiller.is_due_after(now)
-        and not (last.starts and last.scheduling_pass.backfiller.refusals_may_change)
-        and not (last.starts and last.scheduling_pass.limit_stops_reserved_job())
-        # a job that waited in one partition may have started in another
-        and not last.scheduling_pass.backfiller.involves({start.job for start in last.starts})
+        # the last pass asks for another one by its `next_at`, which may still be a millisecond ahead
+        and not last.scheduling_pass.others_may_start()
         and _same(snapshot.usage, last.scheduling_pass.snapshot.usage)
         and _same(snapshot.qos_usage, last.scheduling_pass.snapshot.qos_usage)
     )

@@ -59,6 +59,7 @@ class PassState:
     __slots__ = (
         "_considers_all",
         "_depth_left",
+        "_depth_of_starts",
         "_exceeded",
         "_failed",
         "_fit",
@@ -137,6 +138,8 @@ class PassState:
         self.switches: tuple[SliceSwitch, ...] = ()
         self._slice_ends: Millis | None = None
         self.starts: list[Start] = []
+        self._depth_of_starts = 0
+        """The number of jobs that this pass starts and counted as considered behind the first waiting job."""
         self.growths: Sequence[Growth] = ()
         self.no_growth: Mapping[JobId, NoGrowth] = _NO_GROWTH
         """The reasons for which running elastic jobs take no more workers, for those that were considered."""
@@ -154,6 +157,7 @@ class PassState:
         (`Index.shared`)."""
         # a replay reads no plan of the past, so it continues with the same object
         fresh = self._copied() if index.shared else self
+        fresh._depth_left += self._depth_of_starts  # noqa: SLF001 - same class; the depth counts only jobs that wait
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - same class
         fresh.faults = self.faults.copy()
         fresh.backfiller = self.backfiller.resumed(snapshot.now)
@@ -204,7 +208,7 @@ class PassState:
         reasons = (self._gates.class_refusal(each) for each in classes if each.refused is None)
         return any(reason is not None for reason in reasons)
 
-    def _others_may_start(self) -> bool:
+    def others_may_start(self) -> bool:
         """Return whether the starts of this pass let jobs start that it passed over: those beyond the depth, which
         counts no job that has started; those that would have delayed the head on nodes that are taken now; those behind
         a head that started in another partition; those that may preempt what has started; and those that would delay a
@@ -221,7 +225,7 @@ class PassState:
         """Return the first moment at which a job may start although nothing else happens: a begin time, the start or
         end of a reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once
         if another pass would consider jobs that this one did not. None: there is no such moment."""
-        if self._others_may_start():
+        if self.others_may_start():
             return Millis(self.snapshot.now + 1)
         if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
             return None

@@ -260,14 +260,16 @@ class Refusals:
         left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
-            limit = self.gates.exceeded(equivalence_class, amounts)
-            if one.specs[0] in shape.specs:
-                tried = next(left)
-                each.append(tried if limit is None or never_starts(tried) else limit)
-                continue
-            never = infeasible(one, self._layout)
-            other = never if isinstance(never, OfOne) else limit
-            each += [other] if other is not None else []
+            never, limit = infeasible(one, self._layout), self.gates.exceeded(equivalence_class, amounts)
+            tried = next(left) if one.specs[0] in shape.specs else None
+            # What no free node could help against goes first, whether the alternative was tried or a limit kept it out:
+            # else the reason would change with each job that starts beside this one.
+            if tried is not None and (limit is None or isinstance(never, OfOne) or never_starts(tried)):
+                each.append(tried)
+            elif tried is None and isinstance(never, OfOne):
+                each.append(never)
+            elif limit is not None:
+                each.append(limit)
         return each
 
     def _resource_reason(self, shape: Shape, job: Job) -> Reason | None:

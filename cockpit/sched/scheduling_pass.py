@@ -181,10 +181,11 @@ class SchedulingPass(PassState):
             self._fail(entry, shape, never, 0)
             return
         # 2.
-        if backfiller.head is not None and backfiller.head != entry.job.id:
+        head = backfiller.head
+        if head is not None and head != entry.job.id:
             if not self._depth_left:
                 # a verdict on the same shape from before the depth ran out says more than "behind the first job"
-                self._fail(entry, shape, self._failed.get(shape, BehindHead(backfiller.head)), 0)
+                self._fail(entry, shape, self._failed.get(shape, BehindHead(head)), 0)
                 return
             self._depth_left -= 1
         # 3.
@@ -195,6 +196,8 @@ class SchedulingPass(PassState):
         # the test for None comes first because `isinstance(None, JobPlacement)` is slow, and most jobs get None
         if job_placement is not None and isinstance(job_placement, JobPlacement):
             self._start(entry, shape, job_placement)
+            if head is not None and head != entry.job.id and entry.job.id in self._started:
+                self._depth_of_starts += 1
         else:
             self._fail(entry, shape, job_placement, backfiller.fails_from(job_placement))
 

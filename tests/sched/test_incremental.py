@@ -136,3 +136,21 @@ def test_a_gang_that_would_have_delayed_the_head_is_tried_again_once_its_nodes_c
     assert len(world.run().starts) == 1
     last = world.submit(wants(cpus=1), pins=("n3",))
     assert [start.job for start in world.cycle().starts] == [gang, last]
+
+
+@pytest.mark.req("SC-14", "SC-04")
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_job_that_has_started_does_not_count_to_the_depth_of_later_passes(passes: int) -> None:
+    """Also after a pass at the same moment, which finds nothing new."""
+    world = World(node("n1", cpus=8), policy=Policy(backfill=Backfill(kind=BackfillKind.EASY, depth=1 + passes)))
+    world.submit(wants(cpus=4), limit=1000)
+    world.submit(wants(cpus=8), limit=1000)  # the head
+    small = world.submit(wants(cpus=1), limit=10)
+    assert [start.job for start in world.run().starts][-1] == small
+    for _ in range(passes - 1):
+        assert not world.run().starts
+    world.submit(wants(cpus=5), limit=10)
+    arrival = world.submit(wants(cpus=1), limit=10)
+    starts = [start.job for start in world.cycle().starts]
+    assert starts == [start.job for start in cycle(world.snapshot(), None, world.policy).starts]
+    assert starts == ([arrival] if passes == 2 else [])
