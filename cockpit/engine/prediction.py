@@ -29,7 +29,7 @@ from cockpit.model.refusal import Refusal
 from cockpit.sched.explain import NEVER, reasons_of
 from cockpit.sched.forecast.named_bounds import named_bounds
 from cockpit.sched.forecast.whatif import candidates
-from cockpit.sched.rules.holders import holders
+from cockpit.sched.rules.counters import holders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

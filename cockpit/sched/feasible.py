@@ -12,7 +12,6 @@ from cockpit.model.labels import pair_text
 from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.sched.alternatives import none_of
 from cockpit.sched.matching import most_distinct_nodes
 from cockpit.sched.nodes.eligibility import PRICE, excluding_taints_and_pools, may_launch, suits
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
@@ -318,3 +317,8 @@ def _no_eligible(shape: Shape, out_of_service: Sequence[Node]) -> NoEligibleNode
         labels,
         why_out=tuple(node.why_out for node in out_of_service),
     )
+
+
+def none_of(each: Sequence[OfOne]) -> OfOne | NoAlternative:
+    """Return one reason for all alternatives: the common one, or one that lists them. At least one is given."""
+    return each[0] if all(reason == each[0] for reason in each) else NoAlternative(tuple(each))

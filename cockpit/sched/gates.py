@@ -14,9 +14,9 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason, never_starts
-from cockpit.sched.alternatives import none_of
 from cockpit.sched.conditions import first_unmet_condition
 from cockpit.sched.equivalence import EquivalenceCache, EquivalenceClass
+from cockpit.sched.feasible import none_of
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import JobPlacement

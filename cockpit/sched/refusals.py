@@ -27,20 +27,19 @@ from cockpit.model.reasons import (
     WouldDelay,
     never_starts,
 )
-from cockpit.sched.alternatives import none_of, with_shortage_changed
 from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import reserve
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.equivalence import EquivalenceClass, partitions_of
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner
-from cockpit.sched.feasible import infeasible
+from cockpit.sched.feasible import infeasible, none_of
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.limited_shapes import limit_now, limit_of_all
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import fits_now
 from cockpit.sched.shape import Shape
-from cockpit.sched.shortage import Shortages
+from cockpit.sched.shortage import Shortages, with_shortage_changed
 
 
 class PassNotes(NamedTuple):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from msgspec.structs import replace
 
-from cockpit.model.reasons import NodeShortfall, NotEnoughFree, NotEvaluated, OfOne, Reason, Resource
+from cockpit.model.reasons import NoAlternative, NodeShortfall, NotEnoughFree, NotEvaluated, OfOne, Reason, Resource
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.alternatives import none_of
-from cockpit.sched.feasible import blocking_reservation, infeasible, wanted
+from cockpit.sched.feasible import blocking_reservation, infeasible, none_of, wanted
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
 from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets
@@ -183,3 +182,20 @@ def _refused_cards(index: Index, node_class: NodeClass, spec: NodeSpec) -> int:
 
 def _not_accepted(node_free: NodeFree, spec: NodeSpec) -> int:
     return len(node_free.idle) - len(whole_cards(node_free, spec))
+
+
+def is_short_of_resources(reason: Reason) -> bool:
+    """Return whether the job lacks free resources, so that others could be evicted for it."""
+    reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return any(isinstance(one, NotEnoughFree) for one in reasons)
+
+
+def with_shortage_changed(reason: Reason, changed: Callable[[NotEnoughFree], NotEnoughFree]) -> Reason:
+    """Return the reason with its part about missing resources changed."""
+    if isinstance(reason, NotEnoughFree):
+        return changed(reason)
+    if not isinstance(reason, NoAlternative):
+        return reason
+    return replace(
+        reason, specs=tuple([changed(one) if isinstance(one, NotEnoughFree) else one for one in reason.specs])
+    )

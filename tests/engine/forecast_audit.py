@@ -13,10 +13,10 @@ from cockpit.model.forecast import Forecast, Replanned
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.reasons import Explanation, Held, LimitReached, WouldDelay, never_starts
-from cockpit.sched.alternatives import with_shortage_changed
 from cockpit.sched.explain import explain, reason_of
 from cockpit.sched.forecast.moves import BoundHistory
 from cockpit.sched.forecast.predict import StartPredictor
+from cockpit.sched.shortage import with_shortage_changed
 from tests.engine.audited_cluster import ADMIN, AuditedCluster, Future
 
 A_MOMENT_MS = 100

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Explanation, Reason, SchedulerReason, SuspendedReason, WouldDelay
-from cockpit.sched.alternatives import with_shortage_changed
 from cockpit.sched.explain import explain
+from cockpit.sched.shortage import with_shortage_changed
 from tests.sched.counterfactual import CLAIMS, check, copied
 from tests.sched.every_rule import every_rule_world
 from tests.sched.world import World

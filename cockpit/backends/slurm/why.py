@@ -37,7 +37,7 @@ from cockpit.model.reasons import DependencyNever, LimitReached, Reason, Schedul
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.sched.index import refresh_index
 from cockpit.sched.placement import find_placement
-from cockpit.sched.rules.holders import amounts_held, holders
+from cockpit.sched.rules.counters import amounts_held, holders
 from cockpit.sched.rules.limits import JOBS, LimitScope
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.rules.tres import ONE, asked

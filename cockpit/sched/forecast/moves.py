@@ -41,11 +41,11 @@ from cockpit.model.reasons import (
     QuotaMaxJobs,
     WouldDelay,
 )
-from cockpit.sched.alternatives import is_short_of_resources
 from cockpit.sched.equivalence import by_seniority
 from cockpit.sched.explain import reason_of
 from cockpit.sched.plan import Plan
-from cockpit.sched.rules.holders import holders
+from cockpit.sched.rules.counters import holders
+from cockpit.sched.shortage import is_short_of_resources
 from cockpit.sched.snapshot import Snapshot
 
 MOST_CAUSES = 3
