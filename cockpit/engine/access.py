@@ -72,6 +72,7 @@ def refuse(actor: Actor, right: Right, operation: str, job: Job | None = None) -
         return refuse_others(actor, operation.replace("_", " "))
     if job is None or right is Right.ASK:
         return None
+    # The same words as for an id that does not exist: else a stranger could find out which ids are in use.
     access = access_to(actor, job)
     if access is Access.NONE:
         return unknown(job.id)

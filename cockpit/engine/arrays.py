@@ -50,6 +50,7 @@ def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[Jo
     batch = spec.kind is JobKind.BATCH
     alone = replace(spec, array=None)
     at_once = spec.array.at_once if spec.array is not None else spec.sweep.parallel if spec.sweep is not None else 0
+    # Looked up once: an array may have thousands of tasks, and so may the array that it depends on.
     others = set(_corresponding(machine, spec))
     for index in indices:
         own = task_spec(spec, index) if batch else alone if spec.sweep is None else swept(alone, index)
@@ -89,6 +90,7 @@ def _taskwise(spec: JobSpec, arrays: set[JobId], index: int) -> JobSpec:
 
 def task(machine: Machine, array: JobId, index: int) -> Job | None:
     """Return the task of an array with this index, or None. `array`: the id of the array or of any of its tasks."""
+    # The first task has the array's own id, and may have left the state while others are live: then `array` is used.
     named = machine.state.jobs.get(array)
     if named is not None and named.array is not None:
         array = named.array.array
@@ -104,6 +106,7 @@ def addressed(machine: Machine, job: JobId, index: int | None) -> list[Job]:
     if index is not None:
         named = task(machine, job, index)
         return [named] if named is not None else []
+    # Before the job itself: the id of an array is also that of its first task.
     tasks = machine.indices.arrays.of(job)
     if tasks:
         return [machine.state.jobs[each] for each in tasks]

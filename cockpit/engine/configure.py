@@ -25,9 +25,11 @@ _WORDS = {"enforce": "accounting", "login_pool": "login_node_pool", "home": "hom
 
 
 def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decision:
-    """Return the event that applies the rules read when the engine starts; none when they are the same. `sealed`: they
-    are just as `cluster init` wrote them, which alone changes what an earlier init fixed, unless the file says `mutable
-    = true`."""
+    """Return the event that applies the rules which the engine has read at its start; none when they are in force.
+
+    Refused if they change what `cluster init` fixed. `mutable = true`, before or now, permits such changes, and so does
+    `sealed`: the rules are exactly as a new `cluster init` wrote them.
+    """
     if cluster == state.cluster:
         return []
     changed = _fixed_changes(state.cluster, cluster)
@@ -42,8 +44,10 @@ def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decisi
 
 
 def reweighed(state: ClusterState, changes: WeightChanges) -> Decision:
-    """Other weights from now on, and the order by factors where it was that of submission; not
-    where `cluster init` fixed the rules."""
+    """Return the event that changes priority weights. Refused where `cluster init` fixed the rules.
+
+    Weights mean nothing under `priority/basic`, so that the cluster uses multifactor priority from then on.
+    """
     cluster = state.cluster
     if not cluster.mutable:
         return Refusal(
@@ -60,6 +64,7 @@ def reweighed(state: ClusterState, changes: WeightChanges) -> Decision:
 def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:
     """Return the file's accounts, for an engine that has none of its own yet."""
     begin = Accounts()
+    # Once anything was changed through requests, those are the accounts: the file must not undo it at each start.
     if accounts == begin or state.accounts != begin:
         return []
     return [
@@ -73,20 +78,21 @@ def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:
 
 
 def _fixed_changes(before: Cluster, after: Cluster) -> list[str]:
-    """Return the differences in what a slurmSpec fixes, in the file's words."""
+    """Return the names, as in cluster.toml, of the settings that differ and that `cluster init` fixes."""
     before, after = _fixed(before), _fixed(after)
     names = (field.name for field in fields(Cluster))
     return [_WORDS.get(name, name) for name in names if getattr(before, name) != getattr(after, name)]
 
 
 def _fixed(cluster: Cluster) -> Cluster:
-    """Return the cluster without the settings that each site makes for itself."""
+    """Return the cluster with defaults in place of the settings that may change at any time."""
+    # Those that a slurmSpec cannot express, so that no file could have fixed them.
     own = {"urgent_jobs": None, "projects": (), "sharing": True, "max_resumes": None, "max_grace_seconds": None}
     return replace(cluster, backfill=Backfill(), mutable=True, **own)
 
 
 MOST_ERRORS = 1000
-"""Told of one tree: the answer must fit into a frame."""
+"""The most errors in one refusal: the answer must fit into one frame of the protocol."""
 
 
 def apply_quota(state: ClusterState, tree: QuotaTree) -> list[EventBody] | Refusal:
@@ -94,6 +100,7 @@ def apply_quota(state: ClusterState, tree: QuotaTree) -> list[EventBody] | Refus
     if errors := list(tree_errors(tree)):
         return Refusal(RefusalKind.INVALID, "\n".join(errors[:MOST_ERRORS]))
     known = state.quota
+    # Another name may be a mistake that would replace all quotas: the old tree has to be removed first.
     if known is not None and known.name != tree.name:
         return Refusal(
             RefusalKind.CONFLICT,

@@ -109,6 +109,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
     if job.ending is None or retries.may_wait_again(job):
         latest = kill_at if job.ending is None else min(kill_at, job.ending.kill_at)
         return [events.EndingBegan(job.id, EndCause.STOP, latest)]
+    # Only a request without any grace still changes something: the kill that is planned comes at once.
     if grace == 0 and not job.ending.killed:
         return [events.GraceEnded(job.id)]
     return _conflict(
@@ -120,6 +121,7 @@ def cancel_all(machine: Machine, now: Millis) -> list[EventBody]:
     """Stop every job, each after its own grace period. Jobs that are being stopped already are skipped."""
     decided: list[EventBody] = []
     for job in machine.state.jobs.values():
+        # None of these events is applied yet, so that `jobs` does not change during the loop.
         decision = cancel(job, now, None)
         decided += [] if isinstance(decision, Refusal) else decision
     return decided
@@ -131,7 +133,9 @@ def extend_hold(job: Job, now: Millis, seconds: int) -> Decision:
         return _not_held(job)
     if seconds <= 0:
         return _invalid("by: a hold is extended by a positive time, such as 2h.")
+    # From the present end, not from now: two users who extend it by an hour get two hours.
     until = Millis(job.held_until + seconds * 1000)
+    # The bound is on the time left, so that a hold may be extended again on every day that it is needed.
     if until > now + WINDOW_SECONDS.high * 1000:
         return _invalid(f"by: a container is held for at most {WINDOW_SECONDS.high // DAY_SECONDS} days from now.")
     return [events.HoldExtended(job.id, until)]
@@ -161,7 +165,9 @@ def open_shell(job: Job, rank: int, command: tuple[str, ...], term: str = "") ->
             RefusalKind.NOT_FOUND,
             f"Job {job.shown_id} has replicas 0 to {len(attempt.replicas) - 1}; there is no {rank}.",
         )
+    # By rank, which is the position: replicas that have left stay in the list, so that ranks never shift.
     replica = attempt.replicas[rank]
+    # The container is frozen with all its processes, and a shell started in it would freeze at once.
     if job.suspension is not None:
         return _conflict(f"Job {job.shown_id} is suspended; nothing in its containers runs until it is resumed.")
     if phrase := _absent(job, replica):
@@ -192,7 +198,9 @@ def carry_out_plan(machine: Machine, plan: Plan) -> list[EventBody]:
         job = jobs.get(start.job)
         if job is None or job.state is not QUEUED or job.held_by or too_late(job, plan.now):
             continue
+        # Each attempt has a number of its own: `_live_replica` recognises late reports of an earlier one by it.
         number, placement = 1 if job.attempt is None else job.attempt.number + 1, start.placement
+        # On a fleet the first part of a node's name is its cluster, which has to start that replica.
         members = tuple([member_of(part.node) for part in placement]) if fleet else ()
         decided.append(
             events.JobPlaced(
@@ -279,6 +287,7 @@ def replica_ended(
     # The test for one replica saves sorting and lists in the most frequent case.
     others = _other_replicas(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
     exits = [(each.rank, each.exit) for each in others if each.exit is not None] if others else []
+    # As many exits as other replicas: all others have ended, so that this one is the last.
     if len(exits) == len(others):
         # 4. The exit status of a recalled worker says nothing about the job.
         if not left:
@@ -312,6 +321,7 @@ def nodes_changed(machine: Machine, nodes: Iterable[Node]) -> list[EventBody]:
         for name, node in machine.state.nodes.items()
         if name not in configured and name in occupied
     ]
+    # In the order of the configuration, which is that of the node list; another order is a change too.
     after = (*configured.values(), *gone)
     if after == tuple(machine.state.nodes.values()):
         return []
@@ -359,6 +369,7 @@ def _decisive(exits: Sequence[tuple[int, ExitStatus]]) -> ExitStatus:
     """Return the exit status of the first replica that failed, else of the lowest rank."""
     if len(exits) == 1:
         return exits[0][1]
+    # The first failure is the cause; the others often follow from it, as when a peer of a collective operation is gone.
     return next((status for _, status in exits if not status.ok), min(exits)[1])
 
 
@@ -375,6 +386,7 @@ def _ever_started(job: Job) -> bool:
 
 def _live_replica(machine: Machine, replica: ReplicaId) -> tuple[Job | None, Replica | None]:
     """Return the job, and the replica if it belongs to the job's current attempt and has not ended."""
+    # Reports of the runtime come late or twice, so every part of the id is compared with the state.
     job = machine.state.jobs.get(replica.job)
     attempt = job.attempt if job is not None and job.state in OCCUPYING else None
     if attempt is None or attempt.number != replica.attempt or replica.rank >= len(attempt.replicas):

@@ -70,6 +70,7 @@ def settled(
     """
     decided: list[EventBody] = []
     never = waiting.never
+    # Each once, although a spec may name it twice: one event settles both.
     for dependency in dict.fromkeys(conditions):
         if dependency.kind is DependencyKind.SINGLETON:
             # As in Slurm (sbatch(1), --dependency=singleton) only jobs that were submitted earlier count. So the first
@@ -105,6 +106,7 @@ class DependencyOutcomes:
         self._ending = ending or {}
         self._renamed = renamed
         self._remembered: dict[JobId, list[Job]] = {}
+        # Also under the array's id: a dependency on an array that has left the state is one on all its tasks.
         for job in remembered:
             self._remembered.setdefault(job.id, []).append(job)
             if job.array is not None and job.array.array != job.id:
@@ -122,8 +124,10 @@ class DependencyOutcomes:
         return min((each for each in namesakes if each not in self._ending and each not in self._renamed), default=None)
 
     def _of_array(self, machine: Machine, array: JobId) -> DependencyOutcome:
+        # `tasks` has only live ones, so that without any the array is over.
         over = all(task in self._ending for task in machine.indices.tasks.of(array))
         failed = machine.state.failed_tasks.get(array)
+        # The state does not know yet what is being decided just now.
         if failed is None and self._ending:
             ending = (task for task in machine.indices.arrays.of(array) if task in self._ending)
             failed = next((task for task in ending if self._ending[task] is not JobState.SUCCEEDED), None)
@@ -166,6 +170,7 @@ def consequences(machine: Machine, decided: Sequence[EventBody]) -> list[EventBo
     outcomes = DependencyOutcomes(ending, renamed)
     follow: list[EventBody] = []
     for job_id, targets in _affected(machine, ending, renamed, outcomes).items():
+        # A job that ends itself waits for nothing; `edit` settles the dependencies of a renamed one.
         if job_id not in ending and job_id not in renamed:
             job = machine.state.jobs[job_id]
             conditions = [each for each in job.waits_for if each.job in targets]
@@ -185,6 +190,7 @@ def _affected(
     owners: dict[tuple[int, str], None] = {}
     for job_id in (*ending, *renamed):
         job = machine.state.jobs[job_id]
+        # A dictionary instead of a set: the events must come in the same order in every run.
         owners[job.submitter.uid, job.spec.name] = None
     for job_id in ending:
         job = machine.state.jobs[job_id]
@@ -192,6 +198,7 @@ def _affected(
             for waiting in machine.indices.waiting_for(target):
                 affected.setdefault(waiting, set()).add(target)
     for owner in owners:
+        # The earliest job that is left may be no singleton: then the singletons go on waiting for it.
         if machine.indices.singletons.of(owner):
             first = outcomes.first_namesake(machine, owner)
             if first is not None and first in machine.indices.singletons.of(owner):

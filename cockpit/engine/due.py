@@ -44,6 +44,7 @@ def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
 
 def _due(job: Job, now: Millis) -> EventBody:
     assert (next_due(job) or now) <= now
+    # The tests come in the order of `timers.next_due`, which has found the moment.
     if job.state is JobState.QUEUED:
         return _due_of_queued(job, now)
     if job.held_until is not None:
@@ -56,6 +57,7 @@ def _due(job: Job, now: Millis) -> EventBody:
 
 
 def _due_of_queued(job: Job, now: Millis) -> EventBody:
+    # First: a job that misses its deadline must not be left waiting by one of the others.
     if too_late(job, now):
         return missed_deadline(job)
     if job.waits_until is not None and job.waits_until <= now:
@@ -69,6 +71,7 @@ def _over(job: Job, now: Millis) -> EventBody:
     batch script, or the end by its time limit."""
     if (kill_at := recalled_until(job)) is not None and kill_at <= now:
         return events.GraceEnded(job.id)
+    # An engine that was down may look only after the limit, when a warning before it makes no sense any more.
     if early_signal_at(job) is not None and (latest_end(job) or now) > now:
         return events.JobWarned(job.id)
     return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.end_grace_seconds * 1000))
@@ -94,6 +97,7 @@ def given_up(job: Job) -> events.BindingGivenUp:
     instead: it returns to its queue behind the jobs that wait there."""
     attempt = job.attempt
     assert attempt is not None
+    # The clusters that failed come last in the job's list, so that the next pass tries the others first.
     others = [name for name in job.partitions if name not in {*attempt.awaits, attempt.partition}]
     failed = [name for name in job.partitions if name not in others]
     return events.BindingGivenUp(

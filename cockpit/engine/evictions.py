@@ -32,6 +32,7 @@ def carry_out_evictions(machine: Machine, plan: Plan) -> list[EventBody]:
     done: list[Eviction] = []
     for each in plan.evictions:
         job, taker = machine.state.jobs.get(each.job), machine.queue.get(each.for_job)
+        # `machine.queue` has only queued jobs: None if the job that the eviction should serve needs it no longer.
         if job is None or job.state not in OCCUPYING or job.ending is not None or taker is None or taker.held_by:
             continue
         if each.mode is EvictionMode.SHRINK:
@@ -52,6 +53,7 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
     if job.ended:
         if job.deleted:
             return _conflict(f"Job {job.shown_id} was deleted; `cockpit clone {job.shown_id}` submits it as a new one.")
+        # Names are unique among live jobs, since they name output folders; this job would become live again.
         if machine.live_job_named(job.project, job.spec.name) is not None:
             theirs = f"Another job of project {job.project} has the name of job {job.shown_id} now"
             return _conflict(f"{theirs}; `cockpit clone {job.id}` gives it another.")
@@ -84,6 +86,7 @@ def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
         return _conflict(f"Job {job.shown_id} is not suspended; it is {job.state}.")
     if job.ending is not None:
         return _conflict(f"Job {job.shown_id} is being ended.")
+    # The scheduler decides about this one (`timeslicing`); a user must not take the CPUs from its preemptor.
     if not job.suspension.by:
         return _conflict(
             f"Job {job.shown_id} was preempted by another job and resumes by itself when that job releases its CPUs."
@@ -96,6 +99,7 @@ def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
 def _short_of_cpus(machine: Machine, job: Job) -> Iterator[str]:
     """Yield a sentence for each node on which too few CPUs are free to resume the job."""
     assert job.attempt is not None
+    # Memory and cards stayed the suspended job's own, so that only CPUs can be missing.
     occupied = [part for placement in machine.occupied.values() for part in placement]
     for own in job.attempt.placement:
         free = machine.state.nodes[own.node].cpus - sum(part.cpus for part in occupied if part.node == own.node)

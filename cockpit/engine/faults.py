@@ -53,12 +53,14 @@ def precheck_failed(machine: Machine, replica: ReplicaId, node: NodeName, becaus
     if job is None:
         return []
     out = drain_for_fault(machine, node, because)
+    # Nothing of the job has started during its checks: a user who ended it meanwhile gets the end at once.
     if job.ending is not None:
         return [*out, _over(job, job.ending)]
     return [*out, events.PrecheckFailed(job.id, replica.attempt, node, because)]
 
 
 def _prechecking(machine: Machine, replica: ReplicaId) -> Job | None:
+    # A result may come late, when the job was stopped or is being checked again as another attempt.
     job = machine.state.jobs.get(replica.job)
     if job is None or job.state is not JobState.PRECHECKING or job.attempt is None:
         return None
@@ -84,6 +86,7 @@ def prolog_failed(machine: Machine, replica: ReplicaId, because: str, now: Milli
     if node is None:  # a worker that has left since its prolog began
         return []
     out = drain_for_fault(machine, node, because)
+    # The replica's command will never run, so that the end that the job waits for is reported here.
     if job.ending is not None:
         return [*out, *replica_ended(machine, replica, ExitStatus(lost=because), now)]
     if workers.can_do_without(job, replica.rank):
@@ -126,8 +129,10 @@ def report_slow(machine: Machine, replica: ReplicaId, slow_iterations: Slow, now
     if job is None or not _is_watched(job) or job.attempt is None or job.attempt.number != replica.attempt:
         return []
     performance = job.spec.resume.performance if job.spec.resume is not None else None
+    # Once for each attempt: the log repeats the line in every iteration.
     if performance is None or job.attempt.slow is not None or slow_iterations.part <= performance.threshold:
         return []
+    # Without a resume left the job would end in error for being slow, so it is left running.
     moves = performance.action is OnSlow.RESCHEDULE and job.retries < job.spec.most_retries
     elsewhere = _elsewhere(machine.state, job, slow_iterations.rank) if moves else ()
     address = _address(machine.state, job.submitter.name)
@@ -150,6 +155,7 @@ def _elsewhere(state: ClusterState, job: Job, rank: int) -> tuple[NodeName, ...]
     mine = job.spec.pool_nodes or [each.name for each in state.nodes.values() if each.pool == job.spec.pool]
     up = [each for name in mine if (each := state.nodes.get(NodeName(name))) and each.state is NodeState.UP]
     left = tuple(each.name for each in up if each.name != slow_one)
+    # A job that cannot fit on the other nodes at all would wait for ever, which is worse than slow iterations.
     fits = left and never_fits(replace(job.spec, pool_nodes=left), state.nodes) is None
     return left if fits else ()
 

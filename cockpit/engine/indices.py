@@ -51,6 +51,7 @@ class Groups(Generic[Key]):
         del self.key_of[job]
         members = self._members[key]
         del members[job]
+        # Names, owners and arrays come and go for years: empty groups would never be asked for again.
         if not members:
             del self._members[key]
 
@@ -94,20 +95,26 @@ class Indices:
         """Take over this version of the job. Returns early where its groups cannot have changed."""
         known = self._last_versions.get(job.id)
         self._last_versions[job.id] = job
+        # Before the short cut below, since starting, running and the like differ only in this index.
         if known is None or known.state is not job.state or known.below_min_at != job.below_min_at:
             self.states.put(job.id, job.shown_state)
             self._count(job)
+        # Nothing that the other indices use has changed.
         if known is not None and _alike(known, job):
             return
+        # A job that is new here was counted above.
         if known is not None:
             self._count(job)
+        # A job that is new here is in no group that it could have to leave, which spares most calls.
         if job.kept or known is not None:
             self.kept.put(job.id, True if job.kept else None)
+        # Before the test for the end: ended tasks stay in their array until they leave the state.
         if job.array is not None:
             self.arrays.put(job.id, job.array.array)
         if job.ended:
             self._leave_all(job.id)
             return
+        # Also for a job that is requeued after its end: `_alike` is false then, and it joins all groups again.
         owner = (job.submitter.uid, job.spec.name)
         self.named.put(job.id, (job.project, job.spec.name))
         self.owned.put(job.id, owner)
@@ -116,6 +123,7 @@ class Indices:
             self.urgent.put(job.id, urgent)
         if job.array is not None:
             self.tasks.put(job.id, job.array.array)
+        # The second case is a job whose last dependency was met just now: it still has to leave `_waiting`.
         if job.waits_for or job.id in self._waits_for:
             self._update_conditions(job, owner)
 
@@ -157,6 +165,7 @@ class Indices:
 
     def _await(self, job: JobId, others: tuple[JobId, ...] | None) -> None:
         """Set the jobs and arrays that a job depends on. None: it has no dependencies; empty: only as a singleton."""
+        # The old dependencies go first, so that both mappings always say the same.
         for other in self._waits_for.pop(job, ()):
             dependents = self._waiting[other]
             del dependents[job]
@@ -182,6 +191,7 @@ def _urgent_key(job: Job) -> tuple[str, str] | None:
 def _alike(one: Job, other: Job) -> bool:
     """Tell whether two versions of a job are in the same groups, as after most events."""
     return (
+        # An edit makes a new spec; comparing two specs by value takes longer than taking over a job once too often.
         one.spec is other.spec
         and (one.state is other.state or one.ended == other.ended)
         and one.held_until == other.held_until

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 def violations(machine: Machine, body: EventBody | None = None) -> list[str]:
     """Return a sentence for each violated invariant; empty: all hold. `body`: the event that was just applied."""
     sentences = [sentence for job in machine.state.jobs.values() for sentence in _job_violations(job)]
+    # Bound to a cluster only: their placements name no nodes that could be counted up.
     known = {job: held for job, held in machine.occupied.items() if not _is_bound_only(machine.state.jobs[job])}
     sentences += resource_violations(machine.state.nodes, known)
     sentences += _index_violations(machine)
+    # Only these allocate something; a quota that was lowered may be exceeded until jobs end.
     if isinstance(body, events.JobPlaced | events.WorkersAdded):
         sentences += _quota_violations(machine, machine.state.jobs[body.job])
     return sentences

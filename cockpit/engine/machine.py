@@ -81,11 +81,13 @@ def occupation(job: Job) -> Placement | None:
     """
     if job.attempt is None:
         return None
+    # Frozen processes use no CPU, but their memory and what they have allocated on the cards stay.
     if job.state is SUSPENDED:
         return tuple([replace(each, cpus=0) for each in job.attempt.placement])
     if job.state in OCCUPYING:
         return job.attempt.placement
     if job.kept and job.spec.debug_hold.cards is HoldCards.KEEP:
+        # The job's own processes have ended, so that nothing but the cards is kept for it.
         return tuple(replace(each, cpus=0, memory_mib=0) for each in job.attempt.placement if each.slices) or None
     return None
 
@@ -95,6 +97,7 @@ def _released_at(job: Job) -> Millis | None:
     end = job.held_until or latest_end(job)
     if job.ending is None:
         return end
+    # The scheduler plans by time limits without the grace after them; a kill before the limit frees resources sooner.
     return job.ending.kill_at if end is None else min(end, job.ending.kill_at)
 
 
@@ -150,6 +153,8 @@ class Machine:
         self._foreign_use: dict[JobId, Placement] = {}
         """Resources that a fleet's members give to jobs of their own, under negative ids, which no job has."""
         self._index_others()
+        # By seniority, since `_index` appends to the queue, and `state.jobs` keeps the order of the ids, which differs
+        # where a job was sent back to the end of its queue (`revoked_at`).
         self._changed.update(dict.fromkeys(job.id for job in sorted(state.jobs.values(), key=by_seniority)))
         self._catch_up()
 
@@ -205,7 +210,9 @@ class Machine:
         state, body = self.state, record.body
         kind = type(body)
         RULES[kind](body, state, record)
+        # Behind the rule: if it raises, the state does not claim to include the record.
         state.seq, state.at = record.seq, record.at
+        # The frequent kinds, which change one job, cost one entry of a dictionary here.
         if kind in _SPECIAL_EVENTS:
             self._note(record)
         else:
@@ -274,8 +281,10 @@ class Machine:
             usage_at=state.usage_at,
             highest=state.highest,
         )
+        # Most clusters have none of these at most times, and a second copy of the snapshot is saved.
         if not (self._nominated or self._suspended or self._elastic):
             return snapshot
+        # Sorted by id: the groups' own order depends on when jobs joined them, which a restart does not rebuild.
         nominated, suspended, elastic = sorted(self._nominated), tuple(self._suspended), sorted(self._elastic)
         return replace(snapshot, nominated=nominated, suspended=suspended, elastic=elastic)
 
@@ -306,6 +315,7 @@ class Machine:
             return
         changed, jobs = self._changed, self.state.jobs
         self._changed = {}
+        # Timers and indices are updated later, so the jobs wait for that in a second collection.
         self._behind.update(changed)
         if self._touched:
             self._touched.update(changed)
@@ -365,7 +375,8 @@ class Machine:
                 self._queue[other.id] = self._queue.pop(other.id)
 
     def _index_others(self) -> None:
-        """Number the placements of the members' own jobs anew, and note the changes as those of jobs -1, -2 …"""
+        """Number the placements of the members' own jobs again, and note the changes as those of jobs -1, -2 …"""
+        # They have no ids on the fleet. Negative ones cannot meet a job's, which begin at 1.
         placements = [placement for member in self.state.others.values() for placement in member]
         after = {JobId(-1 - at): placement for at, placement in enumerate(placements)}
         self._changes += [(job, None) for job in self._foreign_use if job not in after]
@@ -381,6 +392,7 @@ class Machine:
         if after is before is None:
             return
         end = _released_at(job) if after is not None else None
+        # Identity first: most events leave the placement as it is, and a large gang takes long to compare.
         if end == self._ends.get(job.id) and (after is before or after == before):
             return
         self._changes.append((job.id, after))

@@ -31,6 +31,7 @@ def set_priority(
     A word also sets the QOS, unless the job names one, and removes a number that was set before. A number replaces the
     computed priority; a site factor is added to it.
     """
+    # An array's running and ended tasks are passed over; only if no task is queued is there nothing to change.
     queued = [job for job in jobs if job.state is JobState.QUEUED]
     if not queued:
         (first, *_) = jobs
@@ -68,6 +69,7 @@ def _refused(machine: Machine, queued: Sequence[Job], word: PriorityWord, actor:
         refused = refuse_others(actor, "change a priority that an administrator has set")
         if refused is not None:
             return refused
+    # All tasks of an array have the same owner and project, so that one test of the bound serves them all.
     first = queued[0]
     more = sum(is_urgent(word) and not is_urgent(job.spec.priority) for job in queued)
     error = urgent_error(machine, actor, first.submitter.name, first.project, more)
@@ -78,9 +80,11 @@ def _word(machine: Machine, job: Job, word: PriorityWord) -> list[EventBody]:
     decided: list[EventBody] = []
     if job.spec.priority is not word:
         spec = replace(job.spec, priority=word)
+        # The job stays with the account that it was charged to when it was submitted; only the QOS is chosen again.
         charged = charge(machine.state, replace(spec, account=job.account or None), job.submitter)
         qos = charged.qos if not (charged.errors or charged.reasons) else job.qos
         decided.append(events.JobEdited(job.id, spec, job.account, qos, job.partitions))
+    # A number that stays in force would hide the word.
     if job.direct_priority is not None:
         decided.append(events.PrioritySet(job.id, None))
     return decided

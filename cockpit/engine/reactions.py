@@ -68,11 +68,13 @@ def _first_effects(job: Job) -> Sequence[Effect]:
 
 
 def _staged(job: Job) -> Sequence[Effect]:
+    # Only the event of the last replica changes the state; those of the others start nothing yet.
     return starts_of(job) if job.state in {JobState.STARTING, JobState.RESUMING} else ()
 
 
 def containers_after_end(job: Job) -> list[Effect]:
     """Return the effects that keep an ended job's containers if it has a debug hold, and else remove them."""
+    # Workers that have left are not among these: their containers went with them (`_after_leaving`).
     replicas = job.attempt.replica_ids(job.id) if job.attempt is not None else ()
     if job.kept:
         return [KeepContainer(each, job.spec.debug_hold.cards, job.held_until) for each in replicas]
@@ -145,6 +147,7 @@ def _after_leaving(job: Job) -> Iterator[Effect]:
     """Yield the removals of the containers of workers that left last, and the notices to the others."""
     attempt = job.attempt
     assert attempt is not None
+    # The event that lets workers leave gives its own time to both, so that earlier leavers do not match.
     gone = (each for each in attempt.replicas if each.left_at is not None and each.left_at == attempt.resized_at)
     yield from (RemoveContainer(ReplicaId(job.id, attempt.number, each.rank)) for each in gone)
     # The worker that left may have been the last one whose staging the others waited for.
@@ -176,6 +179,7 @@ def _ends(job: Job) -> Iterator[Effect]:
     """
     yield from notices_to_workers(job)
     assert job.ending is not None
+    # SIGTERM ends a framework that does not handle it at once, before it could write the checkpoint of the notice.
     by_notice = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
     if job.ending.killed or not by_notice or _wants_sigterm(job):
         yield from signals_of(job)

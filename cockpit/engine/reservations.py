@@ -1,4 +1,4 @@
-"""Reservations that administrators make and end."""
+"""Decides on advance reservations of nodes, which administrators make and end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 10
 MOST = 1_000
-"""Reservations at once: each is looked at in every pass."""
+"""The most reservations at once: each is looked at in every scheduling pass."""
 
 
 def make_reservation(machine: Machine, wanted: Reservation, now: Millis) -> list[EventBody] | Refusal:
@@ -39,7 +39,7 @@ def make_reservation(machine: Machine, wanted: Reservation, now: Millis) -> list
 
 
 def end_reservation(machine: Machine, name: str) -> list[EventBody] | Refusal:
-    """Give its nodes back. As in Slurm not while a job runs in it."""
+    """End a reservation before its time. Refused, as in Slurm, while a job runs in it."""
     if name not in machine.state.reservations:
         return Refusal(
             RefusalKind.NOT_FOUND, f'There is no reservation "{visible(name)}"; `cockpit reservations` lists them.'
@@ -52,6 +52,7 @@ def end_reservation(machine: Machine, name: str) -> list[EventBody] | Refusal:
 
 
 def _errors(machine: Machine, wanted: Reservation, now: Millis) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a new reservation, each error behind the name of its field."""
     if error := name_error(wanted.name):
         yield "name", error
     for path, moment in (("start", wanted.start_at), ("end", wanted.end_at)):
@@ -75,6 +76,7 @@ def _node_errors(machine: Machine, wanted: Reservation) -> Iterator[tuple[str, s
     for node in wanted.nodes:
         if node not in machine.state.nodes:
             yield "nodes", f"there is no node {visible(node)}"
+    # As in Slurm without its flag OVERLAP, no node is in two reservations at the same time.
     for other in machine.state.reservations.values():
         shared = sorted(set(other.nodes) & set(wanted.nodes))
         if shared and other.start_at < wanted.end_at and wanted.start_at < other.end_at:

@@ -32,6 +32,7 @@ def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobReq
     2. A failure that the job's policy retries requeues the job while it has a retry left.
     3. Otherwise the job has ended.
     """
+    # `retry` stays 0 in this event, which leaves the job's count of retries as it is.
     if _may_start_again(job, ended):
         return events.JobRequeued(job.id, EndCause.START_FAILED, ended.exit)
     if ended.state is not ERROR or ended.cause not in _retried(job.spec) or job.retries >= job.spec.most_retries:
@@ -72,6 +73,7 @@ def may_wait_again(job: Job) -> bool:
     ending = job.ending
     if ending is None:
         return False
+    # Without `requeue` it is ended because a replica has failed, and `instead` decides about a retry at the last end.
     return ending.requeue or (ending.cause in _retried(job.spec) and job.retries < job.spec.most_retries)
 
 

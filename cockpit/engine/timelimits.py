@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 def set_time_limit(
     machine: Machine, job: Job, wanted: WantedLimit, actor: Actor, now: Millis
 ) -> list[EventBody] | Refusal:
-    """Return the events that set the limit; for a queued job, those of an edit. The container of a running job does not
-    notice. Its limit cannot be set to a moment in the past, and only an administrator may set it beyond what the
-    cluster's rules allow. The starts that were promised to waiting jobs are predicted again."""
+    """Return the events that set the time limit of a job; for a queued job, those of an edit.
+
+    The container of a running job is not touched. Its limit cannot be set to a moment in the past, and only an
+    administrator may set it beyond what the cluster's rules allow.
+    """
     seconds = wanted.seconds + (job.spec.time_limit_seconds if wanted.beside else 0)
     if error := TIME_LIMIT_SECONDS.error(seconds):
         return Refusal(RefusalKind.INVALID, f"time_limit: {error}.")
@@ -57,6 +59,7 @@ def _cannot_change(job: Job, seconds: int, now: Millis) -> Refusal | None:
         members = " and ".join(dict.fromkeys(job.attempt.members))
         return _conflict(f"Job {job.shown_id} runs in {members}, where its time limit cannot be changed from here.")
     ran = _ran_seconds(job, now)
+    # Else the limit would be over at once: the job would end by a change that was meant to adjust it.
     if ran < seconds:
         return None
     return _conflict(
@@ -69,6 +72,7 @@ def _ran_seconds(job: Job, now: Millis) -> int:
     began = began_at(job)
     if job.attempt is None or began is None:
         return 0
+    # `suspended_ms` has only the suspensions that are over: the present one is left out by stopping at its beginning.
     until = job.state_since if job.state is JobState.SUSPENDED else now
     return max(0, until - began - job.attempt.suspended_ms) // 1000
 
@@ -85,6 +89,7 @@ def _not_allowed(state: ClusterState, job: Job, longer: Job, actor: Actor) -> Re
 
 def _by_rules(state: ClusterState, job: Job, longer: Job, partition: str) -> Reason | None:
     rules = Rulebook(state.cluster, state.accounts, 0, state.quota)
+    # A rule that the old limit breaks too was set later, or waived by an administrator: the change does not break it.
     return rules.refusal(longer, partition) if rules.refusal(job, partition) is None else None
 
 
@@ -100,6 +105,7 @@ def _by_reservations(state: ClusterState, job: Job, longer: Job) -> InReservatio
         return InReservation(own.name, end_at=Millis(own.end_at))
     nodes = {part.node for part in job.attempt.placement}
     theirs = {name: each for name, each in state.reservations.items() if nodes.intersection(each.nodes)}
+    # Only reservations that the longer limit reaches in addition: the scheduler knows those that the old one met.
     met = closed(theirs, job.spec.reservation, began, then) - closed(theirs, job.spec.reservation, began, ends)
     if not met:
         return None

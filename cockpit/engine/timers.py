@@ -26,6 +26,7 @@ def latest_end(job: Job) -> Millis | None:
 
     Suspensions do not count to the time limit, so that the end of a suspended job is unknown.
     """
+    # Checks and staging do not use up the limit: it counts from the first command on, as soon as one has started.
     begin = began_at(job)
     if job.attempt is None or begin is None or job.state in ENDED or job.state is SUSPENDED:
         return None
@@ -135,6 +136,7 @@ class Timers:
         if due == self._due.get(job.id):
             return
         if due is None:
+            # There is a moment to delete, since it differs from None.
             del self._due[job.id]
         else:
             self._due[job.id] = due

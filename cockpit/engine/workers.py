@@ -53,6 +53,7 @@ def _continues(job: Job, growth: Growth) -> bool:
 
 def recall_workers(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
     """Recall the workers that the eviction names, without those that have left or were recalled already."""
+    # The plan is older than the state: a worker that it takes may have left or been recalled since.
     present = {each.rank for each in job.attempt.present_replicas} if job.attempt is not None else set()
     ranks = tuple(sorted(present.intersection(eviction.ranks) - {each.rank for each in job.leaving}))
     kill_at = Millis(now + 1000 * eviction.grace_seconds)
@@ -62,6 +63,7 @@ def recall_workers(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]
 def remove_recalled(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBody]:
     """Let those of `ranks` leave the job that were recalled; the caller knows that their processes have ended."""
     recalled_workers = [each for each in job.leaving if each.rank in ranks]
+    # The block list keeps the job from growing back onto a node that is short of memory.
     pressed = any(each.grounds is Grounds.PRESSURE for each in recalled_workers)
     gone = tuple(sorted(each.rank for each in recalled_workers))
     return remove_workers(state, job, gone, PRESSED if pressed else "") if gone else []
@@ -108,6 +110,7 @@ def remove_unreachable(machine: Machine, job: Job, rank: int, status: ExitStatus
 
     A worker is unreachable if its container is lost or, in a job with a launcher, if it has failed.
     """
+    # With a launcher, which starts the programs in them, workers only keep their containers open: none ends by itself.
     unreachable = bool(status.lost) or (job.spec.has_launcher and not status.ok)
     worker = job.spec.suspends and rank >= job.spec.first_worker and job.state is JobState.RUNNING
     if job.ending is not None or not (unreachable and worker and can_spare(job, rank)):
@@ -125,6 +128,7 @@ def live_workers(job: Job) -> list[int]:
     """Return the ranks of the workers that were not recalled and have not ended."""
     attempt = job.attempt
     assert attempt is not None
+    # Recalled workers still run, but a decision must not count on them.
     ranks = [part.rank for part in staying(attempt.placement, job)]
     return [rank for rank in ranks if attempt.replicas[rank].ended_at is None]
 
@@ -135,6 +139,7 @@ def replace_worker(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
     replaceable = job.ending is None and job.state in _REPLACING and rank >= job.spec.first_worker
     if not replaceable or job.retries >= job.spec.most_worker_retries or not _restarts_after(job, status):
         return []
+    # Not the old rank: reports, logs and container of the worker that failed are kept under that one.
     by = next_rank(job.attempt)
     return [events.WorkerReplaced(job.id, job.attempt.number, rank, by, job.retries + 1)]
 
@@ -158,6 +163,7 @@ def can_do_without(job: Job, rank: int) -> bool:
 def _billing_without(state: ClusterState, job: Job, ranks: Collection[int]) -> float:
     """Return the job's billing weight without the workers of these ranks."""
     assert job.attempt is not None
+    # By the present weights, as for a job that is placed now: a resized job is billed like a new one of its size.
     rest = tuple([part for part in job.attempt.placement if part.rank not in ranks])
     return round(billed(held(rest, state.nodes), state.cluster, job.attempt.partition)) / ONE
 

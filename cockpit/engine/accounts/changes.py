@@ -51,6 +51,7 @@ def change_accounts(state: ClusterState, actor: Actor, wanted: change.AccountCha
     except ChangeRefused as error:
         return error.refusal
     event = _difference(state.accounts, draft.accounts)
+    # Troubles elsewhere in the tree were there before, and must not forbid a change that does not touch them.
     touched = {each.key for each in event.associations} | {each.name for each in event.qos}
     troubles = [each for each in account_troubles(draft.accounts) if each.key in touched]
     if troubles:
@@ -66,6 +67,7 @@ def _draft(wanted: object, _draft: Draft) -> None:
 
 @_draft.register(change.AddAccount)
 def _(wanted: change.AddAccount, draft: Draft) -> None:
+    # In lower case, as slurmdbd stores the names of accounts.
     name = wanted.name.lower()
     _check([*_field_error("name", rule_name_error(name)), *association_errors(wanted.change)])
     if assoc_key(name) in draft.associations:
@@ -91,6 +93,7 @@ def _(wanted: change.RemoveAccount, draft: Draft) -> None:
     account = draft.account(wanted.name)
     if account.account == ROOT:
         raise ChangeRefused(RefusalKind.CONFLICT, "The account root is above all others and stays.")
+    # With all accounts and users below it, which cannot be without it.
     draft.remove([account, *draft.below(account.account)])
 
 
@@ -107,6 +110,7 @@ def _(wanted: change.AddUser, draft: Draft) -> None:
             RefusalKind.CONFLICT,
             f"User {visible(wanted.user)} is in account {account} already; `cockpit accounts modify-user` changes it.",
         )
+    # The user's first account is the default one, so that jobs need not name it.
     first = not any(each.user == wanted.user for each in draft.associations.values())
     added = Association(account=account, user=wanted.user, partition=wanted.partition, default=first)
     draft.put(changed_association(added, wanted.change))
@@ -120,6 +124,7 @@ def _(wanted: change.ModifyUser, draft: Draft) -> None:
     meant = draft.users(wanted.user, wanted.account, wanted.partition)
     draft.put(*(changed_association(each, wanted.change) for each in meant))
     if wanted.change.default:
+        # One account may have several associations, one for each partition, but a user has one default account.
         if len({each.account for each in meant}) > 1:
             raise ChangeRefused(RefusalKind.INVALID, "default: name the account that is to be the user's default.")
         draft.make_default(wanted.user, meant[0].account)

@@ -23,12 +23,13 @@ def coordinates(accounts: Accounts, user: str, account: str) -> bool:
 
 
 def refuse_change(accounts: Accounts, actor: Actor, wanted: change.AccountChange) -> Refusal | None:
-    """Why the asker may not have this; None: may."""
+    """Return why the actor may not make this change; None: they may."""
     if actor.admin:
         return None
     places = _places(accounts, wanted)
     if not places or not all(coordinates(accounts, actor.name, each) for each in places):
         return _denied("Only an administrator may change this, or a coordinator of the account above it.")
+    # Requests that remove something have no settings.
     settings = getattr(wanted, "change", None)
     if isinstance(settings, change.AssociationChange):
         return _refuse_favours(accounts, places[0], settings)
@@ -41,12 +42,14 @@ def _places(accounts: Accounts, wanted: change.AccountChange) -> list[str]:
         case change.AddAccount():
             return [wanted.change.parent or ROOT]
         case change.ModifyAccount() | change.RemoveAccount():
+            # The account above, since coordinators may not raise their own account's limits; and where it moves to.
             return [*_above(accounts, wanted.name), *filter(None, [getattr(wanted, "change", _NONE).parent])]
         case change.AddCoordinators() | change.RemoveCoordinators():
             return _above(accounts, wanted.account)
         case change.AddUser():
             return [wanted.account]
         case change.ModifyUser() | change.RemoveUser():
+            # Without an account the change is one of all the user's accounts.
             return [wanted.account] if wanted.account else _accounts_of(accounts, wanted.user)
         case _:
             return []
@@ -69,6 +72,7 @@ def _refuse_favours(accounts: Accounts, account: str, settings: change.Associati
     if settings.priority is not None:
         return _denied("priority: only an administrator sets it, since it counts against other accounts.")
     allowed = _allowed_qos(accounts, accounts.associations.get(assoc_key(account.lower())))
+    # Names with `-` take something away, and so are not among these.
     wanted = {*changed_names((), settings.qos), *filter(None, [(settings.default_qos or "").lower()])}
     beyond = sorted(wanted - allowed)
     if beyond:
@@ -79,6 +83,7 @@ def _refuse_favours(accounts: Accounts, account: str, settings: change.Associati
 def _allowed_qos(accounts: Accounts, account: Association | None) -> set[str]:
     if account is None:
         return set()
+    # As in Slurm, the nearest account that names QOS decides; without any, `normal` alone is allowed.
     chain = (account, *accounts.above(account))
     return set(next((each.qos for each in chain if each.qos), (NORMAL,)))
 

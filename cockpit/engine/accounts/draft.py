@@ -83,6 +83,7 @@ class Draft:
 
     def make_default(self, user: str, account: str) -> None:
         """Make an account the user's only default account."""
+        # A list, since `put` changes the dictionary.
         for each in list(self.associations.values()):
             if each.user == user:
                 self.put(replace(each, default=each.account == account))
@@ -90,6 +91,7 @@ class Draft:
     def remove(self, gone: Iterable[Association]) -> None:
         """Remove associations. Raises `ChangeRefused` if one has live jobs, since their usage is charged to it."""
         keys = {each.key for each in gone}
+        # Looked up in the draft, which still has all associations that are to go.
         live = [job for job in self.state.jobs.values() if not job.ended and _keys_of(self.accounts, job) & keys]
         if live:
             raise ChangeRefused(

@@ -15,10 +15,14 @@ from cockpit.model.rules.text import LARGEST_AMOUNT, rule_name_error, tres_name_
 from cockpit.model.text import visible
 
 FIGURE = Bounds(0, 2**31 - 1)
+"""The bounds of limits, shares and times."""
 PRIORITY = Bounds(0, 2**32 - 2)
+"""The bounds of a priority; the largest number of 32 bits is Slurm's INFINITE."""
 LARGEST_FACTOR = 1e9
 MOST_NAMES = 4096
+"""The most names or resources in one list of a request: each of them is checked, and a request may be forged."""
 PREEMPT_MODES = ("", "OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND")
+"""The values of a QOS's PreemptMode; the empty one means that of the cluster."""
 
 
 def changed_association(before: Association, change: AssociationChange) -> Association:
@@ -53,6 +57,7 @@ def changed_qos(before: Qos, change: QosChange) -> Qos:
 
 
 def changed_limits(before: Limits, change: LimitsChange) -> Limits:
+    # Both structures have the same fields, so that a new limit needs no line here.
     values = asdict(change)
     return replace(before, **{name: _limit(getattr(before, name), value) for name, value in values.items()})
 
@@ -61,7 +66,9 @@ def changed_names(before: tuple[str, ...], change: tuple[str, ...] | None, *, lo
     """Return the names after the change: `+name` adds one, `-name` removes one, names without a sign replace all."""
     if change is None:
         return before
+    # QOS are stored in lower case; flags are spelled as sacctmgr prints them.
     names = [name.lower() for name in change] if lower else list(change)
+    # One name without a sign is enough: the list then replaces all, and an empty list removes all.
     if not all(name.startswith(("+", "-")) for name in names) or not names:
         return tuple(dict.fromkeys(names))
     gone = {name[1:] for name in names if name.startswith("-")}
@@ -70,6 +77,7 @@ def changed_names(before: tuple[str, ...], change: tuple[str, ...] | None, *, lo
 
 
 def _canonical(flag: str) -> str:
+    # An unknown flag becomes empty here; `qos_errors` has refused it by then.
     sign = flag[:1] if flag.startswith(("+", "-")) else ""
     return f"{sign}{qos_flag(flag.removeprefix(sign)) or ''}"
 
@@ -137,8 +145,10 @@ def _name_errors(field: str, names: Sequence[str]) -> Iterator[str]:
 def _shares(before: int | None, change: int | str | None) -> int | None:
     if change is None:
         return before
+    # `parent`, the only word that `association_errors` lets pass: shares with its siblings through the account.
     if isinstance(change, str):
         return None
+    # Slurm's default of `fairshare`.
     return 1 if change == CLEAR else change
 
 

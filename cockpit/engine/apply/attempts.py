@@ -78,6 +78,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         launcher=launcher,
     )
     job = state.jobs[body.job]
+    # A requeued job keeps its last attempt until here; now that one joins the earlier ones.
     earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
     checked = job.spec.resume is not None
     after = JobState.PRECHECKING if checked else _after_checks(job.spec, earlier, fleet=bool(body.members))
@@ -121,6 +122,7 @@ def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
 def _(body: events.MemberPlaced, state: ClusterState, record: events.EventRecord) -> None:
     attempt = state.jobs[body.job].attempt
     assert attempt is not None
+    # Until now these ranks may have had a cluster and no node; the parts of the other members stay as they are.
     placed = {part.rank: part for part in body.placement}
     placement = tuple([placed.get(part.rank, part) for part in attempt.placement])
     awaits = tuple(each for each in attempt.awaits if each != body.member)
@@ -184,6 +186,7 @@ def _(body: events.TimeLimitSet, state: ClusterState, record: events.EventRecord
 
 @RULES.of(events.EndingBegan)
 def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
+    # Without a grace period the kill is part of this event: no `GraceEnded` follows.
     killed = body.kill_at <= record.at
     ending = Ending(
         cause=body.cause,
@@ -213,6 +216,7 @@ def _(body: events.FaultFound, state: ClusterState, record: events.EventRecord) 
 def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     assert job.attempt is not None
+    # The job is about to be requeued, and must not come back to the slow node.
     spec = replace(job.spec, pool_nodes=body.elsewhere) if body.elsewhere else job.spec
     change(state, record, body.job, attempt=replace(job.attempt, slow=body.slow), spec=spec)
 
@@ -220,7 +224,7 @@ def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRec
 @RULES.of(events.JobSuspended)
 def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    # A suspended job is not charged: its usage ends here and begins anew when it is resumed.
+    # A suspended job is not charged: its usage ends here and begins again when it is resumed.
     write_down(state, usage.with_usage_of(ledger(state), usage_rules(state), job, record.at))
     entered = since(job, SUSPENDED, record.at)
     change(state, record, body.job, suspension=body.suspension, state=SUSPENDED, state_since=entered)
@@ -244,6 +248,7 @@ def _resumed_attempt(job: Job, at: Millis) -> Attempt | None:
     """Return the job's attempt with the suspension that ends now added up; unchanged if the job is not suspended."""
     if job.attempt is None or job.state is not SUSPENDED:
         return job.attempt
+    # `state_since` is the beginning of this suspension, as the job is still in that state here.
     suspended_ms = job.attempt.suspended_ms + at - job.state_since
     return replace(job.attempt, resumed_at=at, suspended_ms=suspended_ms)
 
@@ -263,6 +268,7 @@ def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord)
         change(state, record, body.job, retries=body.retry)
     if body.below_min:
         pressed = job.ending is not None and job.ending.grounds is Grounds.PRESSURE
+        # Without a rest it would start again at once on the node whose memory is short.
         rests_until = Millis(record.at + PRESSURE_REST_MS) if pressed else None
         change(state, record, body.job, below_min_at=record.at, rests_until=rests_until)
 
@@ -310,6 +316,7 @@ def _(body: events.JobWarned, state: ClusterState, record: events.EventRecord) -
 @RULES.of(events.GraceEnded)
 def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
+    # One event serves both cases: the whole job is ended, or only some of its workers were recalled.
     if job.ending is not None:
         change(state, record, body.job, ending=replace(job.ending, killed=True))
         return
@@ -320,6 +327,7 @@ def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) 
 @RULES.of(events.JobEnded)
 def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
+    # `with_usage_of` tests it too; here it saves making and storing the ledger, since most clusters charge nothing.
     if (rules := usage_rules(state)).charge(job):
         write_down(state, usage.with_usage_of(ledger(state), rules, job, record.at))
     # the first one only: `afterok` on the array needs no more, and names it in its reason

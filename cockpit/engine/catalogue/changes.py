@@ -55,12 +55,14 @@ def change_catalogue(state: ClusterState, actor: Actor, changes: Sequence[EntryC
             (objection.kind, f"{_entry_words(entry)}: {objection.sentence}.")
             for objection in _objections(state, draft, actor, each)
         ]
+        # Also after an objection: the changes behind it are judged as if it had been made, and none is made then.
         if each.after is None:
             draft.pop(entry.key, None)
         else:
             draft[entry.key] = each.after
     if len(draft) > MOST_ENTRIES:
         errors.append((RefusalKind.UNAVAILABLE, f"The catalogue takes at most {MOST_ENTRIES} entries; remove some."))
+    # A refusal has one kind: that of its first error.
     if errors:
         return Refusal(errors[0][0], "\n".join(sentence for _, sentence in errors[:MOST_ERRORS]))
     return _difference(state.catalogue, draft)

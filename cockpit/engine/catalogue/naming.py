@@ -52,15 +52,17 @@ _MOST_NAMED = 10
 
 
 class ResolvedSpec(NamedTuple):
-    """A spec with everything found, and what is wrong with its names."""
+    """A spec in which every name is resolved, and the errors of the names that could not be."""
 
     spec: JobSpec
     errors: list[str]
 
 
 def needs_no_lookup(spec: JobSpec) -> bool:
-    """Return whether the spec needs no lookup, and no request has filled in anything; true of most
-    jobs."""
+    """Return whether the spec names nothing of the catalogue, as is true of most jobs, so that `Names` may be skipped.
+
+    False also where a field is filled in that only `Names` may fill in: a forged request could give it any folder.
+    """
     if (
         spec.pool is not None
         or spec.pool_nodes
@@ -88,7 +90,7 @@ class Names:
         """What there is of a kind, in words."""
 
     def meant(self, spec: JobSpec, project: str) -> ResolvedSpec:
-        """`project`: the job's."""
+        """Resolve all names in a spec. `project`: that of the job, whose entries come first."""
         self._errors, self._project = [], project
         resolved = replace(
             spec,
@@ -100,6 +102,7 @@ class Names:
             specs=tuple(self._node_spec(f"specs[{at}].name", each) for at, each in enumerate(spec.specs)),
             pool_nodes=self._pool_nodes(spec),
         )
+        # Behind the node specs, whose names must mean cards before the image is compared with these.
         image, mpi = self._image(resolved)
         resolved = replace(resolved, image_found=image, image_mpi=mpi)
         if spec.access is not Access.NONE:
@@ -110,6 +113,7 @@ class Names:
         return replace(task, algorithm=self._one(at, task.algorithm)) if task.algorithm is not None else task
 
     def _one(self, at: str, given: Ref) -> Ref:
+        # `found` is the engine's alone to write: it is dropped wherever this request does not resolve it again.
         if given.path:
             return replace(given, found=None)
         if (known := self._resolved_before(given)) is not None:
@@ -128,16 +132,19 @@ class Names:
         return None
 
     def _entry(self, kind: EntryKind, at: str, name: str) -> AnyEntry | None:
+        # Without duplicates, in order: the project may be the owner's own.
         places = dict.fromkeys([self._project, self._owner, "", *sorted(self._actor.projects)])
         for project in places:
             entry = self._state.catalogue.get(entry_key(kind, project, name))
+            # An entry without access is passed over as if it did not exist; another place may have the name too.
             if entry is not None and access_to_entry(self._actor, entry) is not Access.NONE:
                 return entry
         self._errors.append(f"{at}: there is no {kind} {visible(name)}; {self._there(kind)}")
         return None
 
     def _there(self, kind: EntryKind) -> str:
-        """A request may have many wrong names, and the catalogue be long."""
+        """Return a hint that lists the names of a kind, or says how to add one."""
+        # Made once: a request may have many wrong names, and the catalogue may be long.
         if kind not in self._listed:
             self._listed[kind] = self._list(kind)
         return self._listed[kind]
@@ -191,6 +198,7 @@ class Names:
         entry = self._state.catalogue.get(entry_key(EntryKind.POOL, "", spec.pool))
         if not isinstance(entry, PoolEntry):
             return ()
+        # Before the test of access: an edit keeps the pool although its owner may have closed it since.
         if self._before is not None and self._before.pool == spec.pool:
             return self._before.pool_nodes
         if access_to_entry(self._actor, entry) is Access.NONE:
@@ -207,6 +215,7 @@ class Names:
             return self._before.image_found, self._before.image_mpi
         errors = len(self._errors)
         entry = self._entry(EntryKind.IMAGE, "image", spec.image)
+        # A name that is not found is no error here: podman or docker may know it.
         del self._errors[errors:]
         if not isinstance(entry, ImageEntry):
             return "", None
@@ -239,7 +248,7 @@ def _open_to(entry: AnyEntry | None, project: str) -> Access:
 
 
 def image_errors(image: ImageEntry, spec: JobSpec, nodes: Iterable[Node]) -> Iterator[str]:
-    """Clauses behind `image`. `spec`: with the node specs that its names mean."""
+    """Yield why the image does not suit the job, as the ends of sentences. `spec`: with its node specs resolved."""
     if Scope.TRAINING not in image.scopes:
         yield f"{visible(image.name)} is meant for {' and '.join(image.scopes)}, not for training; choose another"
     types = frozenset(each.casefold() for each in image.card_types)
@@ -253,11 +262,12 @@ def image_errors(image: ImageEntry, spec: JobSpec, nodes: Iterable[Node]) -> Ite
 
 
 def _unsuited(spec: NodeSpec, types: frozenset[str], cards: Collection[Card]) -> str | None:
-    """Return the parts of the spec that none of the types satisfies."""
+    """Return what of the spec none of the types suits, as the end of a sentence; None: they suit."""
     if not spec.card_milli:
         return None if NO_CARDS in types else f"has no cards ({NO_CARDS})"
     wanted = {each.casefold() for each in spec.card_models}
     known = {each.model.casefold() for each in cards}
+    # The job may get any card of the cluster that it does not exclude, so that the image must suit all of these.
     for card in cards:
         if (not wanted or card.model.casefold() in wanted) and types.isdisjoint(_types(card)):
             return f"may be given {visible(card.model)} ({card.vendor})"

@@ -75,7 +75,8 @@ def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]
         case RemoveContainer():
             return _remove(effect, members)
         case _:
-            return []  # a member keeps what failed by itself
+            # A member holds the container of a failed replica by itself, since the part's spec asks for it.
+            return []
 
 
 def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:
@@ -83,20 +84,24 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
     if job is None or job.attempt is None:
         return []
     for name, part in parts_of(job).items():
+        # One submission starts all replicas of a part: the effect of its first replica is enough.
         if part.ranks[0] != effect.replica.rank:
             continue
         member_job = job_of(members[name], job, part)
         if member_job is None:
             return [MemberDecision(name, partial(_submitted, job, name, part))]
+        # The gang starts together: no member's containers begin before every part has its place.
         if not job.attempt.awaits:
             return [Open(name, member_job.id)]
     return []
 
 
 def _submitted(job: Job, name: str, part: FleetPart, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
+    # Tested again when the order is carried out: it may have been given twice.
     if job_of(member, job, part) is not None:
         return []
     spec = spec_of(job, name, part)
+    # As an administrator of the member: the fleet has checked the user's rights by its own rules.
     decided = submit(member, [spec], Actor(job.submitter, admin=True), now=now, part=True)
     if isinstance(decided, Refusal):
         return decided  # the fleet gives it up when its time is over
@@ -113,14 +118,14 @@ def _on_part(
     effect: SignalReplica | FreezeReplica | ThawReplica,
     fleet: Machine,
     members: Mapping[str, Machine],
-    deed: PartDecision,
+    decide_part: PartDecision,
 ) -> list[Order]:
     """Return orders that do to the parts what happens to the fleet's job."""
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
     for name, part in parts_of(job).items() if job is not None else ():
         member_job = job_of(members[name], job, part) if job is not None else None
         if effect.replica.rank in part.ranks and member_job is not None:
-            return [MemberDecision(name, partial(deed, member_job.id, job.ending if job is not None else None))]
+            return [MemberDecision(name, partial(decide_part, member_job.id, job.ending if job is not None else None))]
     return []
 
 
@@ -148,8 +153,9 @@ def _resumed(job_id: JobId, _ending: Ending | None, member: Machine, _now: Milli
 
 
 def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:
-    """Whatever is left of the attempt, running or kept."""
+    """Return orders that end all parts of the effect's attempt, and the holds of their containers."""
     key = effect.replica.job, effect.replica.attempt
+    # All members are searched: the fleet's job may be gone by now, or in an attempt with other members.
     targets = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
     return [
         MemberDecision(name, partial(_end_here, job.id))
@@ -166,7 +172,7 @@ def _end_here(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody
 
 
 def _current(fleet: Machine, job_id: JobId, attempt: int) -> Job | None:
-    """Return the job, while it holds what this attempt was given."""
+    """Return the job while this attempt of it occupies resources; None: the attempt is over."""
     job = fleet.state.jobs.get(job_id)
     if job is None or job.attempt is None or job.attempt.number != attempt or job.state not in OCCUPYING:
         return None

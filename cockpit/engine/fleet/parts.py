@@ -1,4 +1,5 @@
-"""The parts of a job: what each cluster that it is bound to has to run, and how members and fleet call one thing."""
+"""The parts of a fleet's job, one for each cluster that it is bound to; translates ids and names between the fleet and
+its members."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cockpit.model.node import Allocation, Placement
 
 LATER_SECONDS = 60
-"""A member ends a part so much later than the fleet ends the job: the fleet says why it ends."""
+"""Seconds by which the time limit of a part exceeds that of its job: the fleet ends the job first, and records why."""
 
 
 def parts_of(job: Job) -> dict[str, FleetPart]:
@@ -39,6 +40,7 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
     """Return the spec that is submitted to the member. It leaves out what the fleet has decided already."""
     attempt, spec = job.attempt, job.spec
     assert attempt is not None
+    # Nodes that the fleet has reserved bind the member; else the member chooses among those that the job names there.
     wished = [NodeName(name) for name in spec.node_names or spec.pool_nodes]
     pinned = tuple(each.node for each in part.reserved) or tuple(
         node_there(name) for name in wished if member_of(name) == member
@@ -49,6 +51,7 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
         nodes=len(part.ranks),
         specs=(replace(spec.specs[attempt.spec_index], name=""),),
         node_names=pinned,
+        # A pin excludes both (JT-10).
         pool=None if pinned else spec.pool,
         driver_version=None if pinned else spec.driver_version,
         # rules that the fleet has applied already; the member would apply its own to them
@@ -91,6 +94,7 @@ def _with_folders(spec: JobSpec) -> JobSpec:
 
 def job_of(member: Machine, job: Job, part: FleetPart) -> Job | None:
     """Return the member's job that is this part, the last one where there were several."""
+    # From the end: a part is younger than most jobs of its member.
     mine = (each for each in reversed(member.state.jobs.values()) if each.part is not None)
     return next((each for each in mine if each.part and _key(each.part) == (job.id, part.attempt)), None)
 

@@ -80,6 +80,7 @@ def _member_placed(machine: Machine, job_id: JobId, attempt: int, member: str, p
     job = machine.state.jobs.get(job_id)
     if job is None or job.attempt is None or job.state not in OCCUPYING or job.attempt.number != attempt:
         return []
+    # `awaits` loses the member with the first such event, so that a report which comes twice is dropped.
     return [events.MemberPlaced(job_id, attempt, member, placement)] if member in job.attempt.awaits else []
 
 

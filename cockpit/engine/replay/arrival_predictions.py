@@ -85,11 +85,11 @@ def predict_arrivals(
     """Replay the arrivals and predict the start of each chosen job when it arrives, in this order. `watch` is called
     now and then with the number of ended jobs."""
     replay = Replay(nodes, arrivals, policy, rules)
-    asking = _Asking(replay, policy, frozenset(chosen))
-    replay.on_event = asking.take
+    predictor = _ArrivalPredictor(replay, policy, frozenset(chosen))
+    replay.on_event = predictor.follow
     for ended in replay.moments():
         watch(ended)
-    return asking.said()
+    return predictor.predictions()
 
 
 def accuracy(predictions: Sequence[ArrivalPrediction]) -> Accuracy:
@@ -115,23 +115,26 @@ def accuracy(predictions: Sequence[ArrivalPrediction]) -> Accuracy:
     )
 
 
-class _Asking:
-    """Follows a replay."""
+class _ArrivalPredictor:
+    """Follows a replay, and predicts the start of each chosen job when it arrives."""
 
     def __init__(self, replay: Replay, policy: Policy, chosen: frozenset[JobId]) -> None:
         self._replay, self._policy, self._chosen = replay, policy, chosen
         self._history = History()
         self._predictions: dict[JobId, tuple[Millis, Forecast, Millis]] = {}
+        """By job: the moment of its arrival, its forecast, and its start if every job used its whole limit."""
 
-    def take(self, body: EventBody, now: Millis) -> None:
+    def follow(self, body: EventBody, now: Millis) -> None:
         machine = self._replay.machine
         remember(self._history, body, machine.state.jobs)
+        # Right after the submission and before the pass that follows it, so that the prediction knows no later event.
         if isinstance(body, JobSubmitted) and body.job in self._chosen:
             snapshot = machine.peek(now)
             forecast = StartPredictor(snapshot, None, self._policy, self._history).forecast(body.job)
             self._predictions[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
 
-    def said(self) -> list[ArrivalPrediction]:
+    def predictions(self) -> list[ArrivalPrediction]:
+        """Return the predictions with what happened, in order of arrival, for the jobs that waited."""
         started = self._replay.started_at
         return [
             ArrivalPrediction(
@@ -143,6 +146,7 @@ class _Asking:
                 (by_limits - at) / 1000,
             )
             for job, (at, forecast, by_limits) in self._predictions.items()
+            # The accuracy has ratios to the wait, so that jobs which started at once are left out.
             if started[job] > at
         ]
 

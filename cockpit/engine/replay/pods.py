@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.sched.policy import Policy
 
-_SOMEBODY = Submitter(UserName("trace"), 0, 0, (), "/")
+_SUBMITTER = Submitter(UserName("trace"), 0, 0, (), "/")
 _AT = Millis(0)
 
 
@@ -39,7 +39,7 @@ class ArrivalSums(msgspec.Struct, frozen=True):
     asked_milli: int
     allocated_milli: int
     placed: int
-    """Pods that have room."""
+    """The number of pods that were placed."""
 
 
 class PodReplay:
@@ -49,7 +49,7 @@ class PodReplay:
         self.machine = Machine(ClusterState())
         self._policy = policy
         self._index: Index | None = None
-        self._tell(events.NodesChanged(tuple(nodes)))
+        self._apply(events.NodesChanged(tuple(nodes)))
 
     def arrivals(self, pods: Iterable[JobSpec]) -> Iterator[ArrivalSums]:
         """Place the pods one by one, and yield the sums after each."""
@@ -63,16 +63,19 @@ class PodReplay:
             yield ArrivalSums(requested, allocated, placed)
 
     def _starts(self, job: JobId, pod: JobSpec) -> bool:
-        self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))
+        """Submit the pod and let the cycle place it; a pod that does not fit leaves. Returns whether it was placed."""
+        self._apply(events.JobSubmitted(job, pod, _SUBMITTER, _SUBMITTER.name))
         snapshot = self.machine.snapshot(_AT)
         self._index = refresh_index(self._index, snapshot)
         placed: list[events.EventBody] = []
-        if fits_now(self._index, shape_of(pod)):  # else the cycle has nothing to decide
+        # Else the cycle has nothing to decide: this pod is the whole queue.
+        if fits_now(self._index, shape_of(pod)):
             placed = decide.carry_out_plan(self.machine, cycle(snapshot, self._index, self._policy))
-        self._tell(*placed or (events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job)))
+        # Archived at once, so that the state holds only the pods that were placed.
+        self._apply(*placed or (events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job)))
         return bool(placed)
 
-    def _tell(self, *bodies: events.EventBody) -> None:
+    def _apply(self, *bodies: events.EventBody) -> None:
         for body in bodies:
             seq = self.machine.state.seq + 1
             self.machine.follow(events.EventRecord(seq=seq, at=_AT, actor="replay", origin="replay", body=body))
@@ -92,8 +95,9 @@ class Curve:
         self._sums[percent] = total + arrived.allocated_milli, count + 1
 
     def points(self) -> list[float]:
-        """Yield the points of the curve, beginning at 0 %."""
+        """Return the points of the curve in percent, the first one that for 0 %."""
         points: list[float] = []
+        # Where the step of a large pod left out a percentage, the curve stays at the point before it.
         for percent in range(max(self._sums, default=-1) + 1):
             before = points[-1] if points else 0.0
             total, count = self._sums.get(percent, (0, 0))

@@ -53,11 +53,13 @@ def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
     account = spec.account or default_account(state.accounts, who.name)
     parts = enforced(state.cluster.enforce)
     association = _association(state.accounts, account, who.name, partitions)
+    # Without an association neither QOS nor limits can be chosen, so nothing else is checked.
     if association is None and Enforce.ASSOCIATIONS in parts:
         bound = state.accounts.is_bound(spec.account or "", who.name)
         where = next((each.name for each in partitions), "") if bound else ""
         reason = NoAssociation(who.name, spec.account or "", where)
         return Charge(spec, errors=tuple(unknown), reasons=(("account", reason),))
+    # Also where nothing is enforced: the QOS still has a priority, and counts what its jobs use.
     qos = spec.qos or _usual_qos(state.accounts, association, spec.priority)
     errors = [*unknown, *_qos_errors(state.accounts, spec)]
     reasons: list[tuple[str, Reason]] = []
@@ -65,6 +67,7 @@ def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
         if qos not in (allowed := allowed_qos(state.accounts, association)):
             reasons.append(("qos", QosRefused(qos, allowed)))
         errors += _without_reservation(state.accounts, qos, spec)
+    # The default partition is in no field of the spec, so that the error points at what the partition refuses.
     path = "partitions" if spec.partitions else "account"
     reasons += [(path, refused) for refused in _refused(partitions, account, qos, who.name)]
     return Charge(spec, account, qos, tuple(each.name for each in partitions), tuple(errors), tuple(reasons))
@@ -83,6 +86,7 @@ def _partitions(state: ClusterState, spec: JobSpec) -> tuple[list[Partition], li
     all members.
     """
     if state.cluster.members and not spec.partitions:
+        # In the members' order; the partition over all clusters only for jobs that may be divided.
         names = [each.name for each in state.cluster.members] + [OVER_CLUSTERS] * spec.divide_over_clusters
         return [each for each in state.cluster.partitions if each.name in names], []
     if state.cluster.members and OVER_CLUSTERS in spec.partitions and not spec.divide_over_clusters:
@@ -90,6 +94,7 @@ def _partitions(state: ClusterState, spec: JobSpec) -> tuple[list[Partition], li
     default = state.cluster.default_partition
     partitions = [state.cluster.partition(name) for name in spec.partitions] or [default]
     names_listed = ", ".join(each.name for each in state.cluster.partitions[:10]) or "none"
+    # Without names in the spec `zip` yields nothing: a cluster without a default partition is no error of the job.
     unknown = [
         f'partitions: there is no partition "{visible(name)}"; there are: {names_listed}'
         for name, partition in zip(spec.partitions, partitions, strict=False)
@@ -107,6 +112,7 @@ def _with_limit(spec: JobSpec, partitions: Iterable[Partition]) -> JobSpec:
     if not spec.limit_by_default:
         return spec
     limits = (each.default_time_seconds or each.max_time_seconds for each in partitions)
+    # The job may start in any of them, and must keep the limits of each.
     least = min((limit for limit in limits if limit is not None), default=spec.time_limit_seconds)
     return replace(spec, time_limit_seconds=least, limit_by_default=False)
 

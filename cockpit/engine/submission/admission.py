@@ -107,6 +107,7 @@ class Admission:
         """
         project = self._edited.project if self._edited is not None else spec.project or self._owner.name
         names = ResolvedSpec(spec, []) if needs_no_lookup(spec) else self._names.meant(spec, project)
+        # Before anything is compared: users may spell a card model as Slurm does, the nodes as its vendor does.
         names = names._replace(spec=self._spelling.corrected(names.spec))
         charged = charge(self._machine.state, names.spec.as_accepted, self._owner)
         spec = charged.spec
@@ -117,6 +118,7 @@ class Admission:
         reasons = [*charged.reasons, *self._rule_reasons(charged)]
         if not errors and not reasons and (reason := self._never_fits(charged)) is not None:
             reasons.append((_field(spec, reason), reason))
+        # Also with errors: the jobs behind it get the errors that they would have beside this one.
         self._count(charged, project)
         return AdmissionResult(charged, project, errors, reasons)
 
@@ -129,6 +131,7 @@ class Admission:
     def _never_fits(self, charged: Charge) -> Reason | None:
         """Return why none of the job's partitions could hold it even when empty; None: one could."""
         state = self._machine.state
+        # Every node is in the one partition: no need to select nodes, which takes long on a large cluster.
         if not state.cluster.partitions and not state.cluster.login_pool:
             return never_fits(charged.spec, state.nodes)
         names = charged.partitions or (WHOLE_CLUSTER,)
@@ -137,6 +140,7 @@ class Admission:
         reasons = [never_fits(charged.spec, {node.name: node for node in each}) for each in members]
         if None in reasons:
             return None
+        # The first partition's reason stands for all; it names the partition if other nodes could hold the job.
         return in_partition(reasons[0], names[0], lambda: never_fits(charged.spec, state.nodes))
 
     def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
@@ -158,6 +162,7 @@ class Admission:
         yield from access_errors(self._machine.state.cluster, self._actor, spec, self._edited)
         yield from self._deadline_errors(spec)
         yield from self._dependency_errors(spec)
+        # Together with the jobs checked before, so that one request cannot pass the bound in pieces.
         more = self._urgent[project] + size(spec) if is_urgent(spec.priority) else 0
         but = () if self._edited is None else (self._edited.id,)
         if error := urgent_error(self._machine, self._actor, self._owner.name, project, more, but):
@@ -172,6 +177,7 @@ class Admission:
             if not (singleton and own) and not self._same(job):
                 yield _name_in_use(job, known=may_see(self._actor, job))
                 return
+        # Jobs of one request have one owner, so that singletons among them may share the name.
         if (project, spec.name) in self._name_in_use and not singleton:
             yield f"name: another job of this submission has the same name in project {project}"
 
@@ -192,12 +198,14 @@ class Admission:
             yield "priority: only an administrator makes a job very-urgent; write urgent, or ask one"
 
     def _deadline_errors(self, spec: JobSpec) -> Iterator[str]:
+        # The best case: it starts at the first moment at which it may, and uses its whole limit.
         begin = max(self._now, spec.begin_at or self._now)
         if spec.deadline_at is not None and begin + 1000 * spec.time_limit_seconds > spec.deadline_at:
             yield "deadline: comes before the time limit is over, started at once; make it later, or the limit shorter"
 
     def _dependency_errors(self, spec: JobSpec) -> Iterator[str]:
         for each in dict.fromkeys(spec.dependencies):
+            # The same words for a job that does not exist and for one that the user may not see.
             if each.job and not self._known(each):
                 yield f"dependencies: there is no job {each.target}; `cockpit jobs --all` lists yours"
             elif self._edited is not None and each.job and self._waits_on(each, self._edited):
@@ -268,6 +276,7 @@ def _name_in_use(job: Job, *, known: bool) -> str:
 def _field(spec: JobSpec, reason: Reason) -> str:
     """Return the path of the field to change so that the job fits."""
     if isinstance(reason, NeverFits) and reason.resource is not None:
+        # With alternatives the reason is that of all of them.
         index = 0 if len(spec.specs) == 1 else "*"
         return f"specs[{index}].{_FIELD[reason.resource]}"
     if isinstance(reason, NeverFits):
@@ -287,6 +296,7 @@ def named_elsewhere(machine: Machine, specs: Iterable[JobSpec]) -> set[JobId]:
     gone: set[JobId] = set()
     for each in (each for spec in specs for each in spec.dependencies if each.job):
         live = machine.indices.arrays.of(each.job)
+        # A whole array with live tasks needs no others: `failed_tasks` of the state knows whether one of them failed.
         if each.task is None or not live:
             gone |= {each.job} - machine.state.jobs.keys() if not live else set()
         elif task(machine, each.job, each.task) is None:
@@ -331,6 +341,7 @@ class Spelling:
     def _known(self) -> Mapping[str, str]:
         """Return the nodes' card models by their names and by Slurm's spelling of these."""
         if self._models is None:
+            # The nodes' own names last: they win where one model's name is another one's spelling in Slurm.
             models = sorted({card.model for node in self._nodes for card in node.cards})
             self._models = {gres_type(model): model for model in models} | {model: model for model in models}
         return self._models

@@ -61,7 +61,7 @@ def submit(
     tasks of an array.
     `part`: the jobs are parts of a fleet's jobs, which were checked as a whole there.
     """
-    # 1.
+    # 1. The size of the request.
     if not specs:
         return Refusal(RefusalKind.INVALID, "Nothing to submit: the request holds no job.")
     if len(machine.state.jobs) + sum(map(size, specs)) > MAX_JOBS:
@@ -74,16 +74,16 @@ def submit(
     admission = Admission(machine, actor, now, remembered, part=part)
     lines: list[str] = []
     reasons: list[tuple[str, Reason]] = []
-    # 2.
+    # 2. Each job: all are checked before any is refused, so that the user gets all errors at once.
     admitted = [admission.admit(spec) for spec in specs]
-    # 3.
+    # 3. Errors. Where the request has one job, its fields need no prefix.
     for index, each in enumerate(admitted):
         prefix = f"jobs[{index}]." if len(specs) > 1 else ""
         lines += [prefix + error for error in each.errors]
         reasons += [(prefix + path, reason) for path, reason in each.reasons]
     if lines or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
-    # 4.
+    # 4. The events.
     return _Submission(machine, actor.who, DependencyOutcomes(remembered=remembered)).events(admitted)
 
 
@@ -106,6 +106,7 @@ def edit(
     now = machine.state.at if now is None else now
     remembered = tuple(remembered)
     admission = Admission(machine, actor or Actor(job.submitter, admin=False), now, remembered, edited=job)
+    # The new spec of a task may name whole arrays in `aftercorr`: they become one task each, as at its submission.
     charged, _, errors, reasons = admission.admit(taskwise(machine, spec, job.array) if job.array else spec)
     errors += _fixed(job, spec)
     if errors or reasons:
@@ -113,6 +114,7 @@ def edit(
     edited = events.JobEdited(job.id, charged.spec, charged.account, charged.qos, charged.partitions)
     if charged.spec.dependencies == job.spec.dependencies and charged.spec.name == job.spec.name:
         return [edited]
+    # `never` is False: changed dependencies drop the old verdict, so that a new one may follow.
     waiting = Waiter(job.id, (job.submitter.uid, charged.spec.name))
     same = charged.spec.dependencies == job.spec.dependencies
     # a new name may settle a singleton; dependencies that were met before are not checked again
@@ -160,6 +162,7 @@ class _Submission:
         for spec, array in expanded(self._machine, charged.spec, JobId(self._next)):
             job = JobId(self._next)
             self._next += 1
+            # First: the events behind it are about a job that the state must have by then.
             yield events.JobSubmitted(
                 job,
                 spec,

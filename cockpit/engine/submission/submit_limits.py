@@ -72,6 +72,7 @@ def submission_limits(
     """
     if Enforce.LIMITS not in enforced(machine.state.cluster.enforce):
         return None
+    # Iterated once for each limit.
     before = tuple(before)
     for bound in _bounds(machine, request):
         if bound.allowed is None:
@@ -110,6 +111,7 @@ def denied_by_qos(machine: Machine, charged: Charge, owner: Submitter, now: Mill
     state = machine.state
     if not any(qos.has(QosFlag.DENY_ON_LIMIT) for qos in state.accounts.qos.values()):
         return None
+    # The rules judge jobs, and this one has no id yet; they read only what it asks for and whose it is.
     rules = Rulebook(state.cluster, state.accounts, 0)
     job = Job(
         id=JobId(0),
@@ -144,6 +146,7 @@ def _bounds(machine: Machine, request: SubmitRequest) -> Iterator[_Bound]:
         return
     ancestry = (association, *accounts.above(association))
     yield _own_bound(ancestry, request)
+    # `max_submit` above is the nearest value, `grp_submit` holds at every level, each counting all jobs below it.
     for each in ancestry:
         accounts_below = frozenset(_below(machine, each.account))
         yield _Bound(_who(each), "GrpSubmitJobs", each.limits.grp_submit, accounts_below, each.user or None, None)
@@ -206,6 +209,7 @@ def urgent_error(
     if bound is None or not more or len(using) + more <= bound:
         return None
     shown = shown_to(actor, machine.state.jobs)
+    # The hidden id is 0, so that a job which the actor may not see becomes "-".
     named = ", ".join(str(shown(job) or HIDDEN) for job in using[:_MOST_NAMED]) + (
         " …" if len(using) > _MOST_NAMED else ""
     )
