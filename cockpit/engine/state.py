@@ -12,7 +12,7 @@ from cockpit.model.job import Job
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 
-STATE_VERSION = 3
+STATE_VERSION = 4
 """The version of stored snapshots. A snapshot of another version is ignored, and all events are applied again.
 
 Raise it when the effect of an event on the state changes: version 2 introduced the age of jobs.

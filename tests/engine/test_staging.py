@@ -156,3 +156,16 @@ def test_an_elastic_job_that_shrinks_during_staging_starts_on_the_nodes_with_cop
     engine.ended(job, 1, lost="it was ended while its files were copied")
     assert engine.job(job).state is JobState.STARTING
     assert StartReplica in kinds(engine)
+
+
+@pytest.mark.req("EL-01", "JT-19", "JT-21")
+def test_the_time_limit_does_not_bound_the_copying_of_a_job_that_shrinks_meanwhile(engine) -> None:
+    size = Elastic(workers=2, min_workers=1, max_workers=2)
+    job = begun(engine, nodes=2, elastic=size, time_limit_seconds=60)
+    staged(engine, job, 0)
+    engine.pass_time(100_000)
+    engine.tell(events.WorkersRecalled(job, (1,), engine.now, JobId(99), Grounds.QOS))
+    engine.ended(job, 1, lost="it was ended while its files were copied")
+    assert engine.job(job).state_since == engine.now
+    engine.pass_time(20_000)
+    assert (engine.job(job).state, engine.job(job).ending) == (JobState.STARTING, None)

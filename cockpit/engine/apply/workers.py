@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.apply.attempts import all_are_staged, first_state
-from cockpit.engine.apply.rules import Rules, change, ledger, usage_rules, write_down
+from cockpit.engine.apply.rules import Rules, change, ledger, since, usage_rules, write_down
 from cockpit.model import events
 from cockpit.model.attempt import Attempt, Leaving, Replica
 from cockpit.model.job import Job
@@ -50,6 +50,7 @@ def _(body: events.WorkersRecalled, state: ClusterState, record: events.EventRec
 def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _attempt_so_far(state, record, job)
+    # The placement loses the workers, but their replicas stay in the list, since ranks are positions in it.
     places = attempt.places
     attempt = replace(
         attempt,
@@ -65,14 +66,17 @@ def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord)
         billing=body.billing,
     )
     leaving = tuple([each for each in job.leaving if each.rank not in body.ranks])
+    # The worker that left may have been the last one whose files the others waited for.
     after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
-    change(state, record, body.job, attempt=attempt, leaving=leaving, state=after)
+    entered = since(job, after, record.at)
+    change(state, record, body.job, attempt=attempt, leaving=leaving, state=after, state_since=entered)
 
 
 @RULES.of(events.WorkerReplaced)
 def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     attempt = _attempt_so_far(state, record, job)
+    # The new worker takes over node, cards and share of the old one, so that the scheduler is not involved.
     had = attempt.places[body.rank]
     gone = [replace(each, left_at=record.at, had=had) if each.rank == body.rank else each for each in attempt.replicas]
     attempt = replace(
