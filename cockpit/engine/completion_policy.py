@@ -42,6 +42,7 @@ def counted(spec: JobSpec, exits: Sequence[tuple[int, ExitStatus]]) -> Sequence[
     if spec.mode is None and not spec.parameter_servers:  # every replica decides
         return exits
     exits = [each for each in exits if matters(spec, each[0])]
+    # Without any deciding exit all exits count.
     last = max((at for at, (rank, _) in enumerate(exits) if decides(spec, rank)), default=len(exits))
     return exits[: last + 1]
 
@@ -58,6 +59,7 @@ def first_failure(job: Job) -> tuple[int, int] | None:
     asked_to_end = job.ending is not None and job.ending.cause not in _UNREQUESTED_CAUSES
     if asked_to_end or job.end_cause not in _UNREQUESTED_CAUSES:
         return None
+    # In the order of their ends, up to the last deciding one: whatever ended behind that was stopped by the engine.
     undecided = {each.rank for each in attempt.present_replicas if decides(job.spec, each.rank)}
     ended = [(each.ended_at, each.rank, each) for each in attempt.replicas if each.left_at is None or each.blocked]
     for _, rank, replica in sorted(entry for entry in ended if entry[0] is not None):

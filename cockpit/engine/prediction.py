@@ -82,6 +82,7 @@ def changes(machine: Machine, job: Job, actor: Actor, predictor: StartPredictor)
     3. Each is submitted or edited on a copy of the state; a refused one is dropped.
     """
     now, reservation = predictor.snapshot.now, predictor.plan.reservation
+    # The gap before another job's reservation suggests a shorter time limit; before its own there is none.
     reserved_at = reservation.reserved_at if reservation is not None and reservation.job != job.id else None
     accepted = []
     named = [*named_bounds(job.spec, reasons_of(predictor.plan, job), now)]
@@ -89,11 +90,13 @@ def changes(machine: Machine, job: Job, actor: Actor, predictor: StartPredictor)
     general = candidates(predictor.snapshot, job, reserved_at)
     others = [each for each in general if (each.change, each.after) not in known]
     for each in (*named, *others):
+        # A what-if must be one that the user could really ask for, so the same code as for a request judges it.
         if job.id in machine.queue:
             bodies = edit(machine, job, each.spec, actor=actor, now=now)
         else:
             bodies = submit(machine, [each.spec], actor, now=now)
         if not isinstance(bodies, Refusal):
+            # An edit applies to the job as it is; a submission makes a new one in an empty state.
             before = {job.id: job} if job.id in machine.queue else {}
             made = next(iter(_applied(machine, bodies, before, now).values()))
             # The predictor's plan knows the job by its own id, not by that of the imagined submission.
@@ -129,6 +132,8 @@ def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], mo
     # A job that starts now needs no what-if: nothing could be sooner.
     explanation = predictor.explanation(job.id)
     forecast = replace(predictor.forecast(job.id), moves=moves)
+    # A generator: the what-ifs are predicted one by one, each until it is known to be later than the likely start.
+    # Those that a reason names are predicted to the end, since the user is shown them in any case.
     tried = (
         WhatIf(
             *(each.change, each.before, each.after, each.spec),
@@ -138,6 +143,7 @@ def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], mo
         for each, other in ([] if forecast.now else changed)
     )
     held = holders(predictor.snapshot, job, explanation.reason) if explanation is not None else ()
+    # Every user sees the number of holders; `shown_outlook` leaves out those that the user may not see.
     return Outlook(
         holders=held,
         holders_in_all=len(held),
@@ -157,10 +163,12 @@ def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], mo
 def shown_outlook(actor: Actor, outlook: Outlook, jobs: Mapping[JobId, Job]) -> Outlook:
     """Return the outlook without the jobs that the actor may not see, and with the resources of the others."""
     shown = shown_to(actor, jobs)
+    # A job that is not submitted yet is the actor's own.
     own = outlook.job not in jobs or is_owner(actor, jobs[outlook.job])
     explanation = outlook.explanation and shown_explanation(shown, outlook.explanation, own=own)
     forecast = _shown_forecast(shown, outlook.forecast)
     held = tuple(job for job in outlook.holders if shown(job) != HIDDEN_JOB)[:MOST_HOLDERS]
+    # What is gathered here has been redacted above: hidden jobs have the id 0, which no job of `jobs` has.
     causes = [getattr(one, "job", None) for move in forecast.moves for one in move.causes]
     named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after), *held]
     named += [job for job in causes if job]
@@ -266,6 +274,7 @@ def _holding(job: Job) -> HoldingJob:
             sum(each) for each in zip(*((part.cpus, part.memory_mib, part.card_milli) for part in held), strict=True)
         ]
     else:
+        # A waiting job asks for its first alternative, as its row says.
         nodes, per_node, spread, runs = job.spec.nodes, job.spec.specs[0], job.spec.spread, False
         sums = [nodes * each for each in (per_node.cpus, per_node.memory_mib, per_node.card_milli)]
         if spread is not None:
@@ -287,6 +296,7 @@ def _holding(job: Job) -> HoldingJob:
 
 def _applied(machine: Machine, bodies: Iterable[EventBody], jobs: Mapping[JobId, Job], now: Millis) -> dict[JobId, Job]:
     """Apply the events to a copy of the state that has only these jobs, and return the jobs afterwards."""
+    # Only what the rules of these events read: to copy the state of a hundred thousand jobs would take too long.
     known = machine.state
     scratch = ClusterState(jobs=dict(jobs), cluster=known.cluster, accounts=known.accounts)
     for seq, body in enumerate(bodies, 1):

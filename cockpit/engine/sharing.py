@@ -50,7 +50,8 @@ def membership_errors(projects: Iterable[Project], actor: Actor, owner: Submitte
     """Return what is wrong with a job's project."""
     if may_name(projects, actor, owner.name, project):
         return
-    if actor.who.uid != owner.uid:  # the job is there already, and its project stays
+    # A member edits another user's job, which keeps its project: that was checked when its owner submitted it.
+    if actor.who.uid != owner.uid:
         return
     own = ", ".join(sorted(map(visible, actor.projects))[:_MOST_NAMED])
     yield f"project: you are not in {visible(project)}; {f'you are in {own}' if own else 'leave it out, for your own'}"
@@ -65,6 +66,7 @@ def access_errors(cluster: Cluster, actor: Actor, spec: JobSpec, edited: Job | N
         return
     if spec.access is not edited.spec.access:
         yield f"access: only {visible(edited.submitter.name)}, whose job it is, or an administrator changes it"
+    # The job runs as its owner: a member could otherwise read or write what only the owner may.
     for field in _REACH:
         if getattr(spec, field) != getattr(edited.spec, field):
             yield f"{field}: only {visible(edited.submitter.name)} changes it: it is opened as that user; leave it"

@@ -33,6 +33,7 @@ def _(body: events.ClusterConfigured, state: ClusterState, _record: events.Event
 def _(body: events.UsageDecayed, state: ClusterState, record: events.EventRecord) -> None:
     passed = usage.updated(ledger(state), usage_rules(state), state.jobs.values(), record.at, reset=body.reset)
     write_down(state, passed)
+    # The first decay begins the first period, from which `UsageReset` counts the next one.
     if body.reset or not state.usage_reset_at:
         state.usage_reset_at = record.at
 
@@ -45,6 +46,7 @@ def _(body: events.AccountsChanged, state: ClusterState, _record: events.EventRe
         associations={key: each for key, each in associations.items() if key not in body.removed_associations},
         qos={name: each for name, each in qos.items() if name not in body.removed_qos},
     )
+    # From the old tree to the new one, so before the old one is replaced.
     state.usage = usage.after_account_change(state.usage, state.accounts, accounts)
     state.accounts = accounts
 
@@ -82,6 +84,7 @@ def _change_node(state: ClusterState, name: NodeName, /, **fields: Any) -> None:
 
 @RULES.of(events.QuotaApplied)
 def _(body: events.QuotaApplied, state: ClusterState, record: events.EventRecord) -> None:
+    # Queues that the new tree has too keep the time at which they were added.
     known = state.queues_since
     state.quota = body.tree
     state.queues_since = {each.path: known.get(each.path, record.at) for each in places(body.tree.root)}
@@ -95,11 +98,13 @@ def _(_body: events.QuotaRemoved, state: ClusterState, _record: events.EventReco
 @RULES.of(events.OthersHeld)
 def _(body: events.OthersHeld, state: ClusterState, record: events.EventRecord) -> None:
     state.others = state.others | {body.member: body.held}
+    # The member's jobs may hold more or less; only less matters, but a wrong "released" costs no more than a try.
     free(state, [body.member], record.at)
 
 
 @RULES.of(events.NodesChanged)
 def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord) -> None:
+    # A new dictionary: snapshots and indices of passes still refer to the old one.
     state.nodes = {node.name: node for node in body.nodes}
     free(state, [each.name for each in state.cluster.members], record.at)
 

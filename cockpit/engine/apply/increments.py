@@ -38,9 +38,11 @@ def keeping_highest(rule: Rule) -> Rule:
     """Wrap the rule of one of `PRIORITIES_MOVE`, so that it stores the priorities before the event changes them."""
 
     def keeping(body: events.EventBody, state: ClusterState, record: events.EventRecord) -> None:
+        # Before the rule, while the state still gives the old priorities.
         if _only_increments(state):
             state.highest = _highest(state, body)
         rule(body, state, record)
+        # `ClusterConfigured` may have removed the flag: stored priorities must not come back with it later.
         if state.highest and not _only_increments(state):
             state.highest = {}
 

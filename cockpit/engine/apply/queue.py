@@ -35,6 +35,7 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
         waits_for=body.spec.dependencies,
         accrues_from=record.at,
     )
+    # Made with an age first, since nearly every job has one: the second record is made only for the others.
     accrues = accrues_from(job, record.at, state.cluster) is not None
     state.jobs[body.job] = job if accrues else replace(job, accrues_from=None)
 
@@ -52,6 +53,7 @@ def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord)
 @RULES.of(events.JobEdited)
 def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -> None:
     before = state.jobs[body.job]
+    # Unchanged dependencies keep what was settled: the jobs that they name may have left the state since.
     conditions = body.spec.dependencies
     same = conditions == before.spec.dependencies
     change_waiting(

@@ -76,6 +76,7 @@ def change_waiting(state: ClusterState, record: events.EventRecord, job: JobId, 
 
 def since(job: Job, after: JobState, at: Millis) -> Millis:
     """Return since when the job is in state `after`: `at` if it enters it now. Raises `IllegalTransition`."""
+    # No transition: an event such as the start of a second replica leaves the job in its state.
     if job.state is after:
         return job.state_since
     if after not in LEGAL[job.state]:
@@ -111,6 +112,7 @@ def accrues_from(job: Job, at: Millis, cluster: Cluster) -> Millis | None:
     It counts while only free resources and priority keep the job from starting, and starts again from zero after a
     hold, as in Slurm. With ACCRUE_ALWAYS it counts from the submission on, whatever keeps the job from starting.
     """
+    # The test for any flags comes first: this runs for each submission, and few clusters have flags.
     flags = cluster.priority.flags
     if flags and PriorityFlag.ACCRUE_ALWAYS in flags:
         return job.accrues_from or job.submitted_at

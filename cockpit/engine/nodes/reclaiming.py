@@ -33,6 +33,7 @@ def _leave_reclaimed_node(job: Job, node: NodeName, gone_at: Millis, now: Millis
     assert job.attempt is not None
     elastic = job.spec.elastic
     own = elastic.grace_seconds if elastic is not None else None
+    # The job's own grace may be shorter than the provider's notice, never longer: the node is gone then.
     kill_at = min(gone_at, Millis(now + 1000 * own)) if own is not None else gone_at
     launches = job.attempt.launcher is not None and job.attempt.launcher.node == node
     # Workers cannot continue without their launcher, so a job whose launcher is there ends as a whole.
@@ -55,6 +56,7 @@ def relieve_memory(machine: Machine, node: NodeName, now: Millis) -> list[EventB
     elastic = job.spec.elastic
     assert elastic is not None
     grace = RECLAIM_SECONDS if elastic.grace_seconds is None else elastic.grace_seconds
+    # A job without a supervisor gets no notice, so that a grace period would only prolong the shortage (EL-08).
     kill_at = Millis(now + 1000 * grace * elastic.supervised)
     return [_leave_node(job, node, kill_at, Grounds.PRESSURE)]
 
@@ -83,6 +85,7 @@ def _is_leaving(job: Job, node: NodeName) -> bool:
 def _leave_node(job: Job, node: NodeName, kill_at: Millis, grounds: Grounds) -> EventBody:
     """Let the job leave the node: only its worker there, if enough others are left; else the job is suspended."""
     assert job.attempt is not None
+    # Workers that are leaving anyway are counted neither here nor among those that are left.
     ranks = tuple([part.rank for part in staying(job.attempt.placement, job) if part.node == node])
     if len(set(live_workers(job)).difference(ranks)) >= job.spec.least_nodes:
         return events.WorkersRecalled(job.id, ranks, kill_at, None, grounds)

@@ -33,6 +33,7 @@ def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] 
         return node
     if error := text_error(reason, VALUE_BYTES):
         return Refusal(RefusalKind.INVALID, f"reason: {error}.")
+    # A second reason would replace the first, which may be a fault that must not be forgotten.
     if node.drained_by:
         return Refusal(
             RefusalKind.CONFLICT, f"Node {node.name} is drained already, by {node.drained_by}: {node.state_reason}."
@@ -52,6 +53,7 @@ def take_back(
             return Refusal(RefusalKind.INVALID, f"{path}: {error}.")
     gone_at = Millis(now + 1000 * seconds)
     taken = reclaiming.leave_reclaimed_node(machine, node.name, gone_at, now)
+    # Drained first, so that none of its jobs is placed there again.
     return [events.NodeDrained(node.name, by, reason, gone_at), *taken]
 
 
@@ -80,6 +82,7 @@ def still_drained(node: Node, before: Node | None) -> Node:
 
 
 def _node(machine: Machine, name: str) -> Node | Refusal:
+    # A request has any text as a name, and must be compared with names as text.
     node = {str(each): node for each, node in machine.state.nodes.items()}.get(name)
     if node is None:
         return Refusal(RefusalKind.NOT_FOUND, f'There is no node "{visible(name)}"; `cockpit nodes` lists them.')

@@ -82,6 +82,7 @@ def _jobs(state: ClusterState) -> tuple[Counter[AssocKey], Counter[AssocKey]]:
         if job.ended:
             continue
         count = queued if job.state is JobState.QUEUED else running
+        # A user may have an association for each partition; the job is shown with that of its first one.
         partition = job.partitions[0] if job.partitions else ""
         own = state.accounts.of(job.account, job.submitter.name, partition)
         if own is not None:
@@ -120,5 +121,6 @@ def _shown_accounts(state: ClusterState, actor: Actor, body: AccountsChanged) ->
 
 
 def _may_see_key(state: ClusterState, actor: Actor, key: AssocKey) -> bool:
+    # The association is gone, and only its key tells whose it was: `account/user/partition`.
     account, user, *_ = key.split("/")
     return may_see_user(state, actor, account, user)

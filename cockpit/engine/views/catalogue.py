@@ -24,6 +24,7 @@ _ORDER = {kind: place for place, kind in enumerate(EntryKind)}
 def catalogue_shown(state: ClusterState, actor: Actor) -> CatalogueShown:
     """Return the entries that the actor may see, sorted by kind, project and name."""
     rows = [EntryRow(each, access_to_entry(actor, each)) for each in state.catalogue.values()]
+    # The projects of cluster.toml are in no catalogue, so that they are made into entries which no request can change.
     of_rules = (each for each in _of_the_rules(state) if access_to_entry(actor, each) is not Access.NONE)
     rows += [EntryRow(each, Access.RO, of_rules=True) for each in of_rules]
     visible = [each for each in rows if each.may is not Access.NONE]
@@ -46,6 +47,7 @@ def _of_the_rules(state: ClusterState) -> Iterator[AnyEntry]:
     """Yield the projects of cluster.toml, and the nodes' pools that the catalogue does not define, as entries."""
     for each in state.cluster.projects:
         yield ProjectEntry(name=each.name, users=each.users, groups=each.groups, access=Access.RO, filed=True)
+    # An entry of the catalogue replaces the pool that nodes name by themselves (`Names._pool_nodes`).
     known = {each.name for each in state.catalogue.values() if isinstance(each, PoolEntry)}
     for pool in sorted({node.pool for node in state.nodes.values()} - {"", *known}):
         yield PoolEntry(name=pool, nodes=_nodes_of(state, pool), access=Access.RO, filed=True)

@@ -90,6 +90,7 @@ class _Counts:
         self.used: Mapping[Key, Counter[str]] = defaultdict(Counter)
         self._quotas = Quotas(machine.state.quota)
         self.bounded = self._quotas.resources
+        # The queues of a project are looked up once for all its jobs.
         for (project, partitions), count in Counter(map(_waits_in, machine.queue.values())).items():
             for key in self._queues(project, partitions or (WHOLE_CLUSTER,)):
                 self.waiting[key] += count
@@ -120,5 +121,6 @@ def _running(machine: Machine) -> dict[tuple[str, str], tuple[int, Counter[str]]
             amounts[CPU] += ONE * part.cpus
             amounts[MEMORY] += ONE * part.memory_mib
             amounts[CARDS] += part.card_milli
+        # A held container occupies cards and is no running job.
         running_by_key[key] = running + (job.state in OCCUPYING), amounts
     return running_by_key

@@ -28,6 +28,7 @@ Place = tuple[JobId, str]
 
 def present_order(snapshot: Snapshot, last: PriorityTable | None) -> PriorityTable:
     """Return the last pass's priorities if they have every job of the queue, else compute them from the snapshot."""
+    # A job that came since the pass has no row in its table, and would be missing from the list.
     if last is not None and {job.id for job in snapshot.queue} <= {job.id for job, _ in last.order}:
         return last
     return prioritised(snapshot)
@@ -64,6 +65,7 @@ def ranked(
             total = _total(before, job, partition)
             yield _row(job, place, table.breakdown(job, partition), was, total)
         elif place is not None:
+            # The position is shown without the job: a user sees how many are ahead, and not whose jobs they are.
             yield PriorityRow(JobId(0), HIDDEN, HIDDEN, HIDDEN, HIDDEN, partition, place, None, was)
 
 

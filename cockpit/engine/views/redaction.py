@@ -51,6 +51,7 @@ def shown_reason(shown: Shown, reason: Reason | None, *, own: bool = True) -> Re
         case reasons.WouldDelay() | reasons.BehindHead():
             ahead = shown(reason.ahead)
             return replace(reason, ahead=ahead) if ahead != reason.ahead else reason
+        # The id 0 is a singleton's dependency, which names no job.
         case reasons.WaitsForJob() | reasons.DependencyNever() if reason.job and not own:
             job = shown(reason.job)
             return replace(reason, job=job) if job != reason.job else reason
@@ -68,6 +69,7 @@ def shown_explanation(shown: Shown, explanation: Explanation, *, own: bool = Tru
 def shown_job(shown: Shown, job: Job, *, own: bool) -> Job:
     """Return a job that the actor may see, with the ids of hidden jobs replaced. `own`: it is the actor's own job."""
     ending = job.ending
+    # Owners have named these jobs themselves; jobs that took its resources were chosen by the scheduler.
     named = (lambda other: other) if own else shown
     return replace(
         job,
@@ -85,6 +87,7 @@ def shown_job(shown: Shown, job: Job, *, own: bool) -> Job:
 
 def shown_body(shown: Shown, body: Body) -> Body:
     """Return an event of a job that the actor may see, with the ids of hidden jobs replaced."""
+    # Each event that can name another job needs a case; those without one are returned as they are.
     changes: dict[str, object] = {}
     match body:
         case events.JobSubmitted() | events.JobEdited() if body.spec.dependencies:

@@ -37,6 +37,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
     attempt = job.attempt if job.state is not JobState.QUEUED else None
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     elastic = job.spec.elastic
+    # An elastic job shows what it asked for until it runs, then what it has; its range is in `workers`.
     nodes = job.spec.least_nodes if elastic is None else job.spec.nodes if attempt is None else len(attempt.placement)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None] if attempt else []
     return JobRow(
@@ -131,6 +132,7 @@ def hold_row(job: Job) -> HoldRow:
 
 def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> list[NodeRow]:
     """Return the rows of all nodes with their occupied resources. Jobs that `may_see` excludes are shown as `-`."""
+    # By node once, instead of going through all jobs for each node.
     by_node: dict[NodeName, list[tuple[JobId, Placement]]] = {name: [] for name in machine.state.nodes}
     for job, placement in machine.occupied.items():
         for allocation in placement:
@@ -211,6 +213,7 @@ def demand(machine: Machine) -> dict[str, int]:
     for (nodes, specs), jobs in machine.indices.asking.groups().items():
         most: dict[str, int] = {}
         for spec in specs:
+            # A spec without a model that needs cards asks for any; one without cards asks for none.
             for model in spec.card_models or ("",) * bool(spec.card_milli):
                 most[model] = max(most.get(model, 0), spec.card_milli)
         wanted.update({model: milli * nodes * len(jobs) for model, milli in most.items()})

@@ -75,6 +75,7 @@ def ended_job(job: Job) -> EndedJob:
     ]
     cpu = [each.cpu_ms for each, _ in used if each.cpu_ms is not None]
     busy = [(each.card_percent, lasted) for each, lasted in used if each.card_percent is not None]
+    # A mean over time: a replica that ran for an hour says more than one that failed in its first second.
     weights = sum(lasted for _, lasted in busy)
     return EndedJob(
         row=job_row(job, None),
@@ -96,7 +97,8 @@ def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[UsageSum
     cpus: list[Counter[Names]] = [Counter() for _ in edges[1:]]
     for span in held:
         names = (span.user, span.account, span.project, span.qos)
-        first = max(0, bisect_right(edges, span.from_at) - 1)  # the interval in which the span begins
+        # The interval in which the span begins: a year has hundreds, and most spans touch one or two.
+        first = max(0, bisect_right(edges, span.from_at) - 1)
         for index, (begins, ends) in enumerate(pairwise(edges[first:]), first):
             if begins >= span.until_at:
                 break
@@ -139,6 +141,7 @@ def spending(
 def visible_ended_jobs(jobs: Iterable[Job], live: ClusterState, actor: Actor) -> Iterator[EndedJob]:
     """Yield the ended jobs that the actor may see, without those that were requeued since and have not ended again."""
     for job in jobs:
+        # Accounting has the end before the requeue; until it ends again, the job is among the live ones.
         now = live.jobs.get(job.id)
         if may_see(actor, job) and (now is None or now.ended):
             yield ended_job(job)
@@ -151,6 +154,7 @@ def _life(job: Job, attempt: Attempt, now: Millis) -> tuple[Millis, Millis]:
     began = min(starts, default=attempt.placed_at)
     if attempt.ended_at is not None:
         return began, attempt.ended_at
+    # The last attempt of an ended job has no end of its own: that of its last container counts, else that of the job.
     over = job.ended or attempt is not job.attempt
     return began, max(began, max(ends, default=job.ended_at or began) if over else now)
 
