@@ -277,7 +277,7 @@ def replica_ended(
     # 2. Empty unless this worker was recalled.
     left = workers.remove_recalled(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
-    # 3.
+    # 3. A worker that failed or was lost.
     if not left and job.spec.elastic is not None:
         instead = workers.replace_worker(job, replica.rank, status) or workers.remove_unreachable(
             machine, job, replica.rank, status
@@ -303,7 +303,7 @@ def replica_ended(
         cause = EndCause.START_FAILED if never_began else EndCause.EXIT
         decided.append(events.EndingBegan(job.id, cause, retries.others_end_by(job, now)))
     elif job.ending is None and is_decided(job, {replica.rank, *(each.rank for each in others if each.exit)}):
-        # 6.
+        # 6. Every replica that decides has ended.
         decided.append(events.EndingBegan(job.id, EndCause.EXIT, Millis(now + 1000 * job.spec.end_grace_seconds)))
     return decided
 

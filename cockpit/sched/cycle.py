@@ -32,7 +32,7 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
     6. Grow running elastic jobs.
     7. Make the plan.
     """
-    # 1.
+    # 1. refresh the index
     index = refresh_index(index, snapshot)
     # 2. a job of several partitions is in the queue once for each of them
     return run_pass(snapshot, index, policy, prioritised(snapshot, priorities))
@@ -46,7 +46,9 @@ def run_pass(
     rules = index.equivalence.rules
     if queue is None:
         queue = pass_queue(priorities, snapshot, index.equivalence)
+    # measures the free resources against the whole workload, so it is made once for the pass, not for each job
     descent = _descent(index, policy, queue) if policy.fraction_fit is not BEST_FIT else None
+    # nominated and suspended jobs may be left from before a change of the rules, and need the planner too
     may_evict = rules.may_evict or snapshot.nominated or snapshot.suspended
     scheduling_pass = SchedulingPass(
         snapshot, index, policy, queue, descent, eviction_planner(snapshot, rules, priorities) if may_evict else None
@@ -63,6 +65,7 @@ def run_pass(
     # 3., 4. and 5. for one job after the other: if step 5 came after all placements, later jobs would take the free
     #    resources beside the victims, and more victims would be needed
     scheduling_pass.schedule_queue(queue)
+    # given back for the next pass; only the last workload is kept, since each cache takes much memory
     if descent:
         index.layout.fit_cache = {descent.targets: descent}
     # 6. last, so that growth takes only what no waiting job can use
@@ -82,6 +85,7 @@ def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy, index: Inde
         return cycle(snapshot, index, policy)
     priorities = prioritised(snapshot, last.priorities)
     queue = pass_queue(priorities, snapshot, index.equivalence)
+    # the frequent case by far: a submission, after which only the new jobs have to be judged
     arrivals = arrivals_since(last, snapshot, index, policy, queue)
     if arrivals is None:
         return run_pass(snapshot, index, policy, priorities, queue)

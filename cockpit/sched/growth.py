@@ -90,9 +90,9 @@ def further_workers(
     stopped = NoGrowth.NO_FREE_NODE
     # of a running job the index has what it holds; of a starting one it has nothing yet
     begins_with = () if wanted.runs else wanted.held
-    # 2.
+    # 2. the nodes, best fit first
     for node_free in _nodes_free(wanted, index, fit):
-        # 3.
+        # 3. stop at the maximum, or where a reservation or a limit forbids more
         if len(wanted.held) + len(added) >= wanted.most:
             return AddedWorkers(added, NoGrowth.AT_MAXIMUM)
         # whole nodes leave no card to choose
@@ -140,6 +140,7 @@ def grow_jobs(
     done = GrowthResult([], {})
     for job, attempt in growing:
         # 1. like a job that is submitted now and ends when this one does
+        # all workers are alike, so it grows by the alternative that it runs with
         end, spec = snapshot.ends[job.id], job.spec.specs[attempt.spec_index]
         shape = replace(shape_of(job.spec, attempt.partition), specs=(spec,))
         shape = off_reserved(_for_the_rest(job, end, snapshot.now), shape)
@@ -151,7 +152,7 @@ def grow_jobs(
         )
         if not added:
             continue
-        # 4.
+        # 4. before the next job
         backfiller.extended(index, job.id, end, added)
         held = (*attempt.placement, *added)
         # at once, so that the next job does not get the same resources
@@ -163,6 +164,7 @@ def grow_jobs(
 def growing_jobs(snapshot: Snapshot) -> list[Grower]:
     """Return the jobs that may take more workers: those with the smallest share of what they asked for first, then the
     longest running. Jobs whose end is unknown are left out."""
+    # without a known end the backfiller cannot tell whom more workers would delay
     jobs = [snapshot.jobs[each] for each in snapshot.elastic if snapshot.ends.get(each, snapshot.now) > snapshot.now]
     growers = [(job, job.attempt) for job in jobs if job.attempt is not None and grows(job, job.attempt)]
     return sorted(
@@ -183,7 +185,7 @@ def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
         return NoGrowth.SCALING_OFF
     if job.ending is not None or job.leaving:
         return NoGrowth.BEING_EVICTED
-    # a job grows only from a state in which all its workers run
+    # a job grows only from a state in which all its workers run: the engine takes those that do not for the added ones
     whole = all(each.started_at is not None and each.ended_at is None for each in attempt.present_replicas)
     return None if whole and job.state is JobState.RUNNING else NoGrowth.WORKERS_MISSING
 
@@ -196,6 +198,7 @@ def next_rank(attempt: Attempt) -> int:
 
 def _for_the_rest(job: Job, end: Millis, now: Millis) -> Job:
     """Return the job as if it were submitted now with the rest of its time limit."""
+    # rounded up: a limit that is too short would let it run into a reservation
     return replace(job, spec=replace(job.spec, time_limit_seconds=-(-(end - now) // 1000)))
 
 

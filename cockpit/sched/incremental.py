@@ -72,8 +72,10 @@ def arrivals_since(
     """Return the entries that joined the queue since the last pass; None if anything else has happened since. `index`
     and `queue`: those of the new snapshot."""
     scheduling_pass = last.scheduling_pass
+    # another index object means that something besides the pass's own starts has changed what is free
     if index is not scheduling_pass.index or scheduling_pass.eviction_planner is not None or snapshot.nominated:
         return None  # where jobs may be evicted, a new job may preempt others or be nominated
+    # only in order of submission are new jobs behind all others; and those that left must be the starts, no other jobs
     if not isinstance(queue, FifoQueue) or queue.before != last.version or queue.left_count != len(last.starts):
         return None
     if policy is not scheduling_pass.policy and policy != scheduling_pass.policy:
@@ -90,6 +92,7 @@ def _changes_beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
     scheduling_pass = last.scheduling_pass
     if snapshot.changes_from != last.version or not scheduling_pass.initial_index.is_of_rules(snapshot):
         return None
+    # of several changes of one job the last one counts
     changes = dict(snapshot.changes)
     if not last.starts:
         return changes
@@ -110,15 +113,18 @@ def _verdicts_hold(last: Plan, snapshot: Snapshot, index: Index) -> bool:
     return (
         not snapshot.reservations
         and snapshot.quota is None  # jobs within a guarantee go first, so a new job may not be the last
+        # no moment has come at which time alone changes a verdict: a begin time, an end that was planned, a reservation
         and ((next_at := last.scheduling_pass.next_at()) is None or next_at > now)
         and (not index.departures or index.departures[0][0] > now)
         and last.scheduling_pass.backfiller.is_due_after(now)
         # the last pass asks for another one by its `next_at`, which may still be a millisecond ahead
         and not last.scheduling_pass.others_may_start()
+        # budgets are judged by past usage
         and _same(snapshot.usage, last.scheduling_pass.snapshot.usage)
         and _same(snapshot.qos_usage, last.scheduling_pass.snapshot.qos_usage)
     )
 
 
 def _same(one: Mapping[Any, Usage], other: Mapping[Any, Usage]) -> bool:
+    # usage is another mapping whenever it changes, so that identity answers nearly always
     return one is other or one == other

@@ -158,9 +158,11 @@ class PassState:
         # a replay reads no plan of the past, so it continues with the same object
         fresh = self._copied() if index.shared else self
         fresh._depth_left += self._depth_of_starts  # noqa: SLF001 - same class; the depth counts only jobs that wait
+        # what a pass does is its own; verdicts and bounds are taken over, since they hold (`incremental`)
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - same class
         fresh.faults = self.faults.copy()
         fresh.backfiller = self.backfiller.resumed(snapshot.now)
+        # shapes and classes that came with the new jobs have no verdict yet
         fresh.shape_bounds.extend([OPEN] * (len(index.equivalence.shapes) - len(fresh.shape_bounds)))
         fresh.class_bounds.extend([OPEN] * (len(index.equivalence.classes) - len(fresh.class_bounds)))
         return fresh
@@ -205,6 +207,7 @@ class PassState:
         )
         counted = [job for job in jobs if self._gates.may_count(job)]
         classes = {self._gates.equivalence_class(job, name) for job in counted for name in partitions_of(job)}
+        # classes that the rules refuse were refused before any job started
         reasons = (self._gates.class_refusal(each) for each in classes if each.refused is None)
         return any(reason is not None for reason in reasons)
 
@@ -225,6 +228,7 @@ class PassState:
         """Return the first moment at which a job may start although nothing else happens: a begin time, the start or
         end of a reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once
         if another pass would consider jobs that this one did not. None: there is no such moment."""
+        # the next moment that there is, since moments are whole milliseconds
         if self.others_may_start():
             return Millis(self.snapshot.now + 1)
         if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
@@ -239,6 +243,7 @@ class PassState:
     def _continue_with(self, index: Index) -> None:
         """Use another index from now on. Deferred reservations are computed first: they refer to the old one."""
         self.backfiller.compute_deferred()
+        # a new index brings its own counters, which may lack what this pass has started
         index.counters = self._gates.counters
         self.index = index
 
@@ -277,6 +282,7 @@ class PassState:
         # shorter jobs end before these reservations begin, and may use more nodes
         if shape.barred:
             seconds = max(seconds, self._windows.least_seconds(shape.barred))
+        # never loosened: an earlier verdict of the pass, for shorter jobs, still holds
         is_tighter = seconds < bounds[number]
         if is_tighter:
             bounds[number] = seconds
@@ -333,12 +339,12 @@ class PassState:
         2. Whole nodes, cards or spread tasks may hold more than the job asked for: the limits are tested again.
         3. The start goes into the plan, into the index, to the limits' counters and to the backfiller.
         """
-        # 1.
+        # 1. further workers
         job, spec, equivalence_class = entry.job, entry.job.spec, entry.equivalence_class
         totalled = shape.partition in self.index.layout.totalled
         if spec.elastic is not None and not totalled:
             shape, job_placement = self._with_extra_workers(job, shape, job_placement)
-        # 2.
+        # 2. limits on what it really holds
         amounts = self._gates.amounts(job_placement, shape)
         if (
             equivalence_class.scope is not NO_SCOPE
@@ -347,7 +353,7 @@ class PassState:
             self._exceeded[equivalence_class] = self._as_temporary(equivalence_class, exceeded)
             self._close([entry.class_number])
             return
-        # 3.
+        # 3. the start
         spec_index = alternative(spec, shape, job_placement.spec_index) if len(spec.specs) > 1 else 0
         has_launcher = spec.elastic is not None and spec.has_launcher
         launcher = launcher_node(shape, job_placement.placement, self.snapshot.nodes) if has_launcher else ""

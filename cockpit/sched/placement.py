@@ -56,7 +56,7 @@ def find_placement(
        over any number of nodes, replicas of several kinds.
     3. All other shapes: the first alternative for which enough nodes fit.
     """
-    # 1.
+    # 1. one node, by CPUs and memory alone
     layout = index.layout
     if fit is None and (node_class := layout.single_class[shape]) is not None:
         spec = shape.specs[0]
@@ -64,10 +64,10 @@ def find_placement(
         if order is None:
             return None
         return JobPlacement(0, (Allocation(0, layout.nodes[order].name, spec.cpus, spec.memory_mib),))
-    # 2.
+    # 2. different amounts on different nodes
     if shape.is_uneven:
         return _find_uneven(index, shape, fit, avoid)
-    # 3.
+    # 3. equal replicas, by the first alternative that fits
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
         if spec.cpus > index.most_cpus or (spec.card_milli and _lacks_nodes(index, shape, spec)):
@@ -147,7 +147,7 @@ def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[i
     1. The most demanding kind takes its best nodes, then the next one.
     2. If that leaves too few nodes for some kind, find nodes for all kinds together.
     """
-    # 1.
+    # 1. kind after kind
     taken = set(avoid)
     placements: dict[Shape, JobPlacement] = {}
     # a demanding kind fits on few nodes; a modest one that chose first could take them

@@ -135,13 +135,13 @@ class Refusals:
         3. If something will stop it for good, that is said instead of a reason that passes; a hold stays a hold.
         4. If it may preempt, but too little, the number of those jobs is added.
         """
-        # 1.
+        # 1. nominated
         if (nominated := self.nominated.get(job.id)) is not None:
             return nominated
         equivalence_class = self.gates.equivalence_class(job, partition)
-        # 2.
+        # 2. rules, then resources
         reason = self.gates.job_refusal(job) or self._of(equivalence_class, job)
-        # 3.
+        # 3. for good
         if reason is not None and not isinstance(reason, Held) and not never_starts(reason):
             reason = self.gates.permanent_job_refusal(job) or self._never(equivalence_class) or reason
         # 4. noted by the eviction planner for shape and key, since both decide which jobs it may preempt

@@ -75,6 +75,7 @@ class SchedulingPass(PassState):
     def serve_guaranteed(self, queue: PassQueue) -> None:
         """Start jobs within the guarantee of their queue, best first, or reclaim what other queues borrowed. Jobs that
         cannot be served so are left to `schedule_queue`."""
+        # class numbers, which cost less to compare than classes
         insufficient: set[int] = set()
         for entry in queue.open(self.shape_bounds, self.class_bounds):
             if not (
@@ -127,12 +128,14 @@ class SchedulingPass(PassState):
         being considered at all."""
         if not self.snapshot.elastic or (self.backfiller.head is not None and not self._depth_left):
             return
+        # a job must not get back in the same pass what is being taken from it
         if growers := [each for each in growing_jobs(self.snapshot) if not self._loses_resources(each[0].id)]:
             self._continue_with(self.index.fork())
             done = grow_jobs(
                 self.snapshot, growers, self.index, self.backfiller, self._fit, self._sizes(), self._off_reserved
             )
             self.growths, self.no_growth = done
+            # `grow_jobs` counts through the gates, which have copied the counters for that
             self.index.counters = self._gates.counters
 
     def _loses_resources(self, job: JobId) -> bool:
@@ -145,6 +148,7 @@ class SchedulingPass(PassState):
         the pass."""
         if self._started and entry.job.id in self._started:  # it started in another partition
             return False
+        # the class before the job: its verdict closes the class for all jobs behind, the job's own only for itself
         if entry.free:
             return True
         if self._gates.class_refusal(entry.equivalence_class) is not None:
@@ -156,6 +160,7 @@ class SchedulingPass(PassState):
             self._close([entry.class_number])
             return False
         own = self._gates.job_refusal(entry.job)
+        # no event comes when a begin time is reached, so the pass itself asks to be repeated then
         if isinstance(own, BeginsLater):
             self._next_begin_at = min(own.begin_at, self._next_begin_at or own.begin_at)
         return own is None
@@ -171,7 +176,7 @@ class SchedulingPass(PassState):
         """
         shape = entry.equivalence_class.shape if entry.free and self._windows is NO_WINDOWS else self._shape(entry)
         layout = self.index.layout
-        # 1.
+        # 1. shapes that no nodes could hold
         backfiller = self.backfiller
         if (
             shape not in layout.possible
@@ -180,18 +185,19 @@ class SchedulingPass(PassState):
         ):
             self._fail(entry, shape, never, 0)
             return
-        # 2.
+        # 2. the depth of backfill
         head = backfiller.head
         if head is not None and head != entry.job.id:
             if not self._depth_left:
                 # a verdict on the same shape from before the depth ran out says more than "behind the first job"
                 self._fail(entry, shape, self._failed.get(shape, BehindHead(head)), 0)
                 return
+            # counted before it is tried: a job that starts behind the head has been considered too
             self._depth_left -= 1
-        # 3.
+        # 3. preemption
         if entry.equivalence_class.preemption_key and self._evict_for(entry, shape):
             return
-        # 4.
+        # 4. a place, or a reservation
         job_placement = self.place(entry.job, shape)
         # the test for None comes first because `isinstance(None, JobPlacement)` is slow, and most jobs get None
         if job_placement is not None and isinstance(job_placement, JobPlacement):
@@ -204,6 +210,7 @@ class SchedulingPass(PassState):
     def _evict_for(self, entry: QueueEntry, shape: Shape) -> bool:
         """Evict others for a job that does not fit (step 5 of the cycle). True: the job starts at once or is nominated,
         and keeps the resources that come free."""
+        # a job that fits may still have to wait for the jobs ahead of it, and no victim changes that
         eviction_planner = self.eviction_planner
         if eviction_planner is None or find_placement(self.index, shape, self._fit) is not None:
             return False
@@ -213,6 +220,7 @@ class SchedulingPass(PassState):
             or self._gates.exceeded(entry.equivalence_class, self._amounts(proposal.job_placement, shape)) is not None
         ):
             return False
+        # from here on the victims are lost, so every test that might stop the job comes before
         eviction_planner.commit(proposal)
         if proposal.at_once:
             self._continue_with(proposal.after)
@@ -242,11 +250,11 @@ class SchedulingPass(PassState):
             and limit_of_all(gates, equivalence_class, shape, amounts, self.index.layout) is None
             and limit_now(gates, beside, shape, self.index.layout) is None
         ]
-        # 2.
+        # 2. a start now
         for shape, amounts, _ in guaranteed:
             if gates.exceeded(equivalence_class, amounts) is None and self._start_guaranteed(entry, shape):
                 return True
-        # 3.
+        # 3. a reclaim
         return any(self._reclaim_for(entry, shape, claim) for shape, _, claim in guaranteed)
 
     def _start_guaranteed(self, entry: QueueEntry, shape: Shape) -> bool:
@@ -257,6 +265,7 @@ class SchedulingPass(PassState):
         job_placement = self.place(entry.job, shape)
         if not isinstance(job_placement, JobPlacement) or not self._is_guaranteed(entry, shape, job_placement):
             return False
+        # `_start` tests the limits once more, on the amounts that the job really gets, and may not start it
         self._start(entry, shape, job_placement)
         return entry.job.id in self._started
 
@@ -283,11 +292,13 @@ class SchedulingPass(PassState):
             return False
         self._reclaims += 1
         self.eviction_planner.commit(proposal)
+        # without victims of its own the job waits for jobs that are ending anyway
         leaving = [each.job for each in proposal.evictions] or self.eviction_planner.ending_jobs()
         self._nominate(entry, shape, proposal.job_placement, leaving)
         return True
 
     def _place_nominated(self, entry: QueueEntry, shape: Shape) -> None:
+        # while its victims end, a limit that they still fill stops it for now and not for good
         allowed = self._gates.class_refusal(entry.equivalence_class) is None
         job_placement = reserved_placement(self.index, entry.job) or find_placement(self.index, shape, self._fit)
         if allowed and job_placement is not None:
@@ -321,11 +332,11 @@ class SchedulingPass(PassState):
             for other in others
             if (end := eviction_planner.gone_at(other)) is not None
         }
-        # 3.
+        # 3. the job itself
         gone_at[job.id] = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         leaving = [(other, placed[other]) for other in others if other in placed]
         self.index.apply([*leaving, (job.id, job_placement.placement)], gone_at)
-        # 4.
+        # 4. limits and backfill
         self._count(job, shape.partition, self._amounts(job_placement, shape))
         self.backfiller.started(self.index, job, job_placement.placement)
         self.backfiller.evicted(self.index)

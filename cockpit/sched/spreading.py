@@ -98,11 +98,11 @@ def spread_over(nodes_free: Iterable[NodeFree], shape: Shape) -> list[Share] | N
         if len(holding) < needed or len(chosen) == spread.most_nodes:
             return None
         number = len(holding) - 1
-        # 3.
+        # 3. the last node
         if needed == 1 and holding[-1][0] >= left:
             enough = holding[bisect_left(holding, (left,))][0]
             number = bisect_left(holding, (enough + 1,)) - 1
-        # 2.
+        # 2. the node takes its share
         count, *_, node_free = holding.pop(number)
         taken = min(count, left - (needed - 1))
         chosen.append(Share(node_free, taken))
@@ -122,7 +122,7 @@ def _spread_with_cards(nodes_free: Iterable[NodeFree], shape: Shape) -> list[Sha
     """
     spread = shape.spread
     assert spread is not None
-    # 1.
+    # 1. what each node could hold
     each = spread.tasks_per_card
     holding = []
     for node_free in nodes_free:
@@ -130,13 +130,13 @@ def _spread_with_cards(nodes_free: Iterable[NodeFree], shape: Shape) -> list[Sha
         cards = min(cards, tasks // each) if each is not None else cards
         if tasks and cards:
             holding.append(Share(node_free, min(tasks, spread.tasks), min(cards, spread.cards)))
-    # 2.
+    # 2. one node
     if shape.nodes == 1:
         enough = [share for share in holding if _suffice([share], spread)]
         if enough:
             best = min(enough, key=lambda share: (cards_in(share.node_free, shape), *_tightness(share.node_free)))
             return [Share(best.node_free, spread.tasks, spread.cards)]
-    # 3.
+    # 3. the fewest nodes, over several orders
     most = min(spread.tasks, spread.cards, spread.most_nodes or spread.tasks)
     chosen: list[Share] | None = None
     for weight in _WEIGHTS:
@@ -151,7 +151,7 @@ def _spread_with_cards(nodes_free: Iterable[NodeFree], shape: Shape) -> list[Sha
             count += 1
         if count <= min(most, len(holding)) and (chosen is None or count < len(chosen)):
             chosen = holding[:count]
-    # 4.
+    # 4. exact shares
     return _split_tasks(chosen, spread) if chosen is not None else None
 
 

@@ -11,6 +11,15 @@ SP2 with Backfilling", 2001. The plan is made anew in each cycle, so that a job 
    keeps the earliest of its slots, of equally early ones that of the partition that comes first.
 5. A job that certainly cannot start now is deferred: its slot is searched only when a later job might start, or when
    the reservations are read (`compute_deferred`).
+
+The state of a plan, and what must stay true between two jobs:
+
+- `_timelines` has every running job and every slot of `_slots`, on the nodes that have been looked at. A node that has
+  not is made from the index, which has all starts of the pass.
+- A slot lies where nothing else is at that time, so that no start can delay it; `_find` is the only place that makes
+  one.
+- `_deferred` are jobs whose slots are not in the timelines yet. Whatever reads or changes timelines, or starts a job,
+  calls `compute_deferred` first, so that their order in the queue is kept.
 """
 
 from __future__ import annotations
@@ -101,16 +110,18 @@ class Conservative:
     def place(self, index: Index, job: Job, shape: Shape) -> JobPlacement | Reason | None:
         """Place the job now for its whole time limit, or return why not (None: it does not fit) and reserve its
         slot."""
-        # 5.
+        # 5. deferred: another job may start only where CPUs are free, so this slot is not needed yet
         if index.lacks_cpus_for(shape.specs) and self._is_certain(index) and not (shape.helpers or shape.components):
             self._deferred.append((index, job, shape))
             self.head = self.head or job.id
             return None
         self.compute_deferred()
+        # Read before `_find`, which makes this job the head if there is none.
         head = self.head
         slot = self._find(index, job, shape)
         if slot is not None and slot[0] == self._now:
             return slot[1]
+        # If it fits now, but not for its whole limit, a slot ahead is in its way; `conflicts` finds which one.
         return BehindHead(head) if head is not None and fits_now(index, shape) else None
 
     def conflicts(self, index: Index) -> BackfillConflicts:
@@ -133,6 +144,7 @@ class Conservative:
         span = moment - self._now
         for spec in shape.specs:
             opening = self.opening(index, shape, spec, span, span, self._now)
+            # A later opening is none here: the question is how long the job could run if it started now.
             if opening is not None and opening[0] == self._now:
                 return opening[1]
         return []
@@ -150,26 +162,28 @@ class Conservative:
         # with a resolution, ends are rounded up to whole steps, and a start between two steps needs one step more
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
         if self._is_outdated:
-            self._plan_anew(index)
+            self._rebuild_timelines(index)
         # its own slot in another partition must not block an earlier one
         other, not_before = self._slots.get(job.id), self._not_before
         if other is not None:
             self._release(index, other)
             self._not_before = {}
+        # With the bounds by shape emptied: they were found beside the slot that is released here.
         slot = self._slot_of(index, shape, span, limit)
         if other is not None and (slot is None or slot[0] >= other.reserved_at or slot[0] == self._now):
             # it keeps that slot, until it has really started
             self._reserve(index, job.id, other.placement, other.reserved_at, self._until[job.id])
             self._not_before = not_before
-        # 3.
+        # 3. it starts now
         if slot is not None and slot[0] == self._now:
             return slot
-        # 4.
+        # 4. it waits, and its slot is reserved
         self._waiting[job.id, shape.partition] = shape
         if slot is None:
             return None
         moment, job_placement = slot
         self.head = self.head or job.id
+        # Only a slot that is better than the one in another partition, which has been reserved again above.
         if other is None or moment < other.reserved_at:
             self._until[job.id] = self._rounded(moment + limit)
             self._reserve(index, job.id, job_placement.placement, moment, self._until[job.id])
@@ -201,7 +215,7 @@ class Conservative:
                     self._timeline(index, order)
         moment = self._now
         while True:
-            # 1.
+            # 1. each component beside those before it
             plan, placed, latest = self.resumed(moment), [], moment
             for each in components:
                 slot = plan._slot_of(index, each, span, stay)  # noqa: SLF001 - same class
@@ -211,7 +225,7 @@ class Conservative:
                 placed.append(slot[1])
                 # the plan is thrown away, so the parts of all components may be under one id
                 plan._reserve(index, _COMPONENTS, slot[1].placement, slot[0], Millis(slot[0] + span))  # noqa: SLF001 - same class
-            # 2.
+            # 2. together, or again from the latest start
             if latest == moment:
                 return moment, of_components(placed)
             moment = latest
@@ -235,8 +249,10 @@ class Conservative:
         return find_placement(index_after, shape, self._fit)
 
     def started(self, index: Index, job: Job, placement: Placement) -> None:
-        if self._slots.pop(job.id, None) is not None:  # of another partition
-            self._plan_anew(index)
+        # It had a slot in another partition, which nothing needs any more. The new timelines have the start already,
+        # since they are made from the index.
+        if self._slots.pop(job.id, None) is not None:
+            self._rebuild_timelines(index)
             return
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
@@ -248,7 +264,7 @@ class Conservative:
         """Return whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
         self.compute_deferred()
         if self._is_outdated:
-            self._plan_anew(index)
+            self._rebuild_timelines(index)
         # deferred slots are settled by now, so the timelines have all that the jobs ahead need
         located = index.located(placement)
         return all(
@@ -259,7 +275,7 @@ class Conservative:
         """Note that a running job holds this too."""
         self._reserve(index, job, placement, self._now, self._rounded(end))
 
-    def _plan_anew(self, index: Index) -> None:
+    def _rebuild_timelines(self, index: Index) -> None:
         """Make the timelines again with all remaining slots, since one is no longer needed or jobs were evicted."""
         self._is_outdated = False
         # slots of other jobs were found beside it and stay, so the bounds by shape no longer hold
@@ -322,7 +338,7 @@ class Conservative:
             after = self._now
         if (order := self._only_place(index, shape)) is not None:
             return self._slot_on(index, order, shape, span, after)
-        # 2.
+        # 2. the earliest slot of each alternative
         best: tuple[Millis, int, list[int]] | None = None
         for number, spec in enumerate(shape.specs):
             slot = self.opening(index, shape, spec, span, stay, after)
@@ -331,6 +347,7 @@ class Conservative:
         if best is None:
             return None
         moment, number, orders = best
+        # Noted even beyond the window: jobs of the shape behind this one need not search the same moments.
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
@@ -342,6 +359,7 @@ class Conservative:
         The sum of the tasks that the nodes could hold tells cheaply which moments are worth a look; only for those are
         cards, advance reservations and bounds per node tested.
         """
+        # As in `_slot`: a slot of a longer job is no bound for a shorter one.
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
@@ -349,6 +367,7 @@ class Conservative:
         for moment in self._promising(index, shape, span, after):
             if moment > self._horizon:
                 return None
+            # Enough nodes for the least that a spread needs; if they open later, a later promising moment comes.
             opening = self.opening(index, shape, spec, span, stay, moment)
             if opening is None:
                 return None
@@ -397,12 +416,14 @@ class Conservative:
     def next_change(self, index: Index, moment: Millis) -> Millis | None:
         """Return the next moment at which a job starts or ends on the nodes that have timelines, or an advance
         reservation ends."""
+        # Nodes without a timeline do not matter: the search that asks has looked at all nodes that it could use.
         steps = (timeline.next_step(moment) for timeline in self._timelines.values())
         over = (Millis(each.end_at) for each in index.layout.reservations.values())
         return min((at for at in (*steps, *over) if at is not None and at > moment), default=None)
 
     def _only_place(self, index: Index, shape: Shape) -> int | None:
         """Return the node, if only one may hold the shape, which asks for CPUs and memory alone."""
+        # An advance reservation may close the node for a time, which `_slot_on` does not look at.
         layout = index.layout
         node_class = layout.single_class[shape] if not layout.reservations else None
         return (
@@ -435,24 +456,25 @@ class Conservative:
         waiting = []
         later = replace(shape, barred=()) if shape.barred else shape  # advance reservations may be over then
         places = eligible(index, later, spec)
-        # 1.
+        # 1. the windows of each node, soonest first
         for order in sorted(places):
             windows = self._timeline(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.layout.reservations:
                 windows = _outside(_reserved_spans(index, order, shape), windows, stay)
+            # `order` comes before the iterator in the tuple: it is unique, so that heaps never compare iterators.
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
         heapify(waiting)
         open_until: dict[int, Millis] = {}
         while waiting:
-            # 2.
+            # 2. open the windows that begin at this moment
             moment = waiting[0][0]
             while waiting and waiting[0][0] == moment:
                 _, latest, order, windows = heappop(waiting)
                 open_until[order] = latest
                 if (window := next(windows, None)) is not None:
                     heappush(waiting, (*window, order, windows))
-            # 3.
+            # 3. enough nodes are open
             # windows that closed before this moment stay in the dictionary, and are left out here
             orders = [order for order, latest in open_until.items() if latest >= moment]
             if len(orders) >= shape.nodes:
@@ -460,7 +482,7 @@ class Conservative:
         return None
 
     def _timeline(self, index: Index, order: int) -> NodeTimeline:
-        # 1.
+        # 1. the timeline of a node, made when it is first looked at
         if order not in self._timelines:
             node_free = index.nodes_free[order]
             ends = index.ends

@@ -77,7 +77,7 @@ class StrictOrder(msgspec.Struct):
         """Place the job now, or return why not; None: it does not fit. The first job that does not fit gets the
         reservation."""
         job_placement = find_placement(index, shape, self._fit)
-        # 1.
+        # 1. the first job that does not fit becomes the head
         if job_placement is None:
             if not self.has_reservation:
                 self._reserve_for_head(index, job, shape)
@@ -186,20 +186,20 @@ class Easy(StrictOrder):
     ) -> JobPlacement | Reason:
         reservation = self.reservation if self._pending_index is not None else self._reservation
         end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
-        # 2.
+        # 2. the nodes of best fit
         if (
             reservation is None
             or reservation.head == job.id
             or reservation.admits(job.id, end, job_placement.placement)
         ):
             return job_placement
-        # 3.
+        # 3. nodes that the head does not need
         reserved = reservation.reserved_nodes
         other = find_placement(index, shape, self._fit, avoid=reserved)
         if other is not None and reservation.admits(job.id, end, other.placement):
             return other
         self.refusals_may_change |= len(reserved) > 1  # a head on one node waits for that node alone
-        # 4.
+        # 4. the job's further alternatives
         if job_placement.spec_index + 1 < len(shape.specs):
             return self._by_another(index, job, shape, job_placement.spec_index + 1)
         return WouldDelay(reservation.head, reservation.reserved_at)

@@ -211,7 +211,7 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
     shape = replace(shape, barred=()) if shape.barred else shape  # the nodes barred now may be open later: see step 4
     places = [eligible(index, shape, spec) for spec in shape.specs]
     watched = places[0].union(*places[1:]) if len(places) > 1 else places[0]
-    # 1.
+    # 1. jobs without a known end
     if len(index.ends) < len(index.placed) and not _fits_some_day(index, shape, places):
         return None
     nodes_free: list[NodesFree] = [
@@ -219,7 +219,7 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
     ]
     window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
     left: dict[int, _Leaving] = {}
-    # 2.
+    # 2. the moments at which something ends
     for leaves_at, leaving in _changes(index, now, shape, watched):
         moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
         if window and moment > now + window:
@@ -236,9 +236,9 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
                 for node_free in emptier
                 if node_free.order in orders and _fits(node_free, shape, spec)
             )
-        # 4.
+        # 4. nodes that an advance reservation closes
         usable = _unreserved(index, shape, nodes_free, moment, 1000 * head.spec.time_limit_seconds)
-        # 5.
+        # 5. enough nodes
         if _enough(usable, shape):
             return HeadReservation(head.id, shape, moment, usable, index.layout.position)
     return None  # it would fit only inside an advance reservation that ends too soon

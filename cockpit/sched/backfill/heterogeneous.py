@@ -170,13 +170,13 @@ def earliest_heterogeneous_slot(
     replica_groups = by_demand(shape.replica_groups)
     after: Millis | None = within[0]
     while after is not None:
-        # 1.
+        # 1. the first moment of each kind by itself
         openings = [_first_opening(timelines, index, group, span, stay, after) for group in replica_groups]
         # before the latest of the groups' first openings, some group fits nowhere
         moment = max((each for each in openings if each is not None), default=within[1])
         if None in openings or moment > within[1]:
             return None
-        # 2.
+        # 2. all kinds at that moment
         placements = _all_at(timelines, index, replica_groups, span, stay, moment)
         if placements is not None:
             return moment, joined(shape, placements)
@@ -184,7 +184,7 @@ def earliest_heterogeneous_slot(
         together = _together_at(timelines, index, shape, span, stay, moment)
         if together is not None:
             return moment, together
-        # 3.
+        # 3. the next moment
         # between two changes nothing comes free, so the next moment worth a try is the next change
         after = timelines.next_change(index, moment)
     return None

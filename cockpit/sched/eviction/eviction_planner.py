@@ -89,7 +89,7 @@ class EvictionPlanner:
         first."""
         if entry.job.spec.is_best_effort:
             return None
-        # 1.
+        # 1. jobs that are ending anyway
         if find_placement(self.index_after_evictions(index), shape) is not None:
             return None
         # each search takes milliseconds; `next_at` lets the next pass follow at once
@@ -121,14 +121,14 @@ class EvictionPlanner:
 
     def _choose_victims(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate] | None:
         """Choose the victims; None: all candidates together do not free enough."""
-        # 2.
+        # 2. workers of elastic jobs
         if self._snapshot.elastic:
             candidates = self._candidates(entry, shape, index)
             if workers := worker_candidates(candidates, self._snapshot.jobs, index, self.recalled):
                 return choose_victims(
                     index, shape, workers, lambda other: self._unshrunk(self._candidates(entry, shape, other))
                 )
-        # 3.
+        # 3. the fewest whole jobs
         candidates, candidates_by_node = self._known_candidates(entry, shape, index)
         enough = minimal_victims(index, shape, candidates_by_node, self._evicted | self.recalled.keys())
         return None if enough is None else [each for each in candidates if each.release in enough]
@@ -145,6 +145,7 @@ class EvictionPlanner:
 
     def nominate(self, job: JobId, others: Iterable[JobId]) -> None:
         """Nominate the job: it starts once these others are gone."""
+        # iterated twice, and the caller may pass a generator
         others = tuple(others)
         gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]

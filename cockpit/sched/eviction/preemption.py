@@ -71,6 +71,7 @@ class Preemption:
         return partition_of(self._cluster, other).priority_tier
 
     def _candidate(self, other: Job, index: Index) -> Iterable[PreemptionCandidate]:
+        # by the victim's QOS or partition, as in Slurm, not by that of the job that preempts it
         mode = mode_of(self._cluster, self._accounts, other)
         if mode is None:
             return ()
@@ -87,6 +88,7 @@ class Preemption:
 
     def _exempt(self, other: Job) -> Millis:
         """Return the end of the exempt time, during which the job may not be cancelled or requeued."""
+        # a QOS without a time of its own has the cluster's
         own = self._accounts.qos.get(other.qos, NO_QOS).exempt_seconds if self._by_qos else None
         seconds = self._cluster.preemption.exempt_seconds if own is None else own
         return Millis(_started(other) + 1000 * seconds)

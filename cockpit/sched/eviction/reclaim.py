@@ -134,7 +134,7 @@ class Reclaim:
     ) -> list[PreemptionCandidate] | None:
         """Choose the borrowers to evict; None: evicting them is not enough. In `index` the ending jobs are gone
         already."""
-        # 2.
+        # 2. the job fits already, and no max is in its way
         if not claim.above and find_placement(index, shape) is not None:
             return []
         used = self._used_without_ending(counters)
@@ -142,19 +142,19 @@ class Reclaim:
         if not borrowed_by_leaf:
             return None
         short = {each[-1] for each, _ in claim.above} | _short_of(shape, index)
-        # 3.
+        # 3. workers of elastic borrowers, at most `FIRST_LOOK` of them
         if self._elastic and (
             workers := list(islice(self._workers(borrowed_by_leaf, short, index, counters), FIRST_LOOK))
         ):
             search = _BorrowerSearch(claim, shape, index, workers, short, used)
             if (shrunk := search.single() or search.smallest_set()) is not None:
                 return [each.candidate for each in shrunk]
-        # 4.
+        # 4. the youngest borrowers, one of them alone
         borrowers = self._borrowers(borrowed_by_leaf, short, index, counters)
         # the rest of the generator is used only in step 5
         some = list(islice(borrowers, FIRST_LOOK))
         victims = _BorrowerSearch(claim, shape, index, some, short, used).single()
-        # 5.
+        # 5. a set of any borrowers
         if victims is None:
             victims = _BorrowerSearch(claim, shape, index, [*some, *borrowers], short, used).smallest_set()
         return None if victims is None else [each.candidate for each in victims]
@@ -266,7 +266,7 @@ class _BorrowerSearch:
         if releases is None:
             return None
         chosen = [each for each in self._borrowers if each.candidate.release in releases]
-        # 1.
+        # 1. the fewest by the nodes alone
         if self._suffices(chosen):
             return chosen
         # 2. no smaller set can free enough on the nodes

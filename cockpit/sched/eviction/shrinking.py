@@ -81,11 +81,11 @@ def choose_victims(
 
     `evicted_from`: returns the jobs that may be evicted, as they are in an index without the workers.
     """
-    # 1.
+    # 1. workers alone
     alone = minimal_victims(index, shape, [each.release for each in workers])
     if alone is not None:
         return _released_by(workers, alone)
-    # 2.
+    # 2. jobs beside all of the workers
     without = index_after_releases(index, [each.release for each in workers])
     candidates = evicted_from(without)
     jobs = minimal_victims(without, shape, [each.release for each in candidates])
@@ -93,7 +93,7 @@ def choose_victims(
         return None
     # taken from the real index: a job that is evicted after all releases its spare workers too
     evicted = [each for each in evicted_from(index) if each.release.job in {one.job for one in jobs}]
-    # 3.
+    # 3. the workers that are needed beside these jobs
     gone = {each.release.job for each in evicted}
     others = [each for each in workers if each.release.job not in gone]
     after = index_after_releases(index, [each.release for each in evicted])

@@ -137,7 +137,7 @@ class _VictimSearch:
         """By order of the node: what the useful candidates there free."""
 
     def for_spec(self, spec: NodeSpec) -> Numbers | None:
-        # 1.
+        # 1. nodes that fit, and how many are still wanted
         index, shape = self._index, self._shape
         places = eligible(index, shape, spec)
         free = {node_free.order for node_free in fitting(index, shape, spec)}
@@ -145,7 +145,7 @@ class _VictimSearch:
         wanted = shape.nodes - len(free)
         if wanted <= 0:
             return ()
-        # 2.
+        # 2. candidates that help on the other nodes
         here = {
             order: numbers
             for order in sorted(self._on.keys() & places - free)
@@ -221,6 +221,7 @@ class _VictimSearch:
         return sum(self._fits(order, numbers, spec) for order, numbers in by_node.items()) >= wanted
 
     def _on_node(self, order: int, numbers: Sequence[int], spec: NodeSpec, least: int, most: int) -> Numbers | None:
+        # with all of them first: if that is not enough, no smaller set is
         if not self._fits(order, numbers, spec):
             return None
         for size in range(least, min(most, len(numbers)) + 1):
@@ -249,6 +250,7 @@ class _VictimSearch:
         useful = []
         freed: list[Freed] = []
         for number, frees in self._on[order]:
+            # a whole node must be emptied, so each of its tenants is needed then, whatever it holds
             helps = any(lack > 0 and free > 0 for lack, free in zip(lacks, frees, strict=True))
             if (helps or self._shape.exclusive) and self._candidates[number].job not in self._without:
                 useful.append(number)

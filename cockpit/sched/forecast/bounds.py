@@ -57,6 +57,7 @@ in twenty."""
 def unstable_order(job: Job, rules: Rulebook, nodes: Iterable[Node]) -> NoBound | None:
     """Return why other jobs may come before this one, or take what it waits for; None: the order is fixed."""
     cluster = rules.cluster
+    # each member has jobs of its own, which the fleet does not order
     if cluster.members:
         return NoBound.OTHER_CLUSTERS
     if cluster.priority.kind is not PriorityKind.BASIC:
@@ -113,6 +114,7 @@ class GatesAhead:
 
     def add(self, job: Job, at: Millis) -> None:
         """Note that the job may come free of what stops it from this moment on."""
+        # one moment for each set of partitions is enough, and keeps `may_delay` quick behind thousands of jobs
         self._opens[job.partitions] = min(at, self._opens.get(job.partitions, at))
 
     def may_delay(self, job: Job, bound: Millis) -> bool:
@@ -142,7 +144,7 @@ class Ends:
     def __init__(self, snapshot: Snapshot, starts: Iterable[tuple[JobId, Millis]]) -> None:
         """`starts`: the waiting jobs that are planned, with their starts by the plan."""
         jobs, ends = snapshot.jobs, list[tuple[Millis, Millis]]()
-        # 1.
+        # 1. running jobs
         for job_id in snapshot.occupied:
             job, end = jobs.get(job_id), snapshot.ends.get(job_id)
             if job is not None and end is not None and job.state in OCCUPYING:
@@ -161,7 +163,7 @@ class Ends:
                 heappush(ends, (Millis(start + length), _with_grace(job, Millis(max(start, gone) + length))))
         passed += sorted(ends)
         self._ends = [end for end, _ in passed]
-        # 3.
+        # 3. the latest end so far
         self._free_at = list(accumulate((gone for _, gone in passed), max))
 
     def after(self, moment: Millis) -> Millis:

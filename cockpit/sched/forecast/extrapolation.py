@@ -75,13 +75,13 @@ class Extrapolation:
         """Return the start of a job behind so much work, as the `turn`-th waiting job of its shape."""
         span = self._span
         took = span.now - span.since
-        # 1.
+        # 1. by work
         # the queue is assumed to proceed at the rate simulated so far: twice the work takes twice the time
         by_work = took * (1 + work / self._work[place]) if self._work[place] > 0 else took
-        # 2.
+        # 2. by turns
         starts = self._alike[shape]
         by_turn = took * (starts + turn) / starts if starts >= MANY_OF_SHAPE else by_work
-        # 3.
+        # 3. the mean
         # the geometric mean of both; the job has not started in the simulated span, so not before its end
         return Millis(span.since + int(max(took, sqrt(by_work * by_turn))))
 

@@ -136,6 +136,7 @@ class ClusterSimulation:
     def start_of(self, job: JobId, before: Millis | None = None, passes: int = MOST_PASSES) -> PredictedStart | None:
         """Return when and where the job starts; None: it never starts in this state of the cluster, not before
         `before`, or beyond `passes` passes."""
+        # the simulation goes on from where the last question left it, and stops as soon as this one is answered
         while job not in self.begun and self._passes < passes and self._advance():
             if before is not None and self._now >= before:
                 return None
@@ -183,6 +184,7 @@ class ClusterSimulation:
 
     def awaited(self, begun: PredictedStart) -> list[PredictedEnd]:
         """Return the ends before a start on the nodes that it uses, soonest first."""
+        # ends on other nodes may have let other jobs start first, but these are the ones that a user can follow
         nodes = {part.node for part in begun.placement}
         return [end for end in self.ended if end.at <= begun.at and any(part.node in nodes for part in end.placement)]
 
@@ -218,14 +220,15 @@ class ClusterSimulation:
 
     def _advance(self) -> bool:
         """Simulate one step; False when nothing more can happen."""
-        # 1.
+        # 1. the next moment
         moment = min(self._moments(), default=None)
         if moment is None:
             return False
-        # 2.
+        # 2. the moments near it
         span = (moment - self.began_at) // COARSENESS if self._passes > EXACT_PASSES else 0
+        # the middle of the span, so that starts are off by at most half of it; never back in time
         self._now = max(Millis(moment + span // 2), self._now)
-        # 3.
+        # 3. ends, failures and arrivals
         left = self._end_jobs(Millis(moment + span)) | self._shrink(Millis(moment + span)) | self._give_up()
         may_fit = self._arrive()
         # an arrival that does not fit changes nothing, so it needs no pass of its own
@@ -256,6 +259,7 @@ class ClusterSimulation:
                 self._charge(left.ended, left.at)
                 if left.killed:
                     self._failed.append(left.ended)
+            # its evictor was nominated, and goes first: the place in the queue decides only about what is left
             if left.requeued is not None:
                 self._enqueue(left.requeued)
                 # a requeued job goes back to its place by priority, not to the end
@@ -286,6 +290,7 @@ class ClusterSimulation:
             # a job that has started meanwhile, or was requeued with another moment, is left alone
             if job is None or fails_at(job) != at:
                 continue
+            # out of everything that names it: the next pass looks up each nominated job
             del self._waiting[job_id], self._state.jobs[job_id]
             self._queue.take(job)
             self._state.nominated.pop(job_id, None)
@@ -322,6 +327,7 @@ class ClusterSimulation:
             job = self._arrivals[self._arrived]
             self._arrived += 1
             self._enqueue(job)
+            # of several arrivals one is enough for a pass
             may_fit = (
                 may_fit
                 or self._index.equivalence.rules.may_evict
@@ -334,6 +340,7 @@ class ClusterSimulation:
 
     def _enqueue(self, job: Job) -> None:
         """Put the job at the end of the queue."""
+        # a requeued job's deadline still holds
         self._waiting[job.id] = self._state.jobs[job.id] = job
         self._expect_failure(job)
         self._queue.put(self._index.equivalence.further_entries((job, partition) for partition in partitions_of(job)))
@@ -364,6 +371,7 @@ class ClusterSimulation:
         if plan.scheduling_pass.eviction_planner is not None:
             self._carry_out(plan, snapshot)
             return
+        # without evictions the pass's own index is the next one: no change has to be applied a second time
         self._start_jobs(plan.starts)
         for growth in plan.growths:
             state.grow(growth)
@@ -379,6 +387,7 @@ class ClusterSimulation:
             state.switch(switch, now)
         for eviction in plan.evictions:
             state.evict(eviction, now)
+            # the taker now names its victims (`clears`), which its next pass reads from the queue's entry
             self._changed(state.jobs[eviction.for_job])
         self._start_jobs(plan.starts)
         for growth in plan.growths:

@@ -81,12 +81,14 @@ class BoundHistory:
 
     def follow(self, basis: Basis) -> None:
         """Take over the current bounds, and note which have moved."""
+        # jobs that left the queue have kept or broken their promise: it is over either way
         before, self._basis = self._basis, basis
         queued = {job.id for job in basis.snapshot.queue}
         self._moves = {job: moves for job, moves in self._moves.items() if job in queued}
         self._promised = {job: bound for job, bound in self._promised.items() if job in queued}
         difference = _Difference(before, basis) if before is not None else None
         starting = {start.job for start in basis.plan.starts}
+        # after a restart there is no earlier plan to compare with: only the stored promises can have moved
         for job, bound in (before.bounds if before is not None else self._promised).items():
             after = basis.bounds.get(job)
             # a job that starts has no bound any more, which is no move
@@ -102,6 +104,7 @@ class BoundHistory:
         """Remember that a user was shown the latest starts of these jobs, where they have one and do not start now."""
         if self._basis is None:
             return
+        # a job that starts now has nothing to be promised
         bounds, now = self._basis.bounds, self._basis.snapshot.now
         self._promised.update((job, bounds[job]) for job in jobs if bounds.get(job, now) > now)
 
@@ -190,6 +193,7 @@ class _Difference:
         return [job for job, each in self._queued.items() if job in now and now[job].spec != each.spec]
 
     def _is_edited(self, job: JobId) -> bool:
+        # not the whole records: events such as a change of age are no edits
         return _editable_parts(self._queued[job]) != _editable_parts(self._queued_now[job])
 
     @cached_property

@@ -40,6 +40,7 @@ class _Request(NamedTuple):
 
 def named_bounds(spec: JobSpec, reasons: Iterable[Reason], now: Millis) -> Iterator[Candidate]:
     """Yield a what-if for each bound that a reason names and that the job itself could satisfy, each once."""
+    # several partitions or alternatives may name the same bound
     seen: set[tuple[Change, str]] = set()
     for reason in reasons:
         for each in _bounds(reason, _Request(spec, now)):
@@ -86,6 +87,7 @@ def _(reason: InReservation, request: _Request) -> Iterator[Candidate]:
 
 @_bounds.register
 def _(reason: BeginsLater, request: _Request) -> Iterator[Candidate]:
+    # the same reason is used for the rest after memory ran short, which no change of the job ends
     if request.spec.begin_at == reason.begin_at:
         yield Candidate(Change.BEGIN, str(reason.begin_at), "", replace(request.spec, begin_at=None), named=True)
 

@@ -78,6 +78,8 @@ class StartPredictor:
     @cached_property
     def plan(self) -> Plan:
         """The plan that the cycle would make now."""
+        # the simulations' cache has judged the queue already, and serves here too if it has the same rules: they differ
+        # where simulations leave out time slices
         index = self._index.fork()
         known = self._simulation_index.equivalence
         index.equivalence = (
@@ -130,15 +132,16 @@ class StartPredictor:
         return forecast if likely is None or forecast.now else replace(forecast, after=_awaited(self._usual, likely))
 
     def _start(self, job: JobId) -> Forecast:
-        # 1.
+        # 1. the likely start
         likely = self._estimate(job) if job in self._queued else None
         if likely is None:
             return Forecast()
         now, bound = self.snapshot.now, self.bounds.get(job)
+        # it starts in the pass of this very moment: nothing is left to be uncertain about
         if likely.at == now:
             return Forecast(now=True, likely_at=now, latest_at=now, likely_from=now, likely_to=now)
         unstable = self._unstable(self._queued[job])
-        # 3.
+        # 3. a range where the policy promises nothing
         if bound is None:
             first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
             why = unstable or self._unkept.get(job, NoBound.NO_RESERVATION)
@@ -153,6 +156,7 @@ class StartPredictor:
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
+        # for all jobs at once: `BoundHistory` compares the bounds of two snapshots, whether they were shown or not
         kept = {job: at for job, at in self._reserved_starts.items() if job not in self._unkept}
         return {job: at for job, at in kept.items() if not self._may_fail_before(job, at)}
 
@@ -172,6 +176,7 @@ class StartPredictor:
         gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
         # running jobs that are being requeued come back to their places; the last one is the first to be passed
         returning = sorted(self._returning, key=by_seniority, reverse=True)
+        # in the order of the queue, so that `gates` has exactly the jobs ahead of each one
         for job_id in plan.order:
             if not left:
                 break
@@ -184,12 +189,14 @@ class StartPredictor:
                 left.discard(job_id)
                 if gates.may_delay(job, self._reserved_starts[job_id]):
                     unkept[job_id] = NoBound.CONDITION_AHEAD
+                # such a job may start later than planned, and then delays those behind it: it is a gate itself
                 if limits is not None and limits.may_stop(job_id):
                     unkept[job_id] = NoBound.SHARED_LIMIT
                     gates.add(job, self._reserved_starts[job_id])
             # of a job of several partitions, any of them may open
             opens = (opens_at(reason, now) for reason in reasons_of(plan, job))
             at = min((each for each in opens if each is not None), default=None)
+            # beyond the window or the depth: the scheduler keeps nothing for it, and lets it go first once it can start
             if job_id not in reserved and waits_its_turn(plan, job):
                 at = now
             if at is not None:
@@ -258,6 +265,7 @@ class StartPredictor:
         return self._contained(job.id, lambda: self._instead(job, before), Forecast())
 
     def _instead(self, job: Job, before: Millis | None) -> Forecast:
+        # at the same place in the queue: an edit keeps it, and only another priority is ordered again below
         queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
         changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
         future = self._future(changed, self._order(changed), self._usual_runtimes)
@@ -299,6 +307,7 @@ class StartPredictor:
         if careful_at is not None:
             wait = max(CAREFUL_FACTOR * (careful_at - now), LIKELY_FACTOR * (likely_at - now))
             wait = max(wait, LIMIT_FACTOR * (hard_at - now)) if hard_at is not None else wait
+            # whole milliseconds; `bounds` may also have the hard start and the reservation, which no wait may exceed
             bounds.append(Millis(now + int(wait)))
         return max(likely_at, min(bounds)) if bounds else None
 
@@ -309,6 +318,7 @@ class StartPredictor:
     def _otherwise(self, job: JobId, likely_at: Millis) -> tuple[Millis | None, Millis | None]:
         """Return the careful and the hard start. Behind many jobs, the likely wait is scaled by how much more work is
         ahead."""
+        # two simulations more, each run no further than to this job's start: near the head that is quick
         if self._usual.starts_before(job) <= SIMULATE_WITHIN:
             careful, hard = self._careful.start_of(job), self._hard.start_of(job)
             return careful.at if careful else None, hard.at if hard else None

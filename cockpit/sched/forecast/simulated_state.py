@@ -77,6 +77,7 @@ class SimulatedState:
             partition=start.partition,
             billing=start.billing,
         )
+        # straight to running: checks, staging and prolog take no time here
         self.nominated.pop(job.id, None)
         self.jobs[job.id] = replace(job, state=JobState.RUNNING, state_since=now, attempt=attempt, clears=())
         limit = Millis(now + 1000 * job.spec.time_limit_seconds)
@@ -117,6 +118,7 @@ class SimulatedState:
         self.occupied[job_id] = held
 
     def _recall(self, each: Eviction, job: Job, now: Millis) -> None:
+        # at least 1 ms, so that the simulation gets to a later moment
         kill_at = Millis(now + max(1, 1000 * each.grace_seconds))
         leaving = [
             Leaving(rank=rank, at=now, kill_at=kill_at, for_job=each.for_job, grounds=each.grounds)
@@ -179,6 +181,7 @@ class SimulatedState:
         self.leaves_at.pop(job_id, None)
         self.elastic.pop(job_id, None)
         job = self.jobs.pop(job_id, None)
+        # gone from `jobs` too: a dependency on it counts as settled once no live job has its id
         if job is None or job.ending is None or not job.ending.requeue:
             return JobEnd(at, job_id, placement, job)
         self.jobs[job_id] = replace(job, state=JobState.QUEUED, state_since=at, ending=None, leaving=())

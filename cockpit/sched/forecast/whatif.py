@@ -47,6 +47,7 @@ def candidates(snapshot: Snapshot, job: Job, reserved_at: Millis | None) -> Iter
 
 def _fewer_cards(spec: JobSpec) -> Iterator[Candidate]:
     """Fewer cards on each node, for every alternative."""
+    # spread tasks have cards of their own (`TaskSpread`), which are not a number for each node
     most = max(each.whole_cards for each in spec.specs)
     for fewer in _halves(most) if spec.spread is None else ():
         specs = tuple(replace(each, card_milli=min(each.card_milli, fewer * WHOLE_CARD)) for each in spec.specs)
@@ -96,6 +97,7 @@ def _other_pools(snapshot: Snapshot, spec: JobSpec) -> Iterator[Candidate]:
 
 
 def _more_urgent(job: Job) -> Iterator[Candidate]:
+    # a QOS that the job names wins over the word, so that the word alone would change nothing
     spec = job.spec
     if spec.priority is PriorityWord.NORMAL and spec.qos is None:
         changed = replace(spec, priority=PriorityWord.URGENT)
