@@ -68,6 +68,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 def frame(message: msgspec.Struct) -> bytes:
     """Return a message as header and body. Raises `ValueError` if the body exceeds `MAX_FRAME`."""
     body = msgspec.msgpack.encode(message)
+    # Refused here, where the message can still be sent in parts: the other side would end the connection.
     if len(body) > MAX_FRAME:
         msg = f"a message of {len(body)} bytes exceeds the {MAX_FRAME} that a frame may have"
         raise ValueError(msg)
@@ -79,6 +80,7 @@ def request_frame(request: Request) -> bytes:
     try:
         return frame(request)
     except ValueError:
+        # The arguments alone: they are nearly all of the request, and what the user can divide.
         size, most = memoryview(request.args).nbytes >> 20, MAX_FRAME >> 20
         text = (
             f"The request has {size} MiB, and one may have {most}. Nothing was sent. Submit the jobs in several parts."
@@ -89,6 +91,7 @@ def request_frame(request: Request) -> bytes:
 def body_length(header: bytes) -> int:
     """Return the length of the body that follows `header`. Raises `ValueError` if it exceeds `MAX_FRAME`."""
     (length,) = HEADER.unpack(header)
+    # Before the body is read: a forged length must not make the reader allocate 4 GiB.
     if length > MAX_FRAME:
         msg = f"a frame of {length} bytes exceeds the {MAX_FRAME} that are allowed"
         raise ValueError(msg)
@@ -102,6 +105,7 @@ def raw(value: object) -> msgspec.Raw:
 
 def check_hello(hello: Hello) -> None:
     """Raise `ProtocolMismatch` unless the engine has this client's major version of the protocol."""
+    # The minor version may differ: fields that one side does not know have defaults on the other.
     if hello.protocol[0] != MAJOR:
         msg = (
             f"The running engine (cockpit {hello.version}) speaks protocol {hello.protocol[0]}, this cockpit speaks "

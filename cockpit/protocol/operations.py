@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from cockpit.model import job as job_model
     from cockpit.protocol import messages, pages
 else:
+    # Every command imports this table, and most need few of these modules: each is imported when it is first used, so
+    # that a command starts in a tenth of a second. The lambdas below put off the look-up for the same reason.
     accountchange, asking, cluster = (
         LazyModule(f"cockpit.model.{name}") for name in ("accountchange", "asking", "cluster")
     )
@@ -66,6 +68,7 @@ def _whole_queue(encoded: Pieces) -> view.Priorities:
 
 def _whole_snapshot(encoded: Pieces) -> snapshotfile.Snapshot:
     """Decode a snapshot whose encoded form was cut into pieces that fit a frame."""
+    # Cut without regard to its structure, so that no piece can be decoded by itself.
     whole = b"".join(msgspec.msgpack.decode(each, type=bytes) for each in encoded)
     return msgspec.msgpack.decode(whole, type=snapshotfile.Snapshot)
 
@@ -278,7 +281,8 @@ TABLE: Mapping[str, Operation] = MappingProxyType(
         row.name: row
         for row in (
             *operations_of(Operations),
-            # `Backend.watch_jobs`, `Backend.open_shell` and `LocalBackend.stop`.
+            # `Backend.watch_jobs`, `Backend.open_shell` and `LocalBackend.stop`: a stream of answers, file descriptors,
+            # and the end of the engine that would answer are not one request with one answer.
             Operation("subscribe", Right.ASK, Style.SPECIAL, lambda: pages.SubscribeArgs),
             Operation(SHELL, Right.ACT, Style.SPECIAL, lambda: asking.ShellRequest),
             Operation("stop", Right.ADMINISTER, Style.SPECIAL, lambda: messages.StopArgs),

@@ -50,6 +50,8 @@ class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def _columns_type() -> type[msgspec.Struct]:
+    # Made from `JobRow`, so that a new column of the row is one of the wire too. Only columns at the end that have
+    # defaults may be new: a page is an array, and an older engine's is shorter.
     fields: list[Any] = []
     for field in msgspec.structs.fields(JobRow):
         kind = list[int | None] if field.name == "reason" else list[field.type]  # type: ignore[name-defined] # read at run time
@@ -142,6 +144,7 @@ def start_over(version: int) -> JobsChange:
 
 def fits(encoded: msgspec.Raw) -> bool:
     """Tell whether an encoded value fits into a frame, together with the fields of `Answer` around it."""
+    # 1 KiB is far more than those fields take; to encode them here would mean to encode the page twice.
     return memoryview(encoded).nbytes <= MAX_FRAME - 1024
 
 
@@ -151,6 +154,7 @@ def rows_of(page: JobsPage) -> JobRows:
     columns[_REASON] = [None if index is None else page.reasons[index] for index in columns[_REASON]]
     for at, default in _DEFAULTS.items():  # an older engine leaves the last columns out
         columns[at] = columns[at] or [default]
+    # The ids are never shortened. In a page of one row, a column of one value is multiplied by 1.
     size = len(columns[0])
     return JobRows([column * size if len(column) == 1 else column for column in columns])
 
@@ -172,6 +176,7 @@ def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
             piece, size = [], 0
         piece.append(msgspec.Raw(encoded))
         size += len(encoded)
+    # Also when it is empty: a client waits for at least one answer.
     yield piece
 
 
@@ -189,6 +194,7 @@ def changed_columns(before: JobRow, after: JobRow) -> dict[int, Any]:
 
 def with_changes(row: JobRow, changes: dict[int, Any]) -> JobRow:
     """Return the row with the values of `changed_columns`. Raises `msgspec.ValidationError` if one has a wrong type."""
+    # The wire has plain values (a state is a text), and `changes` is decoded without knowing the columns' types.
     values = list(_astuple(row))
     for index, value in changes.items():
         values[index] = msgspec.convert(value, _types()[index])
