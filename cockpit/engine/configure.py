@@ -79,12 +79,12 @@ def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:
 
 def _fixed_changes(before: Cluster, after: Cluster) -> list[str]:
     """Return the names, as in cluster.toml, of the settings that differ and that `cluster init` fixes."""
-    before, after = _fixed(before), _fixed(after)
+    before, after = _without_own_settings(before), _without_own_settings(after)
     names = (field.name for field in fields(Cluster))
     return [_WORDS.get(name, name) for name in names if getattr(before, name) != getattr(after, name)]
 
 
-def _fixed(cluster: Cluster) -> Cluster:
+def _without_own_settings(cluster: Cluster) -> Cluster:
     """Return the cluster with defaults in place of the settings that may change at any time."""
     # Those that a slurmSpec cannot express, so that no file could have fixed them.
     own = {"urgent_jobs": None, "projects": (), "sharing": True, "max_resumes": None, "max_grace_seconds": None}

@@ -53,7 +53,7 @@ def _due(job: Job, now: Millis) -> EventBody:
         return events.JobArchived(job.id)
     if job.ending is not None:
         return events.GraceEnded(job.id)
-    return given_up(job) if given_up_at(job) is not None else _over(job, now)
+    return given_up(job) if given_up_at(job) is not None else _due_of_running(job, now)
 
 
 def _due_of_queued(job: Job, now: Millis) -> EventBody:
@@ -66,7 +66,7 @@ def _due_of_queued(job: Job, now: Millis) -> EventBody:
     return events.AgeBegan(job.id)
 
 
-def _over(job: Job, now: Millis) -> EventBody:
+def _due_of_running(job: Job, now: Millis) -> EventBody:
     """Return the due event of a running job: the end of its recalled workers' grace period, the early signal for its
     batch script, or the end by its time limit."""
     if (kill_at := recalled_until(job)) is not None and kill_at <= now:

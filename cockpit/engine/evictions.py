@@ -28,7 +28,7 @@ def carry_out_evictions(machine: Machine, plan: Plan) -> list[EventBody]:
     Events may have been applied since the plan's snapshot: a victim that ends already, or whose queued job was held or
     has left the queue, is skipped.
     """
-    bodies = [*_switched(machine, plan)]
+    bodies = [*_carry_out_switches(machine, plan)]
     done: list[Eviction] = []
     for each in plan.evictions:
         job, taker = machine.state.jobs.get(each.job), machine.queue.get(each.for_job)
@@ -38,9 +38,9 @@ def carry_out_evictions(machine: Machine, plan: Plan) -> list[EventBody]:
         if each.mode is EvictionMode.SHRINK:
             bodies += workers.recall_workers(job, each, plan.now)
         else:
-            bodies.append(_evicted(each, plan.now))
+            bodies.append(_begin_eviction(each, plan.now))
         done.append(each)
-    return [*bodies, *_victims_recorded(done)]
+    return [*bodies, *_record_victims(done)]
 
 
 def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None = None) -> list[EventBody] | Refusal:
@@ -107,7 +107,7 @@ def _short_of_cpus(machine: Machine, job: Job) -> Iterator[str]:
             yield f"Of its {own.cpus} CPUs on {own.node} {max(0, free)} are free"
 
 
-def _switched(machine: Machine, plan: Plan) -> Iterator[EventBody]:
+def _carry_out_switches(machine: Machine, plan: Plan) -> Iterator[EventBody]:
     """Turn the plan's timeslicing switches into events. A switch is skipped where any of its jobs has changed."""
     jobs = machine.state.jobs
     for switch in plan.switches:
@@ -122,7 +122,7 @@ def _switched(machine: Machine, plan: Plan) -> Iterator[EventBody]:
         yield events.JobResumed(switch.job)
 
 
-def _evicted(eviction: Eviction, now: Millis) -> EventBody:
+def _begin_eviction(eviction: Eviction, now: Millis) -> EventBody:
     """Return the event that begins an eviction, of any mode but SHRINK."""
     if eviction.mode is EvictionMode.SUSPEND:
         suspension = Suspension(for_jobs=(eviction.for_job,), grounds=eviction.grounds)
@@ -137,7 +137,7 @@ def _evicted(eviction: Eviction, now: Millis) -> EventBody:
     )
 
 
-def _victims_recorded(done: Iterable[Eviction]) -> Iterator[EventBody]:
+def _record_victims(done: Iterable[Eviction]) -> Iterator[EventBody]:
     """Record the victims at each queued job that they are evicted for, with one event for each eviction mode.
 
     The resources that the victims release are then reserved for that job.

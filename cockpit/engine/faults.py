@@ -42,7 +42,7 @@ def precheck_passed(machine: Machine, replica: ReplicaId, found: str) -> list[Ev
     if job is None:
         return []
     if job.ending is not None:
-        return [_over(job, job.ending)]
+        return [_end_before_start(job, job.ending)]
     return [events.PrecheckPassed(job.id, replica.attempt, found)]
 
 
@@ -55,7 +55,7 @@ def precheck_failed(machine: Machine, replica: ReplicaId, node: NodeName, becaus
     out = drain_for_fault(machine, node, because)
     # Nothing of the job has started during its checks: a user who ended it meanwhile gets the end at once.
     if job.ending is not None:
-        return [*out, _over(job, job.ending)]
+        return [*out, _end_before_start(job, job.ending)]
     return [*out, events.PrecheckFailed(job.id, replica.attempt, node, because)]
 
 
@@ -67,7 +67,7 @@ def _prechecking(machine: Machine, replica: ReplicaId) -> Job | None:
     return job if job.attempt.number == replica.attempt else None
 
 
-def _over(job: Job, ending: Ending) -> EventBody:
+def _end_before_start(job: Job, ending: Ending) -> EventBody:
     """Return the end of a job that was to end during its checks, before anything of it had started."""
     if ending.requeue:
         return events.JobRequeued(job.id, ending.cause)
@@ -117,7 +117,7 @@ def drain_faulty(machine: Machine, node: NodeName, because: str, now: Millis) ->
         if any(part.node == node for part in job.attempt.placement):
             out += [
                 events.FaultFound(job.id, job.attempt.number, node, because),
-                _interrupted(job, EndCause.FAULT, now),
+                _interrupt(job, EndCause.FAULT, now),
             ]
     return out
 
@@ -137,14 +137,14 @@ def report_slow(machine: Machine, replica: ReplicaId, slow_iterations: Slow, now
     elsewhere = _elsewhere(machine.state, job, slow_iterations.rank) if moves else ()
     address = _address(machine.state, job.submitter.name)
     fell = events.PerformanceFell(job.id, replica.attempt, slow_iterations, performance.threshold, address, elsewhere)
-    return [fell, _interrupted(job, EndCause.SLOW, now)] if elsewhere else [fell]
+    return [fell, _interrupt(job, EndCause.SLOW, now)] if elsewhere else [fell]
 
 
 def _is_watched(job: Job) -> bool:
     return job.state is JobState.RUNNING and job.spec.resume is not None and job.ending is None
 
 
-def _interrupted(job: Job, cause: EndCause, now: Millis) -> events.EndingBegan:
+def _interrupt(job: Job, cause: EndCause, now: Millis) -> events.EndingBegan:
     return events.EndingBegan(job.id, cause, Millis(now + 1000 * job.spec.end_grace_seconds))
 
 

@@ -40,13 +40,15 @@ def set_priority(
             RefusalKind.CONFLICT, f"Job {first.shown_id} {state_phrase}; only a queued job's priority can be set."
         )
     if isinstance(wanted, int):
-        return _number(queued, wanted, actor)
+        return _set_number(queued, wanted, actor)
     if isinstance(wanted, SiteFactor):
-        return _site_factor(queued, wanted.factor, actor)
-    return _refused(machine, queued, wanted, actor) or [body for job in queued for body in _word(machine, job, wanted)]
+        return _add_site_factor(queued, wanted.factor, actor)
+    return _refuse_word(machine, queued, wanted, actor) or [
+        body for job in queued for body in _set_word(machine, job, wanted)
+    ]
 
 
-def _number(queued: Sequence[Job], wanted: int, actor: Actor) -> list[EventBody] | Refusal:
+def _set_number(queued: Sequence[Job], wanted: int, actor: Actor) -> list[EventBody] | Refusal:
     if (refused := refuse_others(actor, "set a priority by number (urgent is a word)")) is not None:
         return refused
     if error := DIRECT_PRIORITY.error(wanted):
@@ -54,7 +56,7 @@ def _number(queued: Sequence[Job], wanted: int, actor: Actor) -> list[EventBody]
     return [events.PrioritySet(job.id, wanted) for job in queued if job.direct_priority != wanted]
 
 
-def _site_factor(queued: Sequence[Job], factor: int, actor: Actor) -> list[EventBody] | Refusal:
+def _add_site_factor(queued: Sequence[Job], factor: int, actor: Actor) -> list[EventBody] | Refusal:
     if (refused := refuse_others(actor, "add to a job's priority")) is not None:
         return refused
     if error := SITE_FACTOR.error(factor):
@@ -62,7 +64,7 @@ def _site_factor(queued: Sequence[Job], factor: int, actor: Actor) -> list[Event
     return [events.SiteFactorSet(job.id, factor) for job in queued if job.site_factor != factor]
 
 
-def _refused(machine: Machine, queued: Sequence[Job], word: PriorityWord, actor: Actor) -> Refusal | None:
+def _refuse_word(machine: Machine, queued: Sequence[Job], word: PriorityWord, actor: Actor) -> Refusal | None:
     if word is PriorityWord.VERY_URGENT and (refused := refuse_others(actor, "make a job very-urgent")) is not None:
         return refused
     if any(job.direct_priority is not None for job in queued):
@@ -76,7 +78,7 @@ def _refused(machine: Machine, queued: Sequence[Job], word: PriorityWord, actor:
     return Refusal(RefusalKind.CONFLICT, f"{error}.") if error else None
 
 
-def _word(machine: Machine, job: Job, word: PriorityWord) -> list[EventBody]:
+def _set_word(machine: Machine, job: Job, word: PriorityWord) -> list[EventBody]:
     decided: list[EventBody] = []
     if job.spec.priority is not word:
         spec = replace(job.spec, priority=word)

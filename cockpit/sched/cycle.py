@@ -121,8 +121,8 @@ def _descent(index: Index, policy: Policy, queue: PassQueue) -> GradientDescent:
 
 def eviction_planner(snapshot: Snapshot, rules: Rulebook, priorities: PriorityTable) -> EvictionPlanner | None:
     """Make the planner of one pass's evictions; None where no rule lets a job take another's resources."""
-    preemption_rule: list[PreemptionRule] = []
+    preemption_rules: list[PreemptionRule] = []
     if rules.cluster.preemption.kind != PreemptType.NONE:
-        preemption_rule.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
-    needed = preemption_rule or snapshot.nominated or snapshot.suspended or rules.quotas.guarantees
-    return EvictionPlanner(snapshot, preemption_rule) if needed else None
+        preemption_rules.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
+    needed = preemption_rules or snapshot.nominated or snapshot.suspended or rules.quotas.guarantees
+    return EvictionPlanner(snapshot, preemption_rules) if needed else None

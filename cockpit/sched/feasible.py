@@ -93,8 +93,8 @@ def blocking_reservation(shape: Shape, layout: NodeLayout, passes: Callable[[Sha
     reservation is the cause."""
     for count, name in enumerate(shape.barred, 1):
         if passes(replace(shape, barred=shape.barred[count:])):
-            kept = layout.reservations[name]
-            return NodesReserved(name, Millis(kept.start_at), Millis(kept.end_at))
+            reservation = layout.reservations[name]
+            return NodesReserved(name, Millis(reservation.start_at), Millis(reservation.end_at))
     return None
 
 

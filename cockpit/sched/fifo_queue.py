@@ -1,6 +1,6 @@
 """A queue in order of submission, updated from one pass to the next by what changed.
 
-With a list made anew for each pass, an EASY replay of KTH-SP2 (PF-03) takes 14 % longer.
+With a new list for each pass, an EASY replay of KTH-SP2 (PF-03) takes 14 % longer.
 """
 
 from __future__ import annotations

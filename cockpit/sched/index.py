@@ -317,7 +317,7 @@ def refresh_index(index: Index | None, snapshot: Snapshot) -> Index:
     if equivalence is not index.equivalence:
         fresh = fresh.fork()
         fresh.equivalence = equivalence
-        _count_anew(fresh, snapshot)
+        _recount(fresh, snapshot)
     return fresh
 
 
@@ -331,11 +331,11 @@ def _equivalence(index: Index | None, snapshot: Snapshot) -> EquivalenceCache:
 def _rebuilt(snapshot: Snapshot, equivalence: EquivalenceCache) -> Index:
     index = Index(NodeLayout(snapshot), equivalence, snapshot.occupied, snapshot.ends)
     index.version = snapshot.version
-    _count_anew(index, snapshot)
+    _recount(index, snapshot)
     return index
 
 
-def _count_anew(index: Index, snapshot: Snapshot) -> None:
+def _recount(index: Index, snapshot: Snapshot) -> None:
     index.counters = Counters()
     count(index, snapshot.occupied, snapshot)
 

@@ -43,8 +43,8 @@ class ListQueue(list[QueueEntry]):
 
 
 class ReplayQueue:
-    """A queue that a simulation keeps from pass to pass, and need not make anew for each of hundreds of passes: jobs
-    that start leave it, and new jobs join at its end."""
+    """A queue that a simulation keeps through hundreds of passes, instead of a new one for each: jobs that start leave
+    it, and new jobs join at its end."""
 
     def __init__(self, entries: Iterable[QueueEntry]) -> None:
         self._entries: dict[tuple[JobId, str], QueueEntry] = {}

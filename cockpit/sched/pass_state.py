@@ -233,12 +233,15 @@ class PassState:
             return Millis(self.snapshot.now + 1)
         if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
             return None
-        proposal = self.eviction_planner.next_at() if self.eviction_planner is not None else None
-        window_at = self._windows.next_at() if self._windows.lasting else None
-        soon = Millis(self.snapshot.now + 1000) if self._reclaims_deferred else None
-        return min(
-            [each for each in (self._next_begin_at, window_at, proposal, soon, self._slice_ends) if each], default=None
+        moments = (
+            self._next_begin_at,
+            self._windows.next_at() if self._windows.lasting else None,
+            self.eviction_planner.next_at() if self.eviction_planner is not None else None,
+            # a second, in which other jobs get their turn: many searches for victims take long
+            Millis(self.snapshot.now + 1000) if self._reclaims_deferred else None,
+            self._slice_ends,
         )
+        return min([each for each in moments if each is not None], default=None)
 
     def _continue_with(self, index: Index) -> None:
         """Use another index from now on. Deferred reservations are computed first: they refer to the old one."""

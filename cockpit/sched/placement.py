@@ -87,7 +87,7 @@ def _find_uneven(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[
 
 
 _COMPONENTS = JobId(-1)
-"""Stands for the components that are placed so far."""
+"""The job id under which the components that are placed so far are in the index."""
 
 
 def _find_components(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:

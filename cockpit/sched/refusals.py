@@ -91,9 +91,9 @@ class Refusals:
         self._insufficient = eviction_planner.insufficient if eviction_planner is not None else {}
         self._layout = index.layout
         self._shortages = Shortages(index)
-        self._of_shapes: dict[Shape, Reason] = {}
-        self._of_requests: dict[EquivalenceClass, Reason | None] = {}
-        self._of_good: dict[EquivalenceClass, Reason | None] = {}
+        self._shape_reasons: dict[Shape, Reason] = {}
+        self._class_reasons: dict[EquivalenceClass, Reason | None] = {}
+        self._permanent_reasons: dict[EquivalenceClass, Reason | None] = {}
         """What stops each class for good; None: nothing."""
         self._soonest: dict[tuple[EquivalenceClass, Reason], Millis | None] = {}
 
@@ -201,13 +201,13 @@ class Refusals:
         key = self.gates.rules_version, equivalence_class
         if key in self._layout.some_day:
             return None
-        if equivalence_class not in self._of_good:
-            self._of_good[equivalence_class] = self._for_good(equivalence_class)
-            if self._of_good[equivalence_class] is None:
+        if equivalence_class not in self._permanent_reasons:
+            self._permanent_reasons[equivalence_class] = self._permanent_reason(equivalence_class)
+            if self._permanent_reasons[equivalence_class] is None:
                 self._layout.some_day.add(key)
-        return self._of_good[equivalence_class]
+        return self._permanent_reasons[equivalence_class]
 
-    def _for_good(self, equivalence_class: EquivalenceClass) -> Reason | None:
+    def _permanent_reason(self, equivalence_class: EquivalenceClass) -> Reason | None:
         if equivalence_class.refused is not None and never_starts(equivalence_class.refused):
             return equivalence_class.refused
         each: list[OfOne] = []
@@ -226,11 +226,11 @@ class Refusals:
         _ = self._conflicts
 
     def _of(self, equivalence_class: EquivalenceClass, job: Job) -> Reason | None:
-        if equivalence_class not in self._of_requests:
-            self._of_requests[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._limit(
+        if equivalence_class not in self._class_reasons:
+            self._class_reasons[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._limit(
                 equivalence_class
             )
-        if (bound := self._of_requests[equivalence_class]) is not None:
+        if (bound := self._class_reasons[equivalence_class]) is not None:
             return bound
         shape = self._narrowed.get(equivalence_class, equivalence_class.shape)
         reason = self._resource_reason(shape, job)
@@ -299,9 +299,9 @@ class Refusals:
         return reason
 
     def _of_shape(self, shape: Shape) -> Reason:
-        known = self._of_shapes.get(shape)
+        known = self._shape_reasons.get(shape)
         if known is None:
-            known = self._of_shapes[shape] = self._verdict(shape)
+            known = self._shape_reasons[shape] = self._verdict(shape)
         return known
 
     def _verdict(self, shape: Shape) -> Reason:

@@ -67,13 +67,13 @@ def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]
         case StartReplica():
             return _start(effect, fleet, members)
         case SignalReplica():
-            return _on_part(effect, fleet, members, _ended)
+            return _on_part(effect, fleet, members, _end_part)
         case FreezeReplica():
-            return _on_part(effect, fleet, members, _suspended)
+            return _on_part(effect, fleet, members, _suspend_part)
         case ThawReplica():
-            return _on_part(effect, fleet, members, _resumed)
+            return _on_part(effect, fleet, members, _resume_part)
         case RemoveContainer():
-            return _remove(effect, members)
+            return _end_all_parts(effect, members)
         case _:
             # A member holds the container of a failed replica by itself, since the part's spec asks for it.
             return []
@@ -89,14 +89,14 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
             continue
         member_job = job_of(members[name], job, part)
         if member_job is None:
-            return [MemberDecision(name, partial(_submitted, job, name, part))]
+            return [MemberDecision(name, partial(_submit_part, job, name, part))]
         # The gang starts together: no member's containers begin before every part has its place.
         if not job.attempt.awaits:
             return [Open(name, member_job.id)]
     return []
 
 
-def _submitted(job: Job, name: str, part: FleetPart, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
+def _submit_part(job: Job, name: str, part: FleetPart, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
     # Tested again when the order is carried out: it may have been given twice.
     if job_of(member, job, part) is not None:
         return []
@@ -129,7 +129,7 @@ def _on_part(
     return []
 
 
-def _ended(job_id: JobId, ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+def _end_part(job_id: JobId, ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
     """End a part as the fleet ends the whole job; a part that is still queued ends at once."""
     job = member.state.jobs.get(job_id)
     if job is None or job.ended or ending is None:
@@ -141,34 +141,34 @@ def _ended(job_id: JobId, ending: Ending | None, member: Machine, _now: Millis) 
     return [] if job.ending.killed or not ending.killed else [events.GraceEnded(job.id)]
 
 
-def _suspended(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+def _suspend_part(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
     job = member.state.jobs.get(job_id)
     runs = job is not None and job.state is JobState.RUNNING and job.ending is None
     return [events.JobSuspended(job_id, Suspension(by=FLEET))] if runs else []
 
 
-def _resumed(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
+def _resume_part(job_id: JobId, _ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
     job = member.state.jobs.get(job_id)
     return [events.JobResumed(job_id)] if job is not None and job.suspension is not None else []
 
 
-def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:
+def _end_all_parts(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:
     """Return orders that end all parts of the effect's attempt, and the holds of their containers."""
     key = effect.replica.job, effect.replica.attempt
     # All members are searched: the fleet's job may be gone by now, or in an attempt with other members.
     targets = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
     return [
-        MemberDecision(name, partial(_end_here, job.id))
+        MemberDecision(name, partial(_end_part_and_hold, job.id))
         for name, job in targets
         if job.part is not None and (job.part.job, job.part.attempt) == key
     ]
 
 
-def _end_here(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
+def _end_part_and_hold(job_id: JobId, member: Machine, now: Millis) -> Sequence[EventBody] | Refusal:
     job = member.state.jobs.get(job_id)
     if job is not None and job.ended:
         return decide.end_hold(job) if job.kept else []
-    return _ended(job_id, Ending(cause=EndCause.STOP, at=now, kill_at=now), member, now)
+    return _end_part(job_id, Ending(cause=EndCause.STOP, at=now, kill_at=now), member, now)
 
 
 def _current(fleet: Machine, job_id: JobId, attempt: int) -> Job | None:

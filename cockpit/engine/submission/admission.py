@@ -174,19 +174,21 @@ class Admission:
         for other in self._machine.indices.named.of((project, spec.name)):
             job = self._machine.state.jobs[other]
             own = job.submitter.uid == self._owner.uid
-            if not (singleton and own) and not self._same(job):
+            if not (singleton and own) and not self._is_edited(job):
                 yield _name_in_use(job, known=may_see(self._actor, job))
                 return
         # Jobs of one request have one owner, so that singletons among them may share the name.
         if (project, spec.name) in self._name_in_use and not singleton:
             yield f"name: another job of this submission has the same name in project {project}"
 
-    def _same(self, job: Job) -> bool:
+    def _is_edited(self, job: Job) -> bool:
         """Tell whether the job is the edited one, or a task of the same array."""
         edited = self._edited
         if edited is None:
             return False
-        return job.id == edited.id or (edited.array is not None and job.array is not None and _array(job, edited))
+        return job.id == edited.id or (
+            edited.array is not None and job.array is not None and _in_same_array(job, edited)
+        )
 
     def _privileges(self, spec: JobSpec) -> Iterator[str]:
         """Yield errors for what only an administrator may set; an edit may leave such a value or lower it."""
@@ -262,7 +264,7 @@ class Admission:
         return SubmitRequest(self._owner.name, charged.account, charged.qos, partition, size(charged.spec))
 
 
-def _array(job: Job, other: Job) -> bool:
+def _in_same_array(job: Job, other: Job) -> bool:
     return job.array is not None and other.array is not None and job.array.array == other.array.array
 
 

@@ -82,7 +82,7 @@ def submit(
         lines += [prefix + error for error in each.errors]
         reasons += [(prefix + path, reason) for path, reason in each.reasons]
     if lines or reasons:
-        return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
+        return Refusal(RefusalKind.INVALID, "\n".join(_shortened(lines)), tuple(reasons[:MOST_ERRORS]))
     # 4. The events.
     return _Submission(machine, actor.who, DependencyOutcomes(remembered=remembered)).events(admitted)
 
@@ -108,7 +108,7 @@ def edit(
     admission = Admission(machine, actor or Actor(job.submitter, admin=False), now, remembered, edited=job)
     # The new spec of a task may name whole arrays in `aftercorr`: they become one task each, as at its submission.
     charged, _, errors, reasons = admission.admit(taskwise(machine, spec, job.array) if job.array else spec)
-    errors += _fixed(job, spec)
+    errors += _fixed_field_errors(job, spec)
     if errors or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(errors), tuple(reasons))
     edited = events.JobEdited(job.id, charged.spec, charged.account, charged.qos, charged.partitions)
@@ -122,7 +122,7 @@ def edit(
     return [edited, *settled(machine, waiting, conditions, DependencyOutcomes(remembered=remembered))]
 
 
-def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
+def _fixed_field_errors(job: Job, spec: JobSpec) -> Iterator[str]:
     """Yield an error for each changed field that an edit must leave as it is."""
     if spec.array is not None:
         yield "array: is fixed once a job is submitted; remove it, or submit another array"
@@ -136,7 +136,7 @@ def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
         yield f"name: job {job.shown_id} is a task, and all tasks of an array have its name; leave it as it is"
 
 
-def _bounded(lines: list[str]) -> list[str]:
+def _shortened(lines: list[str]) -> list[str]:
     """Return at most `MOST_ERRORS` lines, and one more that counts those left out."""
     more = len(lines) - MOST_ERRORS
     return [*lines[:MOST_ERRORS], f"… and {more} more errors"] if more > 0 else lines
@@ -155,9 +155,9 @@ class _Submission:
 
     def events(self, admitted: Iterable[AdmissionResult]) -> list[EventBody]:
         """Return the events of all jobs, in order."""
-        return [event for each in admitted for event in self._of(each)]
+        return [event for each in admitted for event in self._events_of(each)]
 
-    def _of(self, admitted: AdmissionResult) -> Iterator[EventBody]:
+    def _events_of(self, admitted: AdmissionResult) -> Iterator[EventBody]:
         charged = admitted.charge
         for spec, array in expanded(self._machine, charged.spec, JobId(self._next)):
             job = JobId(self._next)
@@ -176,10 +176,10 @@ class _Submission:
             if spec.hold:
                 yield events.JobHeld(job, self._submitter.name)
             if spec.dependencies:
-                yield from self._settled(job, spec)
+                yield from self._settled_dependencies(job, spec)
             self._names.add(spec.name)
 
-    def _settled(self, job: JobId, spec: JobSpec) -> Iterable[EventBody]:
+    def _settled_dependencies(self, job: JobId, spec: JobSpec) -> Iterable[EventBody]:
         """Return the events for dependencies that are decided already.
 
         A singleton that follows a job of the same name in this submission is left open: that job is not in the state

@@ -42,11 +42,11 @@ def first_delayed(
     that job begins. The waiting job could run until then."""
     search = _ConflictSearch(plan, index)
     conflicts: dict[tuple[JobId, str], WouldDelay] = {}
-    node_free = {shape: fits_now(index, shape) for shape in waiting.values()}
+    fits = {shape: fits_now(index, shape) for shape in waiting.values()}
     reserved: set[JobId] = set()
     for (job, partition), shape in waiting.items():
-        if node_free[shape] and (met := search.first_conflict(shape)) is not None:
-            conflicts[job, partition] = WouldDelay(met.job, met.reserved_at)
+        if fits[shape] and (conflict := search.first_conflict(shape)) is not None:
+            conflicts[job, partition] = WouldDelay(conflict.job, conflict.reserved_at)
         # its own slot is reserved only now: above, the plan must have the slots of the jobs ahead alone. A job of
         # several partitions has one slot
         if job in slots and job not in reserved:
@@ -57,9 +57,11 @@ def first_delayed(
 
 
 class _ConflictSearch:
+    """Finds conflicts with the slots that are ahead so far; jobs of one shape share the search."""
+
     def __init__(self, plan: PlannedSlots, index: Index) -> None:
         self.ahead: list[Reserved] = []
-        self._line, self._index = plan, index
+        self._plan, self._index = plan, index
         self._delayed_by_shape: dict[Shape, tuple[Reserved, int]] = {}
         """The delayed job and the number of jobs ahead that were considered, by shape. Jobs added later change the
         answer only if they begin sooner."""
@@ -67,23 +69,25 @@ class _ConflictSearch:
     def first_conflict(self, shape: Shape) -> Reserved | None:
         """Return the slot ahead whose start a job of the shape would delay by running beyond it; None: no slot limits
         it."""
-        met, count = self._delayed_by_shape.get(shape, (None, 0))
-        if met is None or any(each.reserved_at < met.reserved_at for each in self.ahead[count:]):
-            met = self._find_conflict(shape, self.ahead)
-        if met is not None:
-            self._delayed_by_shape[shape] = met, len(self.ahead)
-        return met
+        conflict, count = self._delayed_by_shape.get(shape, (None, 0))
+        if conflict is None or any(each.reserved_at < conflict.reserved_at for each in self.ahead[count:]):
+            conflict = self._find_conflict(shape, self.ahead)
+        if conflict is not None:
+            self._delayed_by_shape[shape] = conflict, len(self.ahead)
+        return conflict
 
     def _find_conflict(self, shape: Shape, ahead: Sequence[Reserved]) -> Reserved | None:
         moments = sorted({each.reserved_at for each in ahead})
         # bisection: nodes that are free until a later moment are also free until each earlier one
-        stays = bisect_left(moments, 1, key=lambda moment: not self._open(shape, moment))
-        if not stays:
+        count = bisect_left(moments, 1, key=lambda moment: not self._open(shape, moment))
+        if not count:
             return None
-        moment = moments[stays - 1]
+        # the last moment until which enough nodes stay free: whatever begins then ends that
+        moment = moments[count - 1]
         nodes = {self._index.nodes_free[order].node.name for order in self._open(shape, moment)}
         then = [each for each in ahead if each.reserved_at == moment]
+        # of several that begin then, one on these nodes
         return next((each for each in then if any(part.node in nodes for part in each.placement)), then[0])
 
     def _open(self, shape: Shape, moment: Millis) -> list[int]:
-        return self._line.open_until(self._index, shape, moment)
+        return self._plan.open_until(self._index, shape, moment)

@@ -1,7 +1,7 @@
 """Conservative backfilling: in the order of the queue, each job gets the earliest slot that the jobs before it leave.
 
 After Mu'alem and Feitelson, "Utilization, Predictability, Workloads, and User Runtime Estimates in Scheduling the IBM
-SP2 with Backfilling", 2001. The plan is made anew in each cycle, so that a job that ends early moves all others up.
+SP2 with Backfilling", 2001. Each cycle makes a new plan, so that a job that ends early moves all others up.
 
 1. A node gets a timeline (`NodeTimeline`) when it is first looked at: its tenants leave by their time limits.
 2. For each job, each alternative is searched for the first moment at which enough nodes stay free for its whole time
@@ -521,11 +521,12 @@ def _reserved_spans(index: Index, order: int, shape: Shape) -> list[tuple[int, i
     )
 
 
-def _outside(kept: Sequence[tuple[int, int]], windows: Iterator[Window], span: int) -> Iterator[Window]:
+def _outside(reserved: Sequence[tuple[int, int]], windows: Iterator[Window], span: int) -> Iterator[Window]:
     """Yield what is left of the windows for a job that stays for the span and must not overlap the reserved spans."""
     for earliest, latest in windows:
         first = earliest
-        for start, end in kept:
+        # in order of their starts: what lies between two of them is a window, if the job can end before the second
+        for start, end in reserved:
             if min(latest, start - span) >= first:
                 yield first, Millis(min(latest, start - span))
             first = Millis(max(first, end))

@@ -262,12 +262,12 @@ def _unreserved(index: Index, shape: Shape, nodes_free: list[NodesFree], moment:
     named = layout.reservations.get(shape.reservation)
     if named is not None and moment + span > named.end_at:
         return [{} for _ in nodes_free]
-    kept = closed(layout.reservations, shape.reservation, moment, moment + span)
+    in_the_way = closed(layout.reservations, shape.reservation, moment, moment + span)
     return [
         {
             order: node_free
             for order, node_free in each.items()
-            if kept.isdisjoint(layout.node_classes[node_free.node_class].reservations)
+            if in_the_way.isdisjoint(layout.node_classes[node_free.node_class].reservations)
         }
         for each in nodes_free
     ]

@@ -67,7 +67,7 @@ class EvictionProposal(NamedTuple):
 class EvictionPlanner:
     """The evictions of one pass. There is no planner where no rule allows any."""
 
-    def __init__(self, snapshot: Snapshot, preemption_rule: Sequence[PreemptionRule]) -> None:
+    def __init__(self, snapshot: Snapshot, preemption_rules: Sequence[PreemptionRule]) -> None:
         self.evictions: list[Eviction] = []
         self.nominated: dict[JobId, EvictionPending] = {}
         self.recalled: dict[JobId, tuple[int, ...]] = {}
@@ -75,10 +75,10 @@ class EvictionPlanner:
         self.insufficient: dict[tuple[Shape, str], int] = {}
         """By shape and preemption key: how many jobs could be preempted, where all of them together are not enough."""
         self._snapshot = snapshot
-        self._preemption_rules = preemption_rule
+        self._preemption_rules = preemption_rules
         self._evicted: set[JobId] = set()
         self._served = 0
-        self._unserved = False
+        self._left_to_next_pass = False
         self._candidates_by_key: dict[object, tuple[list[PreemptionCandidate], CandidatesByNode]] = {}
 
     def propose(
@@ -94,10 +94,10 @@ class EvictionPlanner:
             return None
         # each search takes milliseconds; `next_at` lets the next pass follow at once
         if self._served >= MOST_SERVED:
-            self._unserved = True
+            self._left_to_next_pass = True
             return None
-        taken = self._choose_victims(entry, shape, index)
-        if taken is None:
+        victims = self._choose_victims(entry, shape, index)
+        if victims is None:
             # the reason shows this number: "may preempt 3 jobs, which is not enough"
             candidates, _ = self._known_candidates(entry, shape, index)
             self.insufficient[entry.equivalence_class.shape, entry.equivalence_class.preemption_key] = sum(
@@ -105,16 +105,16 @@ class EvictionPlanner:
             )
             return None
         # 4. victims keep what they hold for their grace time, so the job needs its nodes that much longer
-        after = index_after_releases(index, [each.release for each in taken])
-        still = any(each.mode is EvictionMode.SUSPEND for each in taken)
+        after = index_after_releases(index, [each.release for each in victims])
+        suspends = any(each.mode is EvictionMode.SUSPEND for each in victims)
         job_placement = place(
             after,
-            _with_longer_limit(entry.job, max((each.grace_seconds for each in taken), default=0)),
+            _with_longer_limit(entry.job, max((each.grace_seconds for each in victims), default=0)),
             shape,
-            suspends=still,
+            suspends=suspends,
         )
         return (
-            EvictionProposal(tuple(merge_evictions(taken, entry.job.id)), after, job_placement)
+            EvictionProposal(tuple(merge_evictions(victims, entry.job.id)), after, job_placement)
             if job_placement
             else None
         )
@@ -133,11 +133,11 @@ class EvictionPlanner:
         enough = minimal_victims(index, shape, candidates_by_node, self._evicted | self.recalled.keys())
         return None if enough is None else [each for each in candidates if each.release in enough]
 
-    def commit(self, index_after: EvictionProposal) -> None:
+    def commit(self, proposal: EvictionProposal) -> None:
         """Add the proposal to the pass's evictions."""
         self._served += 1
-        self.evictions += index_after.evictions
-        for each in index_after.evictions:
+        self.evictions += proposal.evictions
+        for each in proposal.evictions:
             if each.mode is EvictionMode.SHRINK:
                 self.recalled[each.job] = (*self.recalled.get(each.job, ()), *each.ranks)
             else:
@@ -203,7 +203,7 @@ class EvictionPlanner:
 
     def next_at(self) -> Millis | None:
         """Return the next moment at which more jobs may be evicted although nothing else happens."""
-        soon = Millis(self._snapshot.now + 1) if self._unserved else None
+        soon = Millis(self._snapshot.now + 1) if self._left_to_next_pass else None
         return min(filter(None, (soon, *(each.next_at() for each in self._preemption_rules))), default=None)
 
     def _known_candidates(

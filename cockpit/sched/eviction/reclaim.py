@@ -99,18 +99,18 @@ class Reclaim:
         line = [self._quotas.shares[path] for path in self._quotas.shares[leaf].line]
         named = self._quotas.resources
         # 1. the lowest node of the line, the root excluded, within whose min the job stays
-        kept = next((number for number, each in enumerate(line[:-1]) if each.guarantees(used, amounts, named)), None)
+        level = next((number for number, each in enumerate(line[:-1]) if each.guarantees(used, amounts, named)), None)
         # the number of jobs is no borrowed resource, so a node that has reached its maximum is not relieved by a
         # reclaim
-        if kept is None or any(
+        if level is None or any(
             each.use(used, JOBS) + ONE > each.max.get(JOBS, each.use(used, JOBS) + ONE) for each in line
         ):
             return None
         # below that node no max may be exceeded; from it upwards, what exceeds a max has to be reclaimed
         over = [tuple(_excess_over_max(each, used, amounts)) for each in line]
-        if any(over[:kept]):
+        if any(over[:level]):
             return None
-        return QuotaClaim(line[kept], tuple(each for part in over[kept:] for each in part))
+        return QuotaClaim(line[level], tuple(each for part in over[level:] for each in part))
 
     def propose(
         self, job: Job, shape: Shape, claim: QuotaClaim, index: Index, counters: Counters, place: PlaceAfterEvictions

@@ -54,14 +54,14 @@ def by_totals(
     names = [name for name in members if name not in in_vain]
     lacking: ClusterShort | None = None
     for spec_index, spec in enumerate(shape.specs):
-        frees = [free_in(index, name, shape, spec) for name in names]
-        node_free = [free.replicas(spec) for free in frees]
-        shares = _shares(shape.nodes, node_free)
+        free_by_member = [free_in(index, name, shape, spec) for name in names]
+        most_replicas = [free.replicas(spec) for free in free_by_member]
+        shares = _shares(shape.nodes, most_replicas)
         if shares is not None:
             return JobPlacement(spec_index, _bound(zip(names, shares, strict=True), spec))
         if lacking is None and not in_vain:
-            nearest = node_free.index(max(node_free))
-            lacking = _lack(names[nearest], frees[nearest], spec, shape.nodes)
+            nearest = most_replicas.index(max(most_replicas))
+            lacking = _lack(names[nearest], free_by_member[nearest], spec, shape.nodes)
     return lacking or NoMemberPlacement(tuple(in_vain), max(in_vain.values()))
 
 
@@ -97,14 +97,14 @@ def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
     )
 
 
-def _shares(wanted: int, node_free: Sequence[int]) -> list[int] | None:
-    """Return how many replicas each cluster gets; None where all together are too small."""
-    if sum(node_free) < wanted:
+def _shares(wanted: int, most: Sequence[int]) -> list[int] | None:
+    """Return how many replicas each cluster gets, none more than its `most`; None where all together are too small."""
+    if sum(most) < wanted:
         return None
-    shares = [0] * len(node_free)
+    shares = [0] * len(most)
     # the clusters with most free take all they can, so that few clusters are used
-    for at in sorted(range(len(node_free)), key=lambda at: -node_free[at]):
-        shares[at] = min(wanted, node_free[at])
+    for at in sorted(range(len(most)), key=lambda at: -most[at]):
+        shares[at] = min(wanted, most[at])
         wanted -= shares[at]
     return shares
 

@@ -106,7 +106,7 @@ class ClusterSimulation:
         self._predictor, self._jobs, self._leaving_at_first = predictor, snapshot.jobs, dict(state.leaves_at)
         self._extrapolated: tuple[Millis, Extrapolation] | None = None
         self._original = snapshot
-        self._places: dict[JobId, int] = {}
+        self._start_order: dict[JobId, int] = {}
         """How many jobs have started before each job that has."""
         # the simulated state's own mappings: each pass reads them as they are then, without a copy
         self._snapshot = replace(
@@ -124,7 +124,7 @@ class ClusterSimulation:
         self._failed: list[Job] = []
         """Jobs that were ended before they were over, or never started: no job that waits for their success ever
         starts."""
-        self._fails: list[tuple[Millis, JobId]] = []
+        self._failure_times: list[tuple[Millis, JobId]] = []
         """A heap of the moments at which waiting jobs fail (`fails_at`); entries that are no longer true are
         skipped."""
         for job in snapshot.queue:
@@ -158,9 +158,9 @@ class ClusterSimulation:
     def starts_before(self, job: JobId) -> int:
         """Return the number of jobs that start before this one, as far as the simulation has run."""
         # only ever grows, so an equal length means that nothing has started since
-        if len(self._places) != len(self.begun):
-            self._places = {each: place for place, each in enumerate(self.begun)}
-        return self._places.get(job, len(self.begun))
+        if len(self._start_order) != len(self.begun):
+            self._start_order = {each: place for place, each in enumerate(self.begun)}
+        return self._start_order.get(job, len(self.begun))
 
     def order(self) -> list[Job]:
         """Return the jobs that have started so far, in that order, and behind them the queue without held jobs."""
@@ -243,8 +243,8 @@ class ClusterSimulation:
             yield shrink_at
         if self._next_at is not None:
             yield self._next_at
-        if self._fails:
-            yield self._fails[0][0]
+        if self._failure_times:
+            yield self._failure_times[0][0]
         # with an empty queue no arrival can delay any job that is asked about
         if self._arrived < len(self._arrivals) and self._waiting:
             yield self._arrivals[self._arrived].submitted_at
@@ -284,8 +284,8 @@ class ClusterSimulation:
         """Let the waiting jobs fail that can no longer end by their deadline, or whose wait for enough workers is over;
         True if there are any."""
         gone: list[JobId] = []
-        while self._fails and self._fails[0][0] <= self._now:
-            at, job_id = heappop(self._fails)
+        while self._failure_times and self._failure_times[0][0] <= self._now:
+            at, job_id = heappop(self._failure_times)
             job = self._waiting.get(job_id)
             # a job that has started meanwhile, or was requeued with another moment, is left alone
             if job is None or fails_at(job) != at:
@@ -303,16 +303,16 @@ class ClusterSimulation:
 
     def _expect_failure(self, job: Job) -> None:
         if (at := fails_at(job)) is not None:
-            heappush(self._fails, (at, job.id))
+            heappush(self._failure_times, (at, job.id))
 
     def _shrink(self, until: Millis) -> bool:
         """Let workers leave whose grace is over by then, while their jobs keep running; True if there are any."""
         jobs = self._state.shrink(until) if self._state.elastic else []
         if jobs:
-            self._change(jobs, self._snapshot)
+            self._update_index(jobs, self._snapshot)
         return bool(jobs)
 
-    def _change(self, jobs: Iterable[JobId], snapshot: Snapshot) -> None:
+    def _update_index(self, jobs: Iterable[JobId], snapshot: Snapshot) -> None:
         """Bring what these jobs hold from the simulated state into the index."""
         # the last pass may still refer to this index, in a reservation that is computed later
         changes = {job: self._state.occupied[job] for job in jobs}
@@ -388,14 +388,14 @@ class ClusterSimulation:
         for eviction in plan.evictions:
             state.evict(eviction, now)
             # the taker now names its victims (`clears`), which its next pass reads from the queue's entry
-            self._changed(state.jobs[eviction.for_job])
+            self._replace_waiting(state.jobs[eviction.for_job])
         self._start_jobs(plan.starts)
         for growth in plan.growths:
             state.grow(growth)
         moved = [job for switch in plan.switches for job in (switch.job, *switch.others)]
         moved += [*(each.job for each in plan.evictions), *_placed(plan)]
         if moved:
-            self._change(moved, snapshot)
+            self._update_index(moved, snapshot)
 
     def _start_jobs(self, starts: Sequence[Start]) -> None:
         for start in starts:
@@ -405,7 +405,7 @@ class ClusterSimulation:
             # only the first start counts: a job that is evicted later starts again
             self.begun.setdefault(start.job, PredictedStart(self._now, start.placement))
 
-    def _changed(self, job: Job) -> None:
+    def _replace_waiting(self, job: Job) -> None:
         """Replace the record of a waiting job."""
         self._waiting[job.id] = self._state.jobs[job.id] = job
         self._queue.put(self._index.equivalence.entry(job, partition) for partition in partitions_of(job))
@@ -422,13 +422,13 @@ class ClusterSimulation:
 
     def _settle_dependencies_of(self, job_id: JobId) -> None:
         job = self._waiting.get(job_id)
-        left = tuple(each for each in job.waits_for if self._holds(each, job)) if job is not None else ()
+        left = tuple(each for each in job.waits_for if self._still_waits_for(each, job)) if job is not None else ()
         if job is not None and left != job.waits_for:
-            self._changed(replace(job, waits_for=left))
+            self._replace_waiting(replace(job, waits_for=left))
         if not left:
             self._conditional.discard(job_id)
 
-    def _holds(self, condition: Dependency, job: Job) -> bool:
+    def _still_waits_for(self, condition: Dependency, job: Job) -> bool:
         """Return whether the job must still wait for this dependency."""
         others = (each for each in self._state.jobs.values() if each.id != job.id and not each.ended)
         if condition.kind is DependencyKind.SINGLETON:

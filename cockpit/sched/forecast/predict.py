@@ -70,7 +70,7 @@ class StartPredictor:
         self._policy, self._history = policy, history
         self._index = refresh_index(plan.index.with_own_caches() if plan is not None else None, snapshot)
         self._calculator = plan.priorities.calculator if plan is not None else None
-        self._usual_runtimes = MeanRuntimePredictor(history)
+        self._likely_runtimes = MeanRuntimePredictor(history)
         self.faults: Faults = {}
         """Jobs for which a defect has cost part of the answer; the answers for all others are complete."""
         self._unstable_by_partitions: dict[tuple[str, ...], NoBound | None] = {}
@@ -121,15 +121,15 @@ class StartPredictor:
             return otherwise
 
     def _estimate(self, job: JobId) -> PredictedStart | None:
-        likely = self._usual.estimate(job)
-        for each, error in self._usual.faults.items():
+        likely = self._likely.estimate(job)
+        for each, error in self._likely.faults.items():
             self.faults.setdefault(each, error)
         return likely
 
     def _with_ends(self, job: JobId, forecast: Forecast) -> Forecast:
         # an extrapolated start is not among these: it has no placement, and so no ends to name
-        likely = self._usual.begun.get(job)
-        return forecast if likely is None or forecast.now else replace(forecast, after=_awaited(self._usual, likely))
+        likely = self._likely.begun.get(job)
+        return forecast if likely is None or forecast.now else replace(forecast, after=_awaited(self._likely, likely))
 
     def _start(self, job: JobId) -> Forecast:
         # 1. the likely start
@@ -144,7 +144,7 @@ class StartPredictor:
         # 3. a range where the policy promises nothing
         if bound is None:
             first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
-            why = unstable or self._unkept.get(job, NoBound.NO_RESERVATION)
+            why = unstable or self._not_promised.get(job, NoBound.NO_RESERVATION)
             return Forecast(likely_at=likely.at, likely_from=first, likely_to=last, no_bound=why)
         # 2. The plan is made again after each early end, so conservative backfill may delay a job beyond its current
         # reservation. The reservation is what is promised: neither the likely start nor the range may exceed it. So
@@ -157,7 +157,7 @@ class StartPredictor:
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
         # for all jobs at once: `BoundHistory` compares the bounds of two snapshots, whether they were shown or not
-        kept = {job: at for job, at in self._reserved_starts.items() if job not in self._unkept}
+        kept = {job: at for job, at in self._reserved_starts.items() if job not in self._not_promised}
         return {job: at for job, at in kept.items() if not self._may_fail_before(job, at)}
 
     def _may_fail_before(self, job: JobId, at: Millis) -> bool:
@@ -166,13 +166,13 @@ class StartPredictor:
         return fails is not None and fails <= at
 
     @cached_property
-    def _unkept(self) -> Mapping[JobId, NoBound]:
+    def _not_promised(self) -> Mapping[JobId, NoBound]:
         """Why some jobs with a reserved start may start later: a limit may stop the job itself; or a job ahead may take
         its nodes that has no reserved start, or one that a limit may delay."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         reserved = {*(each.job for each in plan.reservations), *self._reserved_starts}
         left = {job for job, at in self._reserved_starts.items() if at > now}
-        limits, unkept = self._shared_limits, dict[JobId, NoBound]()
+        limits, not_promised = self._shared_limits, dict[JobId, NoBound]()
         gates = GatesAhead(self.snapshot.cluster, self.snapshot.nodes.values())
         # running jobs that are being requeued come back to their places; the last one is the first to be passed
         returning = sorted(self._returning, key=by_seniority, reverse=True)
@@ -188,10 +188,10 @@ class StartPredictor:
             if job_id in left:
                 left.discard(job_id)
                 if gates.may_delay(job, self._reserved_starts[job_id]):
-                    unkept[job_id] = NoBound.CONDITION_AHEAD
+                    not_promised[job_id] = NoBound.CONDITION_AHEAD
                 # such a job may start later than planned, and then delays those behind it: it is a gate itself
                 if limits is not None and limits.may_stop(job_id):
-                    unkept[job_id] = NoBound.SHARED_LIMIT
+                    not_promised[job_id] = NoBound.SHARED_LIMIT
                     gates.add(job, self._reserved_starts[job_id])
             # of a job of several partitions, any of them may open
             opens = (opens_at(reason, now) for reason in reasons_of(plan, job))
@@ -201,7 +201,7 @@ class StartPredictor:
                 at = now
             if at is not None:
                 gates.add(job, at)
-        return unkept
+        return not_promised
 
     @cached_property
     def _shared_limits(self) -> SharedLimits | None:
@@ -268,7 +268,7 @@ class StartPredictor:
         # at the same place in the queue: an edit keeps it, and only another priority is ordered again below
         queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
         changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
-        future = self._future(changed, self._order(changed), self._usual_runtimes)
+        future = self._future(changed, self._order(changed), self._likely_runtimes)
         begun = future.start_of(job.id, before, max(LEAST_PASSES, MOST_CANDIDATE_JOBS // len(queue)))
         if begun is None:
             return Forecast()
@@ -283,8 +283,8 @@ class StartPredictor:
         return self._order(self.snapshot)
 
     @cached_property
-    def _usual(self) -> ClusterSimulation:
-        return self._future(self.snapshot, self._entries, self._usual_runtimes)
+    def _likely(self) -> ClusterSimulation:
+        return self._future(self.snapshot, self._entries, self._likely_runtimes)
 
     @cached_property
     def _careful(self) -> ClusterSimulation:
@@ -302,7 +302,7 @@ class StartPredictor:
         """Return the end of the range: 1.1 times the careful wait, at least 1.5 times the likely wait and half the hard
         wait; not later than the hard start and the job's reservation."""
         now = self.snapshot.now
-        careful_at, hard_at = self._otherwise(job, likely_at)
+        careful_at, hard_at = self._careful_and_hard_start(job, likely_at)
         bounds = [each for each in (hard_at, self._reserved.get(job)) if each is not None]
         if careful_at is not None:
             wait = max(CAREFUL_FACTOR * (careful_at - now), LIKELY_FACTOR * (likely_at - now))
@@ -315,11 +315,11 @@ class StartPredictor:
     def _reserved(self) -> Mapping[JobId, Millis]:
         return {each.job: each.reserved_at for each in self.plan.reservations}
 
-    def _otherwise(self, job: JobId, likely_at: Millis) -> tuple[Millis | None, Millis | None]:
+    def _careful_and_hard_start(self, job: JobId, likely_at: Millis) -> tuple[Millis | None, Millis | None]:
         """Return the careful and the hard start. Behind many jobs, the likely wait is scaled by how much more work is
         ahead."""
         # two simulations more, each run no further than to this job's start: near the head that is quick
-        if self._usual.starts_before(job) <= SIMULATE_WITHIN:
+        if self._likely.starts_before(job) <= SIMULATE_WITHIN:
             careful, hard = self._careful.start_of(job), self._hard.start_of(job)
             return careful.at if careful else None, hard.at if hard else None
         now, (careful_times, hard_times) = self.snapshot.now, self._work_ratios[job]
@@ -331,10 +331,10 @@ class StartPredictor:
         """Ratios of the work ahead of each job by careful run times, and by time limits, to the likely work ahead."""
         snapshot, predictors = (
             self.snapshot,
-            (self._usual_runtimes, P90RuntimePredictor(self._history), TimeLimitPredictor()),
+            (self._likely_runtimes, P90RuntimePredictor(self._history), TimeLimitPredictor()),
         )
         running = [snapshot.jobs[each] for each in snapshot.occupied if each in snapshot.jobs]
-        return work_ratios(self._usual.order(), running, Shares(snapshot.nodes), predictors, snapshot.now)
+        return work_ratios(self._likely.order(), running, Shares(snapshot.nodes), predictors, snapshot.now)
 
     def _future(
         self,

@@ -52,14 +52,14 @@ def work_ratios(
     under the first."""
     # iterated three times, and the caller may pass a generator
     occupying = [*running]
-    usual, careful, hard = [shares.remaining(occupying, predictor, now) for predictor in predictors]
+    likely, careful, hard = [shares.remaining(occupying, predictor, now) for predictor in predictors]
     first, second, third = predictors
     ratios = {}
     for job in order:
         share = shares.of(job)
-        usual += share * first.run_ms(job)
+        likely += share * first.run_ms(job)
         careful += share * second.run_ms(job)
         hard += share * third.run_ms(job)
-        # the job's own work is included, so `usual` is above 0
-        ratios[job.id] = careful / usual, hard / usual
+        # the job's own work is included, so `likely` is above 0
+        ratios[job.id] = careful / likely, hard / likely
     return ratios

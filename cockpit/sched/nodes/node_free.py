@@ -64,7 +64,6 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
 
     def without_tenant(self, job: JobId) -> NodeFree:
         """Return the node without one of its tenants."""
-        # copied for the same reason
         tenants = self.tenants.copy()
         part = tenants.pop(job)
         idle, holes = self.idle, self.holes

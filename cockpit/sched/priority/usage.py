@@ -65,12 +65,12 @@ class Rules(msgspec.Struct, frozen=True):
 
 def updated(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
     """Return the ledger updated at `now`: all usage decayed (on a reset: dropped), then the running jobs added."""
-    kept = Ledger({}, {}, ledger.at) if reset else _decayed(ledger, rules, now)
-    grown = _LedgerUpdate(kept, rules)
+    decayed_ledger = Ledger({}, {}, ledger.at) if reset else _decayed(ledger, rules, now)
+    changed_ledger = _LedgerUpdate(decayed_ledger, rules)
     for job in jobs:
         if job.state in OCCUPYING and job.state is not JobState.SUSPENDED:
-            grown.add(job, now)
-    return Ledger(grown.associations, grown.qos, max(now, ledger.at))
+            changed_ledger.add(job, now)
+    return Ledger(changed_ledger.associations, changed_ledger.qos, max(now, ledger.at))
 
 
 def with_usage_of(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
@@ -81,9 +81,9 @@ def with_usage_of(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger
     """
     if not rules.charge(job):
         return ledger
-    grown = _LedgerUpdate(ledger, rules)
-    grown.add(job, now)
-    return Ledger(grown.associations, grown.qos, ledger.at)
+    changed_ledger = _LedgerUpdate(ledger, rules)
+    changed_ledger.add(job, now)
+    return Ledger(changed_ledger.associations, changed_ledger.qos, ledger.at)
 
 
 def after_account_change(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:
