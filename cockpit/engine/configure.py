@@ -24,7 +24,7 @@ _WORDS = {"enforce": "accounting", "login_pool": "login_node_pool", "home": "hom
 """The names in cluster.toml of attributes that are called otherwise there."""
 
 
-def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decision:
+def take_over_rules(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decision:
     """Return the event that applies the rules which the engine has read at its start; none when they are in force.
 
     Refused if they change what `cluster init` fixed. `mutable = true`, before or now, permits such changes, and so does
@@ -43,7 +43,7 @@ def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decisi
     )
 
 
-def reweighed(state: ClusterState, changes: WeightChanges) -> Decision:
+def change_weights(state: ClusterState, changes: WeightChanges) -> Decision:
     """Return the event that changes priority weights. Refused where `cluster init` fixed the rules.
 
     Weights mean nothing under `priority/basic`, so that the cluster uses multifactor priority from then on.
@@ -61,7 +61,7 @@ def reweighed(state: ClusterState, changes: WeightChanges) -> Decision:
     return [events.ClusterConfigured(changed)] if changed != cluster else []
 
 
-def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:
+def take_over_accounts(state: ClusterState, accounts: Accounts) -> list[EventBody]:
     """Return the file's accounts, for an engine that has none of its own yet."""
     begin = Accounts()
     # Once anything was changed through requests, those are the accounts: the file must not undo it at each start.

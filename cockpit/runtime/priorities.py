@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.engine.access import may_see
-from cockpit.engine.configure import reweighed
+from cockpit.engine.configure import change_weights
 from cockpit.engine.views.ranking import present_order, ranked, tried_order
 from cockpit.errors import CockpitError, RequestRefused, StoreError
 from cockpit.formats.cluster.text import with_weights
@@ -73,7 +73,7 @@ async def set_weights(engine: Engine, context: RequestContext, args: messages.Se
     # This answer is stored with the event, so that a repeat changes nothing even if the engine ends before the file is
     # written; the answer below replaces it.
     act = context.act(durable=True)
-    outcome = await host.act(lambda machine, _: reweighed(machine.state, args.weights), act, unwritten)
+    outcome = await host.act(lambda machine, _: change_weights(machine.state, args.weights), act, unwritten)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     priority = host.machine.state.cluster.priority

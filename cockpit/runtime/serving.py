@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.engine import configure, decide, reactions
-from cockpit.engine.catalogue.changes import catalogue_filed
+from cockpit.engine.catalogue.changes import take_over_catalogue
 from cockpit.engine.effects import FreezeReplica, KeepContainer, RecordEnded, ThawReplica
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, JobState
@@ -66,7 +66,7 @@ async def _begin(engine: Engine, setup: ClusterSetup) -> None:
 
 def _starting_events(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequence[EventBody]:
     """Return the events of a start. Refused rules stay out, and `engine status` says so until the next start."""
-    rules = configure.configured(machine.state, setup.cluster, sealed=setup.sealed)
+    rules = configure.take_over_rules(machine.state, setup.cluster, sealed=setup.sealed)
     if isinstance(rules, Refusal):
         engine.troubles += (rules.message,)
         print(f"cockpit engine: {rules.message}", file=sys.stderr)  # noqa: T201 - stderr is the engine's log
@@ -75,8 +75,8 @@ def _starting_events(engine: Engine, machine: Machine, setup: ClusterSetup) -> S
         events.EngineStarted(engine.version, os.getpid()),
         *decide.nodes_changed(machine, setup.nodes),
         *rules,
-        *configure.accounts_begun(machine.state, setup.accounts),
-        *catalogue_filed(machine.state, setup.catalogue),
+        *configure.take_over_accounts(machine.state, setup.accounts),
+        *take_over_catalogue(machine.state, setup.catalogue),
     ]
 
 

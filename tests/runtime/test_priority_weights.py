@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cockpit.engine.configure import configured
+from cockpit.engine.configure import take_over_rules
 from cockpit.errors import StoreError
 from cockpit.formats.cluster.file import read_cluster
 from cockpit.model.cluster import PriorityKind, Weights
@@ -43,7 +43,7 @@ def test_applied_weights_are_written_to_the_file_so_that_a_restart_keeps_them(tm
         assert answered(served) == WeightsSet(CHOSEN, str(file))
         rules, state = rules_of(served), served.engine.host.machine.state
         assert (rules.priority.kind, rules.priority.weights) == (PriorityKind.MULTIFACTOR, CHOSEN)
-        assert configured(state, read_cluster(a_node(), file.read_text()).cluster, sealed=False) == []
+        assert take_over_rules(state, read_cluster(a_node(), file.read_text()).cluster, sealed=False) == []
         assert answered(served) == WeightsSet(CHOSEN, str(file))
     assert "age = 1000 # little" in file.read_text()
     assert (file.stat().st_mode & 0o777, [each.name for each in tmp_path.glob("*.half")]) == (0o640, [])

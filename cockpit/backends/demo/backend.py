@@ -168,7 +168,7 @@ class DemoCluster:
         return [
             *decide.nodes_changed(machine, self._nodes),
             events.ClusterConfigured(self._rules),
-            *configure.accounts_begun(machine.state, self._accounts),
+            *configure.take_over_accounts(machine.state, self._accounts),
             *([events.CatalogueChanged(self._catalogue)] if self._catalogue else []),
             *([events.QuotaApplied(self._quota)] if self._quota is not None else []),
         ]

@@ -68,7 +68,7 @@ def change_catalogue(state: ClusterState, actor: Actor, changes: Sequence[EntryC
     return _difference(state.catalogue, draft)
 
 
-def catalogue_filed(state: ClusterState, filed: Sequence[AnyEntry]) -> list[EventBody]:
+def take_over_catalogue(state: ClusterState, filed: Sequence[AnyEntry]) -> list[EventBody]:
     """Return the event that replaces the entries of the catalogue file by those that the file has now.
 
     Called when the engine starts. Entries that users made through requests stay.

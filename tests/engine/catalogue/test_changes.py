@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
-from cockpit.engine.catalogue.changes import catalogue_filed, change_catalogue
+from cockpit.engine.catalogue.changes import change_catalogue, take_over_catalogue
 from cockpit.engine.views.catalogue import catalogue_shown, shown_change
 from cockpit.model import events
 from cockpit.model.catalogue import (
@@ -159,7 +159,7 @@ def test_a_change_based_on_an_old_version_is_refused() -> None:
 @pytest.mark.req("JT-49")
 def test_an_entry_of_a_file_is_changed_only_in_the_file() -> None:
     engine = an_engine()
-    engine.tell(*catalogue_filed(engine.machine.state, [CORPUS]))
+    engine.tell(*take_over_catalogue(engine.machine.state, [CORPUS]))
     (filed,) = engine.machine.state.catalogue.values()
     for actor in (OWNER, ADMIN):
         refused = changed(engine, actor, (filed, replace(filed, about="x")))
@@ -168,16 +168,16 @@ def test_an_entry_of_a_file_is_changed_only_in_the_file() -> None:
     rules = changed(engine, ADMIN, (None, ProjectEntry(name="nlp", users=("eve",))))
     assert rules is not None
     assert "is defined in cluster.toml" in rules.message
-    assert catalogue_filed(engine.machine.state, [CORPUS]) == []
-    engine.tell(*catalogue_filed(engine.machine.state, []))
+    assert take_over_catalogue(engine.machine.state, [CORPUS]) == []
+    engine.tell(*take_over_catalogue(engine.machine.state, []))
     assert engine.machine.state.catalogue == {}
 
 
 def test_loading_a_file_keeps_entries_that_users_added() -> None:
     own = VolumeEntry(name="scratch", project="nlp", owner="bob", path="/scratch")
     engine = an_engine(own)
-    engine.tell(*catalogue_filed(engine.machine.state, [CORPUS]))
-    engine.tell(*catalogue_filed(engine.machine.state, []))
+    engine.tell(*take_over_catalogue(engine.machine.state, [CORPUS]))
+    engine.tell(*take_over_catalogue(engine.machine.state, []))
     assert list(engine.machine.state.catalogue.values()) == [own]
 
 
