@@ -155,7 +155,7 @@ def from_row(row: Sequence[Any]) -> EventRecord:
 def to_line(row: Sequence[Any]) -> bytes:
     """Return a row as a line of an archive file: the JSON of an `EventRecord` with its checksum, and a newline."""
     seq, at, actor, origin, request, _, version, _, text, written = row
-    # the text as it was stored: encoding the body anew might write other bytes, and the checksum is of these
+    # the text as it was stored: encoding the body again might write other bytes, and the checksum is of these
     body = msgspec.Raw(text.encode())
     digits = "" if written is None else written.hex()
     return _encoder.encode(_Line(seq, at, actor, origin, request, version, body, digits)) + b"\n"

@@ -116,7 +116,7 @@ class Database:
     async def keep_spare(self) -> None:
         """Reserve unused pages in the file and in its write-ahead log, which take what must be written on a full disk.
 
-        The log is created anew with every opening, the pages stay. Nothing is reserved on a disk that is nearly full
+        Every opening creates a new log; the pages stay. Nothing is reserved on a disk that is nearly full
         already.
         """
         # Storing a large value and then an empty one leaves free pages in the file and the log at its full length.

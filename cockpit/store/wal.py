@@ -1,14 +1,14 @@
 """Verifies SQLite's write-ahead log, which SQLite itself reads only up to the first damaged frame, silently.
 
-The log is a header and frames of one page each. Header and frames carry two salts, which change whenever the log begins
-anew, and a checksum that continues that of the frame before. A transaction's last frame is marked as its commit. When a
-store is opened after a crash, SQLite ignores the first frame that does not match and all later ones.
+The log is a header and frames of one page each. Header and frames carry two salts, which change whenever a new log
+begins, and a checksum that continues that of the frame before. A transaction's last frame is marked as its commit. When
+a store is opened after a crash, SQLite ignores the first frame that does not match and all later ones.
 
 A frame that does not match is no damage by itself, since a crash can leave an unfinished transaction, frames of an
 older log, or frames of a transaction that was rolled back because the disk refused to sync it. Which frames count is in
 the index of the log (`-shm`): SQLite writes the number of committed frames into it, as the last step of a commit. The
-index is shared memory in a file, so that it survives the process, and SQLite makes it anew when it opens the store. So
-the log is verified before that:
+index is shared memory in a file, so that it survives the process, and SQLite makes a new one when it opens the store.
+So the log is verified before that:
 
 1. If the index is whole and of this log, a frame is damaged if it does not match and is not after the committed ones.
 2. Otherwise (a copy of the folder without the index) it is damaged if a commit with the log's own salts follows: a
@@ -86,7 +86,7 @@ def index_of(file: Path) -> Path:
 def find_damage(file: Path) -> LogDamage | None:
     """Return the first damage of the store's write-ahead log, also while an engine writes it; None: there is none.
 
-    Call it before SQLite opens a store that no process has open, because SQLite then makes the index anew.
+    Call it before SQLite opens a store that no process has open, because SQLite then makes a new index.
     """
     log = log_of(file)
     for _ in range(_TRIES):
@@ -98,7 +98,7 @@ def find_damage(file: Path) -> LogDamage | None:
         except FileNotFoundError:
             # A proper end deletes the index before the log.
             return LogDamage(0) if committed and committed.frames and committed == _committed(file) else None
-        if header == data[: _HEADER.size]:  # else the log began anew meanwhile
+        if header == data[: _HEADER.size]:  # else a new log has begun meanwhile
             return _damage(data, committed)
     return None
 
@@ -126,8 +126,8 @@ def booted_at() -> float:
 def _committed(file: Path) -> _Committed | None:
     """Return what the index says.
 
-    None: there is no index, or it is damaged or of before the machine's start, or SQLite only made it anew from the
-    log, which says nothing more than the log: then its counter of changes is zero.
+    None: there is no index, or it is damaged or of before the machine's start, or SQLite has made it from the log, and
+    so it says nothing more than the log: then its counter of changes is zero.
     """
     index = index_of(file)
     try:
