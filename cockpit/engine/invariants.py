@@ -112,6 +112,7 @@ def _runs(job: Job) -> bool:
 
 def _index_violations(machine: Machine) -> list[str]:
     """Return a sentence for each collection of the machine that differs from a newly built one."""
+    # What is updated event by event must equal what is built from the state at once, as a restart does.
     fresh = Machine(machine.state)
     sentences = []
     if dict(machine.occupied) != dict(fresh.occupied):

@@ -291,6 +291,7 @@ class Machine:
     def _framed(self) -> Snapshot:
         """Build the part of a snapshot that only special events change. Its mappings are live views of the state."""
         state, occupied = self.state, self._occupied
+        # Views and not copies: a pass reads a snapshot before the next event, and other readers take `frozen()`.
         return Snapshot(
             version=state.seq,
             now=state.at,

@@ -115,6 +115,7 @@ def outlook(
     try:
         return _outlook(predictor, job, changed, moves)
     except Exception as error:  # noqa: BLE001 - a failed prediction of one job must not cost the others their answers
+        # The first defect is the cause; later ones may only follow from it.
         predictor.faults.setdefault(job.id, error)
         failure = predictor.failure(job.id)
         return Outlook(

@@ -65,6 +65,7 @@ def _errors(machine: Machine, wanted: Reservation, now: Millis) -> Iterator[tupl
         yield "users", "are missing, and so are accounts; name some, or say that it is for maintenance"
     if wanted.maintenance and (wanted.users or wanted.accounts):
         yield "maintenance", "runs no jobs; leave users and accounts out"
+    # Users need not be known: nothing registers those of the system before their first job.
     for account in wanted.accounts:
         if not any(each.account == account for each in machine.state.accounts.associations.values()):
             yield "accounts", f"there is no account {visible(account)}"

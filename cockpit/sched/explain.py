@@ -82,6 +82,7 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
     job = waiting.get(job_id)
     if job is None:
         return None
+    # jobs that are held, or never start, are ahead in the table and not in time (SC-13)
     before = _jobs_ahead(plan, job_id, [*waiting])
     ahead = [other for other in before if other in waiting and _may_go_first(plan, waiting[other])]
     reserved_at = next((each.reserved_at for each in plan.reservations if each.job == job_id), None)

@@ -245,6 +245,7 @@ def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool
                 return NeverFits(Resource.CARDS, spread.cards, total, spec.card_models)
         missing = Resource.CARDS if spread.each.whole_cards else Resource.CPUS
         each = max(1, wanted(spread.each, missing))
+        # nodes may hold enough tasks in sum and still not fit, for bounds of their number: fewer than all are named
         return NeverFits(missing, spread.tasks * each, min(held, spread.tasks - 1) * each, spec.card_models)
     up = [group for group in matching if group[1][0].state is NodeState.UP]
     if in_service and spread_over(_each_empty(up), shape) is None:
@@ -267,6 +268,7 @@ def _each_empty(groups: Iterable[Group]) -> Iterator[NodeFree]:
 
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
     """Return None if one alternative could start; else why none of them can."""
+    # groups of named nodes have one node each (`_singly`), so that the first one's name stands for the group
     matching = [group for group in groups if not shape.node_names or group[0].node.name in shape.node_names]
     if shape.helpers:
         return _mixed_verdict(shape, matching, in_service=in_service)

@@ -33,6 +33,7 @@ def tasks_in(node_free: NodeFree, shape: Shape) -> int:
     assert spread is not None
     if shortfall(node_free, spec, exclusive=shape.exclusive) is not None:
         return 0
+    # how many tasks each bound allows; the least of these counts
     most, each = [], spread.each
     if spread.most_per_node is not None:
         most.append(spread.most_per_node)

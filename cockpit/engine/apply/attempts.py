@@ -286,6 +286,7 @@ def _queue_again(
     `attempt`: the attempt as it ended. `accrues`: since when the job's age counts; None: it starts again from zero.
     """
     write_down(state, usage.with_usage_of(ledger(state), usage_rules(state), job, record.at))
+    # Nothing of the attempt that is over may decide about the next one; what is left of it is in `attempt`.
     change_waiting(
         state,
         record,

@@ -48,6 +48,7 @@ def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
         for depth, each in _tree(state, ROOT, 0)
         if may_see_user(state, actor, each.account, each.user)
     )
+    # The screen offers changes of these accounts; the right is checked again when one is asked for.
     coordinated = tuple(
         each.account
         for each in state.accounts.associations.values()

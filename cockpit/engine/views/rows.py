@@ -116,6 +116,7 @@ def hold_row(job: Job) -> HoldRow:
     assert job.held_until is not None
     assert job.ended_at is not None
     assert job.attempt is not None
+    # Only held cards are lost to other jobs; the container itself takes no CPUs or memory of the scheduler's.
     keeps = sum(each.card_milli for each in job.attempt.placement) if job.spec.debug_hold.cards == "keep" else 0
     return HoldRow(
         job=job.id,
@@ -171,6 +172,7 @@ def _node_row(
     slices += [
         SliceUse(part.card, part.slot, part.milli, JobId(0), HIDDEN, HIDDEN) for each in others for part in each.slices
     ]
+    # Cards in their order, and on each its slots; a whole card has no slot.
     slices.sort(key=lambda use: (use.card, -1 if use.slot is None else use.slot))
     held = [*others, *(each for _, each in allocations)]
     return NodeRow(

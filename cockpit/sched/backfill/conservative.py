@@ -90,6 +90,7 @@ class Conservative:
         self._now = now
         self._fit = fit
         self._backfill = backfill
+        # 1 ms without a resolution: rounding to it changes nothing
         self._grain = 1000 * backfill.resolution_seconds or 1
         self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
         self._timelines: dict[int, NodeTimeline] = {}

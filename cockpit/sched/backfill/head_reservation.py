@@ -260,6 +260,7 @@ def _unreserved(index: Index, shape: Shape, nodes_free: list[NodesFree], moment:
     if not layout.reservations:
         return nodes_free
     named = layout.reservations.get(shape.reservation)
+    # from here on every later moment is too late as well
     if named is not None and moment + span > named.end_at:
         return [{} for _ in nodes_free]
     in_the_way = closed(layout.reservations, shape.reservation, moment, moment + span)

@@ -135,6 +135,7 @@ def _reserve_there(index: Index, now: Millis, head: JobId, shape: Shape) -> Sing
             break
     else:
         return None
+    # what else comes free at that moment is free beside the head, and decides which jobs it admits
     for end, _, located in leaving:
         if end > moment:
             break

@@ -200,6 +200,7 @@ class Reclaim:
                 or not self._eviction_planner.keeps_running(job.id)
             ):
                 continue
+            # each worker by itself: of a job that borrows, only as many workers have to leave as the claim needs
             held = {part.rank: part for part in index.placed[job.id]}
             for candidate in worker_candidates(
                 [self._candidate(job, index)], self._jobs, index, self._eviction_planner.recalled

@@ -237,6 +237,7 @@ class _Difference:
     @cached_property
     def _used_up(self) -> Sequence[tuple[JobId, JobId]]:
         """Waiting jobs that a limit stops now and did not before, each with jobs that have used it up since."""
+        # only jobs that have started can have used up a limit, so without any the queue is not looked at
         snapshot, started = self._after.snapshot, {*self._started}
         stopped = [
             (job, reason)

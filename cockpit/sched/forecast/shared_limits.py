@@ -47,6 +47,7 @@ class SharedLimits:
         for entry in queue:
             if entry.equivalence_class.refused is None and not entry.job.held_by:
                 entries.setdefault(entry.job.id, []).append(entry)
+        # in the order of the queue: each job is judged with itself and all jobs ahead of it counted in
         for job, each in entries.items():
             self._add_waiting(each)
             if any(map(self._is_exceeded, each)):

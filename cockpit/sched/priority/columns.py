@@ -128,6 +128,7 @@ class Columns:
         self._marks: NDArray[np.int64] = np.zeros((3, capacity), np.int64)
         """For each row, the numbers of its entry's shape and class, and the time limit in seconds."""
         self._unmarked: list[int] = []
+        # rows only ever grow at the end, so the oldest job comes first
         for job in sorted(snapshot.queue, key=by_seniority):
             self._append(job)
 
@@ -276,6 +277,7 @@ class Columns:
 
 
 def _fields(context: PriorityContext, job: Job, inputs: PriorityInputs) -> tuple[float, ...]:
+    # contributions, already weighted: time changes only the age, and usage only the fair share
     weights = context.priority.weights
     tres = 0.0
     for name, raw in zip(context.tres, inputs.tres, strict=True):
