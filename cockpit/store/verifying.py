@@ -67,7 +67,7 @@ def verify(file: Path, archive_folder: Path) -> Verified:
     with store_errors(file):
         damage = wal.find_damage(file)
         with closing(_opened_or_explained(file, damage)) as connection:
-            _check_version(connection, file)
+            _check_version(connection, file, damage)
             return _Verification(connection, file, archive_folder, damage).run()
 
 
@@ -92,10 +92,15 @@ def _opened_or_explained(file: Path, damage: wal.LogDamage | None) -> sqlite3.Co
     except (StoreError, sqlite3.DatabaseError):
         if damage is None:
             raise
-        raise StoreError(
-            f"The write-ahead log {wal.log_of(file).name} of {file} is damaged: {damage}. Nothing of the store "
-            "can be read without it. Keep a copy of the state folder, then restore it from a backup."
-        ) from None
+        raise _hidden_by(damage, file) from None
+
+
+def _hidden_by(damage: wal.LogDamage, file: Path) -> StoreError:
+    """Return the error for a store of which nothing can be read because of its write-ahead log."""
+    return StoreError(
+        f"The write-ahead log {wal.log_of(file).name} of {file} is damaged: {damage}. Nothing of the store "
+        "can be read without it. Keep a copy of the state folder, then restore it from a backup."
+    )
 
 
 def _opened(file: Path) -> sqlite3.Connection:
@@ -131,10 +136,13 @@ def _in_transaction(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def _check_version(connection: sqlite3.Connection, file: Path) -> None:
-    """Raises `StoreError` for a schema version other than this program's."""
+def _check_version(connection: sqlite3.Connection, file: Path, damage: wal.LogDamage | None) -> None:
+    """Raise `StoreError` for a schema version other than this program's."""
     ((version,),) = connection.execute("PRAGMA user_version")
     if version != SCHEMA_VERSION:
+        # The log may have the pages with the later migrations: the version is then what the damage leaves of it.
+        if damage is not None:
+            raise _hidden_by(damage, file)
         raise StoreError(
             f"{file} is of store version {version}, and this cockpit verifies version {SCHEMA_VERSION}. "
             + ("Start its engine once, which migrates it." if version < SCHEMA_VERSION else "Use the newer cockpit.")
