@@ -43,6 +43,7 @@ def _decay_due(machine: Machine, now: Millis) -> list[EventBody]:
 
 
 def _due(job: Job, now: Millis) -> EventBody:
+    """Return the event that is due for this job at `now`; there is one, since its moment has come."""
     assert (next_due(job) or now) <= now
     # The tests come in the order of `timers.next_due`, which has found the moment.
     if job.state is JobState.QUEUED:

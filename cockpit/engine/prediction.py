@@ -130,6 +130,7 @@ def outlook(
 
 
 def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...]) -> Outlook:
+    """Return the outlook, as `outlook` does, but raise what goes wrong."""
     # A job that starts now needs no what-if: nothing could be sooner.
     explanation = predictor.explanation(job.id)
     forecast = replace(predictor.forecast(job.id), moves=moves)

@@ -65,6 +65,7 @@ def _add_site_factor(queued: Sequence[Job], factor: int, actor: Actor) -> list[E
 
 
 def _refuse_word(machine: Machine, queued: Sequence[Job], word: PriorityWord, actor: Actor) -> Refusal | None:
+    """Return why the actor may not give these jobs this priority word; None: they may."""
     if word is PriorityWord.VERY_URGENT and (refused := refuse_others(actor, "make a job very-urgent")) is not None:
         return refused
     if any(job.direct_priority is not None for job in queued):
@@ -79,6 +80,7 @@ def _refuse_word(machine: Machine, queued: Sequence[Job], word: PriorityWord, ac
 
 
 def _set_word(machine: Machine, job: Job, word: PriorityWord) -> list[EventBody]:
+    """Return the events that give the job this word, and the QOS that follows from it."""
     decided: list[EventBody] = []
     if job.spec.priority is not word:
         spec = replace(job.spec, priority=word)

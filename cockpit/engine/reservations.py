@@ -72,6 +72,7 @@ def _errors(machine: Machine, wanted: Reservation, now: Millis) -> Iterator[tupl
 
 
 def _node_errors(machine: Machine, wanted: Reservation) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the nodes of a new reservation."""
     if not wanted.nodes:
         yield "nodes", "are none; name at least one"
     for node in wanted.nodes:

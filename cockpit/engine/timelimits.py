@@ -51,6 +51,7 @@ def set_time_limit(
 
 
 def _cannot_change(job: Job, seconds: int, now: Millis) -> Refusal | None:
+    """Return why the limit of this job cannot be set to so many seconds; None: it can."""
     if job.ended:
         return _conflict(f"Job {job.shown_id} has ended ({job.state}); a clone of it can have another time limit.")
     if job.ending is not None:

@@ -172,6 +172,7 @@ class EquivalenceCache:
         return crowded
 
     def _forget(self) -> None:
+        """Begin with empty caches, and with new numbers of shapes and classes."""
         self.remembered = 0
         """How many jobs, specs and classes are remembered."""
         self.shapes: list[Shape | None] = [None]
@@ -210,6 +211,7 @@ class EquivalenceCache:
         return entry
 
     def _number_parts(self, job: Job, partition: str) -> _EntryParts:
+        """Judge a job that no entry is known for, and give numbers to its shape and class."""
         made = self._make_class(job, partition)
         # numbers are positions in `classes`, so a pass can keep its bounds in plain lists
         number = self._class_numbers.setdefault(made, len(self.classes))
@@ -232,6 +234,7 @@ class EquivalenceCache:
         return number
 
     def _make_class(self, job: Job, partition: str) -> EquivalenceClass:
+        """Return the class of the job in the partition: its shape, and the limits and refusals of the rules."""
         shape = shape_of(job.spec, partition)
         # one object for equal shapes: dictionaries compare identities before they compare fields
         shape = self._shapes.setdefault(shape, shape)
@@ -265,7 +268,7 @@ class EquivalenceCache:
 
 
 def _parts_key(job: Job, partition: str) -> object:
-    """Everything in a job that decides its class in that partition."""
+    """Return everything in a job that decides its class in that partition."""
     spec, array = job.spec, job.array
     return (
         shape_of(spec, partition),

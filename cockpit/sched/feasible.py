@@ -178,6 +178,7 @@ def _with_taints_and_pools(never: Reason | None, groups: Sequence[Group], shape:
 
 
 def _kept_off(never: OfOne, groups: Sequence[Group], shape: Shape) -> OfOne:
+    """Return the reason with the taints and pools that keep the shape off nodes, if these are the cause."""
     if not isinstance(never, NeverFits | NoEligibleNode):
         return never
     # nodes that suit exist and are only out of service: no taint is to blame
@@ -286,6 +287,7 @@ def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reas
 
 
 def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_service: bool) -> OfOne | None:
+    """Return why one alternative could not start on these nodes if they were empty; None: it could."""
     lacking = [shortfall(node_free, spec, exclusive=shape.exclusive) for node_free, _ in matching]
     big = [nodes for (_, nodes), lack in zip(matching, lacking, strict=True) if lack is None]
     if not big:
@@ -307,6 +309,7 @@ def _too_small(spec: NodeSpec, lacking: Sequence[tuple[Resource, int]]) -> Never
 
 
 def _no_eligible(shape: Shape, out_of_service: Sequence[Node]) -> NoEligibleNode:
+    """Return the reason for a shape that no node in service suits, with all that it asks of a node."""
     pins = tuple(NodeName(name) for name in shape.node_names)
     labels = tuple(pair_text(*pair) for pair in shape.selector)
     if shape.max_price_milli is not None:

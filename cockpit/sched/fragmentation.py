@@ -185,6 +185,7 @@ class GradientDescent:
         return self._ways[key]
 
     def _found_ways(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
+        """Return the ways to put a replica on the node, by its cards alone; None: there is none."""
         if spec.shares_a_card:
             cards = sharing_cards(node_free, spec)
             # cards that are alike lead to the same growth, so one of them is tried
@@ -288,6 +289,7 @@ class WorkloadMeasure:
 def _usable(
     milli: int, models: tuple[str, ...], cards: Sequence[Card], idle: Collection[int], holes: Sequence[int]
 ) -> int:
+    """Return the thousandths of these cards that a request can use, if its CPUs and memory do not matter."""
     spec = NodeSpec(card_milli=milli, card_models=models)
     accepted = [card for card in cards if accepts(spec, card)]
     if not spec.shares_a_card:

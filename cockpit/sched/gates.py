@@ -322,6 +322,7 @@ class Gates(msgspec.Struct):
         return self._that_runs
 
     def _counted(self) -> dict[Counter, float]:
+        """Add up what running jobs may still use of each budget."""
         snapshot, committed = self._snapshot, defaultdict[Counter, float](float)
         for job_id, placement in snapshot.occupied.items():
             job = snapshot.jobs.get(job_id)  # None: a job of a fleet's member that the fleet did not submit

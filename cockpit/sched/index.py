@@ -135,6 +135,7 @@ class Index:
         return self._by_hole
 
     def _fill_buckets(self) -> None:
+        """Sort all nodes into buckets by what they have free."""
         by_whole, by_hole = (
             [FreeNodeBuckets() for _ in self.layout.node_classes],
             [FreeNodeBuckets() for _ in self.layout.node_classes],
@@ -231,6 +232,7 @@ class Index:
                 del self._running[spec]
 
     def _add(self, job: JobId, placement: Placement, end: Millis | None) -> None:
+        """Put a job with this placement into the index, which must not have it."""
         self.placed[job] = placement
         if self._running is not None:
             self._count_running(placement, +1)
@@ -248,6 +250,7 @@ class Index:
             insort(self.departures, (end, job, located))
 
     def _remove(self, job: JobId) -> None:
+        """Take the job out of the index, and give back what it holds."""
         placement = self.placed.pop(job)
         if self._running is not None:
             self._count_running(placement, -1)

@@ -35,6 +35,7 @@ def _gang_violations(job: JobId, placement: Placement) -> Iterator[str]:
 
 
 def _node_violations(node: Node, parts: list[Allocation]) -> Iterator[str]:
+    """Return a sentence for each rule that the allocations on one node break."""
     cpus, memory_mib = sum(part.cpus for part in parts), sum(part.memory_mib for part in parts)
     if any(part.cpus < 0 or part.memory_mib < 0 for part in parts):
         yield f"node {node.name}: a negative amount is occupied"
@@ -53,6 +54,7 @@ def _node_violations(node: Node, parts: list[Allocation]) -> Iterator[str]:
 
 
 def _card_violations(card: Card, slices: list[CardSlice]) -> Iterator[str]:
+    """Yield what is wrong with the slices that are allocated of one card."""
     milli = sum(part.milli for part in slices)
     if milli > WHOLE_CARD:
         yield f"{milli} of {WHOLE_CARD} thousandths occupied"

@@ -219,6 +219,7 @@ def _groups(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> l
 
 
 def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> list[_Group]:
+    """Group the nodes that could hold a replica by what it would hold on them, the smallest amounts first."""
     names_by_amounts: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
     # nodes in service; those that are not still count for limits that hold on any nodes
     serving = set()

@@ -129,6 +129,7 @@ class PassState:
         fit: Fit | None,
         eviction_planner: EvictionPlanner | None,
     ) -> None:
+        """Set what belongs to one pass alone: decisions, index, and gates of this snapshot."""
         self.policy, self._fit, self.eviction_planner = policy, fit, eviction_planner
         self.reclaim: Reclaim | None = None
         """None where no queue has guaranteed resources."""

@@ -288,6 +288,8 @@ def _is_all_taken(node_free: NodeFree) -> bool:
 
 
 def _fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
+    """Yield the nodes that hold one replica now, best fit first, by the cheapest search that suffices for the
+    request."""
     if shape.node_names:
         # few nodes: they are sorted, without a walk through the buckets
         named_nodes = [node_free for node_free in pinned(index, shape) if _fits(node_free, shape, spec)]

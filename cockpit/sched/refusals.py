@@ -157,8 +157,8 @@ class Refusals:
         return all(self._never(self.gates.equivalence_class(job, name)) is not None for name in partitions_of(job))
 
     def soonest(self, job: Job, partition: str, reason: Reason) -> Millis | None:
-        """About when the job can start there if, of the jobs ahead, only the one named in the reason delays it; None:
-        not known."""
+        """Return about when the job can start there if, of the jobs ahead, only the one named in the reason delays it;
+        None: not known."""
         equivalence_class = self.gates.equivalence_class(job, partition)
         key = equivalence_class, reason
         if key not in self._soonest:
@@ -166,6 +166,7 @@ class Refusals:
         return self._soonest[key]
 
     def _moment(self, job: Job, equivalence_class: EquivalenceClass, reason: Reason) -> Millis | None:
+        """Work out `soonest`: when limits leave room, what the reason names is over, and the resources come free."""
         open_at = self.gates.open_at(equivalence_class, self.index)
         if open_at is None:
             return None
@@ -208,6 +209,8 @@ class Refusals:
         return self._permanent_reasons[equivalence_class]
 
     def _permanent_reason(self, equivalence_class: EquivalenceClass) -> Reason | None:
+        """Return what stops each alternative of the class for good; None: at least one of them may start at some
+        time."""
         if equivalence_class.refused is not None and never_starts(equivalence_class.refused):
             return equivalence_class.refused
         each: list[OfOne] = []
@@ -226,6 +229,7 @@ class Refusals:
         _ = self._conflicts
 
     def _of(self, equivalence_class: EquivalenceClass, job: Job) -> Reason | None:
+        """Return what stops the class, else the verdict on its shape as it applies to this job."""
         if equivalence_class not in self._class_reasons:
             self._class_reasons[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._limit(
                 equivalence_class

@@ -298,6 +298,7 @@ class SchedulingPass(PassState):
         return True
 
     def _place_nominated(self, entry: QueueEntry, shape: Shape) -> None:
+        """Start a nominated job if its resources are free; else keep those that will be once the victims are gone."""
         # while its victims end, a limit that they still fill stops it for now and not for good
         allowed = self._gates.class_refusal(entry.equivalence_class) is None
         job_placement = reserved_placement(self.index, entry.job) or find_placement(self.index, shape, self._fit)

@@ -65,7 +65,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def replica_groups(self) -> list[Shape]:
-        """Shapes with replicas that are alike, one for each kind of replica; all of them must fit. The first kind comes
+        """The shapes with replicas that are alike, one for each kind; all of them must fit. The first kind comes
         first, together with helpers that ask for exactly the same."""
         # equal helpers form one group, however many the job lists
         counted, base = Counter(self.helpers), self.alike
@@ -76,6 +76,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def shape_of(spec: JobSpec, partition: str = "") -> Shape:
+    """Return the shape of a job with this spec in the partition; for an elastic job, with its fewest workers."""
     return Shape(
         spec.nodes if spec.elastic is None else spec.elastic.min_workers,
         spec.specs,

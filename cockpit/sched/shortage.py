@@ -75,6 +75,7 @@ class Shortages:
 
 
 def _not_enough(index: Index, shape: Shape, near: tuple[NodeShortfall, ...]) -> NotEnoughFree:
+    """Return the reason of a shape of one node and one alternative; `near`: the nodes that lack least, not empty."""
     (spec,) = shape.specs
     return NotEnoughFree(
         resource=near[0].resource,

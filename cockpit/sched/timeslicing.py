@@ -95,6 +95,7 @@ class _TimeslicePlanner:
         return all(_partition(other) == _partition(job) for other in others)
 
     def _swap(self, job: Job, others: Sequence[Job], for_jobs: Sequence[JobId]) -> None:
+        """Let the job resume in place of the others, if its turn has come and their CPUs suffice."""
         over_at = Millis(job.state_since + 1000 * self._cluster.preemption.slice_seconds)
         if over_at > self._now:
             self.next_at = min(over_at, self.next_at or over_at)

@@ -144,6 +144,7 @@ def _make_private(file: Path) -> None:
 
 
 async def _prepare(connection: aiosqlite.Connection, file: Path) -> None:
+    """Prepare a new connection: pragmas, then the migration. Raises `StoreError` for a file of another program."""
     # before any pragma changes the file: a store of a newer version is refused as it is
     version = await version_of(connection, file)
     for pragma in (

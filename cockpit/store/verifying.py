@@ -198,6 +198,7 @@ class _Verification:
             self._note(Damage("file structure", f"SQLite says: {error}"))
 
     def _snapshots(self) -> int:
+        """Verify the snapshots, note the newest undamaged one, and return how many there are."""
         count, wrong = 0, []
         try:
             for row in self._connection.execute(snapshots.SELECT):
@@ -238,6 +239,7 @@ class _Verification:
         return count, last
 
     def _archive_file(self, file: Path, first: int, last: int) -> int:
+        """Verify one archive file, which should have the events `first` to `last`, and return how many it has."""
         seq = first - 1
         try:
             for line in archive.lines(file):
@@ -284,6 +286,7 @@ class _Verification:
             seq = rows[-1][0]
 
     def _answers(self) -> int:
+        """Verify the answers to requests, and return how many there are."""
         count = 0
         try:
             for row in self._connection.execute(_ANSWERS):
@@ -297,6 +300,7 @@ class _Verification:
         return count
 
     def _ended(self) -> int:
+        """Verify the records of ended jobs, and return how many there are."""
         count = 0
         try:
             for row in self._connection.execute(_ENDED):

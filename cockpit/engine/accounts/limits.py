@@ -39,6 +39,7 @@ def changed_association(before: Association, change: AssociationChange) -> Assoc
 
 
 def changed_qos(before: Qos, change: QosChange) -> Qos:
+    """Return the QOS with the change applied; what the change leaves open stays as it is."""
     return replace(
         before,
         priority=_figure(before.priority, change.priority) or 0,

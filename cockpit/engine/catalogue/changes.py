@@ -147,6 +147,7 @@ def _is_unseen(state: ClusterState, actor: Actor, entry: AnyEntry, current: AnyE
 
 
 def _adding(state: ClusterState, actor: Actor, after: AnyEntry) -> Iterator[str]:
+    """Yield why the actor may not add this entry."""
     if actor.admin:
         return
     if after.owner != actor.name:
@@ -161,6 +162,7 @@ def _adding(state: ClusterState, actor: Actor, after: AnyEntry) -> Iterator[str]
 
 
 def _changing(actor: Actor, current: AnyEntry, after: AnyEntry | None) -> Iterator[str]:
+    """Yield why the actor may not change or remove this entry. `after`: None if it is removed."""
     if access_to_entry(actor, current) is not Access.RW:
         yield f"you may use it and not change it (access: ro); ask {visible(current.owner) or 'an administrator'}"
         return

@@ -113,6 +113,7 @@ class Names:
         return replace(task, algorithm=self._one(at, task.algorithm)) if task.algorithm is not None else task
 
     def _one(self, at: str, given: Ref) -> Ref:
+        """Resolve one reference to a dataset, algorithm, model or volume. `at`: the path of its field."""
         # `found` is the engine's alone to write: it is dropped wherever this request does not resolve it again.
         if given.path:
             return replace(given, found=None)
@@ -161,6 +162,8 @@ class Names:
         return f"there are: {', '.join(map(visible, names[:_MOST_NAMED]))}{' …' if len(names) > _MOST_NAMED else ''}"
 
     def _check_use(self, at: str, given: Reference, entry: AnyEntry) -> None:
+        """Note what the reference may not do with this entry: another source, or to write where only reading is
+        open."""
         source = entry_source(entry)
         if source is not getattr(given, "source", None):
             self._errors.append(f"{at}.source: {visible(entry.name)} is {source}; write source: {source}")

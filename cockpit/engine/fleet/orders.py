@@ -80,6 +80,8 @@ def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]
 
 
 def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:
+    """Return the order that submits a part to its member, or that lets its containers begin once all parts are
+    placed."""
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
     if job is None or job.attempt is None:
         return []

@@ -30,6 +30,7 @@ def leave_reclaimed_node(machine: Machine, node: NodeName, gone_at: Millis, now:
 
 
 def _leave_reclaimed_node(job: Job, node: NodeName, gone_at: Millis, now: Millis) -> Iterator[EventBody]:
+    """Yield the events by which one job leaves the node; its own grace period may end before `gone_at`."""
     assert job.attempt is not None
     elastic = job.spec.elastic
     own = elastic.grace_seconds if elastic is not None else None

@@ -158,6 +158,7 @@ class _Submission:
         return [event for each in admitted for event in self._events_of(each)]
 
     def _events_of(self, admitted: AdmissionResult) -> Iterator[EventBody]:
+        """Yield the events of one admitted job: of an array, those of all its tasks."""
         charged = admitted.charge
         for spec, array in expanded(self._machine, charged.spec, JobId(self._next)):
             job = JobId(self._next)

@@ -39,6 +39,7 @@ def queues_shown(machine: Machine, actor: Actor) -> QueuesShown:
 
 
 def _of_tree(machine: Machine, counts: _Counts, actor: Actor) -> Iterator[QueueRow]:
+    """Yield the rows of the quota tree, parents before their children."""
     state = machine.state
     named = named_projects(state)
     for place in places(state.quota.root) if state.quota is not None else ():
@@ -61,6 +62,7 @@ def _of_tree(machine: Machine, counts: _Counts, actor: Actor) -> Iterator[QueueR
 
 
 def _of_partitions(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
+    """Yield the rows of the partitions; a cluster without any has one row, for all nodes."""
     state = machine.state
     nodes = tuple(state.nodes.values())
     for name in [each.name for each in state.cluster.partitions] or [WHOLE_CLUSTER]:

@@ -104,6 +104,7 @@ def _total(table: PriorityTable | None, job: Job, partition: str) -> int | None:
 
 
 def _row(job: Job, place: int | None, breakdown: Breakdown, was: int | None, total: int | None) -> PriorityRow:
+    """Return the row of a job that the user may see. `was`, `total`: its position and priority in the other order."""
     return PriorityRow(
         job=job.id,
         name=job.spec.name,

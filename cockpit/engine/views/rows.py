@@ -167,6 +167,7 @@ def _node_row(
     may_see: Callable[[Job], bool],
     others: Sequence[Allocation],
 ) -> NodeRow:
+    """Return a node's row. `used`: what jobs hold of it; `others`: what a fleet's member gives to jobs of its own."""
     allocations = [(jobs[job], each) for job, placement in used for each in placement]
     slices = [_slice_use(job, part, may_see(job)) for job, each in allocations for part in each.slices]
     slices += [

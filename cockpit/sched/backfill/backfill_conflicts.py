@@ -77,6 +77,7 @@ class _ConflictSearch:
         return conflict
 
     def _find_conflict(self, shape: Shape, ahead: Sequence[Reserved]) -> Reserved | None:
+        """Find the slot among those ahead that begins when too few nodes stay free for the shape."""
         moments = sorted({each.reserved_at for each in ahead})
         # bisection: nodes that are free until a later moment are also free until each earlier one
         count = bisect_left(moments, 1, key=lambda moment: not self._open(shape, moment))

@@ -434,6 +434,7 @@ class Conservative:
     def _slot_on(
         self, index: Index, order: int, shape: Shape, span: int, after: Millis
     ) -> tuple[Millis, JobPlacement] | None:
+        """Find the earliest slot on the only node that can hold the shape."""
         (spec,) = shape.specs
         # one node: no heap and no windows, the first start is enough
         moment = self._timeline(index, order).earliest(spec, span, exclusive=False, after=after)
@@ -483,6 +484,7 @@ class Conservative:
         return None
 
     def _timeline(self, index: Index, order: int) -> NodeTimeline:
+        """Return the node's timeline: running jobs leave by their time limits, rounded to the resolution."""
         # 1. the timeline of a node, made when it is first looked at
         if order not in self._timelines:
             node_free = index.nodes_free[order]

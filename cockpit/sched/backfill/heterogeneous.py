@@ -200,6 +200,7 @@ def _first_opening(
 def _all_at(
     timelines: Timelines, index: Index, replica_groups: Sequence[Shape], span: int, stay: int, moment: Millis
 ) -> dict[Shape, JobPlacement] | None:
+    """Place all kinds at this moment, one after the other; None where too few nodes are left to one of them."""
     taken: set[int] = set()
     placements: dict[Shape, JobPlacement] = {}
     for group in replica_groups:
@@ -214,6 +215,9 @@ def _all_at(
 def _together_at(
     timelines: Timelines, index: Index, shape: Shape, span: int, stay: int, moment: Millis
 ) -> JobPlacement | None:
+    """Place all kinds at this moment on nodes that are chosen for all of them at once; None where no choice serves
+    all."""
+
     def holding(group: Shape, number: int) -> Sequence[int]:
         opening = timelines.opening(index, group, group.specs[number], span, stay, moment)
         return opening[1] if opening is not None and opening[0] == moment else ()

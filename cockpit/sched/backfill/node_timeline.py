@@ -148,6 +148,7 @@ class NodeTimeline:
             self._nodes_free[first:last] = [node_free.without_tenant(job) for node_free in self._nodes_free[first:last]]
 
     def _windows_by_sums(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
+        """Yield the windows for a replica without cards: runs of steps in which its CPUs and memory are free."""
         since: Millis | None = None
         first = self._step(after)
         for at, fits in zip(self._at[first:], self._fitting(first, spec, exclusive=exclusive), strict=True):

@@ -220,6 +220,8 @@ class EvictionPlanner:
         return self._candidates_by_key[key]
 
     def _candidates(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate]:
+        """Return the jobs that the rules let this job evict, each once, in the order in which they should be
+        evicted."""
         by_job: dict[JobId, PreemptionCandidate] = {}
         for preemption_rule in self._preemption_rules:
             for candidate in preemption_rule.candidates(entry.job, shape.partition, index):
@@ -250,7 +252,7 @@ class EvictionPlanner:
         return after
 
     def _shrunk_placements(self) -> list[tuple[JobId, Placement]]:
-        """Elastic jobs that keep running with fewer workers, and the placement that they keep."""
+        """Return the elastic jobs that keep running with fewer workers, and the placement that each keeps."""
         jobs = (self._snapshot.jobs[job] for job in self._snapshot.elastic)
         return [
             (job.id, staying(self._snapshot.occupied[job.id], job, self.recalled))

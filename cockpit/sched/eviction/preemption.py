@@ -71,6 +71,7 @@ class Preemption:
         return partition_of(self._cluster, other).priority_tier
 
     def _candidate(self, other: Job, index: Index) -> Iterable[PreemptionCandidate]:
+        """Return the job as a candidate with its mode and grace; empty while it may not be preempted."""
         # by the victim's QOS or partition, as in Slurm, not by that of the job that preempts it
         mode = mode_of(self._cluster, self._accounts, other)
         if mode is None:

@@ -56,6 +56,7 @@ def worker_candidates(
 def _of_workers(
     candidate: PreemptionCandidate, job: Job, index: Index, leaving: Workers
 ) -> Iterator[PreemptionCandidate]:
+    """Yield a candidate for each spare worker of the job, the youngest first."""
     # a worker cannot be suspended: it ends, with the job's own grace
     grace = job.spec.grace_seconds if candidate.mode is EvictionMode.SUSPEND else candidate.grace_seconds
     if job.spec.elastic is not None and job.spec.elastic.grace_seconds is not None:

@@ -137,6 +137,7 @@ class _VictimSearch:
         """By order of the node: what the useful candidates there free."""
 
     def for_spec(self, spec: NodeSpec) -> Numbers | None:
+        """Return the smallest set of candidates for one alternative; None: all of them together are not enough."""
         # 1. nodes that fit, and how many are still wanted
         index, shape = self._index, self._shape
         places = eligible(index, shape, spec)
@@ -221,6 +222,7 @@ class _VictimSearch:
         return sum(self._fits(order, numbers, spec) for order, numbers in by_node.items()) >= wanted
 
     def _on_node(self, order: int, numbers: Sequence[int], spec: NodeSpec, least: int, most: int) -> Numbers | None:
+        """Return the smallest set of between `least` and `most` candidates for one node; None: there is none."""
         # with all of them first: if that is not enough, no smaller set is
         if not self._fits(order, numbers, spec):
             return None

@@ -57,6 +57,7 @@ class Extrapolation:
         return self._starts.get(job)
 
     def _extrapolate(self) -> None:
+        """Go through the queue once, adding up the work and the turns ahead of each job."""
         span = self._span
         work = defaultdict[object, float](float)
         turns: Counter[object] = Counter()

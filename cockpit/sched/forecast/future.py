@@ -237,6 +237,7 @@ class ClusterSimulation:
         return True
 
     def _moments(self) -> Iterator[Millis]:
+        """Yield the next moment of each kind; the simulation goes on at the earliest."""
         if (end := self._state.next_end()) is not None:
             yield end
         if (shrink_at := self._state.next_shrink()) is not None:

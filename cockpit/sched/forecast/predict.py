@@ -132,6 +132,8 @@ class StartPredictor:
         return forecast if likely is None or forecast.now else replace(forecast, after=_awaited(self._likely, likely))
 
     def _start(self, job: JobId) -> Forecast:
+        """Predict the start, as `start` does, but raise what goes wrong; the steps are those at the top of the
+        module."""
         # 1. the likely start
         likely = self._estimate(job) if job in self._queued else None
         if likely is None:
@@ -167,8 +169,8 @@ class StartPredictor:
 
     @cached_property
     def _not_promised(self) -> Mapping[JobId, NoBound]:
-        """Why some jobs with a reserved start may start later: a limit may stop the job itself; or a job ahead may take
-        its nodes that has no reserved start, or one that a limit may delay."""
+        """The reasons for which some jobs with a reserved start may start later: a limit may stop the job itself; or a
+        job ahead may take its nodes that has no reserved start, or one that a limit may delay."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         reserved = {*(each.job for each in plan.reservations), *self._reserved_starts}
         left = {job for job, at in self._reserved_starts.items() if at > now}

@@ -68,6 +68,7 @@ class SimulatedState:
             yield self._end_job(at, job)
 
     def begin(self, job: Job, start: Start, now: Millis) -> None:
+        """Let a waiting job start: it holds its placement until its predicted end."""
         attempt = Attempt(
             number=1,
             spec_index=start.spec_index,
@@ -176,6 +177,7 @@ class SimulatedState:
         self._runs_on[job.id] = self.leaves_at.pop(job.id, now) - now
 
     def _end_job(self, at: Millis, job_id: JobId) -> JobEnd:
+        """Take the job out of all that it holds; a job that was ended to be requeued waits again."""
         placement = self.occupied.pop(job_id)
         self.ends.pop(job_id, None)
         self.leaves_at.pop(job_id, None)

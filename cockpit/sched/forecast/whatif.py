@@ -46,7 +46,7 @@ def candidates(snapshot: Snapshot, job: Job, reserved_at: Millis | None) -> Iter
 
 
 def _fewer_cards(spec: JobSpec) -> Iterator[Candidate]:
-    """Fewer cards on each node, for every alternative."""
+    """Yield the job with fewer cards on each node, in every alternative."""
     # spread tasks have cards of their own (`TaskSpread`), which are not a number for each node
     most = max(each.whole_cards for each in spec.specs)
     for fewer in _halves(most) if spec.spread is None else ():
@@ -80,7 +80,7 @@ def _other_partitions(snapshot: Snapshot, job: Job) -> Iterator[Candidate]:
 
 
 def _other_cards(spec: JobSpec) -> Iterator[Candidate]:
-    """Any card model, where the job asks for certain ones."""
+    """Yield the job with any card model, if it asks for certain ones."""
     models = dict.fromkeys(model for each in spec.specs for model in each.card_models)
     if models:
         # alternatives that differed only in their models become one

@@ -76,6 +76,7 @@ class NodeLayout:
         self.sizes = _by_size(self.nodes, self.class_of)
 
     def _forget(self) -> None:
+        """Begin with empty caches."""
         self.never: dict[Shape, Reason | None] = {}
         """The reason for which a shape could not start even on empty nodes; None: it could (cache of
         `feasible.infeasible`)."""

@@ -277,6 +277,7 @@ class Columns:
 
 
 def _fields(context: PriorityContext, job: Job, inputs: PriorityInputs) -> tuple[float, ...]:
+    """Return the job's values of all `FIELDS`, in their order."""
     # contributions, already weighted: time changes only the age, and usage only the fair share
     weights = context.priority.weights
     tres = 0.0

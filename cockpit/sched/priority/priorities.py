@@ -161,6 +161,7 @@ def _columns(snapshot: Snapshot, context: PriorityContext, table: PriorityTable 
 def _ranked_singly(
     snapshot: Snapshot, calculator: PriorityCalculator, minimums: Highest
 ) -> tuple[Sequence[PartitionEntry], Iterable[int]]:
+    """Return the entries of a short queue, best first, and their priorities."""
     by_word = not calculator.context.priority.weights.qos
     ranked = []
     for job in snapshot.queue:

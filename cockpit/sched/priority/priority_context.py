@@ -79,6 +79,7 @@ class PriorityContext:
         return flag in self.priority.flags
 
     def inputs(self, job: Job, partition: str) -> PriorityInputs:
+        """Return what the priority of the job in the partition depends on, beside time and usage."""
         association = self.accounts.of(job.account, job.submitter.name, partition) if job.account else None
         amounts, tres = self._resources(job, partition)
         return PriorityInputs(

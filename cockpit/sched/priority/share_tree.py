@@ -214,7 +214,8 @@ class ClassicShares:
         return own + (above - own) * ((each.shares or 0) / siblings)
 
     def _obliviously(self, each: Association) -> float:
-        """DEPTH_OBLIVIOUS: R x shares, where R = R of the account x (usage by shares, against its siblings')^k."""
+        """Return the effective usage under DEPTH_OBLIVIOUS: R x shares, where R = R of the account x (usage by shares,
+        against that of its siblings)^k."""
         key, above = each.key, self._tree.parent[each.key]
         # a ratio or a logarithm of 0 is not defined, so actual usage counts as it is
         if not (self.shares[key] and self.shares[above] and self.effective[above] and self._usage_parts[key]):

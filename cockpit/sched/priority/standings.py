@@ -31,6 +31,7 @@ def fair_share_figures(
 
 
 def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tuple[AssocKey, FairShareFigures]]:
+    """Yield the figures of Fair Tree: shares, usage, LevelFS and fair share."""
     level = levels(tree, usage)
     factors = ranked(tree, level)
     norm_shares = {ROOT_KEY: 1.0}
@@ -53,6 +54,7 @@ def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tupl
 def _classic(
     tree: ShareTree, usage: Mapping[AssocKey, Usage], priority: Priority
 ) -> Iterator[tuple[AssocKey, FairShareFigures]]:
+    """Yield the figures of classic fair share, which has no LevelFS."""
     classic = ClassicShares(
         tree,
         usage,

@@ -151,6 +151,7 @@ def _first_of(day: datetime, month: int) -> datetime:
 
 
 def _decayed(ledger: Ledger, rules: Rules, now: Millis) -> Ledger:
+    """Return the ledger with all usage decayed to `now`; the moment of its last update stays."""
     seconds = (now - ledger.at) / 1000
     if seconds <= 0:
         return ledger

@@ -122,6 +122,7 @@ def in_order(qos: Qos | None, own: Qos | None, partition: str) -> tuple[Held, ..
 
 
 def _per_job_limits(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[PerJobLimit]:
+    """Yield the limits on each single job; of limits of one name and resource the first holder has precedence."""
     holders = [
         *((name, qos.limits) for name, qos in several),
         *((association_name(each), each.limits) for each in line),
@@ -143,6 +144,7 @@ def _each_job(limits: Limits) -> Iterator[tuple[str, str, int]]:
 
 
 def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: str, user: str) -> Iterator[Running]:
+    """Yield the limits on what runs at once, by precedence: QOS, the user in the account, then the accounts upwards."""
     taken = set()
     for holder, qos in several:
         for limit, resource, allowed, counter in _of_qos(qos, account, user):
@@ -160,6 +162,7 @@ def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: 
 
 
 def _of_qos(qos: Qos, account: str, user: str) -> Iterator[tuple[str, str, int, Counter]]:
+    """Yield a QOS's limits on what runs at once, each with the counter of the jobs that count to it."""
     group, each_user, each_account = _group(qos), ("qos/user", qos.name, user), ("qos/account", qos.name, account)
     for limit, resource, allowed in _of_group(qos.limits):
         yield limit, resource, allowed, group

@@ -80,6 +80,7 @@ def about_owner(partition: Partition, user: str, account: str, qos: str) -> Part
 
 
 def _about_size(partition: Partition, job: Job, qos: Qos) -> PartitionRefuses | None:
+    """Return the rule on time or number of nodes by which the partition refuses the job; None: none does."""
     spec, most, longest = job.spec, partition.max_nodes, partition.max_time_seconds
     if longest is not None and spec.time_limit_seconds > longest and not qos.has(QosFlag.PARTITION_TIME_LIMIT):
         return _size(partition, PartitionRule.MAX_TIME, longest, spec.time_limit_seconds)

@@ -164,6 +164,7 @@ class Rulebook:
         return scope(self.accounts, association, self.accounts.qos.get(qos), partition, own)
 
     def _no_permission(self, job: Job, partition: str) -> Reason | None:
+        """Return why the owner may not use the account, partition or QOS; None: they may, or it is not enforced."""
         if Enforce.ASSOCIATIONS not in self.enforced:
             return None
         association = self.accounts.of(job.account, job.submitter.name, partition)
