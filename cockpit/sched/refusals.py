@@ -263,7 +263,11 @@ class Refusals:
         left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
-            never, limit = infeasible(one, self._layout), self.gates.exceeded(equivalence_class, amounts)
+            never = infeasible(one, self._layout)
+            # a whole node or a slot may exceed a limit that what the job asks for does not
+            limit = self.gates.exceeded(equivalence_class, amounts) or limit_now(
+                self.gates, equivalence_class, one, self._layout
+            )
             tried = next(left) if one.specs[0] in shape.specs else None
             # What no free node could help against goes first, whether the alternative was tried or a limit kept it out:
             # else the reason would change with each job that starts beside this one.

@@ -357,3 +357,21 @@ def test_an_alternative_that_no_node_could_hold_hides_none_that_waits_for_a_node
     assert explain(world.snapshot(), world.plan, behind).ahead == (job,)
     world.set_state("small", NodeState.UP)
     assert [(each.job, each.spec_index, each.placement[0].node) for each in world.run().starts] == [(job, 1, "small")]
+
+
+@pytest.mark.req("SC-03", "SC-13")
+def test_a_whole_node_that_exceeds_a_limit_now_is_named_beside_an_alternative_that_never_fits() -> None:
+    """What the job asks for would be within the limit; the node that it would hold is not while another job runs."""
+    world = of_sizes({"cpu": 4.0}, node("n1", cpus=1), node("n2", cpus=4))
+    runs = world.submit(wants(cpus=1), pins=("n1",), record={"account": "nlp"}, limit=50)
+    world.run()
+    job = of_ann(world, wants(cpus=2), wants(1000), exclusive=True)
+    world.run()
+    told = world.reason(job)
+    assert not never_starts(told)
+    assert isinstance(told, NoAlternative)
+    limit, never = told.specs
+    assert (limit.limit, limit.resource, limit.used, limit.asked) == ("GrpTRES", "cpu", 1.0, 4.0)
+    assert isinstance(never, NeverFits)
+    world.end(runs)
+    assert [each.job for each in world.run().starts] == [job]
