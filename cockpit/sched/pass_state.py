@@ -227,8 +227,9 @@ class PassState:
 
     def next_at(self) -> Millis | None:
         """Return the first moment at which a job may start although nothing else happens: a begin time, the start or
-        end of a reservation, an exempt time, the next second after `MOST_RECLAIMS`, the end of a time slice, or at once
-        if another pass would consider jobs that this one did not. None: there is no such moment."""
+        end of a reservation, the moment from which on a reservation keeps the first waiting job off, an exempt time,
+        the next second after `MOST_RECLAIMS`, the end of a time slice, or at once if another pass would consider jobs
+        that this one did not. None: there is no such moment."""
         # the next moment that there is, since moments are whole milliseconds
         if self.others_may_start():
             return Millis(self.snapshot.now + 1)
@@ -237,12 +238,21 @@ class PassState:
         moments = (
             self._next_begin_at,
             self._windows.next_at() if self._windows.lasting else None,
+            self._head_is_barred_at(),
             self.eviction_planner.next_at() if self.eviction_planner is not None else None,
             # a second, in which other jobs get their turn: many searches for victims take long
             Millis(self.snapshot.now + 1000) if self._reclaims_deferred else None,
             self._slice_ends,
         )
         return min([each for each in moments if each is not None], default=None)
+
+    def _head_is_barred_at(self) -> Millis | None:
+        """Return when an advance reservation begins to keep the first waiting job off, so that jobs behind it may start
+        (`plans_beyond_reservations`). None: never, or it is planned behind the reservation and still goes first."""
+        head = self.backfiller.head
+        if head is None or not self._windows.lasting or self.backfiller.plans_beyond_reservations:
+            return None
+        return self._windows.bars_at(self.snapshot.jobs[head])
 
     def _continue_with(self, index: Index) -> None:
         """Use another index from now on. Deferred reservations are computed first: they refer to the old one."""

@@ -70,6 +70,12 @@ class ReservationWindows:
             return InReservation(name, begins_at, Millis(reservation.end_at))
         return InReservation(name, begins_at) if begins_at is not None else None
 
+    def bars_at(self, job: Job) -> Millis | None:
+        """Return the first moment from which on the job, if it started then, would run into one more reservation."""
+        length = 1000 * job.spec.time_limit_seconds
+        moments = (each.start_at - length + 1 for each in self.lasting if each.name != job.spec.reservation)
+        return min((Millis(moment) for moment in moments if moment > self._now), default=None)
+
     def next_at(self) -> Millis | None:
         """Return the next start or end of a reservation."""
         moments = (moment for each in self.lasting for moment in (each.start_at, each.end_at))

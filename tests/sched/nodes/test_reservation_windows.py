@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.model.cluster import Reservation
+from cockpit.model.cluster import Backfill, BackfillKind, Reservation
 from cockpit.model.ids import Millis
 from cockpit.model.reasons import (
     InReservation,
     NodesReserved,
 )
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
+from cockpit.sched.policy import Policy
 from tests.sched.lab import starts
 from tests.sched.world import World, node, wants
 
@@ -115,3 +116,19 @@ def test_a_longer_job_overlaps_the_reservations_of_a_shorter_one_first() -> None
     assert met[11] == met[30] == ("r1",)
     assert met[59] == ("r1", "r2", "r0")
     assert all(met[bars.least_seconds(each)] == each for each in met)
+
+
+@pytest.mark.req("SC-10", "SC-13")
+def test_without_backfill_a_pass_follows_when_a_reservation_begins_to_keep_the_first_job_off() -> None:
+    """Until then no job behind it starts; from then on the first job cannot, and keeps nothing."""
+    works = reserved("works", ("n1",), HOUR, 2 * HOUR, users=("bob",))
+    here = World(node("n1", cpus=4), policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)), reservations=works)
+    here.submit(wants(cpus=2), limit=3000)
+    here.run()
+    here.submit(wants(cpus=4), limit=1200)
+    small = here.submit(wants(cpus=1), limit=60)
+    assert not here.run().starts
+    assert here.plan.next_at == 1000 * (HOUR - 1200) + 1
+    here.now = here.plan.next_at
+    here.version += 1
+    assert [start.job for start in here.run().starts] == [small]
