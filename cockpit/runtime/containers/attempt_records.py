@@ -64,8 +64,10 @@ def was_made_again(attempt: Attempt) -> bool:
 
 def mark_kept(attempt: Attempt, cards: HoldCards, until: Millis | None = None) -> None:
     """Mark the container as held. If a killed holder left no exit record, write one, so that it can be entered."""
+    # Before the exit record below: with that record but without this mark, `enter` would take the cards for freed.
     attempt.write("kept.json", {"cards": cards.value, "until": until})
     if attempt.read("exit.json") is None:
+        # In the order of `Holder._end`: `running` is gone before a record says that the command has ended.
         attempt.forget("running")
         attempt.write_exit({"lost": _how_lost(attempt)})
 

@@ -49,8 +49,10 @@ class Copies:
     async def have(self, start: StartReplica) -> None:
         """Make all copies. Raises FetchFailed. If it is cancelled, unfinished copies are removed."""
         replica, who = start.replica, start.submitter
+        # Shown from the start, since measuring reads whole sources and may take minutes.
         self._tell(replica, _NOT_KNOWN)
         try:
+            # All sources are measured before the first is copied, so that the progress has its total from the start.
             sources = [(wanted, *(await self._cache.measured(wanted, who))) for wanted in _wanted(start)]
             total, done = sum(measured.size for _, measured, missing in sources if missing), 0
             paths: dict[str, str] = {}
@@ -59,6 +61,7 @@ class Copies:
                     self._podman_images[replica] = measured.key
                     continue
 
+                # `before` is bound at the definition; the body would see a later value of `done`.
                 def tell(part: Progress, before: int = done) -> None:
                     self._tell(replica, Progress(before + part.done, total, part.rate))
 
@@ -69,6 +72,7 @@ class Copies:
                 if wanted.kind is FetchKind.NAMED:
                     self._images[replica] = measured
         finally:
+            # After an error too: with an entry here, the job's row would show a copying that goes on for ever.
             del self._progress[replica]
             self._moved(replica)
 
@@ -78,6 +82,7 @@ class Copies:
         Raises `SpecErrors` if the job runs the image's command and the image has none.
         """
         paths = self._paths.get(start.replica)
+        # Without an entry the attempt needs no copies, or an earlier engine has written its plan already.
         if paths is None:
             return plan
         if (measured := self._images.get(start.replica)) is not None:
@@ -111,8 +116,10 @@ def of_image(plan: ContainerPlan, image: MeasuredSource, spec: JobSpec) -> Conta
     The job's own variables take precedence over cockpit's, and those over the image's; but the image's PATH replaces
     cockpit's, and its PYTHONPATH is put in front. Raises `SpecErrors` if the command is missing.
     """
+    # PATH is the exception: the image's programs are only where the image's own PATH says.
     added = {name: each for name, each in image.env.items() if name == "PATH" or name not in plan.env}
     env = plan.env | {name: each for name, each in added.items() if name not in spec.env}
+    # In front of the image's PATH, or its real `ssh` would hide the job's agent from launchers.
     if "PATH" in env and (agent := plan.env.get("PATH", "")).startswith(AGENT_FOLDER) and env["PATH"] != agent:
         env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
     if "PYTHONPATH" in image.env and "PYTHONPATH" not in spec.env:
@@ -121,6 +128,7 @@ def of_image(plan: ContainerPlan, image: MeasuredSource, spec: JobSpec) -> Conta
     if program != ENTRYPOINT:
         return replace(plan, env=env)
     own = (*image.entrypoint, *(arguments or image.cmd))
+    # Arguments alone are not a command: without an ENTRYPOINT the first of them would be executed.
     if not own or (arguments and not image.entrypoint):
         raise SpecErrors([f"command: the image {spec.image} has no ENTRYPOINT; write the program that runs"])
     return replace(plan, env=env, argv=own, workdir=image.workdir or plan.workdir)
@@ -129,6 +137,7 @@ def of_image(plan: ContainerPlan, image: MeasuredSource, spec: JobSpec) -> Conta
 def _wanted(start: StartReplica) -> Iterator[StagingSource]:
     spec = replica_spec(start.spec, start.replica.rank)
     image = image_of(spec.root_image)
+    # An image must be copied to become a root at all; datasets are copied only where the job asks for it.
     if image.kind in _FETCHED:
         yield StagingSource("image", _FETCHED[image.kind], image.where)
     if spec.staging:

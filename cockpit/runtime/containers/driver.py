@@ -139,18 +139,24 @@ class ContainerExecutor:
         self._heartbeats = Heartbeats(self._tasks, observer)
         self.memory_of: Callable[[NodeName], int] = lambda _: sys.maxsize
         """Returns a node's memory in MiB; set after construction."""
+        # The method instead of `memory_of`, which the owner of the executor replaces later.
         self._pressure = Pressure(self._tasks, observer, self._memory_of)
         self._shims = spawning.Shims(python)
+        # Every attempt whose holder may live, and every held one: an effect for another replica has no container to act
+        # on.
         self._watched: dict[ReplicaId, WatchedAttempt] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
         self._notify_fifo = NotifyFifo(state / "notify", self._notified)
 
     def open(self) -> None:
         (self._state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Before any container is made, since containers mount this folder.
         library.lay_out(self._state)
+        # Last: from here on shims find a running engine (`Attempt.is_served`) and expect it to read their notices.
         self._notify_fifo.open()
 
     def close(self) -> None:
+        # First, so that the copies cancelled below keep their files, with which the next engine continues.
         if self._staging_cache is not None:
             self._staging_cache.close()
         for copying in self._copying.values():
@@ -179,6 +185,7 @@ class ContainerExecutor:
         return self._staging_cache is not None and await self._staging_cache.remove(key)
 
     async def start(self, effect: StartReplica) -> None:
+        # From here on a signal must reach the container, and is not answered by `signal` itself.
         self._waiting.discard(effect.replica)
         begun = effect.replica in self._watched or self._attempt(effect.replica).read("plan.json") is not None
         if self._copies is not None and not begun and self._copies.lacks(effect):
@@ -194,8 +201,10 @@ class ContainerExecutor:
                 await self._start(effect)
 
     async def check(self, effect: CheckNodes) -> None:
+        # Nothing is checked if there are no prechecks: the empty node means that all have passed.
         node, result = NOWHERE, ""
         if self.prechecks is not None:
+            # In a thread, since the drivers' tools that it runs may take seconds.
             node, result = await asyncio.to_thread(self.prechecks.look, effect.placement)
         if node:
             self._observer.precheck_failed(effect.replica, node, result)
@@ -209,6 +218,7 @@ class ContainerExecutor:
     def _copy(self, start: StartReplica, then: Callable[[StartReplica], Coroutine[Any, Any, None]]) -> None:
         task = self._tasks.start(self._have_copies(start, then), f"copies of {start.replica}")
         self._copying[start.replica] = task
+        # With a default: `_have_copies` removes the entry itself, before it starts the container.
         task.add_done_callback(lambda _: self._copying.pop(start.replica, None))
 
     async def _have_copies(
@@ -241,6 +251,7 @@ class ContainerExecutor:
 
     async def _remove_partial_copies(self) -> None:
         """Remove unfinished copies, also those of an earlier engine."""
+        # Cancelled tasks remove their own files; those of an engine that was killed are left to be removed here.
         if self._staging_cache is not None:
             await self._staging_cache.tidy()
 
@@ -253,6 +264,7 @@ class ContainerExecutor:
     async def _apply_to_running(self, replica: ReplicaId, how: Callable[[Attempt], object]) -> None:
         async with self._lock(replica):
             watched = self._watched.get(replica)
+            # An effect may come after the end of the command: nothing is left then that it could apply to.
             if watched is not None and watched.alive and not watched.ended:
                 await asyncio.to_thread(how, watched.attempt)
 
@@ -264,8 +276,11 @@ class ContainerExecutor:
 
     async def keep(self, effect: KeepContainer) -> None:
         async with self._lock(effect.replica):
+            # They have usually run (`_end`), unless an engine was killed between the end of the command and this
+            # effect.
             await self._run_epilogs(effect.replica)
         attempt = self._attempt(effect.replica)
+        # A replica that ended before it was started, while its images were copied, has nothing to hold.
         if attempt.read("plan.json") is not None:
             await asyncio.to_thread(attempt_records.mark_kept, attempt, effect.cards, effect.until)
         if attempt_records.is_of_podman(attempt):
@@ -275,7 +290,11 @@ class ContainerExecutor:
         await self._remove(effect.replica)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
+        # The engine's state decides: a folder that it does not name is removed, a replica that it names is started, if
+        # it was not yet, or held.
         named = {start.replica for start in expected} | {mark.replica for mark in kept}
+        # The notes on used copies outlive an engine (`cache_store`). Those of replicas that are gone would protect
+        # their copies for ever.
         if self._staging_cache is not None:
             await self._staging_cache.forget_others({replica.folder for replica in named})
         # all at once: most of the time is spent waiting for processes to end
@@ -284,11 +303,13 @@ class ContainerExecutor:
             group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
             # folders that the state does not name: the engine before this one ended while it removed them
             for replica in self._replicas_on_disk() - named:
+                # A replica with prologs has epilogs to run too, for which the start of the engine does not wait.
                 self._run_task(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
                 self._run_task(group, self.start(effect), wait=not self._needs_prolog(effect))
             for mark in kept:
                 group.create_task(self._adopt_held(mark))
+        # Only now, since it removes unfinished copies that no recovered replica has taken up.
         if self._staging_cache is not None:
             self._tasks.start(watch_disk(self._staging_cache, self._observer), "disk for copies")
 
@@ -312,8 +333,10 @@ class ContainerExecutor:
         """
         attempt = self._attempt(replica)
         try:
+            # Under the lock, or two shells at the same time would start two holders.
             async with self._lock(replica):
                 await self._ensure_holder(replica, attempt)
+            # After the holder: if it had to be made again, the folders in memory are new, which the user should read.
             facts = await asyncio.to_thread(attempt_records.entry_facts, attempt)
             return await entering.enter(attempt, command, terminal, label=label, facts=facts, python=self._python)
         except (entering.EnterError, spawning.SpawnError, OSError) as error:
@@ -323,29 +346,40 @@ class ContainerExecutor:
         return await self._sampler.used(replica, self._attempt(replica))
 
     async def _start(self, effect: StartReplica) -> None:
+        """Start a replica's container, or adopt it if an engine before this one has started it.
+
+        1. Unless the command may have run already: run the prologs. If one fails, report it and end.
+        2. Write an elastic job's worker list and the plan, and spawn the shim. If that fails, report the end.
+        3. Watch the holder, the node's memory, and the heartbeats of an elastic job's worker.
+        4. Report what the attempt's folder records by now.
+        """
         attempt = self._attempt(effect.replica)
-        # with either file the command may have run: it is watched then, and never started a second time
+        # With either file the command may have run: it is watched then, and never started a second time.
         if attempt.read("shim.json") is None and attempt.read("exit.json") is None:
-            # prologs come before the shim, which makes the container at once
+            # 1: before the shim, which makes the container at once.
             if self._scripts is not None and (failed := await self._scripts.before(effect, attempt)):
                 self._observer.prolog_failed(effect.replica, failed)
                 return
             faults.point("spawning", attempt.name)
+            # 2
             try:
+                # First, since the container mounts the folders that this makes.
                 if effect.spec.elastic is not None:
                     await asyncio.to_thread(heartbeats.show, attempt, self._workers_of(effect.replica))
                 await asyncio.to_thread(spawning.spawn, attempt, self._planned(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
+                # A shim that died had not begun the command: the engine starts the job again, and does not blame it.
                 died = isinstance(error, spawning.ShimDied)
                 self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence, unstarted=died))
                 return
             faults.point("spawned", attempt.name)
+        # 3
         self._watch(effect.replica, attempt)
         self._pressure.follow(effect, attempt)
         if effect.spec.elastic is not None:
             self._heartbeats.follow(effect, attempt)
-        # The records may have been written before the watch began; no notification would come for these.
+        # 4: they may have been written before the watch began, and no notification would come for these.
         self._look(effect.replica)
         # Last, so that it delays no container: the next start then need not wait for a Python interpreter.
         await asyncio.to_thread(self._shims.prepare)
@@ -364,9 +398,11 @@ class ContainerExecutor:
         watched = self._watched.get(replica)
         if watched is not None and watched.alive:
             return
+        # Only a held container is made again: a job without an exit record was not started, or was lost.
         if attempt.read("exit.json") is None or attempt.read("plan.json") is None:
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
         await asyncio.to_thread(spawning.spawn_again, attempt, self._shims)
+        # The end of the command was reported by its first holder, so that this one's end means nothing to the job.
         self._watch(replica, attempt).ended = True
 
     async def _keep_in_podman(self, replica: ReplicaId, attempt: Attempt) -> None:
@@ -376,6 +412,7 @@ class ContainerExecutor:
         """
         async with self._lock(replica):
             watched = self._watched.get(replica) or self._watch(replica, attempt)
+            # The end of the holder below is wanted, and must not be reported as an end of the job.
             watched.ended = True
             # a repeated effect finds the container of the image, whose holder stays
             if not attempt_records.was_made_again(attempt):
@@ -399,9 +436,11 @@ class ContainerExecutor:
         """
         # before the epilogs, which may remove what the processes use
         await asyncio.to_thread(job_processes.end_plain, self._attempt(replica))
+        # Without scripts there is no gang to wait for: only the end of plain processes had to be awaited.
         gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas if facts else 0)]
         if all(self._has_ended(member) for member in gang):
             for member in gang:
+                # A sibling's `remove` may run at the same time, and both would run its epilogs.
                 async with self._lock(member):
                     await self._run_epilogs(member)
         self._observer.replica_ended(replica, status, used)
@@ -413,6 +452,7 @@ class ContainerExecutor:
     async def _remove(self, replica: ReplicaId) -> None:
         attempt = self._attempt(replica)
         async with self._lock(replica):
+            # A folder of an earlier engine was never watched; its holder may live nevertheless.
             watched = self._watched.pop(replica, None) or WatchedAttempt(attempt, lambda: None)
             self._unfollow(replica)
             # `_look` reports nothing from here on: the engine has asked for this end
@@ -432,6 +472,7 @@ class ContainerExecutor:
             self._waiting.discard(replica)
             if self._copies is not None:
                 await self._copies.leave(replica)
+        # The folder is gone, so that no later step has to be kept away from it.
         self._locks.pop(replica, None)
 
     def _watch(self, replica: ReplicaId, attempt: Attempt) -> WatchedAttempt:
@@ -446,11 +487,18 @@ class ContainerExecutor:
             self._look(replica)
 
     def _look(self, replica: ReplicaId) -> None:
-        """Report the start and the end that the attempt's folder records, each once."""
+        """Report the start and the end that the attempt's folder records, each once.
+
+        1. Report the start: by the holder's record, or, if the holder died in the moment of the start, by its mark.
+        2. Report the end: by the exit record, or as lost if the holder died without writing one.
+
+        It is called on every notice and at the holder's death, often without anything new.
+        """
         watched = self._watched.get(replica)
         if watched is None or watched.ended:
             return
         alive = watched.alive  # read first: a holder writes its exit record before it dies
+        # 1
         started = watched.attempt.read("started.json")
         if started is not None and not watched.started:
             watched.started = True
@@ -459,6 +507,7 @@ class ContainerExecutor:
         elif not alive and not watched.started and watched.attempt.read("beginning.json") is not None:
             watched.started = True  # the command may have run: the job was lost, and its start has not failed
             self._observer.replica_started(replica, "")
+        # 2
         record = watched.attempt.read("exit.json")
         if record is not None or not alive:
             watched.ended = True

@@ -75,16 +75,19 @@ async def enter(
         try:
             await _spawn(shim_command(python, "enter", *arguments), inherited)
         finally:
+            # The child has its own copies. While ours are open too, the end of a stream would never be seen.
             theirs.close()
             if pipes:
                 pipes.close_inner()
         terminal_fd = await _greeting(ours)
+    # Of a cancellation too: with the control socket closed, the watcher kills the program that may have started.
     except BaseException:
         ours.close()
         if pipes:
             pipes.close_outer()
         raise
     outer = pipes.outer if pipes else None
+    # The caller owns the descriptor: the socket object must not close it when it is collected.
     return EnteredShell(terminal_fd=terminal_fd, pipe_fds=outer, control_fd=ours.detach(), facts=facts)
 
 
@@ -113,6 +116,7 @@ def _request(command: Sequence[str], terminal: Terminal | None, label: str) -> s
 
 async def _spawn(command: list[str], inherited: tuple[int, ...]) -> None:
     """Start the entering program; the loop reaps it when it ends, however long that takes."""
+    # In a thread, since Popen returns only after the child has executed the program.
     process = await asyncio.to_thread(
         subprocess.Popen,
         command,
@@ -121,6 +125,7 @@ async def _spawn(command: list[str], inherited: tuple[int, ...]) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # Nothing of the engine's environment reaches the container: the plan has the program's variables.
         env={},
     )
     loop, pidfd = asyncio.get_running_loop(), os.pidfd_open(process.pid)
@@ -143,6 +148,7 @@ async def _greeting(control: socket.socket) -> int | None:
             await _readable(control)
     except TimeoutError:
         raise EnterError(f"the container did not answer within {_ENTER_SECONDS} seconds; try again") from None
+    # At most one descriptor comes with the greeting: the terminal.
     mark, fds, _, _ = socket.recv_fds(control, 1, 1)
     if mark == _WELCOME:
         return fds[0] if fds else None

@@ -35,9 +35,11 @@ def freeze(attempt: Attempt) -> str:
 
     Returns the way used: `cgroup v1`, `cgroup v2` or `signals`; empty if the container has no holder.
     """
+    # A held container whose holder has died has no processes, and no pid to find them by.
     if not attempt.holder_pid():
         return ""
     group = attempt.plan()["cgroup"]
+    # The groups come first: a process can catch neither, but its parent sees a SIGSTOP (waitpid, WUNTRACED).
     how = _by_group_v2(group) or _by_group_v1(group, attempt) or _by_signals(attempt)
     # after the freeze: an engine that dies in between repeats the effect
     attempt.write(RECORD, {"how": how}, durable=False)
@@ -50,6 +52,7 @@ def thaw(attempt: Attempt) -> None:
     if record is None:
         return
     group = attempt.plan()["cgroup"]
+    # The container may have died meanwhile, and its group with it.
     with suppress(OSError):
         if record["how"] == "cgroup v2":
             _file_v2(group).write_text("0")
@@ -107,6 +110,7 @@ def _by_group_v1(group: str, attempt: Attempt) -> str:
 
 def _join(folder: Path, pids: Iterable[int]) -> None:
     for pid in pids:
+        # It has ended since it was listed.
         with suppress(ProcessLookupError):
             (folder / "cgroup.procs").write_text(str(pid))
 

@@ -46,6 +46,7 @@ class Heartbeats:
     def follow(self, effect: StartReplica, attempt: Attempt) -> None:
         """Monitor a replica whose container is being made or was adopted, if it is a worker of an elastic job."""
         spec = effect.spec
+        # Ranks below the first worker belong to a launcher, which is no worker itself.
         if spec.elastic is None or not spec.suspends or effect.replica.rank < spec.first_worker:
             return
         self._workers[effect.replica] = Worker(attempt, 1000 * spec.elastic.max_wait_seconds)
@@ -71,6 +72,7 @@ class Heartbeats:
 
         A started worker that never sent a heartbeat is not reported: its script may not use `cockpit.elastic`.
         """
+        # The wall clock, since the file system takes its times from that clock.
         now = wall_nanos()
         for replica, worker in list(self._workers.items()):
             silent_ms = silence_ms(worker.attempt, now)
@@ -84,6 +86,7 @@ class Heartbeats:
 def silence_ms(attempt: Attempt, now: int) -> int | None:
     """Return the milliseconds since the worker's last heartbeat, or None without one. `now`: wall clock in ns."""
     try:
+        # Never negative: the wall clock may have been set back since the heartbeat.
         return max(0, (now - Path(attempt.file(PULSE, _NAME)).stat().st_mtime_ns) // NANOS_PER_MILLI)
     except OSError:
         return None
@@ -100,8 +103,10 @@ def show(attempt: Attempt, files: Mapping[str, bytes]) -> None:
     """
     Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
     folder = _make_folder(Path(attempt.file("world")), 0o755)
+    # Writable for all: its owner is the engine, and the worker that touches the file is the submitter.
     _make_folder(Path(attempt.file(PULSE)), 0o777)
     for name, content in files.items():
+        # By a rename, so that no worker reads a half-written list.
         draft = folder / f".{name}.new"
         draft.write_bytes(content)
         draft.chmod(0o644)

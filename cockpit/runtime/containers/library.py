@@ -35,6 +35,7 @@ def lay_out(state: Path) -> None:
         folder = state / FOLDER / package
         for made in (folder.parent, folder):
             made.mkdir(exist_ok=True)
+            # Not by `mkdir`, whose mode the umask cuts; the containers of all users must be able to read it.
             made.chmod(0o755)
         _write(folder / "__init__.py", _INIT)
         _write(folder / "elastic.py", module)
@@ -43,6 +44,7 @@ def lay_out(state: Path) -> None:
 def _write(path: Path, content: bytes) -> None:
     if path.is_file() and path.read_bytes() == content:
         return
+    # A draft and a rename: a job may import the file at this moment.
     draft = path.with_name(f".{path.name}.new")
     draft.write_bytes(content)
     draft.chmod(0o644)

@@ -49,6 +49,7 @@ def reading(attempt: Attempt) -> Reading:
     if counted is not None and counted.cpu_ms is not None:
         return counted
     added = _of_holder(attempt)
+    # The group counts memory only, so the CPU time comes from the processes.
     return added if counted is None else counted._replace(cpu_ms=added.cpu_ms)
 
 
@@ -60,6 +61,7 @@ def working_mib(attempt: Attempt) -> int:
 
 
 def working_of_group(group: str, mount: Path = Path(MOUNT)) -> int | None:
+    # Version 2, then version 1, whose controllers have folders of their own.
     for folder, used, files in (
         (mount / PARENT / group, "memory.current", "inactive_file"),
         (mount / "memory" / PARENT / group, "memory.usage_in_bytes", "total_inactive_file"),
@@ -81,6 +83,7 @@ def last_reading(attempt: Attempt) -> Reading:
 def of_group(group: str, mount: Path = Path(MOUNT)) -> Reading | None:
     """Return the figures of the cgroup of this name, of either version; None if there is no such group."""
     unified = mount / PARENT / group
+    # Version 2: its groups are folders directly below the mount point, where version 1 has one folder per controller.
     if unified.is_dir():
         spent = re.search(r"^usage_usec (\d+)$", read_text(unified / "cpu.stat"), re.MULTILINE)
         cpu = int(spent[1]) // MICROS_PER_MILLI if spent else None
@@ -97,8 +100,10 @@ def of_processes(holder: int, proc: Path = Path("/proc")) -> Reading:
     """Return the figures of the holder's descendants and of reaped processes. Shared memory counts several times."""
     live = [stat for pid in _descendants(proc, holder) if (stat := _stat(proc, pid))]
     waited = _stat(proc, holder)
+    # The holder has ended, and the kernel's figures of it with it.
     if not waited:
         return NOTHING
+    # Of the holder only the times of children that it has waited for: its own work is not the job's.
     ticks = sum(_times(each, _UTIME, _STIME, _CUTIME, _CSTIME) for each in live) + _times(waited, _CUTIME, _CSTIME)
     pages = sum(int(each[_RSS]) for each in live)
     mib = pages * os.sysconf("SC_PAGE_SIZE") // BYTES_PER_MIB
@@ -106,12 +111,14 @@ def of_processes(holder: int, proc: Path = Path("/proc")) -> Reading:
 
 
 def _of_holder(attempt: Attempt) -> Reading:
+    # After the command's end its figures are in the exit record, see `last_reading`.
     holder = attempt.holder_pid() if attempt.read("exit.json") is None else 0
     return of_processes(holder) if holder else NOTHING
 
 
 def _descendants(proc: Path, pid: int) -> Iterator[int]:
     """Yield the descendants of a process; those that start or end meanwhile may be missing."""
+    # Every thread has a list of the children that it has forked itself (proc(5), /proc/PID/task/TID/children).
     for task in (proc / str(pid) / "task").glob("*"):
         for child in map(int, read_text(task / "children").split()):
             yield child

@@ -43,6 +43,7 @@ def lay_out(folder: Path) -> None:
 
 def _install(script: Path, target: Path) -> None:
     if not target.exists():
+        # The rename below replaces a file that another replica has put there meanwhile by an equal one.
         number, draft = tempfile.mkstemp(dir=target.parent)  # a name of its own: other replicas may do the same now
         with os.fdopen(number, "wb") as file:
             file.write(script.read_bytes())

@@ -66,9 +66,11 @@ class NodeScripts:
 
     async def before(self, effect: StartReplica, attempt: Attempt) -> str:
         """Run the prologs, once. If one fails, skip the rest and return a sentence; else return an empty text."""
+        # The record is of an engine that was stopped after its prologs.
         if not self.any or attempt.read("prologs.json") is not None:
             return ""
         facts = self._facts_for(effect)
+        # Before the first prolog: by this record the epilogs run, even if the engine dies from here on.
         await asyncio.to_thread(_write_down, attempt, facts, self._log(attempt))
         for number, script in enumerate(self._rules().prolog_scripts, 1):
             if failed := await self._run(f"prolog {number}", script, attempt, facts):
@@ -79,10 +81,12 @@ class NodeScripts:
     async def after(self, attempt: Attempt) -> tuple[NodeName, str]:
         """Run all epilogs, once. Return the node, and a sentence about the last one that failed, if any."""
         facts = noted(attempt)
+        # Without the facts no prolog was ever begun, so there is nothing to clean up after.
         if facts is None or attempt.read("epilogs.json") is not None:
             return NodeName(""), ""
         failed = ""
         for number, script in enumerate(self._rules().epilog_scripts, 1):
+            # All of them run, whatever the first did: each cleans up something else.
             failed = await self._run(f"epilog {number}", script, attempt, facts) or failed
         await asyncio.to_thread(attempt.write, "epilogs.json", {})
         return NodeName(facts.node), failed
@@ -100,6 +104,7 @@ class NodeScripts:
             await asyncio.to_thread(_write_script, file, script)
             with log.open("ab") as output:
                 began = output.tell()
+                # As slurmd sets it: prolog_slurmd, epilog_slurmd.
                 env = {**facts.env, "SLURM_SCRIPT_CONTEXT": f"{kind}_slurmd"}
                 code = await self._execute(file, env, output.fileno(), LogBounds([str(log)], self._most_bytes))
         except OSError as error:
@@ -113,6 +118,7 @@ class NodeScripts:
     async def _execute(self, file: Path, env: dict[str, str], output: int, bounds: LogBounds) -> int | None:
         """Run a script file, and limit its log; return its exit code as a shell does, or None after the time limit."""
         process = await asyncio.create_subprocess_exec(
+            # By bash in any case: the text comes from cluster.toml, and needs no `#!` line.
             "/bin/bash",
             str(file),
             stdin=asyncio.subprocess.DEVNULL,
@@ -120,6 +126,7 @@ class NodeScripts:
             stderr=output,
             env=env,
             cwd="/",
+            # A session of its own, whose group has all that the script leaves in the background.
             start_new_session=True,
         )
         try:
@@ -128,8 +135,10 @@ class NodeScripts:
         except TimeoutError:
             return None
         finally:
+            # Also after a regular end, as in Slurm: a prolog's background processes must not stay beside the job.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            # Once more, for what was written since the last look.
             await asyncio.to_thread(bounds.look)
         return code if code >= 0 else 128 - code
 
@@ -161,6 +170,7 @@ def _write_script(file: Path, script: str) -> None:
 
 def _last_line(log: Path, began: int) -> str:
     with log.open("rb") as stream:
+        # The end is enough, and the output may be large; but nothing of an earlier script, before `began`.
         stream.seek(max(began, stream.seek(0, os.SEEK_END) - 4096))
         lines = stream.read().decode(errors="replace").split("\n")
     return next((line.strip()[:_LINE] for line in reversed(lines) if line.strip()), "")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _PROGRAMS = ("srun", "scontrol")
+# Without caches (`dont_write_bytecode`): the folder is mounted read-only.
 _PROGRAM = """#!/usr/bin/env python3
 import os, sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "lib"))
@@ -181,6 +182,7 @@ def container_plan(
         mounts=tuple(Mount(*each) for each in mounted_folders(spec)),
         image=_image(spec),
         devices=launch.devices,
+        # A job of one replica needs no network of its own, and keeps the machine's.
         network=str(folder_of(state, replica)) if launch.hosts else "",
         address=launch.hosts.get(launch.hostname, ""),
         hosts=launch.hosts,
@@ -196,6 +198,7 @@ def container_plan(
         scratch_mib=bounds.scratch_mib,
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
+        # Needing a container is asked of the whole job, since its replicas run either all in containers or all without.
         may_be_plain=may_be_plain and not needs_container(effect.spec),
         log_limit_mib=bounds.log_limit_mib,
         filtered=bounds.filters(spec.root_image),
@@ -212,6 +215,7 @@ def _slurm_tools() -> dict[str, str]:
     folder = Path(slurmtools.__file__).parent
     package = f"{LIBRARY}/{'/'.join(slurmtools.__name__.split('.'))}"
     parents = slurmtools.__name__.split(".")[:-1]
+    # Empty: the packages of the same names could import modules that the container does not have.
     files = {f"{LIBRARY}/{'/'.join(parents[: number + 1])}/__init__.py": "" for number in range(len(parents))}
     files |= {f"{package}/{path.name}": path.read_text() for path in sorted(folder.glob("*.py"))}
     return files | {f"{TOOLS}/{name}": _PROGRAM.format(name=name) for name in _PROGRAMS}

@@ -43,6 +43,7 @@ class Prechecks:
 
     def look(self, placement: Placement) -> tuple[NodeName, str]:
         """Return the first node that fails, and why; if none does, no node and a description of all nodes. Blocks."""
+        # One inspection serves all parts: each node of an embedded cluster is this machine.
         machine = self._probe()
         for part in placement:
             if wrong := wrong_with(self._node_of(part.node), part, machine, self._state):
@@ -68,6 +69,7 @@ def _passed_words(promised: Node, allocation: Allocation) -> str:
 
 
 def _wrong(promised: Node, allocation: Allocation, machine: Node, state: Path) -> Iterator[str]:
+    # Virtual nodes may together have more than the machine, which proves nothing about a single one.
     if not promised.overcommitted:
         if machine.cpus < allocation.cpus:
             yield f"the machine has {counted(machine.cpus, 'CPU')} now, and {allocation.cpus} were promised"
@@ -91,12 +93,14 @@ def _wrong_with_cards(promised: Node, allocation: Allocation, machine: Node) -> 
 
 def _real(promised: Node, allocation: Allocation) -> list[Card]:
     """Return the allocated cards that are real, not only declared in the configuration."""
+    # Several slices may be parts of one card, which is checked once.
     held = sorted({part.card for part in allocation.slices})
     return [card for card in promised.cards if card.index in held and not card.declared]
 
 
 def _wrong_with_card(card: Card, machine: Node) -> Iterator[str]:
     named = f"card {card.index + 1} ({card.model})"
+    # By identity and not by index: cards are numbered anew when one has fallen off the bus.
     now = next((each for each in machine.cards if _is(each, card)), None)
     if now is None:
         yield f"{named} does not answer any more"

@@ -70,6 +70,7 @@ class Pressure:
         """Return the nodes with best-effort workers that are short of memory. Blocks."""
         shared = {each.node for each in replicas if each.best_effort}
         used = dict.fromkeys(shared, 0)
+        # All replicas of the node count, since a job that may keep its memory can fill it too.
         for each in replicas:
             if each.node in shared:
                 used[each.node] += working_mib(each.attempt)

@@ -49,7 +49,7 @@ class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trouble(self) -> str:
-        """A sentence for who wonders about their jobs; empty where they run."""
+        """Why no job can run here, as a sentence for users; empty if jobs can run."""
         return "" if self.usable else f"No job can run here: {self.lacks}."
 
     def __str__(self) -> str:
@@ -62,6 +62,7 @@ def probe_runtime(state: Path, *, may_be_plain: bool, python: str = sys.executab
     """Make one container in the engine's state folder, run `true` in it, remove it. Takes about a tenth of a second;
     blocks. Nothing is remembered: a machine changes between two starts of the engine."""
     (state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Probes of an engine that was killed during one.
     for left in (state / "containers").glob(f"{_PREFIX}*"):
         _end(Attempt(str(left)))
     folder = Path(mkdtemp(prefix=_PREFIX, dir=state / "containers"))
@@ -120,6 +121,7 @@ def _judge(record: Record, attempt: Attempt, *, rootless: bool) -> ContainerRunt
         return ContainerRuntime(kind=NONE, lacks=record.get("lost", f"`true` ended with {record}"))
     if identity.get("plain"):
         return ContainerRuntime(kind=PLAIN, lacks=plain.LACKS)
+    # A container reports the folders for which no overlay was possible only in its text on limits.
     read_only = started["limits"].partition(READ_ONLY)[2]
     lacks = [UNAIDED] if not bubblewrap.installed() else []
     lacks += [] if syscalls.is_known() else [f"{syscalls.UNFILTERED} on this processor"]
@@ -128,11 +130,12 @@ def _judge(record: Record, attempt: Attempt, *, rootless: bool) -> ContainerRunt
 
 
 def _end(attempt: Attempt) -> None:
-    """Leave nothing of a probe, be it this one or one that an engine died in."""
+    """Kill the holder of a probe, this one or one of an earlier engine, and delete its folder."""
     holder = attempt.open_holder()
     if holder is not None:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(holder, signal.SIGKILL)
+        # Until it is dead: the kernel removes no cgroup that has a process.
         linux.has_ended(holder, within_milliseconds=_PROBE_SECONDS * 1000)
         os.close(holder)
     removal.delete(attempt, attempt.name)

@@ -27,9 +27,11 @@ def delete(attempt: Attempt, cgroup: str) -> None:
 
     The folder is first renamed into the trash, so that the next engine start removes it if this one is interrupted.
     """
+    # First: as long as the folder exists, an interrupted removal is repeated, and its name leads to the groups.
     remove_groups(cgroup)
     doomed = Path(attempt.state, "trash", attempt.name)
     doomed.parent.mkdir(mode=0o700, exist_ok=True)
+    # A leftover of the same name would make the rename fail: it replaces no folder that has content (rename(2)).
     empty_trash(Path(attempt.state))
     try:
         Path(attempt.path).rename(doomed)

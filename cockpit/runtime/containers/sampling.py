@@ -68,6 +68,7 @@ class Sampler:
     def follow(self, replica: ReplicaId, attempt: Attempt) -> None:
         """Measure a replica from now on: its command has started."""
         plan = attempt.read("plan.json") or {}
+        # A record in the folder is of an engine before this one; the kernel's counters have gone on meanwhile.
         record = kept(attempt) or UsageRecord(_began(attempt))
         with self._lock:
             self._followed[replica] = FollowedReplica(attempt, tuple(plan.get("cards", ())), record)
@@ -80,6 +81,7 @@ class Sampler:
             followed = self._followed.pop(replica, None)
             if followed is None:
                 return None
+            # Before the groups are removed, which ends their counters.
             followed.record.end(last_reading(followed.attempt))
             _keep(followed)
             return followed.record.use(replica.rank).total
@@ -96,10 +98,12 @@ class Sampler:
         """Measure every replica and record the results. Blocks."""
         with self._lock:
             replicas, followed = list(self._followed), list(self._followed.values())
+        # Outside of the lock, since a vendor's tool may take long; `leave` is called in the event loop.
         cards = self._cards(followed)
         for replica in replicas:
             with self._lock:
                 found = self._followed.get(replica)
+                # It may have ended while the cards were read.
                 if found is not None:
                     self._look_at(found, cards)
                     _keep(found)
@@ -128,6 +132,7 @@ class Sampler:
         )
 
     def _cards(self, followed: list[FollowedReplica]) -> Mapping[str, CardReading]:
+        # No tool of a vendor is run for jobs without cards.
         if not any(each_followed.cards for each_followed in followed):
             return {}
         if self._meter is None:

@@ -74,6 +74,7 @@ class Shims:
         if shim is None or shim.poll() is not None:
             shim = self._start()
         try:
+            # Its standard output is not a pipe that the holder would inherit, so this ends with the shim alone.
             shim.communicate(order.encode(), timeout=_SHIM_SECONDS)
         except subprocess.TimeoutExpired:
             shim.kill()
@@ -90,6 +91,7 @@ class Shims:
         """End the waiting shim."""
         with self._lock:
             shim, self._ready = self._ready, None
+        # At the end of its input without an order, a shim ends.
         if shim is not None:
             shim.communicate()
 
@@ -113,6 +115,7 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
     """
     Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
     Path(plan.stdout).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Before the shim, which locks and uses a file in it.
     if plan.network:
         networks.lay_out(Path(plan.network))
     # A repeated start keeps the first plan: a shim of an earlier engine may be working by it.
@@ -143,6 +146,7 @@ def _run(
     attempt: Attempt, shims: Shims, modes: Sequence[str], *, ready: Sequence[str], seconds: float = _READY_SECONDS
 ) -> None:
     code = shims.run("\n".join([attempt.path, *modes]))
+    # The refusal was recorded nowhere and nothing was begun, so the same attempt may be tried the other way.
     if code == _REFUSED:
         code = shims.run("\n".join([attempt.path, *modes, "plain"]))
     # In this order: while a process of the shim lives, the command may still begin after the records were read.
@@ -168,6 +172,7 @@ def _appears(attempt: Attempt, names: Sequence[str], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while not any(attempt.read(name) for name in names):
         if not attempt.is_locked() or time.monotonic() > deadline:
+            # Looked at once more: the record may have been written, and the lock released, since the line above.
             return any(attempt.read(name) for name in names)
         time.sleep(0.005)
     return True

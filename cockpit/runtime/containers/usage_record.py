@@ -43,6 +43,8 @@ class UsageRecord(msgspec.Struct):
         self.peak_memory_mib = _most(self.peak_memory_mib, reading.memory_mib, reading.peak_memory_mib)
         self.peak_card_percent = _most(self.peak_card_percent, percent)
         self.peak_card_memory_mib = _most(self.peak_card_memory_mib, memory)
+        # The CPU time never falls, although a sum over processes does: a child that was never waited for takes its time
+        # with it.
         self.at, self.last, self.cards = at, (_most(self.last[0], reading.cpu_ms), *reading[1:]), (percent, memory)
 
     def end(self, reading: Reading) -> None:
@@ -67,6 +69,7 @@ class UsageRecord(msgspec.Struct):
         )
 
     def _busy(self, at: int, reading: Reading) -> int | None:
+        # The counter was 0 when the holder started, which is the time at which a new record begins.
         before = self.last[0] if self.samples else 0
         if reading.cpu_ms is None or before is None or at <= self.at:
             return None
@@ -75,11 +78,14 @@ class UsageRecord(msgspec.Struct):
     def _add(self, sample: Sample) -> None:
         if sample.lasted_ms <= 0:
             return
+        # Joined while it still covers less than the period. Half of the new sample decides, so that lengths stay near
+        # it.
         joins = bool(self.samples) and self.samples[-1].lasted_ms + sample.lasted_ms // 2 < self.stretch_ms
         if joins:
             self.samples[-1] = joined(self.samples[-1], sample)
         else:
             self.samples.append(sample)
+        # Halving keeps the whole history, in a bounded size and at half of the resolution.
         if len(self.samples) > MOST_SAMPLES:
             pairs = zip(self.samples[::2], self.samples[1::2], strict=False)
             odd = self.samples[-1:] if len(self.samples) % 2 else []

@@ -30,8 +30,10 @@ class WatchedAttempt:
         self._holder_gone = asyncio.Event()
         self._pidfd = attempt.open_holder()
         if self._pidfd is None:
+            # Dead before it was watched: `on_gone` is not called, and the caller reads the records itself.
             self._holder_gone.set()
         else:
+            # A pidfd becomes readable when its process ends (pidfd_open(2)).
             asyncio.get_running_loop().add_reader(self._pidfd, self._died)
 
     @property
@@ -62,6 +64,7 @@ class WatchedAttempt:
             self._pidfd = None
 
     def _died(self) -> None:
+        # First: the pidfd of a dead process stays readable, and the loop would call this again and again.
         self.close()
         self._holder_gone.set()
         self._on_gone()

@@ -44,6 +44,7 @@ def start(plan: PlanDict, entry: program.Entry) -> None:
         try:
             linux.name_process("cockpit-agent")
             linux.end_with_parent()
+            # Beside the programs, but outside of the container's files: it enters them anew for each request.
             _serve(listener, entry)
         finally:
             os._exit(1)  # after any error: the child must not continue as a second holder
@@ -72,10 +73,12 @@ def _serve(listener: _socket.socket, entry: program.Entry) -> NoReturn:
         with contextlib.suppress(OSError):
             if linux.is_readable(listener.fileno(), within_milliseconds=_REAP_MILLISECONDS):
                 _serve_one(listener, entry)
+        # The processes that have answered are its children, and nothing else reaps them.
         linux.ended_children()
 
 
 def _serve_one(listener: _socket.socket, entry: program.Entry) -> None:
+    # By the C class: importing `socket`, which wraps it, takes 15 ms of a start.
     fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
     try:
         if os.fork() == 0:
@@ -102,6 +105,7 @@ def _request(asker: _socket.socket) -> tuple[str, tuple[int, ...]]:
     head, attached, _, _ = asker.recvmsg(_LENGTH.size, _socket.CMSG_SPACE(_STREAMS.size))
     if len(head) != _LENGTH.size or len(attached) != 1 or len(attached[0][2]) != _STREAMS.size:
         raise ValueError("no request")
+    # Read no further than the longest text: the length comes from a program of the job.
     left = min(_LENGTH.unpack(head)[0], _LONGEST)
     text = b""
     while left and (part := asker.recv(left)):
@@ -127,17 +131,20 @@ def _run(asker: _socket.socket, entry: program.Entry, text: str, streams: tuple[
         return ["/bin/sh", "-c", text]
 
     pid = program.Start(entry, choose).let_in()
+    # With these copies open, readers of the program's output would never see its end.
     for fd in streams:
         os.close(fd)
     pidfd = os.pidfd_open(pid)
     poll = select.poll()
     for fd in (asker.fileno(), pidfd):
         poll.register(fd, select.POLLIN)
+    # Its end comes first: a signal that arrives with it concerns no process any more.
     while pidfd not in dict(poll.poll()):
         number = _signal_of(asker)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, number)
         if number == signal.SIGKILL:
+            # Killed because its caller is gone: what it may still send does not matter.
             break
     status = os.waitstatus_to_exitcode(linux.wait_for_end(pid)[1])
     return status if status >= 0 else 128 - status

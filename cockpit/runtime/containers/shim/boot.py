@@ -14,7 +14,9 @@ import sys
 
 def _main(verb: str, arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would raise KeyboardInterrupt, at a job's request
+    # From `shim` four folders up: containers, runtime, cockpit, and the folder that contains it.
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
+    # Each program is imported only where it runs: the shim's start is part of every job's start.
     if verb == "fetch":
         from cockpit.runtime.containers.shim import fetch
 

@@ -53,6 +53,9 @@ def installed() -> str:
 
 def arguments(view: View, *, block_fd: int, info_fd: int) -> list[str]:
     """Return the argument vector, beginning with the program's name."""
+    # The order counts, since each mount lies over those before it: the machine's system folders, then /proc, /sys and
+    # /dev, then the job's folders, and last the masks, which must lie over everything that could show the engine's
+    # folders.
     return [
         PROGRAM,
         *("--bind", view.root, "/"),
@@ -82,4 +85,5 @@ def _binds(binds: Iterable[tuple[str, str, bool]]) -> list[str]:
 
 
 def _masks(paths: Iterable[str]) -> list[str]:
+    # First the tmpfs, then read-only: in the other order there would be nothing yet to be remounted.
     return [word for path in paths for word in ("--tmpfs", path, "--remount-ro", path)]

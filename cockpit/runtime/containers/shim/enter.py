@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         """Text before the working folder in the prompt."""
 
 
+# Without the mount namespace, which only the program enters (`program`): the watcher needs nothing of the container's
+# files, which the job can change.
 _NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
 _LOST = 255
 _WELCOME = b"+"
@@ -88,6 +90,7 @@ class _Container:
         """Let future children of this process be in the container; the process itself stays outside."""
         if self.is_plain:
             return
+        # The user namespace is that of the container: only with its rights may the others be joined (setns(2)).
         user = linux.CLONE_NEWUSER if self.plan["rootless"] else 0
         network = linux.CLONE_NEWNET if self.plan.get("network") else 0
         linux.setns(self.holder, _NAMESPACES | user | network)
@@ -130,6 +133,7 @@ def main(arguments: list[str]) -> int:
     pid = os.fork()
     if pid == 0:
         _inside(container, json.loads(request_json), control, pipes)
+    # The program has its copies: while these are open, the engine would not see the end of the output.
     for fd in pipes:
         os.close(fd)
     _, status = linux.wait_for_end(pid)
@@ -179,9 +183,12 @@ def _chooser(request: EnterRequest, control: _socket.socket, pipes: list[int]) -
 
 def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
     """Open a pseudo terminal in the container's /dev/pts, so that its name is valid inside; send the master side."""
+    # The process has entered the container, so this is the pseudo terminal file system of that container.
     outer, inner = os.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+    # It leads a session that has no terminal yet (`program`, step 1), and so may take this one (ioctl_tty(2)).
     fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
+    # In one message with the greeting, so that the engine has the terminal before the program writes to it.
     attached = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", outer))]
     control.sendmsg([_WELCOME], attached)
     for number in range(3):

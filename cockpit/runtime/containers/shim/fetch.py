@@ -48,12 +48,16 @@ _KINDS: dict[str, SourceModule] = {"tree": treecopy, "tar": untar, "named": name
 
 
 def main() -> int:
+    # podman's containers outlive this program, unless it ends them itself.
     signal.signal(signal.SIGTERM, _end)
+    # The engine may be killed, and a copy without an engine would go on to fill the disk.
     linux.end_with_parent()
     linux.name_process("cockpit-fetch")
+    # A copy is readable for its user only when it is complete, and has the modes of its source.
     os.umask(0o077)
     os.nice(_NICE)
     order: Order = json.loads(sys.stdin.buffer.readline())
+    # Only archives: their headers decide how much memory reading them takes.
     if order["kind"] == "tar":
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     try:
@@ -75,6 +79,7 @@ def _done(order: Order) -> dict[str, object]:
     if order["do"] == "measure":
         return kind.measure(order, Meter("", 100))
     size = kind.copy(order, Meter(order["target"], order["full_percent"]))
+    # Before the engine publishes the copy: after a power cut a published copy must be complete.
     linux.sync_file_system(order["target"])
     return {"key": order["key"], "size": size}
 

@@ -180,8 +180,8 @@ def _launch(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: boo
             _hold(attempt, plan, maker, again=again, plain=plain)
         os._exit(0)
     os.close(ready_write)
-    # of an earlier holder (`again`), which is gone: until the file is written anew, no program may enter. The mark
-    # `beginning.json` stays then, since the command has run
+    # With `again` the record is that of the dead holder. Without a record no program may enter, until this holder has
+    # written its own. `beginning.json` stays then, since the command has run.
     attempt.forget("started.json")
     if not again:
         attempt.forget("beginning.json")
@@ -240,10 +240,12 @@ def _make(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool)
     # The program is forked first: on cgroup v1 joining its groups takes the kernel as long as the view takes to build.
     start = _first_program(attempt, programs) if programs is not None else None
     read_only = view.build(attempt, plan) if maker is None else maker.wait()  # 8
+    # Before the command, which may call other replicas or connect to a forwarded port at once.
     if plan.get("network") and not again:
         agentserver.start(plan, _entry(plan, bounds, view.opened_by(os.getpid())))
         relay.start(plan)
     first = _let_in(attempt, start) if start else None  # 9
+    # Not durable: no container survives the power cut that could lose the record.
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
     return Holder(attempt, bounds, job_processes.ContainedProcesses(), programs, first)
 
@@ -291,6 +293,7 @@ def _report_lost(attempt: Attempt, sentence: str, *, again: bool, unstarted: boo
 
     `unstarted`: neither the job nor the machine is to blame, so that the engine starts the job again."""
     if again:
+        # Only into the log of the shim: how the job ended is recorded already.
         sys.stderr.write(f"{sentence}\n")
         return
     attempt.write_exit({"lost": sentence, "unstarted": True} if unstarted else {"lost": sentence})

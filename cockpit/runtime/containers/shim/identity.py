@@ -27,9 +27,8 @@ def open_process(identity: Identity) -> int | None:
     except OSError:
         return None
     try:
-        same = (
-            _start_time(identity["pid"]) == identity["start_time"]
-        )  # checked after the pidfd is open, so it stays true
+        # Compared after the pidfd is open: from here on the pid cannot become another process's.
+        same = _start_time(identity["pid"]) == identity["start_time"]
     except OSError:
         same = False
     if same and not linux.has_ended(pidfd):

@@ -38,6 +38,7 @@ class ImageRoot:
     def __init__(self, attempt: Attempt, plan: PlanDict, place: str, *, kept_out: frozenset[str] = frozenset()) -> None:
         """`kept_out`: names below `/` at which other folders are mounted."""
         self._plan = plan
+        # Relative, as `mount_overlay` needs it: so the state folder's path needs no escaping.
         self._place = os.path.relpath(place, attempt.path)
         self._kept_out = _OWN | kept_out
         self.binds: list[Bind] = []
@@ -58,6 +59,7 @@ class ImageRoot:
         mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
             if not os.path.lexists(f"root/{name}"):
+                # Taken over as it is: where it leads is decided inside of the container, when a program follows it.
                 os.symlink(os.readlink(path), f"root/{name}")
             return True
         if stat.S_ISDIR(mode):
@@ -69,6 +71,8 @@ class ImageRoot:
     def _take_folder(self, name: str) -> bool:
         for layer in ("root", "upper", "work"):
             os.makedirs(f"{layer}/{name}", exist_ok=True)
+        # Before the overlay is mounted: its upper layer must not be changed from outside while it is mounted
+        # (overlayfs.rst, "Changes to underlying filesystems").
         if name == "etc":
             self._introduce()
         system.give_upper(self._plan, name)
@@ -91,6 +95,7 @@ class ImageRoot:
         """Read a file of the image with the submitter's rights, without following a link at its end."""
         with credentials(self._plan):
             try:
+                # O_NONBLOCK: opening a FIFO of the image would wait for a writer.
                 fd = os.open(f"{self._place}{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             except OSError:
                 return ""

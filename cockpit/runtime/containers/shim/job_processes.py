@@ -50,6 +50,7 @@ class ContainedProcesses:
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
+            # To every process of the pid namespace but its first, which this is (kill(2), pid -1).
             os.kill(-1, signal.SIGKILL)
 
     def are_left(self) -> bool:
@@ -75,6 +76,7 @@ class UncontainedProcesses:
 
     def pids(self) -> list[int]:
         """Return the pids of the living processes, without the holder's."""
+        # All of them first: by one listing each process has one parent, though processes start and end meanwhile.
         stats = {pid: _stat(pid) for pid in _all_pids()}
         alive = [pid for pid, (state, _) in stats.items() if state not in _DEAD and pid != self._holder]
         parents = {pid: parent for pid, (_, parent) in stats.items()}
@@ -103,6 +105,7 @@ class UncontainedProcesses:
         return False
 
     def _descends(self, pid: int, parents: dict[int, int]) -> bool:
+        # Up to pid 1, which has no parent here, or to a process that is not in the listing any more.
         while self._holder and pid > 1:
             pid = parents.get(pid, 0)
             if pid == self._holder:
@@ -115,6 +118,7 @@ def of(attempt: Attempt) -> list[int]:
     holder, identity = attempt.holder_pid(), attempt.read("shim.json")
     if identity is not None and identity.get("plain"):
         return UncontainedProcesses(attempt.plan()["cgroup"], holder).pids()
+    # The text is the same for equal namespaces (namespaces(7)), so that none has to be entered for comparing them.
     own = _namespace(holder) if holder else ""
     return [pid for pid in _all_pids() if pid != holder and _namespace(pid) == own] if own else []
 

@@ -60,6 +60,7 @@ def make(plan: PlanDict) -> ReplicaLimits:
     name = plan["cgroup"]
     sizes = {"cpus": plan["cpus"], "memory_mib": plan["memory_mib"], "pids": plan["pids"]}
     try:
+        # Where both are mounted (hybrid), the controllers are those of version 1, and this file is missing here.
         if _is_v2():
             _create(cgroups.folders_v2(name))
             _write(cgroups.writes_v2(name, **sizes))
@@ -81,6 +82,7 @@ def find(plan: PlanDict) -> ReplicaLimits:
         if _is_v2()
         else (cgroups.folders_v1(name), cgroups.oom_file_v1(name))
     )
+    # One descriptor for each hierarchy: a process is in one group of each.
     try:
         procs = [_open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in folders]
         return ReplicaLimits(f"cgroup {'v2' if _is_v2() else 'v1'}", procs, _open(oom_file, os.O_RDONLY))

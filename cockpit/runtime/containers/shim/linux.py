@@ -93,6 +93,7 @@ def unmount(target: str) -> None:
 
 def restrict(target: str, attributes: int) -> None:
     """Set mount attributes (`ATTR_…`) on a mount and everything mounted below it. Needs Linux 5.12."""
+    # struct mount_attr: the attributes to set and to clear, the propagation, and a user namespace; 0 changes nothing.
     wanted = struct.pack("=QQQQ", attributes, 0, 0, 0)
     arguments = (_AT_FDCWD, target.encode(), _AT_RECURSIVE, wanted, ctypes.c_size_t(len(wanted)))
     _check(_libc.syscall(_MOUNT_SETATTR, *arguments), f"restrict {target}")
@@ -101,6 +102,8 @@ def restrict(target: str, attributes: int) -> None:
 def enter_root(folder: str) -> None:
     """Make a mount point the process's `/`, and unmount the old root."""
     os.chdir(folder)
+    # With one folder as new and as old root, the old root lies over the new one and is unmounted from there, so that no
+    # folder is needed for it (pivot_root(2)).
     _check(_libc.pivot_root(b".", b"."), f"pivot_root to {folder}")
     _check(_libc.umount2(b".", MNT_DETACH), "unmount the old root")
     os.chdir("/")
@@ -143,8 +146,10 @@ def end_with_parent() -> None:
 
 def drop_bounding_capabilities() -> None:
     """Make sure that no program executed from here on can gain a capability."""
+    # The ambient set first, by which capabilities pass an execve without a file that has them.
     _check(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl ambient")
     capability = 0
+    # Up to the first number that this kernel does not know.
     while _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) >= 0:
         _check(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl bounding set")
         capability += 1
@@ -153,6 +158,7 @@ def drop_bounding_capabilities() -> None:
 def drop_capabilities() -> None:
     """Give up every capability of this process, and any way to new privileges."""
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    # The three sets (effective, permitted, inheritable), each of two words, all empty.
     _check(_libc.capset(header, bytes(24)), "capset")
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl no_new_privs")
 
@@ -160,6 +166,8 @@ def drop_capabilities() -> None:
 def try_lock(fd: int) -> bool:
     """Take the write lock of this open file, until every copy of `fd` is closed. Returns False if it is taken."""
     try:
+        # A lock of the open file (F_OFD_…): a forked holder keeps it, while a lock of the process would end with the
+        # shim (fcntl(2)).
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     except BlockingIOError:
         return False

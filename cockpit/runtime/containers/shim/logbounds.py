@@ -66,6 +66,7 @@ class _Log:
     def look(self) -> float:
         status = os.stat(self._path, follow_symlinks=False)
         now = time.monotonic()
+        # At least a millisecond, which avoids a division by zero.
         rate = (status.st_size - self._size) / max(now - self._at, 0.001)
         self._size, self._at = status.st_size, now
         taken, room = status.st_blocks * 512, _room(self._path)
@@ -75,6 +76,7 @@ class _Log:
             # Several logs may have grown into the reserve since the last check. Each gives back what is missing, but no
             # more than its own growth: what others write must not shrink a log that does not grow.
             self._stopped_at = max(self._taken, taken + room, _LEAST)
+        # The size before this check is what the next one measures growth by.
         self._taken = taken
         limit = min(self._limit, self._stopped_at or self._limit)
         if taken > limit:
@@ -97,6 +99,7 @@ class _Log:
 
     def _cut(self, size: int, limit: int) -> None:
         """Free the middle of the log; its beginning and its end keep half of the limit each."""
+        # Whole grains, since punching a part of a block frees nothing.
         begin = limit // 2 // GRAIN * GRAIN
         end = (size - limit // 2) // GRAIN * GRAIN
         if end <= begin:

@@ -70,10 +70,12 @@ def forget(folder: str) -> int:
     """Remove podman's container and image of an attempt, after its maker has ended: `boot.py forget`."""
     attempt = Attempt(folder)
     _leave_mounts()
+    # The maker may still be running podman for a holder that was just killed.
     attempt.wait_unlocked()
     try:
         container = podman.Container(attempt.plan())
         container.remove()
+        # Only a held container was ever committed to an image.
         if attempt.read("kept.json") is not None:
             container.forget_kept()
     except podman.PodmanError as error:
@@ -90,9 +92,11 @@ def _leave_mounts() -> None:
 
 def _make(attempt: Attempt, plan: PlanDict, maker_side: _socket.socket, *, again: bool) -> NoReturn:
     try:
+        # The shim has blocked the engine's signals, and a mask is inherited: podman must get all of them.
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         linux.name_process("cockpit-maker")
         number = maker_side.recv(_NUMBER.size)
+        # Nothing: the shim has died before it had a holder.
         if number:
             _answer(attempt, plan, maker_side, _NUMBER.unpack(number)[0], again=again)
     finally:
@@ -128,6 +132,7 @@ def _laid_out(attempt: Attempt, plan: PlanDict, container: podman.Container, hol
     image = container.kept_image if again else plan["podman"]
     pid = container.run(image, layout, holder, attempt.file("podman.pid"))
     seen = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    # podman's own program may have ended at once, and its pid be another process's by now.
     if os.readlink(f"/proc/{pid}/ns/pid") != os.readlink(f"/proc/{holder}/ns/pid"):
         raise podman.PodmanError("what podman ran in the container ended at once")
     _complete(seen)
@@ -140,6 +145,7 @@ def _complete(seen: int) -> None:
     They are directly below `/`, so that no link is followed. Other existing folders are not changed, since they may be
     mounts of the machine's folders.
     """
+    # In a child, since this process still needs the machine's paths.
     pid = os.fork()
     if pid == 0:
         try:

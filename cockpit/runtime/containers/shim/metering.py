@@ -55,6 +55,7 @@ class Meter:
         """Add bytes to the progress. Raises DiskFull."""
         self.done += size
         now = time.monotonic()
+        # Four times a second: statfs and a line for every piece would cost more than copying small files.
         if now - self._reported_at >= _REPORT_SECONDS:
             self._reported_at = now
             self.look()
@@ -70,6 +71,7 @@ def percent_used(folder: str, more: int = 0) -> float:
     """Return the use of the folder's disk as df(1) counts it: without the space that is reserved for root."""
     stat = os.statvfs(folder)
     used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+    # Of what is not reserved for root, which an ordinary user's copies cannot use.
     everything = used + stat.f_bavail * stat.f_frsize
     return 100 * (used + more) / everything if everything else 100.0
 

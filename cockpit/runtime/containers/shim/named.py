@@ -32,6 +32,7 @@ def measure(order: Order, _meter: Meter) -> Measure:
     FetchError."""
     _hide_mounts(order)
     program, image = _find_image(order["source"])
+    # podman writes the digest alone, docker `sha256:` in front of it.
     key = str(image["Id"]).rpartition(":")[2]
     config = image.get("Config") or {}
     return {
@@ -56,6 +57,7 @@ def copy(order: Order, meter: Meter) -> int:
         try:
             size = untar.unpack(order, meter, _Stream(export.stdout.fileno(), meter))
         finally:
+            # First: an `export` that writes into a full pipe would never end.
             export.stdout.close()
             export.wait(_SECONDS)
     return size
@@ -89,6 +91,7 @@ class _Stream:
 def _container(program: str, order: Order) -> Iterator[str]:
     """Create a container of the image, and remove it afterwards; one that an earlier try has left is removed first."""
     name = f"cockpit-export-{order['key'][:24]}"
+    # A fetch that was killed during the export leaves its container.
     _run(program, "rm", "--force", name)
     _output_of(program, "create", "--pull=never", "--name", name, order["key"], _NEVER_RUN)
     try:
@@ -105,6 +108,7 @@ def _find_image(name: str) -> tuple[str, dict[str, Any]]:
             f"{name} would be an image of podman or docker, and neither is on this node; install one, or write "
             "dir:PATH or tar:PATH"
         )
+    # In this order, so that an image in both is podman's, which can make the container itself.
     for program in installed:
         inspection = _run(program, "image", "inspect", name)
         if inspection.returncode == 0:

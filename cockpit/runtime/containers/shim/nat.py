@@ -23,12 +23,14 @@ VETH = "ckp"
 """Prefix of the names that veth pairs have at the machine's end."""
 HUB_END = "up"
 """The interface of the hub that leads outward."""
+# Two usable addresses, one for each end.
 _PREFIX = 30
 _PLACES = 1 << 14
 """Number of address pairs for cables."""
 _FORWARDS = "/proc/sys/net/ipv4/ip_forward"
 _NFT = ("/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft")
 TABLE = "cockpit_cluster"
+# `table` makes what is missing and `flush` empties it, so that applying the rules again leaves exactly one.
 _RULES = """\
 table ip {table} {{
     chain postrouting {{
@@ -48,6 +50,7 @@ def connect(machine: int, hub: int) -> str:
     `machine`, `hub`: descriptors of the namespaces. The calling process is in the hub, and is there again at the end.
     """
     program = _nftables()
+    # Only for the machine's end: the other one is put into the hub while the pair is made.
     linux.setns(machine, linux.CLONE_NEWNET)
     try:
         if not _forwards():
@@ -56,6 +59,7 @@ def connect(machine: int, hub: int) -> str:
         _run(program, _RULES.format(table=TABLE, rule=_AT_MACHINE))
     finally:
         linux.setns(hub, linux.CLONE_NEWNET)
+    # Addresses and the route of the hub's end, in which this process is again.
     netlink.give(HUB_END, _address(place, 2), _PREFIX)
     netlink.bring_up(HUB_END)
     netlink.send_all_by(_address(place, 1))
@@ -106,6 +110,7 @@ def _make_veth_pair(hub: int) -> int:
         try:
             netlink.make_pair(f"{VETH}{place}", HUB_END, hub)
         except OSError as error:
+            # Another job has this pair; any other error would meet every number.
             if error.errno != errno.EEXIST:
                 raise
             continue
@@ -128,6 +133,7 @@ def _run(program: str, rules: str) -> None:
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, fd, 0), (os.POSIX_SPAWN_DUP2, null, 1), (os.POSIX_SPAWN_DUP2, null, 2)]
+        # The shim has blocked signals, and a mask is inherited.
         pid = os.posix_spawn(program, ["nft", "-f", "-"], {}, file_actions=actions, setsigmask=[])
         _, status = os.waitpid(pid, 0)
     finally:

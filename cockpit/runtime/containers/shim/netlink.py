@@ -9,24 +9,30 @@ import _socket
 import os
 import struct
 
+# NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL and NLM_F_CREATE of linux/netlink.h.
 _REQUEST, _ACK, _EXCLUSIVE, _CREATE = 0x1, 0x4, 0x200, 0x400
+# RTM_NEWLINK, RTM_NEWADDR and RTM_NEWROUTE of linux/rtnetlink.h.
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
+# IFF_UP: as a flag of a link, and as the mask of the flags that the request changes.
 _UP = 1
+# struct nlmsghdr, ifinfomsg, ifaddrmsg, rtmsg and rtattr.
 _HEADER = struct.Struct("=IHHII")
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBi")
 _ROUTE = struct.Struct("=BBBBBBBBI")
 _ATTRIBUTE = struct.Struct("=HH")
+# IFLA_IFNAME, IFLA_MASTER, IFLA_LINKINFO and IFLA_NET_NS_FD; then those nested in IFLA_LINKINFO; then VETH_INFO_PEER.
 _NAME, _MASTER, _INFO, _NAMESPACE_FD = 3, 10, 18, 28
 _INFO_KIND, _INFO_DATA = 1, 2
 _PEER = 1
+# RT_TABLE_MAIN, RTPROT_STATIC and RTN_UNICAST; then RTA_GATEWAY.
 _MAIN_TABLE, _STATIC, _UNICAST = 254, 4, 1
-_GATEWAY, _OUT_INTERFACE = 5, 4
+_GATEWAY = 5
 _MOST_BYTES = 1 << 16
 
 
 def make_bridge(name: str) -> None:
-    """A switch, which is up."""
+    """Make a bridge, the kernel's switch, and bring it up."""
     link = _LINK.pack(0, 0, 0, _UP, _UP)
     info = _attribute(_INFO, _text(_INFO_KIND, "bridge"))
     _ask(_NEW_LINK, _CREATE | _EXCLUSIVE, link + _text(_NAME, name) + info, f"make the bridge {name}")
@@ -48,14 +54,15 @@ def bring_up(name: str, *, bridge: str = "") -> None:
 
 
 def give(name: str, address: str, prefix: int) -> None:
-    """An IPv4 address."""
+    """Give the interface an IPv4 address; `prefix`: the length of the network's part in bits."""
     raw = _socket.inet_aton(address)
+    # IFA_LOCAL and IFA_ADDRESS: the second is the same unless the interface is a point-to-point link.
     body = _ADDRESS.pack(_socket.AF_INET, prefix, 0, 0, _index(name)) + _attribute(2, raw) + _attribute(1, raw)
     _ask(_NEW_ADDRESS, _CREATE | _EXCLUSIVE, body, f"give {name} the address {address}")
 
 
 def send_all_by(gateway: str) -> None:
-    """The default route."""
+    """Make `gateway` the default route."""
     body = _ROUTE.pack(_socket.AF_INET, 0, 0, 0, _MAIN_TABLE, _STATIC, 0, _UNICAST, 0)
     route = body + _attribute(_GATEWAY, _socket.inet_aton(gateway))
     _ask(_NEW_ROUTE, _CREATE | _EXCLUSIVE, route, f"route by {gateway}")
@@ -66,6 +73,7 @@ def _index(name: str) -> int:
 
 
 def _attribute(kind: int, value: bytes) -> bytes:
+    # Attributes begin at multiples of four bytes, which the length of one does not include.
     padding = b"\0" * (-len(value) % 4)
     return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value + padding
 
@@ -86,6 +94,7 @@ def _ask(kind: int, flags: int, body: bytes, what: str) -> None:
         answer = sock.recv(_MOST_BYTES)
     finally:
         sock.close()
+    # The answer is one message: a header and the error of the request (NLMSG_ERROR, netlink(7)).
     number = struct.unpack_from("=i", answer, _HEADER.size)[0]
     if number:
         raise OSError(-number, f"{what}: {os.strerror(-number)}")

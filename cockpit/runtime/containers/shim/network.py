@@ -60,6 +60,7 @@ class Membership:
         lock = os.path.join(self._plan["network"], "lock")
         self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        # Only the maker of the hub needs it, and the decision holds, because the lock is held until the hub exists.
         if self._plan["rootless"] and next(_siblings(self._attempt), None) is None:
             self._fork_host_side(lock)
 
@@ -97,19 +98,23 @@ class Membership:
         """Leave the machine's network namespace, and join the job's network. Raises OSError."""
         if not self.needed:
             return
+        # Opened before this process leaves it: the hub's way outward is made from both namespaces.
         machine = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
         hub = self._open_hub()
         if hub < 0:
             hub = self._make_hub(machine)
         os.close(machine)
+        # The container's own namespace; `_make_hub` may have entered the hub.
         linux.unshare(linux.CLONE_NEWNET)
         self._connect_to_hub(hub)
+        # At a number that siblings know, and not inherited by programs of the job.
         os.dup2(hub, HUB_FD, inheritable=False)
         os.close(hub)
 
     def _open_hub(self) -> int:
         """Open the hub through a sibling's holder; return -1 if there is none."""
         for sibling in _siblings(self._attempt):
+            # It may have died since it was listed.
             try:
                 return os.open(f"/proc/{sibling.holder_pid()}/fd/{HUB_FD}", os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
@@ -121,6 +126,7 @@ class Membership:
         hub = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
         netlink.make_bridge(_BRIDGE)
         netlink.give(_BRIDGE, self._plan["gateway"], self._plan["prefix"])
+        # Still under the lock, so that every sibling reads a complete record.
         with open(os.path.join(self._plan["network"], _OUTWARD), "w", encoding="utf-8") as stream:
             json.dump(self._way_outward(machine, hub), stream)
         return hub
@@ -135,13 +141,17 @@ class Membership:
     def _connect_to_hub(self, hub: int) -> None:
         """Connect the new network namespace, in which this process is, to the hub."""
         own = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
+        # Named after the rank, since the ports of all replicas are in one namespace, the hub.
         port = f"rank{self._attempt.name.rpartition('.')[2]}"
         netlink.bring_up("lo")
         netlink.make_pair(_OWN, port, hub)
         netlink.give(_OWN, self._plan["address"], self._plan["prefix"])
         netlink.bring_up(_OWN)
+        # After the address: the kernel refuses a gateway that no interface reaches. Without a way out, no route is
+        # better than one that swallows packets.
         if not _outward(self._plan)["why_not"]:
             netlink.send_all_by(self._plan["gateway"])
+        # The other end of the pair was made in the hub, and can be brought up only from inside of it.
         linux.setns(hub, linux.CLONE_NEWNET)
         netlink.bring_up(port, bridge=_BRIDGE)
         linux.setns(own, linux.CLONE_NEWNET)

@@ -49,6 +49,7 @@ def lay_out(attempt: Attempt, plan: PlanDict) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     for mount in plan["mounts"]:
         if not mount["target"].startswith(f"{_WORKSPACE}/"):
+            # Folders at their own paths are visible anyway; they are only checked.
             real_folder(plan, mount)
             continue
         place = workspace + mount["target"].removeprefix(_WORKSPACE)
@@ -66,6 +67,7 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
 
     tools = spool.lay_out(attempt, plan)
     env = {**{name: placed(value) for name, value in plan["env"].items()}, MARK: plan["cgroup"]}
+    # TMPDIR is replaced only if it is the default: a folder that the job chose itself exists on the machine.
     if env.get("TMPDIR", _CONTAINERS_TMP) == _CONTAINERS_TMP:
         env["TMPDIR"] = tmp
     if plan["home_access"] == "none":

@@ -99,6 +99,7 @@ def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int
         *("--hostname", plan["hostname"], *_each("--add-host", _hosts(plan))),
         *("--user", f"{plan['uid']}:{plan['gid']}", "--passwd-entry", _user(plan)),
         *("--cap-drop", "all", "--security-opt", "no-new-privileges", *_each("--ulimit", _limits())),
+        # No volumes: podman would make one for each VOLUME of the image, and leave it behind.
         *("--image-volume", "ignore", "--workdir", "/", "--log-driver", "none"),
         *("--shm-size", f"{plan['memory_mib']}m", *_each("--device", layout.devices)),
         *_each("--mount", _mounts(layout)),
@@ -130,6 +131,7 @@ def _folders() -> list[str]:
 
 
 def _hosts(plan: PlanDict) -> Iterator[str]:
+    # Its own name must resolve even without a network; Debian uses this address for it.
     known = plan.get("hosts") or {plan["hostname"]: "127.0.1.1"}
     return (f"{host}:{address}" for host, address in known.items())
 
@@ -141,6 +143,7 @@ def _user(plan: PlanDict) -> str:
 
 def _limits() -> Iterator[str]:
     for name, which, enough in _LIMITS:
+        # Never above the hard limit of this process, which only root of the machine may raise (setrlimit(2)).
         _, hard = resource.getrlimit(which)
         most = enough if hard == resource.RLIM_INFINITY else min(enough, hard)
         yield f"{name}={most}:{most}"

@@ -73,6 +73,7 @@ class Start:
         if self._pid == 0:
             os.close(self._go_write)
             _run(entry, choose, go_read, error_write)
+        # The child's ends: with these open here, this process would not see the child close them.
         os.close(go_read)
         os.close(error_write)
 
@@ -105,6 +106,7 @@ def _run(entry: Entry, choose: Callable[[], list[str]], go_read: int, error_writ
         if not os.read(go_read, 1):  # 2: the end of the pipe means that the parent has died
             os._exit(1)
         if entry.view == PLAIN:
+            # A plain process has no pid namespace that would die with its holder.
             linux.end_with_parent()
         else:
             _enter_view(entry)  # 3

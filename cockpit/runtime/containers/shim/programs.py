@@ -53,6 +53,7 @@ class Programs:
         try:
             return program.Start(entry, choose)
         finally:
+            # The child has its own copies since the fork.
             for fd in streams:
                 os.close(fd)
 

@@ -45,8 +45,10 @@ def start(plan: PlanDict) -> None:
 
 def _relay(plan: PlanDict, listener: _socket.socket, address: tuple[str, int]) -> NoReturn:
     linux.name_process("cockpit-relay")
+    # Before the first connection: what the other replica sends is not handled with rights of the engine.
     program.become_submitter(plan)
     linux.drop_capabilities()
+    # After the change of credentials, which clears this setting (prctl(2), PR_SET_PDEATHSIG).
     linux.end_with_parent()
     # ignored, so that the kernel reaps the processes of ended connections (wait(2))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

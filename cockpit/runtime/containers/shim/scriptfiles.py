@@ -40,6 +40,7 @@ class FileCopier:
         """Copy what is new, and return whether there was any. A file that was emptied meanwhile is copied from its
         start."""
         size = os.fstat(self._source).st_size
+        # The script has emptied its file (`> file`), which begins again.
         if size < self._at:
             self._at = 0
         begin = self._at
@@ -73,6 +74,7 @@ class OutputMirrors:
                 grew = each.step() or grew
             except OSError:
                 continue
+        # A file at rest is looked at less and less often, up to the longest interval.
         self.seconds = _OFTEN if grew else min(_SELDOM, 2 * self.seconds)
 
 
@@ -84,6 +86,7 @@ def opened(plan: PlanDict, open_log: Callable[[str], int], mirrors: OutputMirror
     files = plan["script_files"]
     assert files is not None
     try:
+        # Input first: if it cannot be opened, the script does not run, and its earlier output must not be emptied.
         stdin = _open(plan, "script.input", files["stdin"], _READS)
         stdout = _opened_output(plan, "script.output", files["stdout"])
         _mirror(plan, stdout, open_log("stdout"), mirrors)

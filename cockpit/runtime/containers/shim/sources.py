@@ -60,6 +60,7 @@ class Sources:
         if target == source and not self._is_to_be_bound(what, target):
             return
         if mount.get("copied"):
+            # A copy is the engine's own, and contains none of its folders that would have to be masked.
             self.binds.append((self.bound(mount)[0], target, False))
         else:
             self._add(self.opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
@@ -97,6 +98,7 @@ class Sources:
         try:
             fd = _open_as(self._plan, home, create=False)
         except OSError:
+            # Not an error: the command gets /tmp as HOME then.
             return
         self._add(fd, "home", home, writable=access == "rw")
 
@@ -162,6 +164,7 @@ def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:
     with credentials(plan):
         if create:
             os.makedirs(path, exist_ok=True)
+        # For reading first: this checks the right to list the folder, which opening it with O_PATH does not (open(2)).
         listed = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return os.open(f"/proc/self/fd/{listed}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -179,6 +182,7 @@ class credentials:  # noqa: N801 - a context manager reads as a verb's object: `
 
     def __enter__(self) -> None:
         if self._switches:
+            # Groups and gid first: with the effective uid of a user, they could not be changed any more.
             self._groups = os.getgroups()
             os.setgroups(self._plan["groups"])
             os.setegid(self._plan["gid"])
@@ -186,6 +190,7 @@ class credentials:  # noqa: N801 - a context manager reads as a verb's object: `
 
     def __exit__(self, *_: object) -> None:
         if self._switches:
+            # In the opposite order, for the same reason.
             os.seteuid(0)
             os.setegid(0)
             os.setgroups(self._groups)

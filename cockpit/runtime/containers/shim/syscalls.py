@@ -151,7 +151,9 @@ def program(machine: str) -> bytes:
     instructions: list[_Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE_AT)]
     for architecture, column in kinds:
         part = _part(column, has_x32=architecture == _X86_64)
+        # A conditional jump reaches 255 instructions at most (8 bits), an unconditional one skips any part.
         instructions += [(_EQUAL, 1, 0, architecture), (_JUMP, 0, 0, len(part)), *part]
+    # A call by an ABI that is not in the list above.
     instructions += _fail(errno.ENOSYS)
     return b"".join(struct.pack("=HBBI", *each) for each in instructions)
 
@@ -160,6 +162,7 @@ def _part(column: int, *, has_x32: bool) -> list[_Instruction]:
     """Return the instructions for one architecture. Every path through them ends in a return instruction."""
     instructions: list[_Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
     if has_x32:
+        # Their numbers begin at this bit, and would pass by the tests of the plain numbers below.
         instructions += [(_AT_LEAST, 0, 1, _X32), *_fail(errno.ENOSYS)]
     for numbers in _REFUSED.values():
         if numbers[column] >= 0:
@@ -177,6 +180,8 @@ def _argument(number: int, index: int, test: int, operands: Iterable[int], failu
     """Refuse a call if the low 32 bits of one argument pass the test with any of the operands; else allow it."""
     tests = [each for operand in operands for each in ((test, 0, 1, operand), *_fail(failure))]
     instructions = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index), *tests, (_RETURN, 0, 0, _ALLOW)]
+    # For another call, the argument is not looked at. The skipped part ends in a return, so the number need not be
+    # loaded again.
     return [(_EQUAL, 0, len(instructions), number), *instructions]
 
 

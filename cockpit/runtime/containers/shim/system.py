@@ -72,12 +72,15 @@ def is_system(path: str) -> bool:
 
 def _make_folder(plan: PlanDict, name: str) -> bool:
     if os.path.islink(f"/{name}"):
+        # A holder that mounts a held container again has the link already.
         if not os.path.lexists(f"root/{name}"):
             os.symlink(os.readlink(f"/{name}"), f"root/{name}")
         return True
     for layer in ("root", "upper", "work"):
         os.makedirs(f"{layer}/{name}", exist_ok=True)
     if name == "etc":
+        # Before the overlay is mounted: its upper layer must not be changed from outside while it is mounted
+        # (overlayfs.rst, "Changes to underlying filesystems").
         introduce(plan, text_of)
     give_upper(plan, name)
     return mount_overlay(plan, f"/{name}", name)
@@ -110,6 +113,7 @@ def mount_overlay(plan: PlanDict, lower: str, name: str) -> bool:
     layers = f"lowerdir={lower},upperdir=upper/{name},workdir=work/{name}"
     try:
         linux.mount("overlay", f"root/{name}", "overlay", linux.MS_NOSUID | linux.MS_NODEV, f"{layers},{options}")
+    # Whatever the reason, the folder can still be mounted read-only.
     except OSError:
         return False
     return True
@@ -125,6 +129,7 @@ def introduce(plan: PlanDict, text: Callable[[str], str]) -> None:
     known = "".join(f"{address} {host}\n" for host, address in plan.get("hosts", {}).items())
     add_once("hosts", f"{_whole_lines(text('/etc/hosts'))}{known or f'127.0.1.1 {name}' + chr(10)}")
     users = _whole_lines(text("/etc/passwd"))
+    # By the uid, not by the name: programs look up the user that they run as.
     if not any(line.split(":")[2:3] == [str(plan["uid"])] for line in users.splitlines()):
         add_once("passwd", f"{users}{plan['user']}:x:{plan['uid']}:{plan['gid']}::{plan['home']}:/bin/sh\n")
 

@@ -52,6 +52,7 @@ def copy(order: Order, meter: Meter) -> int:
     try:
         tree.note_root(root)
         tree.copy(root, target, "")
+        # After the content: with its final mode, the folder might not be writable for an ordinary user's engine.
         tree.finish_folder(target, os.fstat(root))
     finally:
         os.close(root)
@@ -105,6 +106,7 @@ class _Tree:
                 self._copy_link(name, folder, target, found)
             elif stat.S_ISREG(found.st_mode):
                 self.size += found.st_size
+                # What is complete was copied by an earlier try, which was interrupted.
                 if not _is_there(name, target, found):
                     self._copy_file(name, folder, target, where)
                 else:
@@ -130,6 +132,7 @@ class _Tree:
 
     def _take_in(self, path: str, status: os.stat_result) -> None:
         folder = stat.S_ISDIR(status.st_mode)
+        # The size and time of a folder also change when an entry comes and goes, so they are not part of its content.
         facts = (
             status.st_mode,
             status.st_uid,
@@ -169,6 +172,7 @@ class _Tree:
         source = self._open(name, folder, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             status = os.fstat(source)
+            # Made anew with O_EXCL, so that nothing in its place, such as a link, is ever opened for writing.
             _remove(name, target)
             written = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=target)
             try:
@@ -202,6 +206,7 @@ def _piece(source: int, written: int) -> int:
     try:
         return os.copy_file_range(source, written, _PIECE)
     except OSError as error:
+        # The file systems cannot do it; read and write instead.
         if error.errno not in (errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
     piece = os.read(source, _PIECE)

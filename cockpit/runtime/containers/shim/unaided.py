@@ -69,6 +69,7 @@ def _build(view: View) -> None:
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
     root = view.root
+    # pivot_root(2) accepts only a mount point.
     _bind(root, root, linux.ATTR_NOSUID | linux.ATTR_NODEV)
     for path in view.read_only:
         _show(path, root + path, _GUARDED | linux.ATTR_RDONLY)
@@ -82,6 +83,7 @@ def _build(view: View) -> None:
     for path in view.masked:
         os.makedirs(root + path, exist_ok=True)
         _tmpfs(root + path, "mode=0755")
+        # Read-only after it is made: nothing is put into it.
         linux.restrict(root + path, linux.ATTR_RDONLY)
     linux.enter_root(root)
 
@@ -95,6 +97,7 @@ def _make_devices(view: View, folder: str) -> None:
         os.symlink(target, f"{folder}/{name}")
     for name in ("pts", "shm"):
         os.mkdir(f"{folder}/{name}")
+    # A new instance, in which no terminal of another container can be opened.
     linux.mount(
         "devpts", f"{folder}/pts", "devpts", linux.MS_NOSUID | linux.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"
     )

@@ -43,6 +43,7 @@ _UNSAID_MODE = 0o755
 def measure(order: Order, meter: Meter) -> Measure:
     """Return the digest and the size of the tar file. Raises FetchError or OSError."""
     with contextlib.closing(_File(order, meter)) as file:
+        # An unchanged file was hashed before, and is not read again.
         key = order["known"].get(file.seen, "")
         while not key and file.read(PIECE):
             pass
@@ -56,6 +57,7 @@ def copy(order: Order, meter: Meter) -> int:
     """
     with contextlib.closing(_File(order, meter)) as file:
         size = unpack(order, meter, file)
+        # To the end of the file: the digest covers what follows the end mark of the archive, too.
         while file.read(PIECE):
             pass
         if file.digest != order["key"]:
@@ -70,6 +72,7 @@ def unpack(order: Order, meter: Meter, stream: Readable) -> int:
     """
     unpacked = _Unpacking(order, meter)
     try:
+        # As a stream (`|`): the source may be a pipe, and is read once.
         with tarfile.open(fileobj=stream, mode="r|*", errorlevel=2) as archive:  # type: ignore[call-overload] # it only reads
             unpacked.take(archive)
     except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, UnicodeError) as error:
@@ -169,6 +172,7 @@ class _Unpacking:
         for part in parts:
             try:
                 try:
+                    # A link in place of a folder is refused (O_NOFOLLOW), wherever it leads.
                     inner = os.open(part, _FOLDER, dir_fd=here)
                 except FileNotFoundError:
                     os.mkdir(part, dir_fd=here)
@@ -187,6 +191,7 @@ class _Unpacking:
         except FileExistsError:
             if not stat.S_ISDIR(os.lstat(name, dir_fd=parent).st_mode):
                 raise FetchError(f"its member {member.name!r} is a folder and something else") from None
+        # Always accessible for the engine, which fills the folder and deletes it one day.
         os.chmod(name, member.mode & 0o1777 | 0o700, dir_fd=parent)
 
     def _link(self, name: str, parent: int, member: tarfile.TarInfo) -> None:
@@ -214,6 +219,7 @@ class _Unpacking:
         with open(written, "wb") as target:
             while piece := source.read(PIECE):
                 target.write(piece)
+                # The bytes were counted when they were read; this only checks the disk.
                 self._meter.count(0)
             os.fchmod(written, member.mode & _PERMISSIONS | 0o600)
         os.utime(name, (member.mtime, member.mtime), dir_fd=parent, follow_symlinks=False)

@@ -74,6 +74,7 @@ class HostSideProcess:
             raise OSError(errno.ENOENT, f"neither {' nor '.join(PROGRAMS)} is installed")
         if not os.access(_TUN, os.R_OK | os.W_OK):
             raise OSError(errno.EACCES, f"{_TUN} is not open to this user")
+        # The process on the machine's side lets the program enter the namespaces of this process.
         self._holder_side.sendall(_NUMBER.pack(os.getpid()))
         deadline = time.monotonic() + _READY_SECONDS
         while not _leads_outward(self._interface):
@@ -98,6 +99,7 @@ def _stay(helper_side: _socket.socket, interface: str, lock: str, in_use: Callab
         _close_all_but(helper_side.fileno())
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         request = helper_side.recv(_NUMBER.size)
+        # Nothing is received if the shim fails or dies before it has made the network.
         if request:
             _serve(helper_side, arguments(installed(), _NUMBER.unpack(request)[0], interface), lock, in_use)
     finally:
@@ -118,6 +120,7 @@ def _serve(helper_side: _socket.socket, words: list[str], lock: str, in_use: Cal
         if _await_either(helper_side.fileno(), os.pidfd_open(child)):
             helper_side.sendall(_last_words(complaints))
             return
+        # The container that made the network has left, but siblings may use the network without it.
         while not _is_left(lock, in_use):
             time.sleep(_LOOK_SECONDS)
     finally:
@@ -141,6 +144,7 @@ def _is_left(lock: str, in_use: Callable[[], bool]) -> bool:
     except FileNotFoundError:
         return True
     try:
+        # A shim that is about to join holds the lock; after it, `in_use` sees its holder.
         fcntl.flock(fd, fcntl.LOCK_EX)
         return not in_use()
     finally:

@@ -97,9 +97,11 @@ def _make_stage(attempt: Attempt, plan: PlanDict) -> str:
 
 
 def _of_machine(attempt: Attempt, plan: PlanDict, stage: str) -> tuple[bubblewrap.View, list[str]]:
+    # Listed before `make_root` adds mounts of its own.
     inner = system.mount_points()
     read_only = system.make_root(attempt, plan)
     sources = _mount_sources(plan, stage)
+    # Real, since mount points are listed by real paths.
     state = os.path.realpath(attempt.state)
     view = _view(attempt, plan, stage, [*_make_own(stage, plan, _OWN), *_resolver()], sources)
     view.read_only = [*read_only, *system.inner_mounts(inner, without=[*read_only, state])]
@@ -110,9 +112,11 @@ def _of_machine(attempt: Attempt, plan: PlanDict, stage: str) -> tuple[bubblewra
 def _of_image(attempt: Attempt, plan: PlanDict, stage: str, image: MountDict) -> tuple[bubblewrap.View, list[str]]:
     sources = _mount_sources(plan, stage)
     place, engine = imageroot.placed(sources, image)
+    # What the job mounts below `/` replaces a folder of the image.
     shown = frozenset(target.split("/")[1] for _, target, _ in sources.binds)
     root = imageroot.ImageRoot(attempt, plan, place, kept_out=shown)
     taken = root.make()
+    # An image with a /var keeps its own /var/tmp, for example.
     own = [each for each in _OWN if each[0].split("/")[0] not in taken]
     view = _view(attempt, plan, stage, [*root.binds, *_make_own(stage, plan, own)], sources)
     view.masked = [*(path for path in engine if path.split("/")[1] in taken), *sources.masked]
@@ -137,6 +141,7 @@ def _view(
     _make_parents(os.path.join(stage, "own"), [each for each in targets if _is_in_own_folder(first, each)])
     return bubblewrap.View(
         root=attempt.file("root"),
+        # bubblewrap's binds come in this order; the job's own folders are last, and may lie inside of the others.
         binds=[*first, *_world(attempt), *_library(attempt), *_agent(plan), *given, *sources.binds],
         shared_memory_bytes=(plan["memory_mib"] or plan["scratch_mib"]) * _MIB,
     )
@@ -237,6 +242,7 @@ def _run_bubblewrap(view: bubblewrap.View, program: str) -> int:
         os.close(info_write)
         info = _read_all(info_read, pid)
         if not info:
+            # bubblewrap has ended without making a namespace.
             _await_end(pid)
             raise _failure(errors)
         try:

@@ -23,11 +23,14 @@ def step_resources(
     """Return what a step takes exclusively; nothing where everything that it requests may be shared. Its cards are put
     into `env`. Raises `Unusable` if the job does not have enough."""
     needed = _cpus(tasks, options, env)
+    # `--exact` and `--exclusive` take the CPUs for this step alone, `--overlap` shares them (srun(1)).
     alone = bool(options.keys() & {"exclusive", "exact"}) and not options.keys() & {"overlap", "overcommit"}
     cpus = needed if alone else {}
     here = env.get("SLURMD_NODENAME", "")
     visible = [each for each in env.get(_VISIBLE, "").split(",") if each]
+    # An overlapping step shares the cards too, and so takes none.
     wanted = _cards(tasks, options, here) if "overlap" not in options else 0
+    # More than the job has would be waited for without end.
     if wanted > len(visible):
         raise Unusable(f"Unable to create step: {wanted} GPUs requested, {len(visible)} allocated")
 
@@ -40,6 +43,7 @@ def step_resources(
         if wanted > len(free):
             return None
         if wanted:
+            # Chosen only now, when the other steps are known, and seen by the tasks through this environment.
             env[STEP_CARDS] = env[_VISIBLE] = ",".join(free[:wanted])
         return {"cpus": {host: own for host, (own, _) in cpus.items()}, "cards": free[:wanted]}
 
@@ -60,6 +64,7 @@ def own_cards_elsewhere(options: dict[str, str], task: Task) -> str:
     each = _count(options.get("gpus-per-task", ""))
     if not each:
         return ""
+    # The shell over there has its own list of cards, of which this task takes its part by position.
     fields = f"{task.local * each + 1}-{(task.local + 1) * each}"
     own = f'$(printf %s "${_VISIBLE}" | cut -d, -f{fields})'
     return f'[ -z "${_VISIBLE}" ] || export {_VISIBLE}="{own}"; '
@@ -78,6 +83,7 @@ def _cpus(tasks: list[Task], options: dict[str, str], env: dict[str, str]) -> di
     usual = number(env, "SLURM_CPUS_ON_NODE", 1)
     counts = ungrouped(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
     hosts = expanded(env.get("SLURM_JOB_NODELIST", ""))
+    # The shortened form has one count for each host, in the order of the hosts.
     there = {host: counts[at] for at, host in enumerate(hosts[: len(counts)])}
     needed = {host: each * sum(task.host == host for task in tasks) for host in {task.host for task in tasks}}
     cpus = {host: (count, there.get(host, usual)) for host, count in needed.items()}
@@ -94,6 +100,7 @@ def _cards(tasks: list[Task], options: dict[str, str], here: str) -> int:
     for name in ("gpus-per-node", "gpus"):
         if name in options:
             return _count(options[name]) if local else 0
+    # As in `gpu:a100:2`; other resources have no cards.
     kinds = [each for each in options.get("gres", "").split(",") if each.partition(":")[0] == "gpu"]
     return sum(_count(each.partition(":")[2]) for each in kinds) if local else 0
 

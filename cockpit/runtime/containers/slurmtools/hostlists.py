@@ -17,6 +17,7 @@ def expanded(text: str) -> list[str]:
     """Return all names of a list, in its order."""
     if text.count("[") != text.count("]"):
         raise HostListError(text_of(text))
+    # At commas that are outside of brackets.
     parts = [found for found in _PART.findall(text.strip()) if found.strip()]
     return [name for part in parts for name in _names(part.strip())]
 
@@ -27,6 +28,7 @@ def _names(part: str) -> list[str]:
         if "[" in part or "]" in part:
             raise HostListError(text_of(part))
         return [part]
+    # Ranges first, and what follows the bracket may have brackets of its own: `r[1-2]n[1-4]`.
     heads = [f"{match['head']}{number}" for each in match["ranges"].split(",") for number in _numbers(each, part)]
     return [head + tail for head in heads for tail in (_names(match["tail"]) if match["tail"] else [""])]
 
@@ -35,6 +37,7 @@ def _numbers(span: str, part: str) -> list[str]:
     low, dash, high = span.partition("-")
     if not (low.isdigit() and (high.isdigit() or not dash)):
         raise HostListError(text_of(part))
+    # The width of the lower end decides on leading zeros: `[08-10]` is 08, 09, 10.
     return [f"{number:0{len(low)}d}" for number in range(int(low), int(high or low) + 1)]
 
 

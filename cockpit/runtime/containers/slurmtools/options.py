@@ -60,6 +60,7 @@ class Task(NamedTuple):
 def parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """Options by their long names (a flag is empty), and the command."""
     words, options = list(words), {}
+    # The command begins at the first word that is not an option; its own options are not srun's.
     while words and words[0].startswith("-") and words[0] != "-":
         word = words.pop(0)
         if word == "--":
@@ -86,6 +87,7 @@ def _known(given: str) -> str:
         raise Unusable(
             f"--{given}: a step runs in the container of its job; write #SBATCH --container-image into the script"
         )
+    # Any unambiguous beginning, as getopt_long(3) accepts it.
     names = [given] if given in _KNOWN else [name for name in _KNOWN if given and name.startswith(given)]
     if len(names) != 1:
         raise Unusable(f"option '--{given}' is ambiguous" if names else f"unrecognized option '--{given}'")
@@ -101,6 +103,7 @@ def _take_letters(letters: str, words: list[str], options: dict[str, str]) -> No
         if name in _FLAGS:
             options[name] = ""
         elif name in _VALUE_BEHIND_EQUALS:
+            # `-K1` has a value and `-Kl` is two flags: only digits belong to the letter before.
             options[name] = letters if letters.isdigit() else ""
             letters = "" if letters.isdigit() else letters
         else:
@@ -116,11 +119,20 @@ def _next(words: list[str], option: str) -> str:
 
 def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
     """Return the tasks of a step by rank, distributed as Slurm does: each host gets as many as the one before, or one
-    less. The script's number of tasks takes precedence over the step's tasks per node."""
+    less. The script's number of tasks takes precedence over the step's tasks per node.
+
+    1. Refuse what asks for another job or component than the script's own.
+    2. Determine the hosts that the step may use, and of how many of them it asks for.
+    3. Determine the number of tasks: the step's own, the script's, or so many on each host.
+    4. Use no more hosts than there are tasks, nor more than the tasks per host fill.
+    5. Number the tasks host by host (block), or in turn over the hosts (cyclic).
+    """
+    # 1
     if set(options.get("het-group", "0").split(",")) != {"0"}:
         raise Unusable("--het-group: this job has one component, number 0")
     if options.get("jobid", "") not in {"", env.get("SLURM_JOB_ID"), env.get("SLURM_JOBID")}:
         raise Unusable(f"--jobid={options['jobid']}: a step belongs to the job of its script here")
+    # 2
     hosts = _hosts(options, env)
     counted = options.keys() & {"ntasks", "ntasks-per-node", "nodes"}
     per_node = number(options, "ntasks-per-node", 0)
@@ -130,11 +142,14 @@ def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
     nodes = min(len(hosts), number(options, "nodes", len(hosts)))
     if number(options, "nodes", 1) > len(hosts):
         raise Unusable(f"Unable to create step: {options['nodes']} nodes requested, {len(hosts)} allocated")
+    # 3: a step on chosen hosts does not inherit the number of tasks that is meant for all hosts.
     usual = requested if requested and not options.keys() & {"nodelist", "exclude"} else 0
     tasks = number(options, "ntasks", usual or (per_node * nodes if "ntasks-per-node" in options else nodes))
+    # 4
     nodes = max(1, min(nodes, tasks))
     if per_node and "nodes" not in options:
         nodes = min(nodes, math.ceil(tasks / per_node))
+    # 5
     shares = [tasks // nodes + (node < tasks % nodes) for node in range(nodes)]
     places = [(node, local) for node, share in enumerate(shares) for local in range(share)]
     if options.get("distribution", env.get("SLURM_DISTRIBUTION", "")).startswith("cyclic"):

@@ -65,6 +65,7 @@ def _show_job(rest: list[str], *, one_line: bool) -> int:
     wanted = rest[0].partition("=")[2] or rest[0] if rest else os.environ.get("SLURM_JOB_ID", "")
     if wanted not in own:
         return _failed(f"job {wanted}: only the script's own job is known here; `cockpit job {wanted}` shows others")
+    # Times are filled in when it is asked, such as how long the job has been running.
     text = _MOMENT.sub(_filled, RECORD.read_text(encoding="utf-8", errors="surrogateescape"))
     lines = text.rstrip("\n").split("\n")
     return _say([" ".join(line.strip() for line in lines)] if one_line else [*lines, ""])

@@ -114,6 +114,7 @@ class Step:
     def start(self, outputs: Outputs) -> None:
         """Start all tasks in the order of their ranks."""
         lines = programs(_text(self.command[0])) if "multi-prog" in self.options else []
+        # One task reads the script's own input; several need a copy each, if there is any input.
         feeds = len(self.tasks) > 1 and not is_nothing(0)
         for task in self.tasks:
             words = _line_of(lines, task, self.tasks) if lines else self.command
@@ -125,6 +126,7 @@ class Step:
             outputs.follow(process, task)
             self.running[process.pid] = task
             self._processes.append(process)
+        # In a thread, which ends with the process: input may never end.
         if self.feeds:
             threading.Thread(target=spread, args=(self.feeds,), daemon=True).start()
         self._has_started = True
@@ -143,6 +145,7 @@ class Step:
         env = {**_exported(self.options, self.env), **self.variables(task)}
         try:
             return _child(words, streams, env=env, folder=folder, own_session="pty" not in self.options)
+        # A task that cannot be executed is a failed task and not a failed step: the others run, as in Slurm.
         except OSError as error:
             # A folder of PATH that the user may not enter makes exec deny a program that no folder has.
             is_missing = isinstance(error, FileNotFoundError) or (
@@ -163,6 +166,7 @@ class Step:
         variables = [f"{name}={value}" for name, value in {**common, **self.variables(task)}.items()]
         text = shlex.join(["env", *variables, *words])
         cards = own_cards_elsewhere(self.options, task)
+        # The folder may be missing there; then the task starts where its shell does.
         return f"cd {shlex.quote(folder)} 2>/dev/null; {cards}exec {text}"
 
     def forward(self, number: int) -> None:
@@ -175,6 +179,7 @@ class Step:
 
     def send(self, number: int) -> None:
         """Send a signal to every task, and to all processes that it has started."""
+        # A copy: `wait` removes entries meanwhile, in another thread or below this signal's handler.
         for pid, task in list(self.running.items()):
             here = task.host == self.env.get("SLURMD_NODENAME", task.host)
             try:
@@ -200,14 +205,17 @@ class Step:
             if task is None:
                 continue
             code = _code(status)
+            # Once: `--wait` counts from the end of the first task.
             if self.running and self.patience and len(self.running) == len(self.tasks) - 1:
                 self._later(self.patience, self._end_stragglers)
+            # Once, for the first task that fails.
             if code and not worst and kills and self.running:
                 sys.stderr.write(f"srun: Terminating StepId={self.env.get('SLURM_JOB_ID')}.{self.number}\n")
                 self.send(signal.SIGTERM)
             if code and "quiet" not in self.options:
                 sys.stderr.write(f"srun: error: {task.host}: task {task.rank}: {_how(status, code)}\n")
             worst = max(worst, code)
+        # A timer that fires after the last task would signal pids that other processes have by now.
         for each in self._timers:
             each.cancel()
         return worst
@@ -335,6 +343,7 @@ def main(words: list[str]) -> int:
     except Unusable as error:
         sys.stderr.write(f"srun: error: {error}\n")
         return FAILED
+    # After the step has its resources: before that, a signal ends this process as any other.
     for name in FORWARDED_SIGNALS:
         signal.signal(getattr(signal, name), lambda number, _frame: step.forward(number))
     try:
@@ -344,6 +353,7 @@ def main(words: list[str]) -> int:
         outputs.finish()
     except Unusable as error:
         sys.stderr.write(f"srun: error: {error}\n")
+        # Tasks that were started before the error was known must not be left.
         step.send(signal.SIGKILL)
         return FAILED
     finally:

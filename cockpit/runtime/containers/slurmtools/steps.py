@@ -24,6 +24,7 @@ class Steps:
     """The steps of the job whose variables `env` contains."""
 
     def __init__(self, env: dict[str, str]) -> None:
+        # Plain processes share the machine's /tmp with all users.
         plain = env.get("TMPDIR", "") if "COCKPIT_PLAIN" in env else ""
         folder = plain or "/tmp"  # noqa: S108 - the container's own, where a script may set another TMPDIR for each step
         self._path = Path(folder) / f".slurm-steps-{env.get('SLURM_JOB_ID', '0')}-{os.getuid()}"
@@ -33,6 +34,7 @@ class Steps:
         other steps hold (by process id); None: it has to wait. `waits` is called once before it waits."""
         said_so = False
         while True:
+            # Decided and written under one lock, so that two steps never take the same cards.
             with self._opened() as (state, save):
                 held = take(state["held"])
                 if held is not None:
@@ -54,10 +56,12 @@ class Steps:
     @contextmanager
     def _opened(self) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
         """Open the record, and yield its steps without those whose process is gone, and a function that writes it."""
+        # O_NOFOLLOW: in a shared folder another user could have put a link at this name.
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(fd, "r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             state = json.loads(file.read() or '{"next": 0, "held": {}}')
+            # A killed srun does not give back what it holds.
             state["held"] = {pid: held for pid, held in state["held"].items() if Path(f"/proc/{pid}").exists()}
 
             def save(new: dict[str, Any]) -> None:

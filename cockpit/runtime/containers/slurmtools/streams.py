@@ -34,6 +34,7 @@ def spread(to: list[IO[bytes]]) -> None:
         piece = os.read(0, _PIECE)
         if not piece:
             break
+        # A copy, since a task that does not read any more leaves the list meanwhile.
         for each in list(alive):
             try:
                 each.write(piece)
@@ -64,8 +65,10 @@ class Outputs:
         stdin = self._input(task, step)
         stdout = self._output(self._options.get("output", ""), task, step)
         given = self._options.get("error", "")
+        # With `--output` alone, errors go into that file too (srun(1), --error).
         stderr = self._output(given, task, step) if given else stdout if "output" in self._options else None
         if self._labels:
+            # Labels are written by this process, which therefore has to read the output.
             stdout = subprocess.PIPE if stdout is None else stdout
             stderr = subprocess.PIPE if stderr is None else stderr
         return stdin, stdout, stderr
@@ -85,6 +88,7 @@ class Outputs:
 
     def _label(self, there: IO[bytes], to: int, label: bytes) -> None:
         for line in there:
+            # One lock and one write for each line, so that lines of two tasks are never mixed.
             with self._lock:
                 os.write(to, label + line + (b"" if line.endswith(b"\n") else b"\n"))
 
@@ -114,6 +118,7 @@ class Outputs:
         return self._files[path]
 
     def _path(self, pattern: str, task: Task, step: int) -> str:
+        # A backslash switches the replacement off, and is itself removed (srun(1), filename pattern).
         if "\\" in pattern:
             return pattern.replace("\\", "")
         env = self._env

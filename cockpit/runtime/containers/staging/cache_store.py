@@ -115,6 +115,7 @@ class CacheStore:
 
     def remove(self, key: str) -> bool:
         """Remove a copy that no replica uses. Returns False if one does."""
+        # The folder of uses is the truth: a container of an earlier engine may still have the copy mounted.
         if any((self.folder / key / _USES).glob("*")):
             return False
         doomed = self.folder / f"{key}.gone{_PART}"  # renamed first: no job may start to use a half-removed copy
@@ -145,6 +146,7 @@ class CacheStore:
             size=record.size,
             users=record.users,
             made_at=record.made_at,
+            # A copy in use was used just now, however long ago its last job began.
             used_at=now if jobs else record.used_at,
             jobs=tuple(jobs),
         )

@@ -111,6 +111,7 @@ class Fetcher:
         return {**what, **user, "target": "", "key": "", "full_percent": 100, "most_bytes": MOST_UNPACKED, "known": {}}
 
     async def _run(self, order: dict[str, Any], tell: Callable[[int], None]) -> MeasuredSource:
+        # A process of its own: a damaged archive may end it, and ids are switched for a whole process at once.
         process = await asyncio.create_subprocess_exec(
             *shim_command(self._python, "fetch"),
             stdin=asyncio.subprocess.PIPE,
@@ -151,6 +152,7 @@ class Fetcher:
     def _remember(self, seen: str, key: str) -> None:
         if seen:
             self._hashed[seen] = key
+        # A dict keeps the order of insertion, so this is the oldest key.
         if len(self._hashed) > _MOST_KNOWN:
             del self._hashed[next(iter(self._hashed))]
 

@@ -113,6 +113,8 @@ class StagingCache:
         store = self._store
         try:
             await asyncio.to_thread(store.open)
+            # Repeated, since the copying that this waits for may fail or be cancelled, and the next try is this
+            # replica's own.
             while not await asyncio.to_thread(store.has, measured.key):
                 await self._copy_or_wait(store, wanted, who, measured, tell)
             await self._alone(store.use, measured.key, replica, who.name, self._clock.now())
@@ -181,6 +183,7 @@ class StagingCache:
         The caller tries again if there is no copy then: the other replica's user may have lost the right to read the
         source, or its job may have been cancelled. If the last waiting replica is cancelled, the copying ends.
         """
+        # No await from here to the entry in `_making`: two tasks must not both begin the same copy.
         others = self._making.get(measured.key)
         making = others or self._begin(store, wanted, who, measured)
         making.waiting.append(tell)
@@ -225,6 +228,7 @@ class StagingCache:
         except DiskFull:
             raise FetchFailed(await self._disk_full(store, wanted, measured, full)) from None
         finally:
+            # A closing engine leaves its files to the next one.
             if not self._closed:
                 await asyncio.to_thread(store.give_up, key)
             # last: until then another job waits for this copying instead of beginning its own
@@ -271,6 +275,7 @@ async def watch_disk(cache: StagingCache, observer: Observer, *, every: float = 
     before: bool | None = None
     while True:
         trouble = await cache.trouble()
+        # Only changes are reported: each becomes an event in the journal.
         if bool(trouble) != before:
             observer.disk_filled(trouble)
         before = bool(trouble)
