@@ -48,6 +48,7 @@ STOP_DELAY_SECONDS = 0.05
 
 async def submit(engine: Engine, context: RequestContext, args: messages.SubmitArgs) -> bytes:
     """Queue all jobs of the request, and answer when they are on the disk."""
+    # Before the change: a decision sees the state only, and must not wait for accounting.
     actor, remembered = context.actor, await _remembered(engine, args.specs)
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
@@ -76,6 +77,7 @@ async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
             continue
         ended[named] = job
         array = job.array if job.array is not None and job.array.array == named else None
+        # Only the first task's id names an array; the others have the ids that follow.
         for number in range(named + 1, named + (array.count if array is not None else 1)):
             task = await engine.host.ended_job(JobId(number))
             ended |= {} if task is None else {task.id: task}
@@ -136,6 +138,7 @@ async def delete(engine: Engine, context: RequestContext, args: messages.JobArgs
         return _done(records)
 
     answered = await _act_on(engine, context, args, lambda job, _: decide.delete(job), answer)
+    # Only when the event is stored: the logs of a job that is still listed must not be gone.
     await asyncio.to_thread(forget_logs, engine.logs, deleted)
     return answered
 
@@ -230,6 +233,7 @@ async def stop(engine: Engine, context: RequestContext, args: messages.StopArgs)
 
 async def _stop_all_jobs(engine: Engine, context: RequestContext) -> None:
     # One change for all jobs: otherwise queued jobs would start on what the cancelled ones free.
+    # Under no request id: that of this request has its stored answer since `stop` was journalled.
     await _act(engine, RequestContext(context.actor), decide.cancel_all)
     jobs = engine.host.machine.state.jobs
     async with engine.host.changed:
@@ -239,6 +243,7 @@ async def _stop_all_jobs(engine: Engine, context: RequestContext) -> None:
 async def _end_all_holds(engine: Engine, context: RequestContext) -> None:
     """End all holds, and return when the containers are gone: they must not outlive the engine."""
     held = [job for job in engine.host.machine.state.jobs.values() if job.kept]
+    # Under no request id, as above.
     await _act(
         engine, RequestContext(context.actor), lambda _machine, _now: on_each(held, decide.end_hold) if held else []
     )

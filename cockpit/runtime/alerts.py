@@ -47,6 +47,7 @@ def _message(cluster: str, job: Job, fell: PerformanceFell) -> EmailMessage:
     message = EmailMessage()
     message["To"] = visible(fell.address)
     message["Subject"] = visible(f"{job.shown_id} {job.spec.name} on {cluster} is slow")
+    # So that no program answers the mail automatically (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(
         f"Job {job.shown_id} ({job.spec.name}): {patrol_sentence(fell)}.\n\ncockpit job {job.shown_id}\n"
@@ -86,6 +87,7 @@ async def _failure(argv: list[str], text: bytes) -> str:
         return f"cannot be run: {error.strerror}"
     try:
         async with asyncio.timeout(SECONDS):
+            # A command may end without reading its input, which is no failure.
             with suppress(BrokenPipeError, ConnectionResetError):
                 await process.communicate(text)
             code = await process.wait()

@@ -19,6 +19,7 @@ KIB_PER_MIB = 1 << 10
 
 def usable_cpus(root: Path = Path("/")) -> int:
     """Return the number of CPUs this process may use, at least 1; a quota of 2.5 CPUs counts as 2."""
+    # The affinity already includes cpusets.
     scheduled = len(os.sched_getaffinity(0))
     quotas = [quota for folder in _limit_folders(root, "cpu") if (quota := cpu_quota(folder)) is not None]
     return max(1, int(min([scheduled, *quotas])))
@@ -56,6 +57,7 @@ def _limit_folders(root: Path, controller: str) -> Iterator[Path]:
         controllers, _, path = rest.partition(":")
         if hierarchy != "0" and controller not in controllers.split(","):
             continue
+        # A container's mount may show only a part of the hierarchy, below which the path then begins (cgroups(7)).
         for mounted_root, mount_point in _cgroup_mounts(mounts, controller, unified=hierarchy == "0"):
             yield from _upward(root / mount_point.lstrip("/"), below(path, mounted_root))
 
@@ -64,6 +66,7 @@ def _cgroup_mounts(mountinfo: str, controller: str, *, unified: bool) -> Iterato
     """Yield the matching cgroup mounts: root of the mount in its hierarchy, mount point."""
     for line in mountinfo.splitlines():
         fields, _, special = line.partition(" - ")
+        # Behind ` - ` are the type, the source, and the options of the file system (proc(5), mountinfo).
         kind, _, options = special.partition(" ")
         wanted = kind == "cgroup2" if unified else kind == "cgroup" and controller in options.split(" ")[-1].split(",")
         if wanted:
@@ -78,6 +81,7 @@ def below(path: str, mounted_root: str) -> str:
 
 
 def _upward(mount_point: Path, path: str) -> Iterator[Path]:
+    """Yield the folder of a group and those of all groups above it, whose limits hold as well."""
     folder = mount_point / path
     yield folder
     while folder != mount_point:

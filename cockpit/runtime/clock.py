@@ -118,6 +118,7 @@ class VirtualClock:
         self._now = Millis(self._now + milliseconds)
         while self._waiters and self._waiters[0][0] <= self._now:
             _, _, waiter = heappop(self._waiters)
+            # It may have been cancelled while it waited.
             if not waiter.done():
                 waiter.set_result(None)
 

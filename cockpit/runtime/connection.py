@@ -141,6 +141,7 @@ class Connection:
                 await turn.acquire()
             try:
                 body = await self._in_time(self._reader.readexactly(length))
+            # No task will release the slots of a request that never came completely.
             except BaseException:
                 self._answered(turn)
                 raise
@@ -188,6 +189,7 @@ class Connection:
     async def _answer_request(self, request: Request) -> None:
         """Answer one request. Every error becomes an answer: a defect in one operation must not end the connection."""
         try:
+            # Operations that wait are not limited to one: they may take hours, and their answers are small.
             async with nullcontext() if request.op in WAITING else self._turn:
                 await self._perform(request)
         except ClientGone:
@@ -220,6 +222,8 @@ class Connection:
         args = _decoded(request.args, args_type, request.op)
         if request.op in ONCE:
             faults.point("read", request.op)
+            # The right is checked inside: a repeated request gets its first answer, also where the user has lost the
+            # right since.
             answer = await self._engine.requests.once(
                 context, partial(self._allowed, context, request.op, args, function)
             )
@@ -251,6 +255,7 @@ class Connection:
     def _current_actor(self) -> Actor:
         """Return the user that the kernel names for the socket, with their projects as of now."""
         catalogue = self._engine.host.machine.state.catalogue
+        # A changed catalogue is a new mapping, so that this costs nothing for all other requests.
         if catalogue is not self._catalogue:
             self._catalogue = catalogue
             peer = self._writer.get_extra_info("socket")
@@ -258,6 +263,7 @@ class Connection:
         return self._actor
 
     async def _stream(self, request: int, outcome: Any) -> None:  # noqa: ANN401 - an async iterator of messages
+        # Closed as soon as the client is gone, which ends the subscription that the iterator may have.
         async with aclosing(outcome):
             async for message in outcome:
                 await self._send(Answer(request, raw(message), last=False))
@@ -268,6 +274,7 @@ class Connection:
 
     async def _send(self, message: Answer | Hello) -> None:
         encoded = frame(message)
+        # A frame is written in one piece, however many requests are being answered.
         async with self._sending:
             await self._write(encoded)
 
@@ -283,6 +290,7 @@ class Connection:
     async def _send_with_fds(self, message: Answer, fds: Sequence[int]) -> None:
         """Send the frame, then one byte that carries the file descriptors, and close them in this process."""
         try:
+            # In one turn: no other frame may come between the answer and its descriptors.
             async with self._sending:
                 await self._write(frame(message))
                 async with asyncio.timeout(self._bounds.send_seconds):
@@ -296,9 +304,11 @@ class Connection:
 
 async def _send_descriptors(connection: int, fds: Sequence[int]) -> None:
     # asyncio's transports cannot send ancillary data, hence a second socket object on the same connection.
+    # Of a duplicate, since closing the object closes its descriptor.
     with socket.socket(fileno=os.dup(connection)) as carrier:
         while True:
             try:
+                # Descriptors travel only with at least one byte of data (unix(7)).
                 socket.send_fds(carrier, [b"F"], list(fds))
             except BlockingIOError:
                 await _writable(carrier)

@@ -64,11 +64,13 @@ class EffectRunner:
             await asyncio.wait([last], timeout=seconds)
 
     async def _carry_out_after(self, before: asyncio.Task[Any] | None, effect: ReplicaEffect) -> None:
+        # A chain by replica: each effect waits for the task of the one before it.
         if before is not None:
             await asyncio.wait([before])  # not `await before`: an error of the earlier effect must not stop this one
         if isinstance(effect, _QUICK):
             await self._carry_out(effect)
             return
+        # Waiting for the effect before comes first, so that no slot is taken by a task that only waits.
         async with self._slots:
             await self._carry_out(effect)
 

@@ -31,6 +31,7 @@ def leave_when_asked(ask: Callable[[int], object]) -> None:
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
+        # Only if the program has not ended by then.
         _exit_repeatedly(number, GRACE_SECONDS)
         ask(128 + number)
 
@@ -50,6 +51,7 @@ def exiting_on_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        # The alarm of an exit that was on its way is not for the program that continues.
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

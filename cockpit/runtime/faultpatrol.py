@@ -46,6 +46,7 @@ class FaultChecks:
         of_network = self._of_network()
         faulty: dict[NodeName, str] = {}
         for node, allocation in parts:
+            # A lost interface concerns all nodes, which are all on this machine.
             if wrong := of_network or wrong_with_cards(node, allocation, machine):
                 faulty.setdefault(node.name, wrong)
         return faulty
@@ -57,6 +58,7 @@ class FaultChecks:
     def _of_network(self) -> str:
         now = working(self._root)
         lost = sorted(self._worked - now)
+        # The lost ones stay in the set, and so are reported until they work again.
         self._worked |= now
         return "; ".join(f"the network interface {name} is {state(name, self._root)}" for name in lost)
 
@@ -86,6 +88,7 @@ def _watched(host: Host) -> Parts:
 async def _find_faults(rounds: FaultChecks, parts: Parts, period_seconds: int) -> dict[NodeName, str]:
     try:
         async with asyncio.timeout(period_seconds):
+            # A thread cannot be ended: one that hangs in a driver goes on, and only the waiting for it ends.
             return await asyncio.to_thread(rounds.look, parts)
     except TimeoutError:
         return dict.fromkeys((node.name for node, _ in parts), f"it has not answered for {period_seconds} s")
@@ -100,6 +103,7 @@ def working(root: Path = Path("/")) -> frozenset[str]:
     folder = root / "sys/class/net"
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     routed = _with_default_route(root)
+    # Interfaces of containers, bridges and tunnels come and go, and are no faults.
     matters = (name for name in names if name in routed or (folder / name / "device").exists())
     return frozenset(name for name in matters if not name.startswith(VETH) and state(name, root) in _WORKS)
 

@@ -91,6 +91,7 @@ class JobFeed:
     def live_pages(self, actor: Actor, *, brief: bool = False) -> list[msgspec.Raw]:
         """Return encoded pages of the live and held jobs that the actor may see; cached for administrators."""
         rows = self.rows(actor)
+        # `rows` has dropped these pages if any row has changed.
         if actor.admin and brief in self._live:
             return self._live[brief]
         pages = list(self.pages([row for row in rows if _is_live(row)], LIST_ROWS, brief=brief))
@@ -109,6 +110,7 @@ class JobFeed:
         """Start a subscription; `first_load` must send it the current rows."""
         seen = self._host.machine.state.seq if anything else None
         state = self._host.machine.state
+        # First: it brings the feed up to date, so that what is sent from here on begins after these rows.
         rows = self.rows(actor)
         sent = None if actor.admin else {row.id: row for row in rows}
         subscription = Subscription(actor, sent, seen, state.catalogue, catalogued_projects(state))
@@ -122,6 +124,7 @@ class JobFeed:
             return self.pages(list(subscription.sent.values()), first, brief=brief)
         known = self._first_load.get((first, brief))
         pages = known() if known is not None else None
+        # Weakly referenced: the pages are freed when the last of these subscribers has read them.
         if pages is None:
             pages = SharedPages(self.pages(list(self._rows.values()), first, brief=brief))
             self._first_load[first, brief] = weakref.ref(pages)
@@ -150,6 +153,7 @@ class JobFeed:
         while True:
             async with self._host.changed:
                 await self._host.changed.wait_for(lambda: self._pending(subscription))
+            # Whatever changes within this time is sent together.
             await asyncio.sleep(TICK_SECONDS)
             self._refresh(self._reasons_due())
             if self._regrouped(subscription) or len(subscription.dirty) > RESYNC_ROWS:
@@ -167,6 +171,7 @@ class JobFeed:
         return not any(map(self._pending, self._subscribers))
 
     def _pending(self, subscription: Subscription) -> bool:
+        # By identity: each pass makes a new plan.
         plan_is_new = self._host.plan is not self._plan
         is_behind = subscription.dirty or (subscription.sent is None and subscription.received != self._log.last)
         rows_change = is_behind or self._host.machine.touched or self._outdated or plan_is_new
@@ -192,6 +197,8 @@ class JobFeed:
         machine = self._host.machine
         stale = set(machine.touched)
         machine.touched.clear()
+        # With a limit, all rows get the reasons of one plan before the next is looked at. Else, with a plan every few
+        # seconds, only the beginning of a long queue would ever be made again.
         if self._host.plan is not self._plan and (reasons is None or not self._outdated):
             self._outdated = [*{**dict.fromkeys(self._with_new_reason(self._host.plan)), **self._with_new_start()}]
             self._plan = self._host.plan
@@ -201,11 +208,13 @@ class JobFeed:
             return
         self._live.clear()
         self._first_load.clear()
+        # The rows before the change, from which a change is computed for subscribers of any batch.
         before = {job: self._rows.get(job) for job in stale}
         self._make_rows(stale)
         for subscription in self._subscribers:
             if subscription.sent is not None:
                 subscription.dirty |= stale
+        # Without such subscribers no batch is remembered.
         if any(subscription.sent is None for subscription in self._subscribers):
             self._log.add(before)
             self._changes.clear()
@@ -213,6 +222,7 @@ class JobFeed:
     def _reasons_due(self) -> int:
         """Return how many rows may be made for their reason alone now; the limit is per tick, not per subscriber."""
         now = asyncio.get_running_loop().time()
+        # All subscribers of one tick call this; half a tick tells their calls from those of the next.
         if now - self._reasons_at < TICK_SECONDS / 2:
             return 0
         self._reasons_at = now
@@ -220,11 +230,13 @@ class JobFeed:
 
     def _change_of(self, subscription: Subscription) -> JobsChange | None:
         """Return the change that an administrator's subscription misses, computed once per batch number."""
+        # Noted even if the change is empty: the rows may be as they were again.
         version, subscription.received = subscription.received, self._log.last
         if version not in self._changes:
             self._changes[version] = self._change_since(version)
         self._forget_received()
         change = self._changes[version]
+        # Without a change of rows, the event alone is reported.
         if change is None and self._has_unsent_event(subscription):
             change = JobsChange(self._host.machine.state.seq, page_of([]))
         if change is not None and subscription.seen is not None:
@@ -233,6 +245,7 @@ class JobFeed:
 
     def _change_since(self, version: int) -> JobsChange | None:
         seq, before = self._host.machine.state.seq, self._log.since(version)
+        # Too old to be remembered, or too much for a change to be worth it.
         if before is None or len(before) > RESYNC_ROWS:
             return start_over(seq)
         new, changed, removed = [], [], []
@@ -256,6 +269,7 @@ class JobFeed:
         Held jobs are left out: their rows are made again whenever the job changes.
         """
         recounted = plan is not None and _count(plan) != (self._plan and _count(self._plan))
+        # Equal refusals make equal reasons, so that no row has to be compared.
         as_before = self._plan is not None and plan is not None and self._plan.refusals == plan.refusals
         if plan is None or (as_before and not recounted and not self._outdated):
             return []
@@ -323,6 +337,7 @@ class JobFeed:
         """Return the job's row; None where there is none, or where the actor may not see it any more, since sharing can
         end."""
         row = self._rows.get(job_id)
+        # An administrator sees the row itself, without a copy.
         if row is None or actor.admin:
             return row
         job = self._host.machine.state.jobs[job_id]
@@ -334,6 +349,7 @@ class JobFeed:
         own = is_owner(actor, job)
         reason = shown_reason(shown_to(actor, self._host.machine.state.jobs), row.reason, own=own)
         may = row.may if own else access_to(actor, job)
+        # A row in which nothing has to be hidden is passed on without a copy.
         return row if reason is row.reason and may is row.may else replace(row, reason=reason, may=may)
 
 

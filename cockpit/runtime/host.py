@@ -143,6 +143,7 @@ class Host:
     ) -> None:
         self.machine = machine
         self.journal = journal
+        # The executor reports what happens to containers to this host, which therefore comes first.
         self.executor = executor_for(self)
         self.clock = clock
         self.settings = settings
@@ -163,7 +164,9 @@ class Host:
         """The one task scheduled by `remind`, and when it starts."""
         self._tasks = Tasks()
         self._schedule = asyncio.Event()
+        """Set while a scheduling pass is due."""
         self._rearm = asyncio.Event()
+        """Set when the timer task may have to wake before the moment for which it sleeps."""
         self._effects = EffectRunner(self.executor, self._tasks)
         self._ledger = Ledger(journal, machine, clock, settings.keep_history_ms, self._rearm.set)
 
@@ -171,13 +174,15 @@ class Host:
         """Start the scheduling and timer tasks. `recover` must have adopted the running containers before."""
         self._tasks.start(self._schedule_forever(), "scheduling")
         self._tasks.start(self._time_forever(), "timers")
+        # Without any event: the queue that was loaded from the journal has no plan yet.
         self._schedule.set()
 
     async def stop(self) -> None:
         """Stop all tasks and write a snapshot. Containers keep running."""
-        # with the write lock held, so that no change is cancelled halfway
+        # With the write lock held, so that no change is cancelled halfway.
         async with self._ledger.turn():
             await self._tasks.cancel_all()
+            # A contradictory state must not become a snapshot: without one, the next start applies the events again.
             if self.given_up is None:
                 await self._ledger.close()
 
@@ -233,18 +238,23 @@ class Host:
             known = await self._ledger.answer(act.request) if answer is not None else None  # 2: a repeated request
             if known is not None:
                 return repeated(known, act.digest)
+            # After the stored answers, which remain true.
             if self.given_up is not None:
                 return self.given_up
+            # Read under the lock, so that the times of events never decrease in the order of their numbers.
             now = self.clock.now()
             decided = decision(self.machine, now)  # 3: a scheduling pass is awaitable, all other decisions are not
             if isinstance(decided, Awaitable):
                 decided = await decided
             if isinstance(decided, Refusal):
                 return decided
+            # What follows at once, such as the release of a job that waited for another, belongs to the same change: a
+            # crash must not come between the two.
             decided = [*decided, *consequences(self.machine, decided)]
             records = self._records(decided, act, now)
             encoded = answer(records) if answer is not None else b""
             to_remember = bool(act.request) and answer is not None
+            # An empty decision is still written if a repeat of its request must get the same answer.
             if not records and not to_remember:
                 return encoded
             # 4: events and answer in one transaction, or a crash between them would let a repeat act twice.
@@ -261,6 +271,7 @@ class Host:
 
     def staging_moved(self, replica: ReplicaId) -> None:
         """Refresh the job's row: the progress of its copies is shown, but is not an event."""
+        # The job may have been deleted while its copies were being cancelled.
         if replica.job in self.machine.state.jobs:
             self.machine.touched.add(replica.job)
             self._tasks.start(self._notify_changed(), "progress of copies")
@@ -331,6 +342,7 @@ class Host:
         await self._effects.settled(replica, seconds)
 
     def _records(self, bodies: Sequence[EventBody], act: Act, now: Millis) -> list[EventRecord]:
+        # Numbers have no gaps: nothing else can take the next ones, since the caller holds the write lock.
         first = self.machine.state.seq + 1
         return [
             EventRecord(seq=seq, at=now, actor=act.actor, origin=act.origin, request=act.request, body=body)
@@ -345,6 +357,7 @@ class Host:
             # one; a restart rebuilds the state from the journal.
             traceback.print_exception(error)
             self.given_up = given_up(error)
+        # Any event may have moved the next moment at which time alone changes something.
         self._rearm.set()
 
     def _apply(self, records: Sequence[EventRecord]) -> None:
@@ -354,6 +367,7 @@ class Host:
                 remember(self.history, record.body, self.machine.state.jobs)
             if self.settings.check_invariants and (broken := violations(self.machine, record.body)):
                 raise InvariantBroken("; ".join(broken))
+            # After the check: a wrong event must not move containers.
             self.run_effects(effects)
             if isinstance(record.body, RECONSIDERED_AFTER) or may_begin_to_grow(self.machine, record.body):
                 self._schedule.set()
@@ -363,6 +377,7 @@ class Host:
             self.changed.notify_all()
 
     def _observe(self, decision: Callable[[Machine, Millis], Decided], what: str) -> None:
+        # In a task: the executor calls from callbacks of the event loop, and cannot wait for the write lock.
         self._tasks.start(self.act_until_stored(decision, Act(actor="engine", origin="runtime")), what)
 
     async def act_until_stored(
@@ -382,16 +397,20 @@ class Host:
             await self._schedule.wait()
             self._schedule.clear()  # before the pass: an event during it must lead to another one
             await self.act_until_stored(self._one_cycle, Act(actor="engine", origin="scheduler"))
+            # Also after a pass without events, since the reasons of waiting jobs come from its plan.
             await self._notify_changed()
 
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
-        # the configuration of the cluster may have been loaded again since the last pass
+        # The configuration of the cluster may have been loaded again since the last pass.
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
         if self.plan is not None:  # defects that came up while rows were made from the old plan
             self.note_faults(self.plan.scheduling_pass.faults)
+        # Events that happen during the pass wait for the write lock, which is held here: so the plan still fits the
+        # state to which it is applied below.
         self.plan = await run_pass(machine.snapshot(now).frozen(), self.plan, policy)
         self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
         self.note_faults(self.plan.scheduling_pass.faults)
+        # A moment that has come already would start pass after pass, without anything having changed.
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
         self._rearm.set()
         return decide.carry_out_plan(machine, self.plan)
@@ -401,11 +420,12 @@ class Host:
             self._rearm.clear()  # first: a change during the steps below must end the sleep at the end at once
             await self.act_until_stored(due, Act(actor="engine", origin="timer"))
             await self._maintain_journal()
-            # cleared before the pass, which sets the next such moment
+            # Cleared before the pass, which sets the next such moment.
             if self._again_at is not None and self._again_at <= self.clock.now():
                 self._again_at = None
                 self._schedule.set()
             if self._reminder is not None and self._reminder[0] <= self.clock.now():
+                # Cleared first, since the work may set the next reminder.
                 (_, work), self._reminder = self._reminder, None
                 self._tasks.start(work(), "reminder")
             moments = (self.machine.next_at, self._again_at, self._reminder[0] if self._reminder is not None else None)
@@ -419,6 +439,7 @@ class Host:
         try:
             await asyncio.wait([moment, rearmed], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            # Whichever is left over would wake later, for a sleep that has ended.
             moment.cancel()
             rearmed.cancel()
 

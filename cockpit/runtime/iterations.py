@@ -46,12 +46,14 @@ class Iterations:
         """Yield hardware and end-to-end time in milliseconds of each iteration in the next piece of the log. Blocks."""
         try:
             with self._path.open("rb") as file:
+                # What was dropped from the log is skipped, and not read as zeros.
                 self._at = file.seek(skip_left_out(file.fileno(), self._at))
                 data = file.read(PIECE)
         except OSError:  # nothing has been printed yet, or it has been forgotten
             return
         self._at += len(data)
         *lines, rest = (self._unread + data).split(b"\n")
+        # A line without end is cut at its beginning: the figures are at the end of a line.
         self._unread = rest[-_LONGEST:]
         for match in (each for line in lines for each in _LINE.finditer(line)):
             hardware, e2e = float(match[1]), float(match[2])
@@ -77,6 +79,7 @@ class Watch:
     async def look(self) -> None:
         """Read each of the logs once."""
         requested = dict(self._watched_replicas())
+        # Logs of replicas that have ended are forgotten.
         self._read = {(replica, stream): each for (replica, stream), each in self._read.items() if replica in requested}
         for replica, threshold in requested.items():
             slow = await asyncio.to_thread(self._slow, replica, threshold)
@@ -87,6 +90,7 @@ class Watch:
         """Yield each watched replica with its threshold."""
         for job in faults.watched_jobs(self._host.machine):
             performance = job.spec.resume.performance if job.spec.resume is not None else None
+            # Each attempt alerts once.
             if performance is not None and job.attempt is not None and job.attempt.slow is None:
                 yield from ((each, performance.threshold) for each in job.attempt.replica_ids(job.id))
 
@@ -102,6 +106,7 @@ class Watch:
         events: list[EventBody] = []
 
         def decide(machine: Machine, now: Millis) -> list[EventBody]:
+            # Replaced as a whole, since the decision is made again if the journal refuses the event.
             events[:] = faults.report_slow(machine, replica, slow, now)
             return events
 

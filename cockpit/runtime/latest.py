@@ -26,6 +26,7 @@ class Latest(Generic[T]):
         """Set the value, and wake the followers if it differs from the one before."""
         if value != self._value:
             self._value = value
+            # Wakes the followers of the old value; those of the new one wait for an event of its own.
             self._changed.set()
             self._changed = asyncio.Event()
 
@@ -34,5 +35,6 @@ class Latest(Generic[T]):
         while True:
             changed, value = self._changed, self._value
             yield value
+            # Only if no other value came while the follower was busy with this one.
             if value is self._value:
                 await changed.wait()

@@ -42,6 +42,7 @@ def log_path(logs_folder: Path, replica: ReplicaId, stream: LogStream) -> Path:
 async def read_log(path: Path, request: LogRequest, ended: Callable[[], bool]) -> LogChunk:
     """Read a piece of a log. With `wait`, return once there are bytes at the offset or no more can come."""
     while True:
+        # Asked before reading: otherwise bytes written in between could be missed at the end.
         over = ended()
         chunk = _read(path, request, over=over)
         if chunk.data or over or not request.wait:
@@ -54,6 +55,7 @@ def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
     try:
         with path.open("rb", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
+            # Negative: counted from the end, as it is now.
             offset = max(0, size + request.offset) if request.offset < 0 else request.offset
             if offset >= size:
                 return LogChunk(b"", offset, ended=over)
@@ -64,6 +66,7 @@ def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
     except FileNotFoundError:
         return LogChunk(b"", 0, ended=over)
     offset = begin - len(marker)
+    # The end is reported with the last bytes, or else with an empty piece.
     return LogChunk(data, offset, ended=over and offset + len(data) >= size, left_out=max(0, offset - first))
 
 

@@ -85,6 +85,7 @@ class MemoryJournal:
         return self._answers.get(request)
 
     async def remember(self, answer: KeptAnswer) -> None:
+        # A refusal never replaces the answer of a request that was accepted.
         if not answer.refused or answer.request not in self._answers:
             self._answers[answer.request] = answer
         _forget_first(self._answers, self._answers_kept)
@@ -104,6 +105,7 @@ class MemoryJournal:
 
     async def record_ended(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
+            # At the end again, so that the first entry is always the oldest.
             self._ended_jobs.pop(job.id, None)
             self._ended_jobs[job.id] = job
         _forget_first(self._ended_jobs, self._ended_kept)
@@ -145,6 +147,7 @@ class MemoryJournal:
         return newest[::-1]
 
     def _events_after(self, seq: int) -> Iterator[EventRecord]:
+        # Numbers have no gaps, so the place of an event follows from its number.
         first = self._events[0].seq if self._events else 0
         return islice(self._events, max(0, seq + 1 - first), None)
 

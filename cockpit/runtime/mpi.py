@@ -29,6 +29,7 @@ def _names(root: Path, place: str) -> list[str]:
     names: list[str] = []
     while (root / place).is_symlink() and len(names) < _MOST_LINKS:
         target = str((root / place).readlink())
+        # Taken within the root: an absolute target is a path of the image, not of this machine.
         place = posixpath.normpath(posixpath.join("/", posixpath.dirname(place), target)).lstrip("/")
         names.append(place)
     return names

@@ -66,11 +66,13 @@ class ObservedHistory:
         """Record one observation of the cluster: the jobs' pending reasons, and the events since the last one."""
         if not self._writes():
             return
+        # After a silence nothing is known of the time in between, which the page shows as a gap.
         begins = not self._periods or now - self._periods[-1].until >= SILENCE_MS
         lines = [Line(now, begins=True)] if begins else []
         lines += [Line(now, job, reason) for job, reason in reasons if self._differs(job, reason)]
         last = self._events[-1].seq if self._events else 0
         new = sorted(happened, key=lambda each: each[0])
+        # Never in the future, although the cluster's clock may be ahead of this machine's.
         lines += [Line(min(at, now), seq=last + place, event=body) for place, (at, body) in enumerate(new, 1)]
         if not lines and now - self._periods[-1].until >= HEARTBEAT_MS:
             lines = [Line(now)]
@@ -101,7 +103,9 @@ class ObservedHistory:
             self._writer = None
 
     def _with_gaps(self, notes: list[Waited], now: Millis) -> Iterator[Waited]:
+        """Yield the notes in order, again at the start of each period, and a None where a period without one begins."""
         for period in self._periods:
+            # The last reason before the period still held when observation began again.
             known = [each.reason for each in notes if each.since <= period.since][-1:]
             if known:
                 yield Waited(period.since, known[0])
@@ -138,10 +142,12 @@ class ObservedHistory:
             self._path = None
             return True
         try:
+            # Without waiting: the process that has the lock is another cockpit of this user, and writes for both.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
             return False
+        # What other writers have left is read before this one appends to it.
         self._refresh()
         self._writer = lock
         return True
@@ -160,6 +166,7 @@ class ObservedHistory:
     def _halve(self) -> None:
         """Remove the older half of the file, and of the history in memory."""
         assert self._path is not None
+        # The first line is most likely cut in the middle, and is left out.
         kept = self._path.read_bytes()[-MOST_BYTES // 2 :].partition(b"\n")[2]
         draft = self._path.with_suffix(".new")
         draft.write_bytes(kept)

@@ -42,6 +42,7 @@ async def run_pass(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Pla
     """Return the plan for a frozen snapshot. `last`, the plan before, saves work."""
     if len(snapshot.queue) < LARGE_QUEUE:
         return next_plan(last, snapshot, policy)
+    # Before the thread starts: the old plan, whose reasons are still shown, must share nothing with the new one.
     if last is not None:
         last.refusals.detach_caches()
     with yield_to_event_loop():
@@ -70,6 +71,7 @@ def yield_to_event_loop() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(interval)
+        # The count since the last collection, and so, without collections, since the beginning of the pass.
         if gc.get_count()[0] > MANY_OBJECTS:
             gc.freeze()
         if collects:

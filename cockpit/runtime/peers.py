@@ -52,6 +52,7 @@ class Site(msgspec.Struct, frozen=True):
 def peer_actor(peer: PeerSocket, site: Site) -> Actor | None:
     """Return the user of a socket's peer, with the groups at the time of connecting; None if the engine does not serve
     that user."""
+    # As the kernel noted it when the peer connected (unix(7)): pid, uid and gid.
     _, uid, gid = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     if not site.system and uid != os.geteuid():
         return None
@@ -60,6 +61,7 @@ def peer_actor(peer: PeerSocket, site: Site) -> Actor | None:
     cluster = site.cluster
     named = {*(group for each in site.projects for group in each.groups), *filter(None, [site.admin_group])}
     groups = set(_in_groups(who, named))
+    # The only user of an engine that is not the machine's may do everything with it.
     admin = uid == 0 or not site.system or site.admin_group in groups
     return Actor(who, admin, projects_of(site.projects, name, groups), cluster.sharing)
 
@@ -81,6 +83,7 @@ def _groups(peer: PeerSocket, name: str, gid: int) -> tuple[int, ...]:
     try:
         gids.frombytes(peer.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _LONGEST_OPTION))
     except OSError as error:
+        # ERANGE: the peer has more groups than the buffer can hold.
         if error.errno != errno.ERANGE:
             raise
         return tuple(os.getgrouplist(name, gid))

@@ -124,6 +124,7 @@ async def _watch(engine: Engine) -> None:
                 engine.predictor = fresh
                 engine.host.note_faults(fresh.faults)
             await _save_promises(engine)
+    # In any case: otherwise one failed check would be the last.
     finally:
         _schedule_check(engine, Millis(max(WATCH_MS, int(1000 * WATCH_SHARE * used))))
 
@@ -148,6 +149,7 @@ async def _save_promises(engine: Engine) -> None:
     if changed or over:
         with suppress(StoreError):
             await engine.host.journal.save_promised_starts(changed, over)
+            # Only now: what could not be stored stays unsaved, and is tried again.
             engine.bounds.saved(changed, over)
 
 
@@ -209,6 +211,7 @@ async def _outlooks(engine: Engine, actor: Actor, predictor: StartPredictor, job
         return [outlook(predictor, job, (), engine.bounds.of(job.id)) for job in jobs]
 
     outlooks = await _in_thread(engine, without_changes)
+    # A job that would start now needs no advice on how to start sooner.
     if len(jobs) == 1 and not outlooks[0].forecast.now:
         changed: list[Changed] = what_ifs.changes(machine, jobs[0], actor, predictor)
         outlooks = await _in_thread(
@@ -227,6 +230,7 @@ async def _in_thread(engine: Engine, work: Callable[[], T]) -> T:
     cancelled = False
 
     def work_alone() -> T | None:
+        # Taken in the thread, since the thread of a cancelled request may still be computing.
         with engine.predictor_lock, yield_to_event_loop():
             return None if cancelled else work()
 
@@ -240,6 +244,7 @@ async def _in_thread(engine: Engine, work: Callable[[], T]) -> T:
 async def _history(host: Host) -> History:
     """Return a copy of the past run times. They are read from accounting once; then `Host` adds each event to them."""
     if host.history is None:
+        # Live jobs take precedence: their run times are more recent than those of accounting.
         ended = await host.journal.ended_jobs(limit=REMEMBERED_JOBS)
         host.history = history_of(({job.id: job for job in ended} | dict(host.machine.state.jobs)).values())
     return host.history.copy()

@@ -54,6 +54,7 @@ async def priorities(
 
 def _whole(snapshot: Snapshot, last: PriorityTable | None, weights: WeightChanges | None, actor: Actor) -> Priorities:
     queue = {job.id: job for job in snapshot.queue}
+    # Compared with the present order, so that the page shows each job's move.
     table, before = present_order(snapshot, last), None
     if weights is not None:
         before = table
@@ -93,6 +94,7 @@ def _write_back(file: Path | None, priority: Priority) -> str:
         return ""
     try:
         text = with_weights(_text(file), priority, str(file))
+        # A draft and a rename, with the mode of the file that it replaces: a crash leaves the old file.
         half = file.with_name(f"{file.name}.half")
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         half.write_text(text, encoding="utf-8")

@@ -72,6 +72,7 @@ def probe_command(command: Sequence[str], seconds: float = TIME_LIMIT_SECONDS) -
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, "LC_ALL": "C"},
+            # A group of its own, so that what the program has started can be killed with it.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -85,6 +86,7 @@ def _answer(process: subprocess.Popen[bytes], deadline: Deadline) -> Answer:
         output, outcome = _read(pipe.fileno(), deadline)
     code = -1
     if outcome is Outcome.ANSWERED:
+        # It has closed its output, which is not its end yet.
         try:
             code = process.wait(deadline.seconds_left)
         except subprocess.TimeoutExpired:

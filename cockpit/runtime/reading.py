@@ -118,6 +118,8 @@ async def jobs(engine: Engine, context: RequestContext, args: JobsArgs) -> Async
 
 async def _all_rows(engine: Engine, actor: Actor) -> list[JobRow]:
     live = engine.host.machine.state.jobs
+    # Only their own jobs: then the database picks them out. Members of projects see jobs of other users too, so that
+    # every row is looked at.
     alone = not actor.admin and not actor.projects
     ended = await engine.host.journal.ended_jobs(limit=100_000, user=actor.name if alone else None)
     seen = (job for job in reversed(ended) if job.id not in live and may_see(actor, job))
@@ -134,6 +136,7 @@ async def subscribe(engine: Engine, context: RequestContext, args: SubscribeArgs
         yield raw(AllLoaded())
         async for change in engine.feed.changes(subscription):
             encoded = engine.feed.encoded(change)
+            # A change that does not fit a frame cannot be sent, but the rows can, in pages: the client starts over.
             yield encoded if fits(encoded) else raw(start_over(change.version))
             if change.resync or not fits(encoded):
                 return
@@ -152,6 +155,7 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, job.id)
         explanation = explanation and shown_explanation(shown, explanation, own=own)
         if explanation is not None:
+            # The page shows a reason that is newer than the history, which looks at each job only now and then.
             host.waited.note(host.plan, job, host.clock.now())
             priority = breakdowns(host.plan.priorities, job)
     tasks = await _batch(engine, context.actor, job)
@@ -186,6 +190,7 @@ async def _batch(engine: Engine, actor: Actor, job: Job) -> list[Job]:
     last = JobId(own.array + own.count - 1)
     tasks = {task.id: task for task in await engine.host.journal.ended_among(own.array, last)}
     live = engine.host.machine.state.jobs
+    # What lives is newer than what accounting may have of the same task.
     tasks |= {number: live[number] for number in map(JobId, range(own.array, last + 1)) if number in live}
     return [tasks[number] for number in sorted(tasks) if may_see(actor, tasks[number])]
 
@@ -285,12 +290,14 @@ async def request(engine: Engine, context: RequestContext, args: messages.Reques
 async def logs(engine: Engine, context: RequestContext, request: asking.LogRequest) -> asking.LogChunk:
     """Return a piece of a replica's log; with `wait`, wait for more output."""
     job = await visible_job(engine, context.actor, request.job)
+    # Its log exists only once it has an attempt.
     while request.wait and job.attempt is None and not job.ended:
         await wait_for_change(engine, job)
         job = await visible_job(engine, context.actor, request.job)
     if job.attempt is None:
         return asking.LogChunk(b"", 0, ended=job.ended)
     replica = ReplicaId(job.id, request.attempt or job.attempt.number, request.rank)
+    # An elastic job may have had another number of replicas in an earlier attempt.
     attempts = {each.number: len(each.replicas) for each in (*job.earlier, job.attempt)}
     replicas = attempts.get(replica.attempt, len(job.attempt.replicas))
     if not 0 <= request.rank < replicas or not 1 <= replica.attempt <= job.attempt.number:

@@ -44,10 +44,12 @@ class ReasonHistory:
         if self._looked_at is not None and now - self._looked_at < PAUSE_MS:
             return
         self._looked_at = now
+        # Beginning again at the front, also when the queue has become shorter meanwhile.
         self._next = self._next if self._next < len(queue) else 0
         for job in islice(queue.values(), self._next, self._next + LOOKED_AT):
             self.note(plan, job, now)
         self._next += LOOKED_AT
+        # Only when many have ended, since it copies the whole table.
         if len(self._reasons) > len(jobs) + SPARE:
             self._reasons = {job: waited for job, waited in self._reasons.items() if job in jobs}
 

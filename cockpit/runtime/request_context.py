@@ -90,6 +90,7 @@ async def wait_for_change(engine: Engine, known: Job) -> None:
     """Wait until the job is no longer as `known`. Raises `RequestRefused` if the engine has given up."""
     host = engine.host
     async with host.changed:
+        # Jobs are replaced on a change and never modified, so that identity tells whether one has changed.
         await host.changed.wait_for(lambda: host.machine.state.jobs.get(known.id) is not known or host.given_up)
     if host.given_up is not None:
         raise RequestRefused(host.given_up)

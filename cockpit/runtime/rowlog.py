@@ -35,6 +35,7 @@ class RowLog:
         self.last += 1
         self._batches.append(before)
         self._rows += len(before)
+        # The newest batch stays in any case: it may be larger than the limit, and readers are just about to need it.
         while self._rows > MOST_ROWS and len(self._batches) > 1:
             self._drop()
 
@@ -51,6 +52,7 @@ class RowLog:
 
     def forget(self, number: int) -> None:
         """Drop batch `number` and those before it: no reader needs them."""
+        # Batches are numbered without gaps; this is the number before the oldest.
         while self._batches and self.last - len(self._batches) < number:
             self._drop()
 

@@ -46,6 +46,7 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         actor = peer_actor(writer.get_extra_info("socket"), self._engine.site)
         refused = self._refuse_connection(actor)
+        # A connection that has never sent a request gives way to a new one.
         if actor is not None and refused is not None and self._make_room(actor):
             refused = None
         if actor is None or refused is not None:
@@ -59,6 +60,7 @@ class Server:
             await connection.run()
         finally:
             user.connections.pop(connection, None)  # unless it has given its place to another one
+            # Another connection of the user may have made a new entry meanwhile.
             if not user.connections and self._users.get(actor.who.uid) is user:
                 del self._users[actor.who.uid]
             connection.drop()
@@ -112,6 +114,7 @@ def listen(path: Path, *, system: bool) -> socket.socket:
     """
     trusted_socket_folder(path, os.geteuid(), create=True, shared=system)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Renamed when it is complete: a client that sees the path can connect, and only those who may.
     temporary = path.with_name(f".{os.getpid()}")
     temporary.unlink(missing_ok=True)
     try:

@@ -46,6 +46,7 @@ async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, engine.stopping.set)
     server = Server(engine)
+    # Clients that connect meanwhile wait in the backlog of the listening socket.
     await _begin(engine, setup)
     await server.start(listener)
     await engine.stopping.wait()
@@ -103,12 +104,14 @@ async def recover(host: Host) -> None:
     expected: list[StartReplica] = []
     held: list[KeepContainer] = []
     for job in jobs:
+        # Jobs before their start have no container to adopt; their effects are repeated below.
         if job.state in OCCUPYING and job.state not in _BEFORE_ITS_START and job.attempt is not None:
             live = {replica.rank for replica in job.attempt.replicas if replica.ended_at is None}
             expected += [start for start in reactions.starts_of(job) if start.replica.rank in live]
         elif job.kept:
             effects = reactions.containers_after_end(job)
             held += [effect for effect in effects if isinstance(effect, KeepContainer)]
+    # Before the effects, which act on containers that the executor must know.
     await host.executor.adopt(expected, held)
     for job in jobs:
         host.run_effects(tuple(_effects_to_repeat(job)))

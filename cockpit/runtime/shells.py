@@ -49,6 +49,7 @@ async def open_shell(engine: Engine, context: RequestContext, request: ShellRequ
         return decide.open_shell(job, request.rank, request.command, request.term if request.terminal else "")
 
     await _started(engine, JobId(request.job))
+    # Journalled before the shell exists: no access goes unrecorded.
     outcome = await engine.host.act(decision, context.act())
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
@@ -80,6 +81,7 @@ async def _started(engine: Engine, job: JobId) -> None:
 
     def is_coming() -> bool:
         live_job = host.machine.state.jobs.get(job)
+        # A queued job counts while its fate is open: no pass has seen this version of it, or one has just started it.
         return live_job is not None and (
             live_job.state in BEGINNING or (live_job.state is JobState.QUEUED and is_open(live_job))
         )

@@ -42,6 +42,7 @@ def _make(folder: str, mode: int) -> None:
     try:
         os.makedirs(folder, mode)
         os.chmod(folder, mode)  # whatever the umask left of it
+    # It may belong to another user: the caller checks it.
     except FileExistsError:
         return
     except OSError as error:
@@ -57,6 +58,7 @@ def _fault(status: os.stat_result, owner: int, mode: int) -> str:
         return "is not a folder"
     if status.st_uid != owner:
         return f"belongs to user {status.st_uid}"
+    # Fewer rights than wanted are fine.
     if stat.S_IMODE(status.st_mode) & 0o777 & ~mode:
         return f"is open to other users (mode {stat.S_IMODE(status.st_mode):o}, wanted {mode:o})"
     return ""

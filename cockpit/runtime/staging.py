@@ -38,6 +38,7 @@ async def unstage(engine: Engine, context: RequestContext, args: messages.NameAr
     executor = engine.host.executor
     removed: list[str] = []
 
+    # Decided under the write lock, so that the removal and its event are one change.
     async def decision(_machine: Machine, _now: Millis) -> Sequence[EventBody] | Refusal:
         copies = [copy for copy in await executor.copies() if args.name and copy.key.startswith(args.name)]
         if len(copies) != 1:

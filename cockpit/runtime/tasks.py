@@ -30,6 +30,7 @@ class Tasks:
         """Run `work` and return its result. It runs to its end even if the caller is cancelled."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
+        # An error goes to the caller, and is not reported here.
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
@@ -38,6 +39,7 @@ class Tasks:
 
     async def cancel_all(self) -> None:
         """Cancel all tasks but the current one, and wait until they have ended."""
+        # A task may stop everything, itself included; it would wait for its own end.
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()

@@ -95,6 +95,7 @@ class Board:
     def _lock(self) -> Iterator[int]:
         """Return the descriptor of the locked file; 0 if a running TensorBoard has the lock."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Opened without emptying it: it has the pid of the process that holds the lock.
         with (self._folder / "running").open("a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

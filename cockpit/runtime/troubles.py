@@ -74,6 +74,7 @@ class FaultLog:
 
     def note(self, faults: Mapping[JobId, Exception], queue: Mapping[JobId, Job]) -> list[JobId]:
         """Log new defects. Return the queued jobs whose description has changed."""
+        # A defect of an earlier version of a job may be gone; the next pass shows it.
         self._defects = {
             job: known for job, known in self._defects.items() if job in queue and known[0] == queue[job].version
         }

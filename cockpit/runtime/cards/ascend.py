@@ -41,11 +41,13 @@ class NpuChip(msgspec.Struct, frozen=True):
 
 
 def parse_info(text: str) -> tuple[tuple[NpuChip, ...], str, tuple[Finding, ...]]:
-    """Chips in order, the driver's version, and which are not in good health."""
+    """Return the chips in order, the driver's version, and a finding for each card that is not in good health."""
     chips: list[NpuChip] = []
     findings: list[Finding] = []
     name: re.Match[str] | None = None
+    # Only the table of cards: that of processes below it has lines of the same form.
     for line in text.split("Process id", 1)[0].splitlines():
+        # The line of a chip belongs to the name line before it.
         if chip := _CHIP_LINE.match(line.strip()):
             if name:
                 chips.append(_chip(name, chip))
@@ -60,6 +62,7 @@ def _chip(name: re.Match[str], chip: re.Match[str]) -> NpuChip:
     model = name["name"]
     totals = [int(total) for total in _USED_OF_TOTAL.findall(chip["rest"])]
     return NpuChip(
+        # Where a card has several chips, each has a device number of its own; else the card's number is the device's.
         int(chip["device"] or name["npu"]),
         printable(f"Ascend{model}" if model[0].isdigit() else model),
         next((total for total in reversed(totals) if total), 0),  # the last pair is the fast memory

@@ -37,9 +37,10 @@ class CnmonCard(msgspec.Struct, frozen=True):
 
 
 def parse_table(text: str) -> tuple[tuple[CnmonCard, ...], str]:
-    """Cards in order, and the driver's version."""
+    """Return the cards in order, and the driver's version."""
     cards: list[CnmonCard] = []
     name: re.Match[str] | None = None
+    # Only the table of cards: that of processes below it has lines of the same form.
     for line in text.split("Processes:", 1)[0].splitlines():
         if match := _NAME_LINE.match(line.strip()):
             name = match

@@ -74,6 +74,7 @@ def _smi_card(match: re.Match[str]) -> SmiCard:
         int(match["index"]),
         match["uuid"],
         int(memory) if memory.isascii() and memory.isdigit() else 0,
+        # nvidia-smi writes the PCI domain with eight digits, /proc with four.
         match["bus"].lower()[-len("0000:07:00.0") :],
         printable(match["driver"]),
         model_name(match["name"]),
@@ -81,7 +82,7 @@ def _smi_card(match: re.Match[str]) -> SmiCard:
 
 
 def parse_list(text: str) -> dict[int, tuple[tuple[str, str], ...]]:
-    """MIG instances by card index: (profile, UUID) in slot order, from `LIST`. Cards without any are left out."""
+    """Return the MIG instances by card index, as (profile, UUID) in slot order, without cards that have none."""
     instances: dict[int, tuple[tuple[str, str], ...]] = {}
     card = None
     for line in text.splitlines():
@@ -105,6 +106,7 @@ def probe(root: Path, probe: Probe) -> DetectedCards:
     smi_cards = parse_query(answer.text) if answer.ok else ()
     if not smi_cards:
         found = _from_driver(root, driver)
+        # Neither the program nor a card of the driver: this machine simply has no such cards.
         if answer.outcome is Outcome.ABSENT and not found.cards:
             return found
         return msgspec.structs.replace(found, findings=(silence(SUBJECT, "nvidia-smi", answer),))
@@ -137,7 +139,7 @@ def _card(root: Path, smi: SmiCard, index: int, minor: int, instances: tuple[tup
 
 
 def even_slices(instances: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """UUIDs of the commonest profile: a card is divided into equal parts; instances of other sizes are left alone."""
+    """Return the UUIDs of the commonest profile: a card is divided into equal parts; other instances are not used."""
     if not instances:
         return ()
     commonest = Counter(profile for profile, _ in instances).most_common(1)[0][0]
@@ -145,7 +147,7 @@ def even_slices(instances: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def _unlisted(listed: Answer) -> tuple[Finding, ...]:
-    """Return the cards without MIG instances, which are unknown without nvidia-smi's list; the cards then look
+    """Return the finding that nvidia-smi's list failed: without it MIG instances are unknown, and the cards look
     whole."""
     return () if listed.ok else (silence(SUBJECT, "nvidia-smi -L", listed),)
 
@@ -176,7 +178,7 @@ def _without_device(cards: tuple[Card, ...]) -> tuple[Finding, ...]:
 
 
 def _minors(driver: Path) -> dict[str, int]:
-    """Number of /dev/nvidiaN by PCI address: it need not be nvidia-smi's index."""
+    """Return the numbers of /dev/nvidiaN by PCI address: they need not be nvidia-smi's indices."""
     minors = {}
     for folder in driver.glob("gpus/*"):
         minor = parse_information(read_text(folder / "information")).get("Device Minor", "")
@@ -186,7 +188,8 @@ def _minors(driver: Path) -> dict[str, int]:
 
 
 def _capability_devices(root: Path, minor: int) -> list[str]:
-    """/dev/nvidia-caps nodes that open the card's MIG instances."""
+    """Return the /dev/nvidia-caps nodes that open the card's MIG instances."""
+    # Both those of GPU instances and those of the compute instances in them (`**`): opening one needs both.
     paths = sorted(root.glob(f"proc/driver/nvidia/capabilities/gpu{minor}/mig/gi*/**/access"))
     matches = (re.search(r"DeviceFileMinor: (\d+)", read_text(path)) for path in paths)
     return [f"nvidia-caps/nvidia-cap{match[1]}" for match in matches if match]

@@ -42,6 +42,7 @@ def is_card(properties: dict[str, int]) -> bool:
 
 
 def probe(root: Path, _ask: Probe) -> DetectedCards:
+    # By number, so that node 2 comes before node 10.
     folders = sorted((root / TOPOLOGY).glob("[0-9]*"), key=lambda folder: (len(folder.name), folder.name))
     nodes = [(folder, parse_properties(read_text(folder / "properties"))) for folder in folders]
     gpus = [(folder, properties) for folder, properties in nodes if is_card(properties)]
@@ -56,6 +57,7 @@ def _card(root: Path, folder: Path, properties: dict[str, int], index: int) -> C
     product = printable(read_text(root / f"sys/class/drm/renderD{minor}/device/product_name"))
     return Card(
         index=index,
+        # Only some server cards have a product name (driver-misc.rst).
         model=product.removeprefix("AMD ").removeprefix("Instinct ")
         or gfx_name(properties.get("gfx_target_version", 0)),
         vendor=CardVendor.ROCM,

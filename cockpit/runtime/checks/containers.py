@@ -63,6 +63,7 @@ def namespaces(around: Surroundings) -> list[Finding]:
     if forbidding:
         return [_forbidden(*row) for row in forbidding]
     trial = around.probe((*UNSHARE, *(AS_USER if user else ()), "true"))
+    # Without unshare(1) nothing can be tried; then the settings above are all that is known.
     if trial.ok or trial.outcome is Outcome.ABSENT:
         return [ok("namespaces", "can be made" if trial.ok else "no setting forbids them")]
     advice = "If this system is itself in a container, that container must allow it: `docker run --privileged`."
@@ -110,6 +111,7 @@ def overlay(around: Surroundings) -> list[Finding]:
     """Mount an overlay for a moment, in a new mount namespace, on the file system that will hold the containers."""
     if network_filesystem(around.state_folder):
         return []  # the check of the state folder gives advice, and a trial on a network file system could hang
+    # As the containers do it (`shim.system`): an ordinary user's namespace refuses `/` as the lower layer.
     lower, options, how = ("/", "", "as root") if around.uid == 0 else ("/usr", ",userxattr", "as a user")
     with tempfile.TemporaryDirectory(
         prefix=".cockpit-doctor-", dir=_existing_above(around.state_folder), ignore_cleanup_errors=True

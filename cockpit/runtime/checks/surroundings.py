@@ -71,6 +71,7 @@ def _space(folder: Path) -> Finding:
     stats = os.statvfs(folder)
     gib = stats.f_bavail * stats.f_frsize / BYTES_PER_GIB
     text = f"{gib:.1f} GiB free for the journal and containers"
+    # Some file systems, such as btrfs, do not count files, and report 0 of both.
     if gib < EMPTY_GIB or (stats.f_files and not stats.f_favail):
         return missing("disk", text, f"No job can be accepted. Free some space or files on the disk of {folder}.")
     if gib < SCARCE_GIB:

@@ -56,11 +56,13 @@ class Gate:
 
     async def open(self, job: JobId) -> None:
         """Start the delayed containers of the job, and delay none of its containers any more."""
+        # First, so that a start that arrives during the loop is not delayed any more.
         self._opened_jobs.add(job)
         for replica in [each for each in self._closed if each.job == job]:
             await self._inner.start(self._closed.pop(replica))
 
     async def signal(self, effect: SignalReplica) -> None:
+        # It was delayed and has no container, so its end is reported here.
         if self._closed.pop(effect.replica, None) is not None:
             self._reports.replica_ended(effect.replica, NEVER_BEGAN)
         else:
@@ -94,6 +96,7 @@ class Gate:
         await self._inner.keep(effect)
 
     async def remove(self, effect: RemoveContainer) -> None:
+        # A delayed replica that is removed must not be started by a later `open`.
         self._closed.pop(effect.replica, None)
         await self._inner.remove(effect)
 

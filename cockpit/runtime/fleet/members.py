@@ -55,6 +55,7 @@ class MemberHost:
         clock: Timekeeper,
         settings: Settings,
     ) -> None:
+        # Called by `Host` below, which makes its executor; by then `machine` exists.
         def gated(observer: Observer) -> Gate:
             heard = MemberReports(name, machine, observer, tell, settings.hold_seconds)
             self.gate = Gate(executor_for(heard), heard, lambda job: heard.part(job) is not None)
@@ -205,6 +206,8 @@ class Members:
         fleet, host = self._fleet, member.host
         while True:
             seen = host.machine.state.seq
+            # Asked here only in order to report nothing without a change; it is decided again when the report is
+            # applied.
             if others_held(fleet.machine, member.name, host.machine):
                 self._queue_report(lambda machine, _: others_held(machine, member.name, host.machine))
             if decide.nodes_changed(fleet.machine, fleet_nodes(self.machines)):
