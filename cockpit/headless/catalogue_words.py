@@ -30,7 +30,7 @@ def wanted_change(verb: str, args: Namespace, shown: CatalogueShown, place: Plac
     `SpecErrors` with all that is wrong with the settings."""
     if verb == ADD:
         return EntryChange(None, _added(args, shown, place))
-    before = meant(shown.rows, args.kind, args.name).entry
+    before = entry_named(shown.rows, args.kind, args.name).entry
     if verb == REMOVE:
         return EntryChange(before, None)
     if not args.settings:
@@ -50,10 +50,11 @@ def _added(args: Namespace, shown: CatalogueShown, place: Place) -> AnyEntry:
     return with_settings(kind, {key: value for key, value in given.items() if value}, args.settings, *place)
 
 
-def meant(rows: Iterable[EntryRow], kind: str, text: str) -> EntryRow:
-    """The entry of the kind that is called so. Raises `UsageError`."""
+def entry_named(rows: Iterable[EntryRow], kind: str, text: str) -> EntryRow:
+    """Return the entry of this kind and name. Raises `UsageError` if there is none, or if there are several."""
     project, name = split_name(text)
     named = [row for row in rows if row.entry.kind == kind and row.entry.name == name]
+    # Without a project, an entry of any project counts, as long as it is the only one of that name.
     found = [row for row in named if project in {None, row.entry.project}]
     if len(found) == 1:
         return found[0]
@@ -64,7 +65,7 @@ def meant(rows: Iterable[EntryRow], kind: str, text: str) -> EntryRow:
 
 
 def split_name(text: str) -> tuple[str | None, str]:
-    """`nlp/corpus` as project and name; `/corpus` is the cluster's; None: whichever project."""
+    """Split `nlp/corpus` into project and name. The project of `/corpus` is empty (cluster), of `corpus` None (any)."""
     project, slash, name = text.rpartition("/")
     return (project, name) if slash else (None, text)
 
@@ -74,21 +75,22 @@ def full_name(entry: AnyEntry) -> str:
     return entry.name if entry.kind in CLUSTERWIDE else f"{entry.project}/{entry.name}"
 
 
-def said_done(change: EntryChange) -> str:
-    """`added dataset nlp/corpus`."""
+def done_sentence(change: EntryChange) -> str:
+    """Return the sentence about a change that was made, such as `added dataset nlp/corpus`."""
     entry = change.after or change.before
     assert entry is not None
     verb = "added" if change.before is None else "removed" if change.after is None else "changed"
     return f"{verb} {entry.kind} {safe(full_name(entry).removeprefix('/'))}"
 
 
-def asked_change(text: str, shown: CatalogueShown, place: Place) -> EntryChange:
-    """The words after `:catalogue` in the cockpit. A wish for help is a `UsageError` too."""
+def requested_change(text: str, shown: CatalogueShown, place: Place) -> EntryChange:
+    """Parse the words after `:catalogue` in the cockpit. A request for help is a `UsageError` too."""
     return wanted_change(*typed(NOUN, text, CHANGES), shown, place)
 
 
 def completions(line: str, shown: CatalogueShown | None) -> list[str]:
-    """The line with what its last word may become, the shortest first; nothing where it is not about the catalogue."""
+    """Return the line with each of its last word's completions, the shortest first; none if it is about something
+    else."""
     head, _, last = line.rpartition(" ")
     words = head.split()
     if words[:1] != [NOUN]:
@@ -104,6 +106,7 @@ def _next(words: Sequence[str], shown: CatalogueShown | None) -> Iterable[str]:
         return KINDS
     if len(words) == 2 and words[0] != ADD:
         rows = shown.rows if shown is not None else ()
+        # Quoted, since the line is split again as a shell does it.
         return [shlex.quote(full_name(row.entry)) for row in rows if row.entry.kind == words[1]]
     return settings_of(words[1]) if words[0] != REMOVE and words[1] in KINDS else ()
 

@@ -1,4 +1,4 @@
-"""The words of `cockpit nodes …` and `cockpit reservations …` for who is not a command: what they ask for."""
+"""The words of `cockpit nodes …` and `cockpit reservations …` typed in the cockpit: the requests that they make."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ _REASON = re.compile(
     r"(?P<before>drain\s+[^-\s].*?\s--reason)[\s=]+(?P<reason>[^'\"\s].*?)(?P<after>(?:\s+-{1,2}[a-z].*)?)"
 )
 """A reason without quotes behind the nodes that are drained: its words up to the next option."""
-Deed = Callable[["Backend"], Awaitable[None]]
+NodeOperation = Callable[["Backend"], Awaitable[None]]
 
 
 class NodeRequests(NamedTuple):
     """The requests that a line of words makes."""
 
-    deeds: tuple[Deed, ...]
-    """The requests in order; a refusal skips the rest."""
+    operations: tuple[NodeOperation, ...]
+    """The operations of the cluster, in order; a refusal skips the rest."""
     done: str
     """The sentence to show when they are done."""
 
 
-def asked_of_nodes(noun: str, text: str, now: Millis) -> NodeRequests:
-    """`create course --nodes n01 …` after `reservations`, `drain n07 --reason …` after `nodes`. Raises `UsageError`; a
-    wish for help is one too. A reason for which only the end of the line is left needs no quotes."""
+def node_requests(noun: str, text: str, now: Millis) -> NodeRequests:
+    """Parse `create course --nodes n01 …` after `reservations`, or `drain n07 --reason …` after `nodes`.
+
+    Raises `UsageError`, also for a request for help. A reason that is the end of the line needs no quotes."""
+    # Quoted here, so that the parser of the command line takes all words of the reason as one.
     if noun == NODES and (match := _REASON.fullmatch(text.strip())) is not None:
         text = f"{match['before']} {quote(match['reason'])}{match['after']}"
     verbs = [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
@@ -70,12 +72,12 @@ def _resume(args: Namespace, _now: Millis) -> NodeRequests:
     )
 
 
-def _call_of(operation: str, *arguments: str | int | None) -> Deed:
-    def deed(backend: Backend) -> Awaitable[None]:
+def _call_of(operation: str, *arguments: str | int | None) -> NodeOperation:
+    def call(backend: Backend) -> Awaitable[None]:
         doing: Awaitable[None] = getattr(backend, operation)(*arguments)
         return doing
 
-    return deed
+    return call
 
 
 _READ: dict[tuple[str, str], Callable[[Namespace, Millis], NodeRequests]] = {

@@ -30,6 +30,7 @@ def typed(noun: str, text: str, verbs: Sequence[str]) -> tuple[str, Namespace]:
         _, args = parse([noun, *words])
     except TextAsked as asked:
         raise UsageError(str(asked)) from None
+    # The cockpit shows one cluster, and a change of another would go unseen.
     if args.cluster:
         raise UsageError("--cluster: this is about the cluster that is shown; :ctx opens another")
     return words[0], args
@@ -56,17 +57,18 @@ class AccountRequest(NamedTuple):
         return isinstance(self.change, _REMOVALS)
 
 
-def asked_change(text: str) -> AccountRequest:
-    """`add-user bob --account vision MaxJobs=4`: the words after `cockpit accounts`.
+def account_request(text: str) -> AccountRequest:
+    """Parse the words after `cockpit accounts`, such as `add-user bob --account vision MaxJobs=4`.
 
-    Raises `UsageError`, and `SpecErrors` with all errors of the settings. A wish for help is a `UsageError` too.
+    Raises `UsageError`, also for a request for help, and `SpecErrors` with all errors of the settings.
     """
     _, args = typed(NOUN, text, CHANGES)
     return AccountRequest(args.change(args), f"{args.done} {args.name}")
 
 
 def completions(line: str, shown: AccountsShown | None) -> list[str]:
-    """The line with what its last word may become, the shortest first; nothing where it is not about accounts."""
+    """Return the line with each of its last word's completions, the shortest first; none if it is about something
+    else."""
     head, _, last = line.rpartition(" ")
     words = head.split()
     if words[:1] != [NOUN]:

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from cockpit.headless.arguments import UsageError
-from cockpit.headless.node_words import NODES, asked_of_nodes
+from cockpit.headless.node_words import NODES, node_requests
 from cockpit.headless.typed_line import CHANGES, NOUN, typed
 from cockpit.model.ids import Millis
 
@@ -28,7 +28,7 @@ def test_an_unknown_command_is_refused_with_a_suggestion(text: str, told: str) -
 @pytest.mark.req("UI-23")
 def test_nodes_of_another_cluster_are_not_drained_here() -> None:
     with pytest.raises(UsageError, match="the cluster that is shown"):
-        asked_of_nodes(NODES, "drain n07 --reason fan -c other", Millis(0))
+        node_requests(NODES, "drain n07 --reason fan -c other", Millis(0))
 
 
 @pytest.mark.req("UI-23", "JT-24")
@@ -48,6 +48,6 @@ async def test_a_reason_at_the_end_of_the_line_needs_no_quotes(text: str, reason
         async def drain_node(self, *arguments: object) -> None:
             self.asked.append(arguments)
 
-    for deed in asked_of_nodes(NODES, text, Millis(0)).deeds:
-        await deed(Drained())  # type: ignore[arg-type]  # all that it needs of a backend
+    for operation in node_requests(NODES, text, Millis(0)).operations:
+        await operation(Drained())  # type: ignore[arg-type]  # all that it needs of a backend
     assert Drained.asked == [(node, reason, within) for node in ("n1", "n2")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.catalogue_words import ADD as ADD_WORD
-from cockpit.headless.catalogue_words import KINDS, Place, meant, said_done, wanted_change
+from cockpit.headless.catalogue_words import KINDS, Place, done_sentence, entry_named, wanted_change
 from cockpit.headless.catalogue_words import REMOVE as REMOVE_WORD
 from cockpit.headless.catalogue_words import SET as SET_WORD
 from cockpit.headless.exitcodes import ExitCode
@@ -51,7 +51,7 @@ def show_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_show(call: Call) -> int:
-    row = meant(await _rows(call), call.args.kind, call.args.name)
+    row = entry_named(await _rows(call), call.args.kind, call.args.name)
     if is_page(call.args):
         from cockpit.present.tables.catalogue import entry_page
 
@@ -62,6 +62,7 @@ async def run_show(call: Call) -> int:
 
 
 def _settings_arguments(parser: ArgumentParser) -> None:
+    # Before the examples: what may be set differs by kind.
     parser.epilog = f"{_settings_help()}\n\n{parser.epilog}"
     parser.add_argument("kind", choices=KINDS, metavar="KIND", help=_KIND)
     parser.add_argument("name", metavar="NAME", help="its name in job files; PROJECT/NAME for that project")
@@ -85,7 +86,7 @@ def _changing(verb: str) -> Callable[[Call], Awaitable[int]]:
         place = Place(str(Path.cwd()), str(Path.home()))
         wanted = wanted_change(verb, call.args, await call.backend.catalogue(), place)
         await call.backend.change_catalogue([wanted])
-        call.streams.line(said_done(wanted))
+        call.streams.line(done_sentence(wanted))
         return ExitCode.OK
 
     return run
@@ -102,6 +103,7 @@ async def run_apply(call: Call) -> int:
 
     source, text, folder = read_text(call.args.file, call)
     wanted = read_catalogue(text, source, folder, str(Path.home()))
+    # By key: an entry of the file replaces the one of that kind, project and name.
     there = {row.entry.key: row.entry for row in (await call.backend.catalogue()).rows}
     changes = list(_changes(wanted, there))
     if changes:
@@ -115,6 +117,7 @@ def _changes(wanted: Sequence[AnyEntry], there: dict[EntryKey, AnyEntry]) -> Ite
 
     for each in wanted:
         before = there.get(each.key)
+        # When an entry was filed is no setting, and must not make an equal one differ.
         after = each if before is None else replace(each, filed=before.filed)
         if after != before:
             yield EntryChange(before, after)
@@ -127,6 +130,7 @@ def export_arguments(parser: ArgumentParser) -> None:
 async def run_export(call: Call) -> int:
     from cockpit.formats.catalogue.file import catalogue_text
 
+    # What cluster.toml defines is not the catalogue's, and could not be applied again.
     entries = [row.entry for row in await _rows(call) if not row.of_rules]
     call.streams.write(catalogue_text(entries).encode())
     return ExitCode.OK

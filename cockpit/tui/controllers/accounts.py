@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.typed_line import LISTS, NOUN, AccountRequest, asked_change
+from cockpit.headless.typed_line import LISTS, NOUN, AccountRequest, account_request
 from cockpit.model import accountchange as change
 from cockpit.model.accounts import Qos
 from cockpit.present.account_panel import question
@@ -50,7 +50,7 @@ def run_words(app: Cockpit, text: str) -> None:
     if text == LISTS:
         app.show_view(QOS.id)
     else:
-        app.dispatcher.change(lambda: _change(app, asked_change(text)))
+        app.dispatcher.change(lambda: _change(app, account_request(text)))
 
 
 def add_user(app: Cockpit) -> None:

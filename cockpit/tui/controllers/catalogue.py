@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.catalogue_words import ADD, NOUN, SET, Place, asked_change, full_name, said_done
+from cockpit.headless.catalogue_words import ADD, NOUN, SET, Place, done_sentence, full_name, requested_change
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.present.safe import safe
 from cockpit.tui.screens.dialog import Confirm
@@ -44,7 +44,7 @@ async def remove_entry(app: Cockpit) -> None:
 
 async def _run(app: Cockpit, text: str) -> None:
     shown: CatalogueShown = await app.backend.catalogue()
-    await _change(app, asked_change(text, shown, Place(str(Path.cwd()), str(Path.home()))))
+    await _change(app, requested_change(text, shown, Place(str(Path.cwd()), str(Path.home()))))
 
 
 async def _change(app: Cockpit, wanted: EntryChange) -> None:
@@ -54,4 +54,4 @@ async def _change(app: Cockpit, wanted: EntryChange) -> None:
         if not await app.push_screen_wait(Confirm(question, CONSEQUENCE)):
             return
     await app.backend.change_catalogue([wanted])
-    app.notify(said_done(wanted))
+    app.notify(done_sentence(wanted))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.node_words import NODES, RESERVATIONS, NodeRequests, asked_of_nodes
+from cockpit.headless.node_words import NODES, RESERVATIONS, NodeRequests, node_requests
 from cockpit.model.node import NodeState
 from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
@@ -85,12 +85,12 @@ def words_of(noun: str) -> Callable[[Cockpit, str], None]:
     """Return the command that runs the words after `:nodes` or `:reservations`."""
 
     def run(app: Cockpit, text: str) -> None:
-        app.dispatcher.change(lambda: _change(app, asked_of_nodes(noun, text, app.state.context().now)))
+        app.dispatcher.change(lambda: _change(app, node_requests(noun, text, app.state.context().now)))
 
     return run
 
 
 async def _change(app: Cockpit, request: NodeRequests) -> None:
-    for operation in request.deeds:
+    for operation in request.operations:
         await operation(app.backend)
     app.notify(request.done)
