@@ -73,12 +73,14 @@ _LESS_TIME: Final = re.compile(r"-[0-9][0-9a-z:.-]*[a-z]")
 
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        # Without argparse's own way, which prints the usage and ends the process.
         raise UsageError(f"{message}\nSee: {self.prog} --help")
 
 
 def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     """Return the verb and its arguments. Raises `UsageError`, and `TextAsked` for --help and --version."""
     words = list(argv)
+    # First, since these options may precede the verb, by which the parser is chosen.
     cluster = _take_cluster(words)
     if not words:
         words = ["overview"]
@@ -86,13 +88,17 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     name = _verb_name(words)
     verb = load(name)
     own, command = _split_command(words[len(name.split()) :])
+    # A blank in front, by which argparse takes a negative duration for a value; the durations' parser ignores it.
     own = [f" {word}" if _LESS_TIME.fullmatch(word) else word for word in _minus_joined(own)]
     parser = verb_parser(name, verb)
+    # Before parsing, which would complain about arguments that are missing.
     if {"-h", "--help"} & set(own):
         raise TextAsked(parser.format_help().rstrip())
+    # Only where it is needed: it does not support arguments that take all remaining words.
     args = parser.parse_intermixed_args(own) if verb.mixed else parser.parse_args(own)
     args.command_words = command
     args.typed = tuple(_without_request_id(argv))
+    # An option behind the verb counts before one in front of it.
     args.cluster = args.cluster or cluster
     return verb, args
 
@@ -102,6 +108,7 @@ def _without_request_id(argv: Sequence[str]) -> Iterator[str]:
     words = iter(argv)
     for word in words:
         if word == "--":
+            # What follows is the command of a job, whose words are its own.
             yield from (word, *words)
         elif word == _REQUEST_ID_OPTION:
             next(words, None)
@@ -111,6 +118,7 @@ def _without_request_id(argv: Sequence[str]) -> Iterator[str]:
 
 def load(name: str) -> Verb:
     """Import and return the verb of this name."""
+    # Late: each verb loads the modules that it needs, and a command should answer within a tenth of a second.
     module, attribute, _ = VERBS[name]
     verb = getattr(import_module(f"cockpit.headless.verbs.{module}"), attribute)
     assert isinstance(verb, Verb)
@@ -129,7 +137,9 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
         description=VERBS[name][2] + ".",
         epilog="examples:\n" + "\n".join(f"  {example}" for example in verb.examples),
         formatter_class=_Help,
+        # An abbreviation that is clear today may be ambiguous with the next option.
         allow_abbrev=False,
+        # `parse` answers it, and so without leaving the process.
         add_help=False,
     )
     verb.arguments(parser)
@@ -245,6 +255,7 @@ def _take_cluster(words: list[str]) -> str | None:
     cluster = None
     while words and words[0].partition("=")[0] in {"-c", "--cluster"}:
         option, given, value = words.pop(0).partition("=")
+        # Without a value it is the last word, so the cluster is missing.
         if not given and not words:
             raise UsageError(f"{option} wants the name of a cluster")
         cluster = value if given else words.pop(0)
@@ -259,6 +270,7 @@ def _answer_without_a_verb(word: str) -> None:
 
 
 def _verb_name(words: Sequence[str]) -> str:
+    # A verb of two words first: `nodes drain` is not `nodes` with an argument.
     for name in (" ".join(words[:2]), words[0]):
         if name in VERBS:
             return name

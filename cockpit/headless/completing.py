@@ -48,22 +48,24 @@ class Place(NamedTuple):
 
 
 def place_behind(words: Sequence[str]) -> Place:
-    """The place behind these words of a command, which are all whole; `cockpit` itself is none of them."""
+    """Return the place after these words of a command, all of which are whole; `cockpit` itself is not among them."""
     left, cluster = list(words), None
     while left and left[0].startswith("-"):
         option = left.pop(0)
         if option in _VALUED and not left:
             return Place(None, arguments=(_VALUED[option],))
         value = left.pop(0) if option in _VALUED else ""
+        # The theme takes a value too, which is not a cluster.
         cluster = cluster if option == "--theme" else value or cluster
     if not left:
         return Place(cluster, verbs=_verbs(""), options=tuple(Completion(*each) for each in BEFORE_A_VERB.items()))
+    # A verb of two words first, as the command's own parser does it.
     name = next((each for each in (" ".join(left[:2]), left[0]) if each in VERBS), "")
     return _place_in(name, left[len(name.split()) :], cluster) if name else Place(cluster)
 
 
 def _verbs(noun: str) -> tuple[Completion, ...]:
-    """The words after a noun that has verbs of its own; of none: every first word."""
+    """Return the words after a noun that has verbs of its own; without a noun, every first word."""
     behind = [name.split() for name in VERBS if name.startswith(f"{noun} " if noun else "")]
     depth = len(noun.split()) + 1
     return tuple(Completion(words[-1], VERBS[" ".join(words)][2]) for words in behind if len(words) == depth)
@@ -73,8 +75,10 @@ def _place_in(name: str, words: list[str], cluster: str | None) -> Place:
     reading = _Reading(verb_parser(name, load(name)))
     for number, word in enumerate(words):
         reading.take(word)
+        # The rest is a command of its own (`demo --headless VERB …`).
         if reading.option is not None and reading.option.nargs == REMAINDER:
             return place_behind(words[number + 1 :])
+    # An option of the verb counts before one in front of it.
     cluster = reading.cluster or cluster
     if reading.option is not None:
         return Place(cluster, name, tuple(words), arguments=(reading.option,))
@@ -83,11 +87,12 @@ def _place_in(name: str, words: list[str], cluster: str | None) -> Place:
 
 
 def _option(action: Action) -> Completion:
+    # argparse's help may contain `%(prog)s`, and doubles every other percent sign.
     return Completion(action.option_strings[-1], str(action.help) % {"prog": "cockpit"})
 
 
 class _Reading:
-    """Words are put to the arguments that take them; none is judged."""
+    """Assigns words to the arguments that take them, without checking any."""
 
     def __init__(self, parser: ArgumentParser) -> None:
         self._arguments = parser._actions  # noqa: SLF001 - argparse tells of them nowhere else
@@ -105,13 +110,16 @@ class _Reading:
             self._begin(*word.partition("="))
         elif self._positionals:
             self._one_of_many = self._positionals[0].nargs in _MANY
+            # An argument of any number takes further words, so it stays the first.
             self._positionals = self._positionals[not self._one_of_many :]
 
     def _begin(self, name: str, equals: str, value: str) -> None:
         action = next((each for each in self._arguments if name in each.option_strings), None)
         if action is not None:
             self._given_options.add(action.dest)
+            # A flag has no value that could come next.
             self.option = action if action.nargs != 0 else None
+            # `--cluster=lab`: the value has come already.
             if equals:
                 self._value(action, value)
 

@@ -1,4 +1,4 @@
-"""A job's file in the person's editor, and what comes back of it. The screen is the editor's meanwhile."""
+"""Open a job's file in the user's editor, which takes over the terminal meanwhile, and return the result."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ USUAL = "vi"
 
 
 def chosen_editor() -> str:
-    """`$VISUAL` or `$EDITOR`; empty where the person chose none."""
+    """Return `$VISUAL` or `$EDITOR`; empty if the user chose none."""
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
 
 
 def in_editor(text: str) -> str | None:
     """Return the text as the user edited it; None if it was left unchanged. Raises `CockpitError` if no editor runs."""
+    # The variable may contain options, as in `code --wait`.
     editor = shlex.split(chosen_editor() or USUAL)
+    # Deleted by name at the end: many editors replace the file instead of writing into it.
     with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, prefix="cockpit-", encoding="utf-8", delete=False) as file:
         file.write(text)
     try:
@@ -40,12 +42,14 @@ def in_editor(text: str) -> str | None:
         raise CockpitError("What the editor wrote is not UTF-8; nothing was done.") from error
     finally:
         Path(file.name).unlink(missing_ok=True)
+    # An editor that ends with an error, such as vi after `:cq`, means that the user gave up.
     return None if done.returncode or edited == text else edited
 
 
 def with_errors(text: str, errors: str) -> str:
-    """The text again, what is wrong with it above."""
+    """Return the text with the errors above it, as lines that `without_errors` removes."""
     marked = "".join(f"{ERROR_MARK}{line}\n" for line in safe_lines(errors).splitlines())
+    # Without those of the last round, which would pile up.
     return marked + without_errors(text)
 
 

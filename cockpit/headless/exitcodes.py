@@ -80,6 +80,7 @@ OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
 
 def exit_code_of(error: CockpitError) -> ExitCode:
     """Return the exit code of a command that ended with this error."""
+    # Not in the table: its code depends on the kind of the refusal.
     if isinstance(error, RequestRefused):
         return ExitCode.STORE if error.refusal.store else OF_REFUSAL[error.refusal.kind]
     return next((code for kind, code in OF_ERROR if isinstance(error, kind)), ExitCode.INVALID)

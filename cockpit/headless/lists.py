@@ -20,7 +20,7 @@ _OTHERWISE: Final = {
 
 
 def command_of(table: str) -> str:
-    """The command that writes a table."""
+    """Return the name of the command that prints a table."""
     return _OTHERWISE.get(table) or table.removesuffix("-details").replace("-", " ")
 
 
@@ -29,11 +29,12 @@ def table_of(verb: str) -> TableView | None:
     from cockpit.present.tables.all import TABLES
 
     written = {command_of(name): table for name, table in TABLES.items()}
+    # Verbs of a noun (`accounts add`) share the noun's table where they have none of their own.
     return written.get(verb) or written.get(verb.partition(" ")[0])
 
 
 def add_list_options(parser: ArgumentParser) -> None:
-    """`--watch`, and how the rows are chosen and written."""
+    """Add `--watch`, and the options by which rows are chosen and written."""
     _add_watch(parser)
     add_output_options(parser)
 
@@ -51,8 +52,10 @@ def _add_watch(parser: ArgumentParser) -> None:
 async def list_rows(
     call: Call, table: TableView, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
 ) -> ExitCode:
-    """The rows that `fetch` gives now, or with `--watch` now and whenever something has happened. `context`: what
-    their words depend on besides the moment."""
+    """Print the rows that `fetch` returns, with `--watch` again whenever something has happened.
+
+    `context`: what cells need to know besides the present time.
+    """
     if call.args.watch:
         from cockpit.headless.watch import watch_rows
 

@@ -34,6 +34,7 @@ def run(argv: Sequence[str], services: Services, streams: Streams) -> int:
     """Run the command line `argv` (without the program's name) and return the exit code of the process."""
     try:
         code = _run_reporting_errors(argv, services, streams)
+        # Here, where a closed pipe is still handled: Python's flush at its end would print a traceback.
         streams.flush()
     except BrokenPipeError:
         streams.abandon_output()
@@ -61,6 +62,7 @@ def _run_reporting_errors(argv: Sequence[str], services: Services, streams: Stre
     except CockpitError as error:
         streams.say(shortened(str(error)))
         return exit_code_of(error)
+    # The reader of the output has gone, which is no defect; `run` ends without a message.
     except BrokenPipeError:
         raise
     except Exception as defect:
@@ -77,6 +79,7 @@ def _act(argv: Sequence[str], services: Services, streams: Streams) -> int:
     verb, args = parse(argv)  # step 1
     args.cluster = _cluster(args.cluster, vars(args))  # step 2
     args.saved_filters = services.saved(args.cluster)
+    # Without an event loop: the backends of commands block, and importing asyncio takes longer than most commands.
     return int(drive(_run(verb, Call(args, services, streams))))
 
 
@@ -95,12 +98,14 @@ async def _run(verb: Verb, call: Call) -> int:
         if outcome is None:
             raise
         return await _answer_again(call, outcome)
+    # Where no cluster answers, the user needs to know what to do about it.
     except Unreachable as error:
         advice = call.services.advice(call.args.cluster) if not isinstance(error, ProtocolMismatch) else ""
         if not advice:
             raise
         raise Unreachable(f"{error}\n{advice}") from error
     finally:
+        # Before the exit, so that a connection over SSH is not left to time out.
         await call.close()
 
 
@@ -118,6 +123,7 @@ async def _answer_again(call: Call, outcome: RequestOutcome) -> ExitCode:
 
 def _cluster(chosen: str | None, args: dict[str, object]) -> str | None:
     """Return the cluster of `-c` or of the jobs named as `lab:123`. Raises `UsageError` when they are several."""
+    # A verb has one job or several; of neither, no job names a cluster.
     refs = args.get("jobs") or [args.get("job")]
     named = {ref.cluster for ref in refs if getattr(ref, "cluster", "")} if isinstance(refs, list) else set()
     if chosen is not None:

@@ -36,16 +36,19 @@ async def resolve_jobs(call: Call) -> RequestOutcome | None:
     args = vars(call.args)
     one, several = args.get("job"), args.get("jobs")
     refs = [each for each in [one, *(several if isinstance(several, list) else [])] if isinstance(each, JobRef)]
+    # Most commands name jobs by id, and read no rows for that.
     if not any(each.name or each.tasks for each in refs):
         return None
     if isinstance(one, JobRef) and one.name and call.changes_its_job:
         outcome = await call.outcome_of_change(1)
         if outcome is not None and outcome.refusal is None:
             return outcome
+    # Ended jobs too: a name may be that of the last one that had it.
     rows = await call.backend.jobs(ended=True) if any(each.name for each in refs) else []
     if isinstance(one, JobRef):
         call.args.job = _by_id(one, rows)
     if isinstance(several, list):
+        # Numbered after unfolding, so that a repetition gives each task the same number again.
         tasks = [task for each in several for task in _tasks(each)]
         call.args.jobs = [await _changed_or_by_id(call, number, ref, rows) for number, ref in enumerate(tasks, 1)]
     return None
@@ -60,12 +63,14 @@ async def submitted_before(call: Call, outcome: RequestOutcome) -> list[tuple[Jo
 
 async def _changed_or_by_id(call: Call, number: int, ref: JobRef, rows: Sequence[JobRow]) -> JobRef:
     """Return the reference with the job's id, or with its name where the change of this number has its outcome."""
+    # Only a change that names a job by its name needs the earlier answer; an id names the same job for ever.
     outcome = await call.outcome_of_change(number) if ref.name and call.changes_each_job else None
     if outcome is not None and outcome.refusal is None:
         call.outcomes[number] = outcome
         return ref
     try:
         return _by_id(ref, rows)
+    # The earlier refusal is the answer, since by now no job has the name.
     except RequestRefused:
         if outcome is None:
             raise
@@ -80,6 +85,7 @@ async def free_names(
 
     A repeat under `--request-id` gets the names that the command chose before, and so is the same request.
     """
+    # Otherwise the repetition would find its own job's name taken, choose another, and be another request.
     if len(before := await _names_before(call)) == len(wanted):
         return before
     taken = {row.name for row in await call.backend.jobs()}
@@ -95,6 +101,7 @@ async def _names_before(call: Call) -> list[str]:
     request: str | None = getattr(call.args, "request_id", None)
     if request is None:
         return []
+    # The ids of one command's changes are consecutive, and the first unknown one is the end.
     ids, jobs = RequestIds(request), set[int]()
     while (outcome := await call.backend.request(ids.next())).known:
         jobs.update(outcome.jobs)
@@ -120,6 +127,7 @@ def job_of_name(name: str, rows: Iterable[JobRow]) -> JobId:
     Raises `RequestRefused` when there is none, or more than one.
     """
     named = [row for row in rows if row.name == name]
+    # A live job before ended ones of its name, which is what the user most likely means.
     live = {group_of(row) or row.id for row in named if row.ended_at is None}
     matches = sorted(live or {group_of(row) or row.id for row in named})
     if len(matches) == 1:

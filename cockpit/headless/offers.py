@@ -34,9 +34,11 @@ class Offers:
         completions = [*self._place.verbs, *await self._words_of_the_noun(last)]
         for argument in self._place.arguments:
             completions += await self._values(argument, last)
+        # Options only on request, or where nothing else fits: they would hide the values.
         if last.startswith("-") or not completions:
             completions += self._place.options
         shell = [each for each in BY_SHELL if each in completions]
+        # Of equal words the first counts, in the order of the list; hence it is reversed twice.
         words = {each.word: each for each in reversed(completions) if each.word.startswith(last) and each not in shell}
         return [*reversed(words.values()), *shell]
 
@@ -54,6 +56,7 @@ class Offers:
             return _NEARBY[name](self._services)
         if name in {"A,B", "A,-B"}:
             return _further(self._columns(), last, "-" if "-" in name else "")
+        # Only for values of the cluster: connecting takes the most of the time until the answer.
         backend = self._reached() if name in _IN_CLUSTER else None
         if backend is None:
             return []
@@ -94,7 +97,9 @@ def _further(offers: Iterable[Completion], last: str, sign: str) -> list[Complet
     """Return the values for the last of several words with commas between them, without those that are there
     already."""
     before, comma, begun = last.rpartition(",")
+    # The sign before a column (descending) belongs to the word that is being typed.
     minus = sign if sign and begun.startswith(sign) else ""
+    # A column that is already in the list is not offered again.
     there = {each.removeprefix("-") for each in before.split(",")}
     return [Completion(f"{before}{comma}{minus}{word}", about) for word, about in offers if word not in there]
 

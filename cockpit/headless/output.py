@@ -1,8 +1,13 @@
 """Defines the options that every list shares, and writes rows in the chosen form. A table is plain text without escape
 sequences, and is cut to the terminal where there is one.
 
-Rows pass through these steps: filter (`--filter`), fold several into one (`fold`), sort (`--sort`), choose the columns
-(`--columns`), write.
+Rows pass through these steps:
+
+1. Filter them (`--filter`).
+2. Fold several into one (`fold`).
+3. Sort them (`--sort`).
+4. Choose the columns (`--columns`).
+5. Write them in the chosen form.
 """
 
 from __future__ import annotations
@@ -62,12 +67,17 @@ def write_rows(
     table: TableView, rows: Sequence[Any], args: Namespace, context: Context, streams: Streams, fold: Fold | None = None
 ) -> None:
     """Filter, fold and sort the rows, and write them in the chosen form."""
+    # 1, 2 and 3.
     shown = chosen_rows(table, rows, args, context, fold)
+    # 4
     columns = chosen_columns(table, args)
+    # In a plain table, columns that are empty in most clusters are shown only where a row has a value.
     if args.output == Form.TABLE and not args.columns:
         columns = tuple(each for each in columns if not each.rare or any(each.facts(shown, context)))
+    # 5
     write = _write_grid if args.output in {Form.TABLE, Form.WIDE} else _write_records
     write(columns, shown, args, context, streams)
+    # On stderr and only for people: a program reads an empty list.
     if not rows:
         streams.hint(table.empty)
     elif not shown:
@@ -102,11 +112,15 @@ def chosen_rows(
     table: TableView, rows: Sequence[Any], args: Namespace, context: Context, fold: Fold | None = None
 ) -> Sequence[Any]:
     """Return the rows filtered, folded and sorted, as the options say."""
+    # 1
     if getattr(args, "filter", None):
         wanted = row_filter(table, args)
+        # Rows of jobs are filtered by column, which is much faster for long queues.
         rows = wanted.passing_jobs(rows, context) if isinstance(rows, JobRows) else wanted.passing(rows, context)
+    # 2: after the filter, which is about single tasks, and before sorting, which is about what is shown.
     if fold is not None:
         rows = fold(rows)
+    # 3
     if getattr(args, "sort", None):
         from cockpit.present.sorting import sorted_rows
 
@@ -129,7 +143,9 @@ def _write_grid(
     columns: Sequence[Column], rows: Sequence[Any], args: Namespace, context: Context, streams: Streams
 ) -> None:
     is_terminal = streams.stdout.isatty()
+    # A terminal cuts a table to its width; other forms, files and pipes get everything.
     width = streams.columns if is_terminal and args.output == Form.TABLE else None
+    # Without rows the titles alone would look like an empty row on a terminal; a program may want them.
     header = not args.no_header and bool(rows or not is_terminal)
     lines = grid_lines(columns, rows, context, header=header, room=width)
     streams.text("\n".join([*lines, ""]))
@@ -162,6 +178,7 @@ def grid_lines(
     """Return a header and one line per row. `room` is the terminal's width; None: nothing is cut."""
     cells = [[column.title] * header + column.texts(rows, context) for column in columns]
     widths = list(map(widest, cells))
+    # Columns are left out before those that stay are narrowed.
     kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)
     columns, cells, widths = [columns[at] for at in kept], [cells[at] for at in kept], [widths[at] for at in kept]
     if room is not None:
@@ -174,7 +191,8 @@ def grid_lines(
 
 
 def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) -> Sequence[int]:
-    """Indexes of the columns to show: spare ones go, the last one first, until the rest is comfortable."""
+    """Return the indexes of the columns to show: spare ones are left out, the last one first, until the rest fits."""
+    # Numbers, at the right, are never cut, since a cut number is a wrong one.
     least = [wide if column.right else min(wide, COMFORTABLE) for column, wide in zip(columns, widths, strict=True)]
     kept = list(range(len(columns)))
     for at in reversed(kept):
@@ -186,10 +204,11 @@ def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) ->
 
 
 def fitted(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
-    """Widths that fit: the widest column that may shrink gives way, one place at a time, the last one first."""
+    """Return widths that fit: the widest column that may shrink gives way, one place at a time, the last one first."""
     fit = list(widths)
     for _ in range(_total(fit) - room):
         candidates = [at for at, wide in enumerate(fit) if may_shrink[at] and wide > NARROWEST]
+        # Nothing can shrink any more: the terminal wraps the lines.
         if not candidates:
             break
         fit[max(candidates, key=lambda at: (fit[at], at))] -= 1

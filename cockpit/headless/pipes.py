@@ -1,4 +1,7 @@
-"""Three pipes of an entered container joined to our standard streams: bytes pass unchanged, ends and breaks too."""
+"""Connect the three pipes of an entered container to this process's standard streams.
+
+Bytes pass unchanged, and so do the end of a stream and a reader that is gone.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +30,13 @@ def relay_pipes(session: ShellSession, stdin: int, stdout: int, stderr: int) -> 
 
 
 class _Pump:
-    """Copies until the command ended; never blocks on a command that does not read."""
+    """Copies until the command has ended, and never blocks on a command that does not read."""
 
     def __init__(self, stdin: int, to_command: int, outputs: dict[int, int], control: int) -> None:
         self._stdin, self._to_command, self._outputs, self._control = stdin, to_command, outputs, control
         self._pending = b""
         self._stdin_open = self._command_reads = True
+        # Otherwise writing input could block while the command's output waits to be read, and both would wait for ever.
         os.set_blocking(to_command, False)
 
     def run(self) -> None:
@@ -44,6 +48,7 @@ class _Pump:
                 self._read_stdin()
             if self._to_command in ready and self._command_reads:
                 self._feed()
+            # Last: what is ready was copied above, and `_drain` takes what came since.
             if self._control in ready:
                 self._drain()
                 return
@@ -57,10 +62,12 @@ class _Pump:
         poll = select.poll()
         for source in (*self._outputs, self._control):
             poll.register(source, select.POLLIN)
+        # While input is pending, no more is read: a fast writer must not fill this process's memory.
         if self._pending:
             poll.register(self._to_command, select.POLLOUT)
         elif self._stdin_open and self._command_reads:
             poll.register(self._stdin, select.POLLIN)
+        # Without any event, an error is still reported (poll(2)): the command has closed its input.
         if self._command_reads and not self._pending:
             poll.register(self._to_command, 0)
         return {descriptor for descriptor, _ in poll.poll()}
@@ -72,13 +79,14 @@ class _Pump:
             data = os.read(source, BLOCK)
             write_all(self._outputs[source], data)
         except OSError:
+            # Closing the command's pipe lets the command notice it by SIGPIPE, as in a shell's pipeline.
             data = b""
         if not data:
             self._drop(source)
         return bool(data)
 
     def _drain(self) -> None:
-        """The command has ended; a daemon it left may hold its pipes open, so only what is there already."""
+        """Copy what is there already: a process that the ended command has left may keep its pipes open for ever."""
         for source in list(self._outputs):
             while select.select([source], [], [], 0)[0] and self._pass_on(source):
                 pass
@@ -93,20 +101,17 @@ class _Pump:
             self._stop_feeding()
 
     def _feed(self) -> None:
-        """Pass input on; a command that closed its input is not fed any more."""
+        """Pass input on; a command that has closed its input gets no more."""
+        # Without pending input, `_ready` reports this pipe only if its reader is gone.
+        if not self._pending:
+            self._stop_feeding()
+            return
         try:
-            self._pending = (
-                self._pending[os.write(self._to_command, self._pending) :] if self._pending else self._reader_gone()
-            )
+            self._pending = self._pending[os.write(self._to_command, self._pending) :]
         except BlockingIOError:
             return
         except OSError:
             self._stop_feeding()
-
-    def _reader_gone(self) -> bytes:
-        """Return whether the reader of a pipe is gone. Only an error condition reports it while there is nothing to
-        write."""
-        raise BrokenPipeError
 
     def _stop_feeding(self) -> None:
         self._pending = b""

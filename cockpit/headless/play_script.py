@@ -38,19 +38,19 @@ class Cluster(NamedTuple):
 
 
 class Theme(NamedTuple):
-    """Drawn in these colours from now on."""
+    """Draw in these colours from here on."""
 
     name: str
 
 
 class Press(NamedTuple):
-    """Keys, one after the other, as people write them: `j`, `Enter`, `Ctrl-d`, `?`."""
+    """Press keys, one after the other, written as people write them: `j`, `Enter`, `Ctrl-d`, `?`."""
 
     keys: tuple[str, ...]
 
 
 class Type(NamedTuple):
-    """Text, letter by letter."""
+    """Type a text, letter by letter."""
 
     text: str
 
@@ -63,7 +63,7 @@ class Wait(NamedTuple):
 
 
 class Expect(NamedTuple):
-    """The text is visible now; `absent`: it is not."""
+    """Expect that the text is visible now; `absent`: that it is not."""
 
     text: str
     absent: bool = False
@@ -74,7 +74,7 @@ class Pause(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """The demo's time passes so many times faster than the screen's."""
+    """Set how many times faster than real time the demo's clock runs from here on."""
 
     times: float
 
@@ -89,27 +89,29 @@ Act = Size | Theme | Press | Type | Wait | Expect | Pause | Speed | Screenshot
 
 
 class Step(NamedTuple):
-    """An act, and where the script asks for it: `tour.play:7: wait "running"`."""
+    """An act, and its place in the script: `tour.play:7: wait "running"`."""
 
     origin: str
     act: Act
 
 
 class Script(NamedTuple):
-    """Steps in their order. `cluster` None: whichever the command is asked to play on."""
+    """The steps in their order. `cluster` None: the one on which the command is told to play."""
 
     cluster: Cluster | None
     steps: tuple[Step, ...]
 
 
 def read_script(source: str, text: str) -> Script:
-    """Raises `SpecErrors` with every line that is wrong; `source` names the file in them."""
+    """Read a script. Raises `SpecErrors` with every line that is wrong; `source` names the file in them."""
     cluster, steps, errors = None, list[Step](), list[str]()
     for number, line in enumerate(text.splitlines(), 1):
         try:
+            # As a shell does it, with `#` for comments.
             words = shlex.split(line, comments=True)
             act = _act(words) if words else None
         except ValueError as wrong:
+            # All errors are collected: one run shows every wrong line.
             errors.append(f"{source}:{number}: {wrong}")
             continue
         if not isinstance(act, Cluster):
@@ -124,7 +126,7 @@ def read_script(source: str, text: str) -> Script:
 
 
 def _act(words: Sequence[str]) -> Act | Cluster:
-    """Raises `ValueError` with a sentence."""
+    """Parse the words of a line. Raises `ValueError` with a sentence."""
     reader = _READERS.get(words[0])
     if reader is None:
         raise ValueError(f"{safe(words[0])!r} is no step; there are {', '.join(_READERS)}")
@@ -142,7 +144,7 @@ def _size(words: Sequence[str]) -> Size:
 
 
 def _cluster(words: Sequence[str]) -> Cluster:
-    """`NAME`, or `demo [FIXTURE] [--seed N]`."""
+    """Parse `NAME`, or `demo [FIXTURE] [--seed N]`."""
     name, *more = words or [""]
     seed = str(DEFAULT_SEED)
     if more[-2:-1] == ["--seed"]:
@@ -159,7 +161,7 @@ def _press(words: Sequence[str]) -> Press:
 
 
 def _wait(words: Sequence[str]) -> Wait:
-    """`"text" [within 5s]` or a time."""
+    """Parse `"text" [within 5s]`, or a time."""
     if len(words) == 1 and not isinstance(seconds := parse_duration(words[0]), str):
         return Wait("", seconds)
     text, *more = words or [""]
@@ -176,6 +178,7 @@ def _seconds(text: str) -> int:
 
 
 def _expect(words: Sequence[str]) -> Expect:
+    # `expect not` with nothing after it expects the word "not".
     absent = words[:1] == ["not"] and len(words) > 1
     return Expect(_one(words[1:] if absent else words, 'expect "running", or: expect not "running"'), absent)
 

@@ -1,4 +1,4 @@
-"""Rows for programs: JSON, JSON Lines and CSV of the same columns, harmless on a terminal too."""
+"""Rows for programs: JSON, JSON Lines and CSV of the same columns, without characters that a terminal obeys."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@")
 
 
 def json_document(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> Iterator[bytes]:
-    """`{"version": 1, "rows": [...]}` with a row a line, in pieces."""
+    """Yield the document `{"version": 1, "rows": [...]}`, with one row per line, in pieces."""
     yield b'{"version": %d, "rows": [' % JSON_VERSION
     comma = b"\n"
     for lines in json_lines(columns, rows, context):
+        # Safe to replace: a line break inside of a value is escaped in JSON.
         yield comma + lines.removesuffix(b"\n").replace(b"\n", b",\n")
         comma = b",\n"
     yield b"\n]}\n"
@@ -56,11 +57,12 @@ def encoded_lines(values: Sequence[Any]) -> bytes:
         lines = msgspec.json.Encoder().encode_lines(values)
     except UnicodeEncodeError:
         lines = _with_lone_surrogates(values)
+    # Most data are plain, and are not decoded line by line.
     return lines if _plain(lines) else b"\n".join(map(_escaped, lines.split(b"\n")))
 
 
 def tell_report(call: Call, report: msgspec.Struct, page: Iterable[str]) -> None:
-    """A single answer: as JSON with a version where that is asked for, else the harmless lines of `page`."""
+    """Print a single answer: as JSON with a version if that is requested, else the lines of `page`."""
     if call.args.output == "json":
         call.streams.write(encoded_lines([{"version": JSON_VERSION, **asdict(report)}]))
         return
@@ -68,7 +70,8 @@ def tell_report(call: Call, report: msgspec.Struct, page: Iterable[str]) -> None
 
 
 def csv_text(columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool) -> str:
-    """RFC 4180 with LF; facts as in JSON, lists joined by spaces, and no cell that a spreadsheet runs as a formula."""
+    """Return CSV (RFC 4180 with LF): values as in JSON, lists joined by spaces, and no cell that a spreadsheet would
+    run as a formula."""
     lines = [",".join(column.id for column in columns)] if header else []
     values = [column.json(rows, context) for column in columns]
     lines.extend(",".join(map(csv_cell, row)) for row in zip(*values, strict=True))
@@ -79,9 +82,11 @@ def csv_cell(value: object) -> str:
     """Return one cell of CSV."""
     if value is None:
         return ""
+    # Before the test for formulas: a negative number is none.
     if isinstance(value, int | float):
         return str(value)
     text = safe(_csv_text_of(value))
+    # The apostrophe makes a spreadsheet take the cell as text.
     if text.startswith(FORMULA_STARTS):
         text = "'" + text
     return '"' + text.replace('"', '""') + '"' if '"' in text or "," in text else text
@@ -99,6 +104,7 @@ def _csv_text_of(value: object) -> str:
 
 def _plain(data: bytes) -> bool:
     """Return whether the data need no escape. JSON has already escaped the characters below the space."""
+    # What is left is DEL, and what is beyond ASCII: other control characters (C1), and invisible ones.
     return bool(data) and data.isascii() and b"\x7f" not in data
 
 
@@ -108,12 +114,13 @@ def _escaped(line: bytes) -> bytes:
 
 
 def _u(char: str) -> str:
+    # Beyond 16 bits, JSON escapes a character by two surrogates.
     units = char.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _with_lone_surrogates(values: Sequence[Any]) -> bytes:
-    """A file name that is no UTF-8 reaches us with lone surrogates, which msgspec does not encode."""
+    """Encode values with lone surrogates, which msgspec refuses: a file name that is not UTF-8 has them in Python."""
     import json
 
     return "".join(json.dumps(msgspec.to_builtins(value, str_keys=True)) + "\n" for value in values).encode("ascii")

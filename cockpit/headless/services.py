@@ -80,9 +80,11 @@ class Call:
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
             acts = hasattr(self.args, "request_id")  # a verb that changes something, which would be done
+            # Refused before anything is sent: this cluster is not changed by commands that could be shown.
             if acts and self.args.show_commands and (none := self._backend.capabilities.why_not(Ability.COMMANDS)):
                 self._refuse(none)
             self._backend.announce(self._tell, required=acts and self.args.show_commands)
+            # Before the first request, since each change takes its id from there.
             self._identify(self._backend)
         return self._backend
 
@@ -99,11 +101,13 @@ class Call:
         request = self.args.request_id
         if request is not None and (none_remembered := backend.capabilities.why_not(Ability.REQUEST_IDS)):
             self._refuse(none_remembered)
+        # An id is made also without the option: a lost answer can then be looked up.
         self._ids = RequestIds(request or os.urandom(16).hex(), required=request is not None, words=self._words)
         backend.identify(self._ids)
 
     def read_file(self, file: str) -> bytes:
         """Return the content of a file of the command line, which is read once; `-` is stdin. Raises `OSError`."""
+        # A pipe can be read only once, but the content is needed for the request and for the hash of the command.
         if file not in self._inputs:
             from pathlib import Path
 
@@ -120,6 +124,7 @@ class Call:
         from pathlib import Path
 
         digest = blake2b(digest_size=16)
+        # Each part with its length, so that no two commands make the same bytes.
         for part in (*map(os.fsencode, (Path.cwd(), *self.args.typed)), b"", *self._inputs.values()):
             digest.update(len(part).to_bytes(8, "big"))
             digest.update(part)
@@ -131,6 +136,7 @@ class Call:
         None as soon as this run has sent a change, and where one command makes several changes: the first of them says
         nothing about the others.
         """
+        # A change of this run is not an earlier one.
         if self._backend is None or self._ids is None or self._ids.used:
             return None
         if self.changes_each_job and len(self.args.jobs) > 1:
@@ -149,8 +155,10 @@ class Call:
             if (file := getattr(self.args, "file", None)) is not None:
                 self.read_file(file)  # it is part of the command, also where the verb has not come to it yet
             outcome = await backend.request(self._ids.numbered(number))
+        # In doubt the command runs, and reports the error itself.
         except (CockpitError, OSError):
             return None
+        # Another command under the same id is not a repetition, and is refused when its change is sent.
         return outcome if outcome.known and outcome.words == self._words() else None
 
     async def was_made_before(self, number: int) -> bool:
@@ -197,6 +205,7 @@ class Call:
         """Print which clusters of a merged view did not answer, since a list lacks what they have."""
         from cockpit.present.safe import safe
 
+        # Without a connection nothing was asked, so nothing can be missing.
         for name, reason in self._backend.silent_members if self._backend is not None else ():
             self.streams.say(f"{safe(name)} does not answer, so what it has is not here: {safe(reason)}")
 
@@ -206,6 +215,7 @@ class Call:
 
     async def job_id(self, ref: JobRef) -> JobId:
         """Return the id of the job, or of the array task, that the reference names."""
+        # Only a task has to be looked up: the id of a job is in the reference.
         return ref.job if ref.task is None else (await self.backend.job(ref.job, task=ref.task)).job.id
 
     def context(self, **more: object) -> Context:
@@ -242,18 +252,21 @@ async def try_each(
     before it was refused without a change."""
     code: int = ExitCode.OK
     waiting = list(things)
+    # By number from the full list: a thing's request id must not depend on the outcome of those before it.
     for number in range(1, len(waiting) + 1):
         thing = waiting.pop(0)
         call.begin_change(number)
         try:
             await (_answer_again(call.outcomes[number]) if number in call.outcomes else act(thing))
         except RequestRefused as refused:
+            # The refusal may follow from this command's own earlier run: what it deleted is gone.
             if await call.was_made_before(number):
                 call.streams.line(f"{done} {text(thing)}")
                 continue
             from cockpit.present.requests import refusal_text  # loads every reason
 
             call.streams.say(refusal_text(refused.refusal, call.streams.now(), call.streams.zone))
+            # The first refusal decides; later ones are printed only.
             code = code or exit_code_of(refused)
         except CockpitError:
             if waiting:

@@ -64,6 +64,7 @@ class Streams:
 
     def write(self, data: bytes) -> None:
         """Write whole lines in UTF-8: unchanged to a file or pipe, without control characters to a terminal."""
+        # On a terminal a control character in a name could do anything, such as hide lines or retitle the window.
         if self._is_terminal:
             self.text(data.decode(errors="backslashreplace"))
         else:
@@ -96,6 +97,7 @@ class Streams:
 
     def say(self, message: str) -> None:
         """Write a message to stderr, with control characters escaped."""
+        # So that the message appears after the output that was written before it.
         self.flush()
         self.stderr.write(self._encoded(safe_lines(message) + "\n"))
         self.stderr.flush()
@@ -112,9 +114,11 @@ class Streams:
 
     def confirmed(self, question: str) -> bool:
         """Ask a yes-or-no question, whose default is no. Call it only if `answers`."""
+        # A question without a line end, behind everything that was printed before.
         self.flush()
         self.stderr.write(self._encoded(f"{safe_lines(question)} [y/N] "))
         self.stderr.flush()
+        # Anything but a clear yes is a no, the end of the input too.
         return self.stdin.readline().strip().lower() in {b"y", b"yes"}
 
     def flush(self) -> None:
@@ -143,6 +147,7 @@ class Progress:
 
     def __init__(self, streams: Streams, total: int, what: str) -> None:
         """`what`: of what there are `total`, such as `jobs`; harmless text."""
+        # Without a terminal there is no bar, and `at` returns at once.
         self._stderr = streams.stderr if total and streams.stderr.isatty() else None
         self._now, self._began = streams.now, streams.now()
         self._total, self._what = total, what
@@ -164,6 +169,7 @@ class Progress:
         bar = "#" * filled + "." * (WIDTH - filled)
         figures = f"{grouped(done)} of {grouped(self._total)} {self._what}"
         self._write(f"[{bar}] {figures}{self._remaining_words(done)}")
+        # A hundredth further: more often nothing would move.
         self._next = done + max(1, self._total // 100)
 
     def _remaining_words(self, done: int) -> str:
@@ -172,10 +178,11 @@ class Progress:
 
         passed = self._now() - self._began
         seconds = passed * (self._total - done) // max(done, 1) // 1000
+        # In the first second the rate is not known yet.
         return f", {spoken(seconds)} left" if passed >= 1000 and seconds else ""
 
     def _write(self, text: str) -> None:
-        """Write over the previous text, with blanks instead of escape sequences."""
+        """Write over the previous text. Blanks remove what is left of it, so that no escape sequence is needed."""
         if self._stderr is not None and (text or self._width):
             self._stderr.write(f"\r{text.ljust(self._width)}{'' if text else chr(13)}".encode())
             self._stderr.flush()

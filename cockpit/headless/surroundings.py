@@ -82,11 +82,13 @@ def local_zone() -> tzinfo:
     from zoneinfo import ZoneInfo  # costs a command more than all of this module
 
     try:
+        # A colon in front of the zone's name is allowed (tzset(3)).
         if name := os.environ.get("TZ", "").lstrip(":"):
             return ZoneInfo(name)
         with _SYSTEM_ZONE.open("rb") as file:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError):
+        # Without the rules of the zone, times on the other side of a change to summer time are an hour off.
         zone = datetime.now().astimezone().tzinfo  # noqa: TID251 - made aware here
         assert zone is not None
         return zone

@@ -1,4 +1,4 @@
-"""A person's terminal joined to the pseudo terminal of an entered container."""
+"""Connect the user's terminal to the pseudo terminal of an entered container."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
-    """Bytes both ways until the shell ends; its exit code. The terminal is as before on every way out.
+    """Copy bytes both ways until the shell ends, and return its exit code. The terminal is restored in every case.
 
     The session's descriptors are closed here.
     """
@@ -35,17 +35,23 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
             os.close(master)  # hangs up: a shell whose person is gone ends
         return session.exit_code()
     finally:
+        # Last: the exit code was read from it.
         os.close(session.control_fd)
 
 
 def _relay(keyboard: int, screen: int, master: int, control: int, woken: int) -> None:
-    """A shell that writes a lot while much is pasted must never wait for us while we wait for it: so keys that it does
-    not take yet are pending, and its output is read meanwhile. Ends with the shell, or when the terminal is gone."""
+    """Copy in both directions, until the shell ends or the terminal is gone.
+
+    A shell that writes a lot while much is pasted must not wait for this process while this process waits for it. So
+    keys that the shell does not take yet are pending, and its output is read meanwhile.
+    """
     os.set_blocking(master, False)
     pending = b""
     while True:
+        # While keys are pending, no more are read: the terminal's own buffer then holds back a fast paste.
         sources = [master, control, woken] if pending else [master, control, woken, keyboard]
         ready, takes, _ = select.select(sources, [master] if pending else [], [])
+        # Read only to empty it: the signal's handler has done its work, and the call of `select` ended for it.
         if woken in ready:
             os.read(woken, BLOCK)
         if master in ready and not _copy(master, screen):
@@ -54,6 +60,7 @@ def _relay(keyboard: int, screen: int, master: int, control: int, woken: int) ->
             pending = pending[_write(master, pending) :]
         if keyboard in ready and not (pending := _read(keyboard)):
             return
+        # The exit code has come, so the shell has ended.
         if control in ready:
             _drain(master, screen)
             return
@@ -63,6 +70,7 @@ def _copy(source: int, target: int) -> bool:
     """Copy one piece. Returns False at the end of the source, or when the target is gone."""
     try:
         data = os.read(source, BLOCK)
+        # The screen is written without a limit: a slow terminal slows the shell down, as it does everywhere.
         write_all(target, data)
     except BlockingIOError:
         return True
@@ -86,6 +94,7 @@ def _write(master: int, data: bytes) -> int:
     except BlockingIOError:
         return 0
     except OSError:
+        # All, so that the loop does not try again; the end of the shell comes next.
         return len(data)
 
 
@@ -97,7 +106,10 @@ def _drain(master: int, screen: int) -> None:
 
 @contextmanager
 def signalled() -> Iterator[int]:
-    """Readable once a signal has come: one that comes just before a wait begins would not end it."""
+    """Yield a descriptor that becomes readable when a signal has come.
+
+    A signal that comes just before a call of `select` would not end it by itself (signal(7)).
+    """
     reading, writing = os.pipe()
     for end in (reading, writing):
         os.set_blocking(end, False)
@@ -124,7 +136,7 @@ def _raw(terminal: int) -> Iterator[None]:
 
 @contextmanager
 def _following_size(screen: int, master: int) -> Iterator[None]:
-    """The container's terminal is as large as the person's, also after a resize."""
+    """Keep the container's terminal as large as the user's, also after a resize."""
 
     def resize(_signal: int = 0, _frame: FrameType | None = None) -> None:
         size = fcntl.ioctl(screen, termios.TIOCGWINSZ, b"\0" * 8)
@@ -132,6 +144,7 @@ def _following_size(screen: int, master: int) -> Iterator[None]:
 
     before = signal.signal(signal.SIGWINCH, resize)
     try:
+        # At once, for the size that the terminal has by now.
         resize()
         yield
     finally:

@@ -24,12 +24,13 @@ Row = TypeVar("Row")
 async def watch_rows(
     call: Call, table: TableView, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
 ) -> None:
-    """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the columns that
-    tell the row from others, until interrupted. Asks again whenever something has happened."""
+    """Print `{"version": 1, "change": "row", "row": {…}}`, and `{"version": 1, "change": "gone", …}` with the columns
+    that identify the row, until interrupted. The rows are fetched again whenever something has happened."""
     watched: PrintedRows[Row] = PrintedRows(call, table, **context)
     silence = ""
     async for delta in call.backend.watch_jobs(anything=True):
-        silence = _told_of_silence(call, silence)
+        silence = _report_silence(call, silence)
+        # Rows of a cluster that does not answer would be old ones.
         if delta.loaded and not silence:
             watched.tell(await fetch())
 
@@ -50,10 +51,11 @@ class PrintedRows(Generic[Row]):
         chosen = chosen_rows(self._table, fresh, self._call.args, now)
         keys = zip(*(column.json(chosen, now) for column in self._identity), strict=True)
         rows = dict(zip(keys, chosen, strict=True))
+        # Compared as rows, not as text: most have not changed, and are then not even formatted.
         changed = [row for key, row in rows.items() if self._rows.get(key) != row]
         names = [column.id for column in self._identity]
         gone = [dict(zip(names, key, strict=True)) for key in self._rows if key not in rows]
-        _tell(self._call, records(self._record, self._columns, changed, now), gone)
+        _print_lines(self._call, records(self._record, self._columns, changed, now), gone)
         self._rows = rows
 
 
@@ -61,15 +63,16 @@ async def watch_events(call: Call, job: JobId | None) -> None:
     """Print events: the last ones, then each new one; none is ever removed."""
     columns = _columns(call, EVENTS)
     record = record_type(columns)
+    # The first call asks for the last events, those after it for everything since.
     last, silence = -1, ""
     async for delta in call.backend.watch_jobs(anything=True):
-        silence = _told_of_silence(call, silence)
+        silence = _report_silence(call, silence)
         if not delta.loaded or silence:
             continue
         came = await call.backend.events(job=job, after=last, limit=call.args.number)
         last = came[-1].seq if came else last
         now = call.context()
-        _tell(call, records(record, columns, chosen_rows(EVENTS, came, call.args, now), now), [])
+        _print_lines(call, records(record, columns, chosen_rows(EVENTS, came, call.args, now), now), [])
 
 
 async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> None:
@@ -78,6 +81,7 @@ async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> 
     A row that stops passing the filter is gone too. `several`: of all clusters, each job by the id that it has on its
     own; what is gone says of which, as rows do, and a cluster that falls silent is told of on stderr.
     """
+    # Commands switch it off, since they end soon; this one may run for days.
     gc.enable()
     columns = _columns(call, JOBS)
     matches = row_filter(JOBS, call.args)
@@ -88,16 +92,17 @@ async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> 
     async for delta in call.backend.watch_jobs():
         now = call.context(user=context.user)
         rows = [row for row in delta.changed if matches(row, now)]
+        # A row that no longer passes the filter is gone for the reader.
         gone = _removed_rows(shown, delta.changed, rows, delta.removed)
         shown.update((row.id, _name(row, several=several)) for row in rows)
-        _tell(call, records(record, columns, own_ids(rows) if several else rows, now), gone)
+        _print_lines(call, records(record, columns, own_ids(rows) if several else rows, now), gone)
         if several:
-            silent = await _told_of_the_silent(call, silent)
+            silent = await _report_silent_clusters(call, silent)
         else:
-            silence = _told_of_silence(call, silence)
+            silence = _report_silence(call, silence)
 
 
-def _told_of_silence(call: Call, before: str) -> str:
+def _report_silence(call: Call, before: str) -> str:
     """Print why the cluster does not answer, and that it answers again, when that changes; return the reason."""
     now = call.backend.silence
     if now and not before:
@@ -107,7 +112,7 @@ def _told_of_silence(call: Call, before: str) -> str:
     return now
 
 
-async def _told_of_the_silent(call: Call, known: set[str]) -> set[str]:
+async def _report_silent_clusters(call: Call, known: set[str]) -> set[str]:
     """Print which clusters do not answer, when that changes."""
     rows = [row for row in await call.backend.clusters() if row.state is ClusterState.SILENT]
     for row in rows:
@@ -125,7 +130,7 @@ def _columns(call: Call, table: TableView) -> tuple[Column, ...]:
     return chosen_columns(table, call.args) if call.args.columns else table.columns
 
 
-def _tell(call: Call, rows: Iterable[object], gone: Iterable[dict[str, object]]) -> None:
+def _print_lines(call: Call, rows: Iterable[object], gone: Iterable[dict[str, object]]) -> None:
     lines: list[object] = [{"version": JSON_VERSION, "change": "row", "row": row} for row in rows]
     lines += [{"version": JSON_VERSION, "change": "gone", **place} for place in gone]
     if lines:

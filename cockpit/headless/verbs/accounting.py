@@ -32,7 +32,7 @@ _CHOSEN = ("account", "state", "project", "qos")
 
 
 class Ago(int):
-    """Seconds before now."""
+    """A time span before now, in seconds."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -52,10 +52,12 @@ async def run(call: Call) -> int:
     since, until = _resolved(args.since, now), _resolved(args.until, now)
     jobs = await call.backend.accounting(since=since, until=until, user=args.user)
     call.tell_of_silent_clusters()
+    # Options are words of the filter, so that both may be given, and `--filter` can say the same.
     args.filter = " ".join(filter(None, (args.filter, *_words(args)))) or None
     if args.by is None:
         write_rows(TABLE, jobs, args, call.context(), call.streams)
         return ExitCode.OK
+    # The filter is for jobs, the order for their sums.
     sort, args.sort = args.sort, None
     chosen = chosen_rows(TABLE, jobs, args, call.context())
     args.filter, args.sort = None, sort
@@ -86,7 +88,7 @@ async def run_hours(call: Call) -> int:
 
 
 def when(text: str) -> Millis | Ago:
-    """A moment, or so long ago."""
+    """Parse a moment, or a time span before now."""
     seconds = parse_duration(text)
     if isinstance(seconds, int):
         return Ago(seconds)
@@ -97,7 +99,7 @@ def when(text: str) -> Millis | Ago:
 
 
 def days(text: str) -> int:
-    """An argument that is a number of days."""
+    """Parse a number of days."""
     number = count(text)
     if not 0 < number <= MOST_DAYS:
         raise ArgumentTypeError(f"{number} days are not between 1 and {MOST_DAYS}")

@@ -37,7 +37,7 @@ async def _rows(call: Call) -> Sequence[AccountRow]:
 
 
 async def _fetch(call: Call, wanted: Callable[[AccountsShown], Sequence[object]]) -> AccountsShown:
-    """Raises `RequestRefused` where the cluster cannot say what is wanted of it, and says what else is missing."""
+    """Return the accounts, and print what else is missing. Raises `RequestRefused` if what is `wanted` is missing."""
     shown = await call.backend.accounts()
     if shown.missing and not wanted(shown):
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, shown.missing))
@@ -86,7 +86,7 @@ def _coordinator_arguments(parser: ArgumentParser) -> None:
 
 
 def _settings(args: Namespace) -> list[str]:
-    """The settings as sacctmgr writes them; options are other words for the commonest."""
+    """Return the settings as sacctmgr writes them; options are other words for the most common ones."""
     given = [(setting, getattr(args, name, None)) for name, (setting, _, _) in _OPTIONS.items()]
     words = [*args.settings, *(f"{setting}={value}" for setting, value in given if value is not None)]
     return [*words, "Default=yes"] if getattr(args, "default", False) else words
@@ -123,6 +123,7 @@ def _verb(
 
     def with_change(parser: ArgumentParser) -> None:
         arguments(parser)
+        # The cockpit reads these two, to make the same change from a typed line (`typed_line.account_request`).
         parser.set_defaults(change=make, done=done)
 
     return Verb(with_change, run, (f"cockpit accounts {example}",), mixed=True)

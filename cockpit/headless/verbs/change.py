@@ -35,6 +35,7 @@ def change_arguments(parser: ArgumentParser) -> None:
         metavar="ID",
         help="jobs, tasks such as 4711_3, or arrays with all their tasks",
     )
+    # Each job is a change of its own, which a repetition can answer one by one.
     parser.set_defaults(changes_each_job=True)
 
 
@@ -42,6 +43,7 @@ def cancel_arguments(parser: ArgumentParser) -> None:
     change_arguments(parser)
     how_long = parser.add_mutually_exclusive_group()
     how_long.add_argument("--grace", type=seconds, metavar="TIME", help="kill after so long instead, such as 5m")
+    # The same as a grace period of 0.
     how_long.add_argument("--now", action="store_const", dest="grace", const=0, help="kill at once")
     how_long.add_argument("--signal", metavar="NAME", help="only send this signal: USR1, INT, 10; on a Slurm cluster")
     parser.add_argument(
@@ -105,7 +107,7 @@ def _priority(text: str) -> WantedPriority:
 
 
 async def run_set_priority(call: Call) -> int:
-    """A word; a number takes the place of what the cluster computes, and a site factor is added to that."""
+    """Set priorities: by a word, by a number that replaces the computed priority, or by a site factor beside it."""
     wanted = call.args.priority
     done = f"priority {priority_text(wanted)} for"
     return await each(call, lambda ref: call.backend.set_priority(ref.job, wanted, task=ref.task), done)
@@ -135,7 +137,7 @@ def update_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_update(call: Call) -> int:
-    """Whatever the cluster lets one change; what it refuses it says itself."""
+    """Change the fields that the cluster lets a user change; it says itself why it refuses others."""
     ref = call.args.job
     await call.backend.direct(UpdateJob(ref.job, dict(call.args.fields), ref.task))
     call.streams.line(f"changed {', '.join(safe(name) for name, _ in call.args.fields)} of {job_text(ref)}")
@@ -144,6 +146,7 @@ async def run_update(call: Call) -> int:
 
 async def run_top(call: Call) -> int:
     """Move jobs before all other jobs of their owner."""
+    # All in one request, since the order among them counts.
     await call.backend.direct(MoveToTop(tuple(map(job_text, call.args.jobs))))
     call.streams.line(f"moved {', '.join(map(job_text, call.args.jobs))} to the top")
     return ExitCode.OK

@@ -56,7 +56,7 @@ def init_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_init(call: Call) -> int:
-    """A cluster.toml without rules is completed; one with rules is replaced only by force, and kept beside it."""
+    """Write cluster.toml. One without rules is completed; one with rules is replaced only by `--force`, and kept."""
     from cockpit.formats.clusterinit import has_rules, initial_cluster
 
     site, spec = call.services.site(call.args.system), _spec(call)
@@ -95,12 +95,14 @@ async def run_export(call: Call) -> int:
     rules = await call.backend.rules()
     nodes = [row.node for row in await call.backend.nodes()]
     file = _target(call.args.slurm_conf)
+    # Only with a file: slurm.conf names the scripts by their paths beside it.
     conf = slurm_conf(rules, nodes, scripts=_write_scripts(file.parent, rules) if file is not None else None)
     if file is None:
         call.streams.text(conf.text)
     else:
         _write(file, conf.text)
         call.streams.line(f"wrote {safe(str(file))}")
+    # On stderr, so that the text on stdout can be redirected into a file.
     for sentence in conf.to_do:
         call.streams.say(f"to fill in: {sentence}")
     return ExitCode.OK
@@ -159,7 +161,7 @@ def _target(name: str) -> Path | None:
 
 
 def _write_scripts(folder: Path, rules: Cluster) -> dict[str, str]:
-    """Slurm wants files: 00.sh, 01.sh … in `prolog.d` and `epilog.d`."""
+    """Write the scripts as files, which Slurm wants: 00.sh, 01.sh … in `prolog.d` and `epilog.d`."""
     return {
         name: pattern
         for name, scripts in (("Prolog", rules.prolog_scripts), ("Epilog", rules.epilog_scripts))
@@ -222,6 +224,7 @@ async def run_snapshot(call: Call) -> int:
 
 
 def _write_private(file: str, text: bytes) -> None:
+    # By the mode at creation: at no moment others can read it.
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as opened:
         opened.write(text)

@@ -1,4 +1,4 @@
-"""`cockpit completion`: what has a shell complete cockpit's words."""
+"""`cockpit completion`: the scripts by which shells complete cockpit's words, and the words themselves."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ _LONGEST = 60
 
 
 def words_on(line: str) -> tuple[list[str], str]:
-    """The whole words of a line up to the cursor, and the one that is being typed."""
+    """Return the whole words of a line up to the cursor, and the word that is being typed."""
+    # As the shell splits it, but an incomplete last word is no error.
     reader = shlex.shlex(line, posix=True, punctuation_chars=False)
     reader.whitespace_split, reader.commenters = True, ""
     words: list[str] = []
@@ -85,13 +86,15 @@ def words_on(line: str) -> tuple[list[str], str]:
             words.append(word)
     except ValueError:  # a quote that is still open
         return words, reader.token
+    # After a blank, the next word is still empty.
     if not words or line[-1:].isspace():
         return words, ""
     return words[:-1], words[-1]
 
 
 def lines_for(shell: str, offers: Iterable[Completion], last: str) -> list[str]:
-    """The offers as the shell's script reads them."""
+    """Return the offered words as the shell's script reads them."""
+    # Others are left out, since the shell would interpret them when the line is run.
     plain = [each for each in offers if _PLAIN.fullmatch(each.word)]
     if shell == BASH:
         return [_behind_breaks(each.word, last) for each in plain]
@@ -102,6 +105,7 @@ def lines_for(shell: str, offers: Iterable[Completion], last: str) -> list[str]:
 
 def _behind_breaks(word: str, last: str) -> str:
     """Return the part of a word behind `:` and `=`, where bash begins a new word."""
+    # bash replaces only this part of the line by the completion.
     broken = re.match(r".*[:=]", last)
     return word.removeprefix(broken.group()) if broken else word
 
@@ -133,6 +137,7 @@ async def _complete(call: Call) -> None:
     option, equals, value = last.partition("=")
     joined = bool(equals) and option.startswith("--")
     offers = Offers(place_behind([*words[1:], option] if joined else words[1:]), call.services)
+    # Of `--option=value`, the value is completed as if it were a word of its own, and joined again below.
     try:
         completions = await offers.fitting(value if joined else last)
     finally:

@@ -49,14 +49,17 @@ async def run_demo(call: Call) -> int:
     from cockpit.backends.demo.blocking import BlockingDemo
 
     args = call.args
+    # All are parsed before the demo is opened, which takes longer.
     chosen = [parse(words) for words in commands(args.headless, args.command_words)]
     demo = BlockingDemo.open(args.fixture, args.seed, args.speed)
+    # Times are those of the demo's own clock.
     call.streams.now = demo.now
     services = replace(call.services, connect=lambda _: demo)
     code: int = ExitCode.OK
     try:
         for verb, options in chosen:
             options.saved_filters = args.saved_filters
+            # A failure skips the commands after it.
             code = code or await verb.run(Call(options, services, call.streams))
     finally:
         await demo.close()
@@ -64,7 +67,7 @@ async def run_demo(call: Call) -> int:
 
 
 def commands(words: list[str] | None, after_dashes: tuple[str, ...]) -> list[list[str]]:
-    """The one that was given, or what shows the most."""
+    """Return the command that was given, or the two that show the most."""
     if not words:
         return [["overview"], ["jobs"]]
     return [[*words, "--", *after_dashes] if after_dashes else words]

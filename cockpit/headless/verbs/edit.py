@@ -1,4 +1,4 @@
-"""`cockpit edit` and `clone`: a job's own file with some fields changed, by a file, a pipe, or the person's editor."""
+"""`cockpit edit` and `clone`: change fields of a job's own file, by a file, a pipe, or the user's editor."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ async def run_edit(call: Call) -> int:
 async def run_clone(call: Call) -> int:
     spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).named_by(call.args.job)
     (name,) = await free_names(call, [spec.name], next_name)
+    # Its copy starts, even if the job itself was submitted held.
     copy = msgspec.structs.replace(spec, name=name, hold=False)
     if call.args.file is not None:
         copy = _changed(call, copy, call.services.read_jobs)
@@ -82,7 +83,7 @@ async def run_clone(call: Call) -> int:
 
 
 def _changed(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
-    """The spec with the fields of the file in the place of its own. Raises `SpecErrors`."""
+    """Return the spec with the fields of the file in the place of its own. Raises `SpecErrors`."""
     import json
 
     from cockpit.formats.job.file import job_values
@@ -90,6 +91,7 @@ def _changed(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
 
     source, text, folder = read_text(call.args.file, call)
     fields = job_values(source, text)
+    # Whole fields replace the job's: a list is not merged with the list that was there.
     whole = {**spec_as_table(spec), **fields}
     (changed,) = read(source_of(call.args.file), json.dumps(whole), folder)
     return changed
@@ -104,15 +106,18 @@ async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[
         raise UsageError("there is no terminal for an editor; give a FILE with the fields that differ, or set EDITOR")
     text = spec_as_yaml(spec)
     while True:
+        # The editor takes the terminal, and earlier output must be above it.
         call.streams.flush()
         edited = in_editor(text)
         if edited is None:
             call.streams.say(UNCHANGED)
             return ExitCode.DECLINED
+        # The edited text is part of the command, by which a repetition is recognised.
         call.note_input(EDITED_NAME, edited.encode())
         try:
             await act(_the_one(read, without_errors(edited)))
         except (SpecErrors, RequestRefused) as wrong:
+            # Without a user at the terminal it would open for ever.
             if not call.streams.answers:
                 raise
             text = with_errors(edited, _error_text(call, wrong))

@@ -18,7 +18,7 @@ from cockpit.present.units import counted
 
 
 async def run_status(call: Call) -> int:
-    """Exit code `UNREACHABLE` when it does not run: for scripts that only ask."""
+    """Show the engine's state. The exit code is `UNREACHABLE` if it does not run, for scripts that only ask."""
     status = call.services.engine().status()
     if call.args.watch and status.running:
         return await list_rows(call, ENGINE, lambda: _status(call))
@@ -50,9 +50,10 @@ def stop_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_stop(call: Call) -> int:
-    """Says which held containers stay: they take disk and memory until their windows end."""
+    """Stop the engine, and print which held containers stay: they use disk and memory until their holds end."""
     engine, jobs, holds = call.services.engine(), call.args.jobs, call.args.holds
     if jobs or holds:
+        # Containers of an engine that is stopped can be ended only by an engine.
         engine.take_over()
     held = engine.holds()
     if (jobs or holds) and call.declines(_stop_question(jobs=jobs, holds=holds, held=held)):
@@ -134,7 +135,7 @@ def doctor_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_doctor(call: Call) -> int:
-    """Exit code `MISSING` where something does not work, `STORE` where the journal is damaged."""
+    """Run the checks. The exit code is `MISSING` if something does not work, `STORE` if the journal is damaged."""
     findings = call.services.journal(call.args.cluster) if call.args.journal else call.services.findings()
     if is_page(call.args):
         shown = chosen_rows(FINDINGS, findings, call.args, call.context())

@@ -61,9 +61,11 @@ async def run_starts(call: Call) -> int:
     queued = [row for row in await call.backend.jobs() if row.queued]
     ids = [row.id for row in queued]
     known: dict[JobId, ExpectedStart] = {}
+    # In pieces, since one answer is limited.
     for first in range(0, len(ids), AT_ONCE):
         known |= {each.job: each for each in await call.backend.starts(ids[first : first + AT_ONCE])}
     at = {job: each.at for job, each in known.items() if each.at is not None}
+    # Jobs without a known start are last, in the order of the queue.
     soonest = sorted(queued, key=lambda row: (row.id not in at, at.get(row.id, 0)))
     forecasts = {job: each.forecast for job, each in known.items() if job in at}
     failures = {job: each.failure for job, each in known.items() if each.failure}
@@ -94,6 +96,7 @@ async def run_predict(call: Call) -> int:
     try:
         outlooks = await call.backend.predict(specs)
     except RequestRefused as no:
+        # The refusal numbers the jobs of the request; the user knows them by file.
         raise RequestRefused(placed(no.refusal, places)) from no
     print_outlooks(call, PREDICT_TABLE, outlooks)
     return ExitCode.OK

@@ -27,6 +27,7 @@ def job_arguments(parser: ArgumentParser) -> None:
 
 async def run_job(call: Call) -> int:
     detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
+    # Only of queued jobs: a prediction takes the engine some time.
     known = await call.backend.starts([detail.row.id]) if detail.row.queued else []
     context = call.context(forecasts={each.job: each.forecast for each in known})
     if is_page(call.args):
@@ -57,6 +58,7 @@ async def run_trials(call: Call) -> int:
     if job.spec.sweep is None or job.array is None:
         raise RequestRefused(Refusal(RefusalKind.INVALID, f"Job {job.id} is no sweep; submit one with `sweep:`."))
     array = job.array.array
+    # Ended trials too, which is most of a sweep.
     rows = [row for row in await call.backend.jobs(ended=True) if row.array is not None and row.array.array == array]
     write_rows(TRIALS_TABLE, trials_of(job.spec.sweep, rows), call.args, call.context(), call.streams)
     return ExitCode.OK
@@ -91,6 +93,7 @@ async def _watch_usage(call: Call, job: JobId) -> None:
     watched: PrintedRows[MeasuredUse] = PrintedRows(call, USAGE_TABLE)
     ended = False
     while not ended:
+        # Waiting for the end is the pause between two readings, so that the last one follows the end at once.
         ended = await call.backend.wait(job, timeout_seconds=LOOK_SECONDS) is not None
         watched.tell(await _usage_rows(call, job))
 

@@ -72,6 +72,7 @@ async def run_convert(call: Call) -> int:
     if result.lost:
         call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, result.lost))}")
     call.streams.write(result.text.encode())
+    # What is copied from a terminal would not be the text that a file gets.
     if call.streams.changes(result.text):
         call.streams.say(
             "Do not copy this from the terminal: characters that would act on the terminal are shown as text, such as "
@@ -103,6 +104,7 @@ async def run_launch(call: Call) -> int:
         return await _scripts(call, specs, places)
     who = _submitter()
     nodes = [row.node for row in await call.backend.nodes()]
+    # Each task of a batch has a command and environment of its own.
     tasks = [each for spec in specs for each in _tasks(spec).items()]
     launches = [each for name, task in tasks for each in _launches(name, task, who, nodes)]
     if not is_page(call.args):
@@ -115,7 +117,7 @@ async def run_launch(call: Call) -> int:
 
 
 async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) -> int:
-    """A cluster of others is handed a script, which finds out the rest once it runs."""
+    """Print the scripts for a cluster that runs scripts itself, which determines everything else when it runs them."""
     from cockpit.present.command_text import command_lines
     from cockpit.present.tables.launch import LAUNCH_SCRIPT, LaunchScript
 
@@ -151,6 +153,7 @@ def _launches(name: str, spec: JobSpec, who: Submitter, nodes: Sequence[Node]) -
     placement = imagined_placement(spec)
     mpi = _mpi_of(spec)
     for part in placement:
+        # No job has this id, so that nothing printed here is taken for a real job's.
         replica = ReplicaId(JobId(0), 1, part.rank)
         node = imagined_node(spec, part, nodes, mpi)
         plan = launch_plan(spec, who, node, part, placement, replica)
@@ -164,6 +167,7 @@ def _mpi_of(spec: JobSpec) -> Mpi | None:
     from cockpit.model.image import HOST
     from cockpit.runtime.mpi import detect_mpi
 
+    # An image may have another MPI, which is not looked into here.
     return detect_mpi(Path("/")) if spec.image == HOST else None
 
 

@@ -42,11 +42,14 @@ async def run(call: Call) -> int:
         await watch_jobs(call, call.context(user=user), several=every)
     else:
         rows = await call.backend.jobs(ended=call.args.all)
+        # With a filter, a row for folded tasks would count only those that pass it.
         whole = not call.args.filter
         folding = (lambda chosen: fold(chosen, all_that_live=whole)) if call.args.fold else standing
+        # A merged view has ids of its own, by which no other cockpit knows the jobs.
         shown = (lambda chosen: own_ids(folding(chosen))) if every else folding
         write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, shown)
         call.tell_of_silent_clusters()
+        # Ended jobs may be missing, and this says why; a merged view says it for each cluster.
         if call.args.all and not every:
             for trouble in (await call.backend.status()).trouble:
                 call.streams.say(safe(trouble))
@@ -54,7 +57,7 @@ async def run(call: Call) -> int:
 
 
 async def _list_submitted(call: Call, user: str) -> int:
-    """The jobs of one request, and on stderr what became of it."""
+    """List the jobs of one request, and print on stderr what became of the request."""
     from cockpit.present.requests import outcome_text
 
     if call.args.watch:
@@ -79,6 +82,7 @@ async def asker(call: Call) -> str:
     """Return the user that `user:me` means, from the engine or else this system. Only a filter that needs it asks,
     because a directory service may be slow."""
     text = call.args.filter or ""
+    # A saved filter is named in the text, and may contain the word.
     if SAVED in text:
         text = " ".join((text, *call.args.saved_filters(TABLE.name).values()))
     if not re.search(r"\bme\b", text, re.IGNORECASE):

@@ -1,4 +1,4 @@
-"""`cockpit logs`: what a replica wrote, as it is to a file or pipe, harmless on a terminal."""
+"""`cockpit logs`: what a replica wrote, unchanged into a file or pipe, and without control characters on a terminal."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ async def run(call: Call) -> int:
     job = await call.job_id(ref)
     request = LogRequest(
         job=job,
+        # The option, then the replica of the id (4711/2), then the one that failed first.
         rank=args.replica if args.replica is not None else ref.rank if ref.rank is not None else await _rank(call, job),
         attempt=args.attempt if args.attempt is not None else ref.attempt,
         stream=LogStream.STDERR if args.stderr else LogStream.STDOUT,
@@ -47,13 +48,14 @@ async def run(call: Call) -> int:
         raise UsageError(no_steps)
     offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
     await copy_from(call, request, offset)
+    # For a program too if the job has failed: its output alone would look like a success.
     if request.stream is LogStream.STDOUT and (call.streams.stderr.isatty() or await _has_failed(call, job)):
         await point_to_errors(call, request)
     return ExitCode.OK
 
 
 async def _rank(call: Call, job: JobId) -> int:
-    """The replica that failed first, where the user names none; else the first one."""
+    """Return the rank of the replica that failed first if the user names none, else of the first one."""
     if call.args.attempt is not None or call.args.job.attempt is not None:
         return 0
     failed = (await call.backend.job(job)).row.failed
@@ -72,7 +74,8 @@ async def _has_failed(call: Call, job: JobId) -> bool:
 
 
 async def point_to_errors(call: Call, request: LogRequest) -> None:
-    """A person who looks for what went wrong finds nothing of it in the output."""
+    """Print that there is an error stream, for users who look in the output for what went wrong."""
+    # One byte from the end is enough to know whether there is anything.
     last = msgspec.structs.replace(request, stream=LogStream.STDERR, offset=-1, limit=1)
     if (await call.backend.logs(last)).data:
         call.streams.say(f"There are errors, too: cockpit logs {_as_typed(request)} --stderr")
@@ -89,23 +92,27 @@ async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
     block = chunk.data
     if lines == 0:
         return chunk.offset + len(block)
+    # The newline at the very end ends the last line.
     wanted = lines + block.endswith(b"\n")
     while block:
         breaks = block.count(b"\n")
+        # This block contains the beginning of the wanted lines.
         if breaks >= wanted:
             return chunk.offset + _after_newline(block, breaks - wanted)
         wanted -= breaks
+        # Before the hole of dropped output, if the block begins behind one.
         end = chunk.offset - chunk.left_out
         size = min(BLOCK, end)
         if size == 0:
             break
         chunk = await call.backend.logs(msgspec.structs.replace(request, offset=end - size, limit=size))
+        # A block may reach into the one after it, which is counted already.
         block = chunk.data[: max(0, end - chunk.offset)]
     return 0
 
 
 def _after_newline(block: bytes, skipped: int) -> int:
-    """Index after the newline that follows so many skipped ones."""
+    """Return the index after the newline that follows `skipped` newlines."""
     at = -1
     for _ in range(skipped + 1):
         at = block.index(b"\n", at + 1)
@@ -113,19 +120,20 @@ def _after_newline(block: bytes, skipped: int) -> int:
 
 
 async def copy_from(call: Call, request: LogRequest, offset: int) -> None:
-    """Write the log from there to its present end, or with `--follow` to its last."""
+    """Write the log from this offset to its present end, with `--follow` to its last end."""
     writer = _Writer(call.streams)
     while True:
         chunk = await call.backend.logs(msgspec.structs.replace(request, offset=offset, wait=call.args.follow))
         writer.write(chunk.data)
         offset = chunk.offset + len(chunk.data)
+        # Without `--follow`, an empty piece is the present end.
         if chunk.ended or not (chunk.data or call.args.follow):
             break
     writer.finish()
 
 
 class _Writer:
-    """Raw bytes where a program reads, harmless text where a person does."""
+    """Writes raw bytes for programs, and text without control characters for people."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -136,6 +144,7 @@ class _Writer:
             self._streams.write(data)
         else:
             self._streams.text(self._text.feed(data))
+        # At once: with `--follow`, output must not wait in a buffer.
         self._streams.flush()
 
     def finish(self) -> None:

@@ -32,6 +32,7 @@ def nodes_arguments(parser: ArgumentParser) -> None:
 
 async def run_nodes(call: Call) -> int:
     chosen = chosen_spec(call.args)
+    # Nodes out of service cannot take the spec that is asked about, unless the user wants to see them judged.
     in_service = call.args.up or (chosen is not None and not call.args.all)
     return await list_rows(call, NODES_TABLE, lambda: _rows(call, in_service=in_service), chosen=chosen)
 
@@ -43,7 +44,8 @@ async def _rows(call: Call, *, in_service: bool) -> list[NodeRow]:
 
 
 def chosen_spec(args: Namespace) -> NodeSpec | None:
-    """The spec that the options describe; nothing is asked of what they leave out. None when they ask for nothing."""
+    """Return the spec that the options describe, with 0 for what they leave out; None if they describe nothing."""
+    # A model without a number asks for one card of it.
     milli = card_milli(args.cards) if args.cards is not None else WHOLE_CARD if args.card_model else 0
     if not (args.cpus or args.memory or milli):
         return None
@@ -53,11 +55,12 @@ def chosen_spec(args: Namespace) -> NodeSpec | None:
 
 
 def card_milli(text: str) -> int:
-    """Thousandths of a card: whole cards, or a part of one."""
+    """Return thousandths of a card: whole cards, or a part of one."""
     try:
         milli = round(float(text) * WHOLE_CARD)
     except (ValueError, OverflowError):
         milli = -1
+    # A part is of one card only: 1.5 cards would be two parts of different size.
     if milli < 0 or (milli > WHOLE_CARD and milli % WHOLE_CARD):
         raise UsageError(f"--cards: {safe(text)} is not a number of cards such as 4, or a part of one such as 0.5")
     return milli

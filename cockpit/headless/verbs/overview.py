@@ -41,6 +41,7 @@ async def run_clusters(call: Call) -> int:
     """List the clusters. All are asked at once with a time limit, so that a silent one delays nothing."""
     if call.args.cluster not in {None, EVERY_CLUSTER}:
         raise UsageError("`clusters` lists all of them; choose one with --filter name:NAME")
+    # By the merged view, which asks all of them at once.
     call.args.cluster = EVERY_CLUSTER
     return await list_rows(call, CLUSTERS_TABLE, call.backend.clusters)
 
@@ -68,6 +69,7 @@ async def run_events(call: Call) -> int:
         return ExitCode.OK
     records = await call.backend.events(job=job, limit=call.args.number)
     write_rows(EVENTS_TABLE, records, call.args, call.context(), call.streams)
+    # Some clusters do not report everything that happens.
     if incomplete := call.backend.capabilities.why_not(Ability.EVERY_EVENT):
         call.streams.hint(incomplete)
     return ExitCode.OK

@@ -50,6 +50,7 @@ async def run(call: Call) -> int:
         return await list_rows(call, TABLE, lambda: _chosen(call), user=user)
     priorities = await call.backend.priorities(args.weights)
     rows, missing = chosen(priorities.rows, args.jobs)
+    # The queue is in order of submission, and has no priorities to show to people.
     in_order = priorities.kind is PriorityKind.BASIC
     for_people = args.output in {Form.TABLE, Form.WIDE}
     if in_order and for_people:
@@ -61,6 +62,7 @@ async def run(call: Call) -> int:
         call.streams.hint(IN_ORDER if in_order else weights_line(priorities.weights))
     for job in missing:
         call.streams.say(f"cockpit: job {job} is not queued; `cockpit job {job}` says what became of it")
+    # The order is shown first, and then confirmed.
     if args.apply and (code := await _apply(call)) is not ExitCode.OK:
         return code
     return ExitCode.NOT_FOUND if missing else ExitCode.OK
@@ -79,7 +81,7 @@ async def _chosen(call: Call) -> list[PriorityRow]:
 
 
 def chosen(rows: Sequence[PriorityRow], wanted: Sequence[JobRef]) -> tuple[list[PriorityRow], list[int]]:
-    """The rows of these jobs, arrays and tasks, all without any; and the ids that are of none."""
+    """Return the rows of these jobs, arrays and tasks (all rows if none is named), and the ids that no row has."""
     if not wanted:
         return list(rows), []
     chosen_rows = [row for row in rows if any(_is(row, ref) for ref in wanted)]
@@ -93,7 +95,7 @@ def _is(row: PriorityRow, ref: JobRef) -> bool:
 
 
 def weights(text: str) -> WeightChanges:
-    """`age=1000,tres/cpu=5`."""
+    """Parse weights such as `age=1000,tres/cpu=5`."""
     try:
         return read_weights(text)
     except SpecErrors as wrong:

@@ -1,4 +1,4 @@
-"""`cockpit replay`: a log of the past through today's scheduler."""
+"""`cockpit replay`: run a recorded workload trace through the scheduler."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ def _replay_log(call: Call) -> None:
     past = history(jobs, processors, perfect=args.policy == PERFECT)
     for why, lines in past.skipped.items():
         call.streams.say(f"Not replayed: {counted(lines, 'line')} ({why}).")
+    # The replay alone is timed, without reading the log.
     before = call.streams.now()
     with Progress(call.streams, len(past.jobs), "jobs") as progress:
         runs = replayed(past, processors, args.policy, progress.at)
@@ -115,6 +116,7 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
     from cockpit.formats.traces.swf import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
+    # A machine of processors is one node: a log in SWF says nothing about nodes.
     replay = Replay([machine(processors)], past.arrivals, POLICIES[policy], rules)
     for ended in replay.moments():
         watch(ended)
@@ -134,6 +136,7 @@ def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[Job
     waited = [arrival.submitted.job for arrival, run in zip(past.arrivals, runs, strict=True) if run.waited]
     if not waited:
         raise SpecErrors(["No job waits: there is nothing to predict; take fewer processors."])
+    # By seed, so that a run can be repeated exactly.
     return Random(seed).sample(waited, min(count, len(waited)))  # noqa: S311 - nothing secret
 
 
@@ -168,6 +171,7 @@ def _write(file: str, past: History, runs: Sequence[Run], processors: int, polic
     if file.endswith(".gz"):
         import gzip
 
+        # Without the time in the header, so that equal schedules are equal files.
         text = gzip.compress(text, mtime=0)
     try:
         Path(file).write_bytes(text)

@@ -1,4 +1,4 @@
-"""`cockpit replay PODS --nodes NODES`: pods come to a cluster until its cards are asked for more than once over."""
+"""`cockpit replay PODS --nodes NODES`: place arriving pods until more cards are requested than the cluster has."""
 
 from __future__ import annotations
 
@@ -57,17 +57,19 @@ def pod_arguments(parser: ArgumentParser) -> None:
 
 
 def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:
-    """Replay the pods of the one file on the nodes of the other and say what became of them."""
+    """Replay the pods of one file on the nodes of the other, and print what became of them."""
     from cockpit.formats.traces.gpu import arriving, card_milli, read_nodes, read_pods
 
     args = call.args
     pods = read_pods(safe(args.file), pods_file)
     nodes = read_nodes(safe(args.nodes), nodes_file)
+    # Thousandths of cards, the unit in which pods request them.
     target = int(args.scale * _milli(nodes))
     if not target:
         raise SpecErrors([f"{safe(args.nodes)}: no node has a card; a replay of pods fills cards."])
     if not any(map(card_milli, pods)):
         raise SpecErrors([f"{safe(args.file)}: no pod asks for a card; a replay of pods fills cards."])
+    # A random sample of the trace, whose pods together request at most this much.
     coming = arriving(pods, target, args.seed)
     before = call.streams.now()
     with Progress(call.streams, len(coming), "pods") as progress:

@@ -66,12 +66,13 @@ def end_arguments(parser: ArgumentParser) -> None:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Separated by commas."""
+    """Split names that are separated by commas."""
     return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
 def moment(text: str) -> Millis | str:
-    """A moment, or `now+SECONDS`."""
+    """Parse a moment, or `now+SECONDS`."""
+    # Kept as text: the clock of a demo is known only when the cluster is open.
     if text == NOW:
         return text
     if text.startswith(f"{NOW}+"):

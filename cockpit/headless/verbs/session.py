@@ -1,4 +1,5 @@
-"""`cockpit session`: starts a session and enters it. `cockpit train`: a job that runs a command where a session is."""
+"""`cockpit session`: start a session and enter it. `cockpit train`: submit a job that runs a command as the session
+would."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def train_arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    """The exit code is the shell's; a session that never runs has its own."""
+    """Submit a session and enter it. The exit code is the shell's, or the session's own if it never ran."""
     spec = await _asked_for(call)
     (job,) = await call.backend.submit([spec])
     call.streams.line(f"submitted {safe(spec.name)} as {job}")
@@ -76,7 +77,7 @@ async def run(call: Call) -> int:
 
 
 async def run_train(call: Call) -> int:
-    """The command's words are taken as they are: no variable in them is looked up."""
+    """Submit the job. The words of its command are taken as they are: variables in them are not replaced."""
     from cockpit.launch.sessions import training
 
     if not call.args.command_words:
@@ -95,11 +96,13 @@ async def _asked_for(call: Call) -> JobSpec:
     """Return the spec: the options override the file, the file overrides the job of `--from`."""
     from cockpit.formats.job.file import job_values
 
+    # Without a file, paths are those of the working folder, as for an empty file in it.
     source, text, folder = read_text(call.args.file, call) if call.args.file else (SOURCE, "{}", str(Path.cwd()))
     fields = job_values(source, text)
     if (kind := fields.get("kind", JobKind.INTERACTIVE)) != JobKind.INTERACTIVE:
         raise SpecErrors([f"{source}: kind: is {kind}; a session is interactive: remove it, or submit the file"])
     values = {**await _like(call), **fields}
+    # Only a name that the user did not choose may be changed.
     if call.args.name is None and "name" not in fields:
         values["name"] = (await free_names(call, [str(values["name"])]))[0]
     whole = _with_options({**values, "kind": str(JobKind.INTERACTIVE)}, vars(call.args))
@@ -120,6 +123,7 @@ def _with_options(values: dict[str, object], options: dict[str, object]) -> dict
     """Return the values of a job file with the options."""
     from cockpit.formats.job.texts import texts_of, values_of
 
+    # As texts, as the form of the cockpit has them, so that sizes and times are read alike.
     texts = {path: str(options[path]) for path in ("name", "time_limit") if options[path] is not None}
     room = {f"specs[0].{name}": str(options[name]) for name in ("cpus", "memory", "cards") if options[name] is not None}
     if room and len(values.get("specs") or [{}]) > 1:  # type: ignore[arg-type]  # a list, or refused when it is read
@@ -153,6 +157,7 @@ async def _inside(call: Call, job: JobId, spec: JobSpec) -> int:
         streams.hint(f"{lasting_words(job, spec)}\n{leaving_words(job, keeps=keeps)}")
     try:
         return await enter(call, job)
+    # Also after an error or Ctrl-C: an interactive session without its user only holds resources.
     finally:
         if not keeps:
             await _end(call, job)
@@ -163,6 +168,7 @@ async def _end(call: Call, job: JobId) -> None:
     try:
         await call.backend.cancel(job)
     except RequestRefused as no:
+        # It has ended by itself meanwhile, which is what was wanted.
         if no.refusal.kind is not RefusalKind.CONFLICT:
             raise
     call.streams.hint(f"session {job} is ended")

@@ -1,4 +1,4 @@
-"""`cockpit shell`: a shell, or one command, inside a job's container, running or kept."""
+"""`cockpit shell`: a shell or one command inside of a job's container, running or held."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ async def run(call: Call) -> int:
 
 
 async def enter(call: Call, job: JobId, rank: int = 0) -> int:
-    """A shell, or the command behind `--`, in the container until it ends; its exit code."""
+    """Open a shell, or run the command behind `--`, in the container, and return its exit code."""
     streams = call.streams
     request = requested(call, job, rank)
+    # Details are printed only for people who open a shell.
     detail = await call.backend.job(JobId(request.job)) if request.terminal and not request.command else None
     session = await call.backend.open_shell(request)
     if detail is not None:
@@ -35,6 +36,7 @@ async def enter(call: Call, job: JobId, rank: int = 0) -> int:
         streams.say("\n".join(entry_lines(detail, request.rank, session.notice, call.context())))
     elif session.notice:
         streams.say(session.notice)
+    # What was printed must be on the screen before the shell writes to it.
     streams.flush()
     if session.terminal_fd is not None:
         from cockpit.headless.terminal import relay_terminal
@@ -50,7 +52,7 @@ async def enter(call: Call, job: JobId, rank: int = 0) -> int:
 
 
 def requested(call: Call, job: JobId, rank: int) -> ShellRequest:
-    """A terminal only where stdin and stdout both are one; else bytes pass through unchanged."""
+    """Return the request: with a terminal only if stdin and stdout both are one, else bytes pass unchanged."""
     streams = call.streams
     terminal = streams.stdin.isatty() and streams.stdout.isatty()
     size = os.get_terminal_size(streams.stdout.fileno()) if terminal else os.terminal_size((80, 24))
@@ -61,6 +63,7 @@ def requested(call: Call, job: JobId, rank: int) -> ShellRequest:
         terminal=terminal,
         rows=size.lines,
         columns=size.columns,
+        # TERM decides which escape sequences programs write; `dumb` means none.
         term=os.environ.get("TERM") or "dumb",
     )
 

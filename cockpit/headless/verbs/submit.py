@@ -64,17 +64,20 @@ async def run(call: Call) -> int:
             "give the FILE of a job, - for standard input, or --wrap COMMAND\nHow it goes: cockpit submit --help"
         )
     scripts: list[SubmitScript] = []
+    # Scripts that the cluster takes as they are go into `scripts`, and are submitted one by one.
     specs, places = read_files(call, scripts)
     scripts = _complete(call, scripts, specs)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
         specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
+    # Paths are checked only where the cluster sees this machine's files.
     sees_files = call.backend.capabilities.has(Ability.LOCAL_FILES)
     for spec, place in zip(specs, places, strict=True):
         for warning in (*warnings(spec), *(missing_paths(spec) if sees_files else ())):
             call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
+    # All jobs of all files in one request, so that they are accepted all or none.
     specs, ids = await _submitted(call, specs, places) if specs else (specs, [])
     for spec, job, place in zip(specs, ids, places, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
@@ -92,7 +95,9 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
     try:
         return specs, await call.backend.submit(specs)
     except RequestRefused as no:
+        # Only an invalid request can be about a taken name.
         again = await _named_freely(call, specs) if no.refusal.kind is RefusalKind.INVALID else specs
+        # No name was changed, so another try would fail the same way.
         if again == specs:
             await _say_remedies(call, no.refusal, specs, places)
             raise RequestRefused(placed(no.refusal, places)) from no
@@ -112,6 +117,7 @@ async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) ->
 async def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], places: Sequence[str]) -> None:
     """Print what to add to the batch scripts among the refused jobs."""
     for remedy in await fetched_remedies(refusal, specs, call.backend.nodes):
+        # Each remedy belongs to one script, which the user knows by its file.
         call.streams.say(f"{places[remedy.job]}: {remedy.text}")
 
 
@@ -137,6 +143,7 @@ def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSp
 def _script_options(call: Call) -> tuple[str, ...]:
     """Return the options that the command line adds to the script's own."""
     hold = ("--hold",) if call.args.hold else ()
+    # A singleton has no target, and so no colon.
     conditions = ",".join(f"{each.kind}:{each.target}".rstrip(":") for each in call.args.dependency)
     return (*hold, *((f"--dependency={conditions}",) if conditions else ()))
 
@@ -151,6 +158,7 @@ def read_files(
     places: list[str] = []
     errors: list[str] = []
     wrapped = [] if getattr(call.args, "wrap", None) is None else [_wrapped(call.args.wrap)]
+    # A wrapped command counts as one more file.
     for file in (*call.args.files, *wrapped):
         try:
             source, text, folder = file[:3] if isinstance(file, WrapScript) else read_text(file, call)
@@ -159,6 +167,7 @@ def read_files(
                 continue
             as_job_file = _as_job_file(source, text, folder, call, exports=exports)
             found = _given_arguments(call.services.read_jobs(*as_job_file), call)
+        # All files are read, so that all errors are shown at once.
         except SpecErrors as wrong:
             errors += wrong.errors
         else:
@@ -196,6 +205,7 @@ def _is_taken_as_it_is(text: str, call: Call) -> bool:
 
 def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bool) -> tuple[str, str, str]:
     """Convert a job of another system, and print what means nothing here."""
+    # Most texts are job files, for which the other formats' parsers are not loaded.
     if not _FOREIGN.search(text):
         return source, text, folder
     from cockpit.formats.foreign.exchange import Form, taken_over
@@ -203,6 +213,7 @@ def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bo
     def read_script(name: str) -> str:
         script = Path(folder, name)
         text = script.read_text()
+        # A script that a job file names is part of the command: another content is another request.
         call.note_input(str(script), text.encode())
         return text
 

@@ -40,18 +40,21 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    """The first exit code that is not 0, in the order of the jobs; a kept container does not keep it waiting."""
+    """Wait for the jobs; return the first exit code that is not 0, in their order. A debug hold prolongs no wait."""
     until = None if call.args.timeout is None else call.streams.now() + call.args.timeout * 1000
+    # In reverse, as a stack: the tasks of an array come next, in place of the array.
     left = [(await call.job_id(ref), ref.task is None) for ref in reversed(call.args.jobs)]
     codes = []
     while left:
         job_id, whole = left.pop()
+        # One limit for all jobs together.
         seconds_left = None if until is None else max(until - call.streams.now(), 0) / 1000
         job = await call.backend.wait(job_id, timeout_seconds=seconds_left)
         if job is None:
             call.streams.hint(f"{job_id} has not ended yet")
             return ExitCode.TIMED_OUT
         codes.append(exit_code(job))
+        # An array is named by its first task; the others are known only once that one was looked at.
         left += [(each, False) for each in reversed(_other_tasks(job))] if whole else []
     return next((code for code in codes if code), ExitCode.OK)
 
@@ -64,7 +67,7 @@ def _other_tasks(job: Job) -> Sequence[JobId]:
 
 
 def exit_code(job: Job) -> int:
-    """The job's own; never 0 for a job that did not succeed."""
+    """Return the exit code of the job's command, but never 0 for a job that did not succeed."""
     if job.state is JobState.SUCCEEDED:
         return ExitCode.OK
     return (job.exit.shell_code if job.exit else 0) or NO_EXIT_CODE
