@@ -36,13 +36,13 @@ def init(path: Optional[str] = None) -> None:  # noqa: UP045 - for Python 3.8
 
 def check_alive() -> bool:
     """False once this worker has been told to end: save what has to be kept, and exit. Cheap: ask between two steps."""
-    return _own() not in _leaving(_told())
+    return _own() not in _leaving(_read_workers())
 
 
 def checkpoint_requested() -> bool:
     """Whether what was computed should be saved now: by a worker that has to end while others continue, and by the
     first one whenever any does. Where all have to end, the job is suspended, and the first one alone saves for all."""
-    told = _told()
+    told = _read_workers()
     leaving = _leaving(told)
     staying = [each["replica"] for each in told["workers"]]
     if not leaving:
@@ -53,7 +53,7 @@ def checkpoint_requested() -> bool:
 def world() -> Dict[str, Any]:  # noqa: UP006 - for Python 3.8
     """`size` of the world, this worker's `rank` in it (None once it has to end), the `hosts` by rank, and the `version`
     of all that: another number means a new ring."""
-    told = _told()
+    told = _read_workers()
     workers = told["workers"]
     ranks = [each["rank"] for each in workers if each["replica"] == _own()]
     return {
@@ -75,7 +75,7 @@ def _beat() -> None:
             Path(os.environ[_PULSE]).touch()
 
 
-def _told() -> Dict[str, Any]:  # noqa: UP006 - for Python 3.8
+def _read_workers() -> Dict[str, Any]:  # noqa: UP006 - for Python 3.8
     if not _State.path:
         init()
     _beat()

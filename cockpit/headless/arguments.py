@@ -89,7 +89,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     verb = load(name)
     own, command = _split_command(words[len(name.split()) :])
     # A blank in front, by which argparse takes a negative duration for a value; the durations' parser ignores it.
-    own = [f" {word}" if _LESS_TIME.fullmatch(word) else word for word in _minus_joined(own)]
+    own = [f" {word}" if _LESS_TIME.fullmatch(word) else word for word in _join_minus_values(own)]
     parser = verb_parser(name, verb)
     # Before parsing, which would complain about arguments that are missing.
     if {"-h", "--help"} & set(own):
@@ -286,7 +286,7 @@ def _verb_name(words: Sequence[str]) -> str:
     )
 
 
-def _minus_joined(words: Sequence[str]) -> list[str]:
+def _join_minus_values(words: Sequence[str]) -> list[str]:
     """Write `--sort -name` as `--sort=-name`, because argparse would take the value for an option."""
     joined: list[str] = []
     for word in words:

@@ -29,7 +29,7 @@ def wanted_change(verb: str, args: Namespace, shown: CatalogueShown, place: Plac
     """Return the change that `add`, `set` or `remove` with these arguments requests. Raises `UsageError`, and
     `SpecErrors` with all that is wrong with the settings."""
     if verb == ADD:
-        return EntryChange(None, _added(args, shown, place))
+        return EntryChange(None, _new_entry(args, shown, place))
     before = entry_named(shown.rows, args.kind, args.name).entry
     if verb == REMOVE:
         return EntryChange(before, None)
@@ -40,7 +40,7 @@ def wanted_change(verb: str, args: Namespace, shown: CatalogueShown, place: Plac
     return EntryChange(before, with_settings(before.kind, entry_values(before), args.settings, *place))
 
 
-def _added(args: Namespace, shown: CatalogueShown, place: Place) -> AnyEntry:
+def _new_entry(args: Namespace, shown: CatalogueShown, place: Place) -> AnyEntry:
     from cockpit.formats.catalogue.file import with_settings
 
     kind, (project, name) = EntryKind(args.kind), split_name(args.name)

@@ -50,7 +50,7 @@ async def resolve_jobs(call: Call) -> RequestOutcome | None:
     if isinstance(several, list):
         # Numbered after unfolding, so that a repetition gives each task the same number again.
         tasks = [task for each in several for task in _tasks(each)]
-        call.args.jobs = [await _changed_or_by_id(call, number, ref, rows) for number, ref in enumerate(tasks, 1)]
+        call.args.jobs = [await _resolve_unless_changed(call, number, ref, rows) for number, ref in enumerate(tasks, 1)]
     return None
 
 
@@ -61,7 +61,7 @@ async def submitted_before(call: Call, outcome: RequestOutcome) -> list[tuple[Jo
     return sorted({group_of(row) or row.id: row.name for row in rows if row.id in jobs}.items())
 
 
-async def _changed_or_by_id(call: Call, number: int, ref: JobRef, rows: Sequence[JobRow]) -> JobRef:
+async def _resolve_unless_changed(call: Call, number: int, ref: JobRef, rows: Sequence[JobRow]) -> JobRef:
     """Return the reference with the job's id, or with its name where the change of this number has its outcome."""
     # Only a change that names a job by its name needs the earlier answer; an id names the same job for ever.
     outcome = await call.outcome_of_change(number) if ref.name and call.changes_each_job else None

@@ -57,7 +57,7 @@ class Offers:
         if name in {"A,B", "A,-B"}:
             return _further(self._columns(), last, "-" if "-" in name else "")
         # Only for values of the cluster: connecting takes the most of the time until the answer.
-        backend = self._reached() if name in _IN_CLUSTER else None
+        backend = self._connection() if name in _IN_CLUSTER else None
         if backend is None:
             return []
         offers = await _IN_CLUSTER[name](backend, self._place)
@@ -73,17 +73,17 @@ class Offers:
         """Names and settings of accounts and of the catalogue, as the cockpit's own command line completes them."""
         noun, _, verb = self._place.verb.partition(" ")
         line = " ".join((noun, verb, *self._place.words, last))
-        if noun == "accounts" and verb and (backend := self._reached()) is not None:
+        if noun == "accounts" and verb and (backend := self._connection()) is not None:
             from cockpit.headless.typed_line import completions as of_accounts
 
             return _last_words(of_accounts(line, await backend.accounts()))
-        if noun == "catalogue" and verb and (backend := self._reached()) is not None:
+        if noun == "catalogue" and verb and (backend := self._connection()) is not None:
             from cockpit.headless.catalogue_words import completions as of_catalogue
 
             return _last_words(of_catalogue(line, await backend.catalogue()))
         return []
 
-    def _reached(self) -> Backend | None:
+    def _connection(self) -> Backend | None:
         if self._backend is None:
             self._backend = self._services.reach(self._place.cluster)
         return self._backend

@@ -58,7 +58,7 @@ def encoded_lines(values: Sequence[Any]) -> bytes:
     except UnicodeEncodeError:
         lines = _with_lone_surrogates(values)
     # Most data are plain, and are not decoded line by line.
-    return lines if _plain(lines) else b"\n".join(map(_escaped, lines.split(b"\n")))
+    return lines if _plain(lines) else b"\n".join(map(_escape, lines.split(b"\n")))
 
 
 def tell_report(call: Call, report: msgspec.Struct, page: Iterable[str]) -> None:
@@ -108,7 +108,7 @@ def _plain(data: bytes) -> bool:
     return bool(data) and data.isascii() and b"\x7f" not in data
 
 
-def _escaped(line: bytes) -> bytes:
+def _escape(line: bytes) -> bytes:
     text = line.decode()
     return line if is_visible(text) else "".join(char if is_visible(char) else _u(char) for char in text).encode()
 

@@ -83,7 +83,7 @@ class Call:
             # Refused before anything is sent: this cluster is not changed by commands that could be shown.
             if acts and self.args.show_commands and (none := self._backend.capabilities.why_not(Ability.COMMANDS)):
                 self._refuse(none)
-            self._backend.announce(self._tell, required=acts and self.args.show_commands)
+            self._backend.announce(self._print_commands, required=acts and self.args.show_commands)
             # Before the first request, since each change takes its id from there.
             self._identify(self._backend)
         return self._backend
@@ -189,7 +189,7 @@ class Call:
 
         raise RequestRefused(Refusal(RefusalKind.INVALID, why))
 
-    async def _tell(self, commands: Sequence[CommandPreview]) -> bool:
+    async def _print_commands(self, commands: Sequence[CommandPreview]) -> bool:
         """Print the commands that will run, each after a `+`, and return whether to run them.
 
         With `--show-commands` nothing runs; then the standard input of the commands is printed, too.

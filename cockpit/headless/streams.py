@@ -89,7 +89,7 @@ class Streams:
 
     def text(self, text: str) -> None:
         """Write text with its own line ends: unchanged to a file or pipe, without control characters to a terminal."""
-        self.stdout.write(self._encoded(safe_lines(text) if self._is_terminal else text))
+        self.stdout.write(self._encode(safe_lines(text) if self._is_terminal else text))
 
     def changes(self, text: str) -> bool:
         """Whether stdout is a terminal, to which `text` and `write` would not write this text unchanged."""
@@ -99,7 +99,7 @@ class Streams:
         """Write a message to stderr, with control characters escaped."""
         # So that the message appears after the output that was written before it.
         self.flush()
-        self.stderr.write(self._encoded(safe_lines(message) + "\n"))
+        self.stderr.write(self._encode(safe_lines(message) + "\n"))
         self.stderr.flush()
 
     def hint(self, message: str) -> None:
@@ -116,7 +116,7 @@ class Streams:
         """Ask a yes-or-no question, whose default is no. Call it only if `answers`."""
         # A question without a line end, behind everything that was printed before.
         self.flush()
-        self.stderr.write(self._encoded(f"{safe_lines(question)} [y/N] "))
+        self.stderr.write(self._encode(f"{safe_lines(question)} [y/N] "))
         self.stderr.flush()
         # Anything but a clear yes is a no, the end of the input too.
         return self.stdin.readline().strip().lower() in {b"y", b"yes"}
@@ -130,7 +130,7 @@ class Streams:
         os.dup2(nowhere, self.stdout.fileno())
         os.close(nowhere)
 
-    def _encoded(self, text: str) -> bytes:
+    def _encode(self, text: str) -> bytes:
         return text.encode(self._encoding, "backslashreplace")
 
 

@@ -49,14 +49,14 @@ STOP_DELAY_SECONDS = 0.05
 async def submit(engine: Engine, context: RequestContext, args: messages.SubmitArgs) -> bytes:
     """Queue all jobs of the request, and answer when they are on the disk."""
     # Before the change: a decision sees the state only, and must not wait for accounting.
-    actor, remembered = context.actor, await _remembered(engine, args.specs)
+    actor, remembered = context.actor, await _dependencies_in_accounting(engine, args.specs)
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
         if engine.plain and (refusal := _no_container_for(args.specs)):
             return refusal
         return decide_submission(machine, args.specs, actor, now=now, remembered=remembered)
 
-    return await _act(engine, context, decision, _submitted, durable=True)
+    return await _act(engine, context, decision, _encode_job_ids, durable=True)
 
 
 def _no_container_for(specs: Sequence[JobSpec]) -> Refusal | None:
@@ -68,7 +68,7 @@ def _no_container_for(specs: Sequence[JobSpec]) -> Refusal | None:
     return Refusal(RefusalKind.INVALID, "\n".join(lines))
 
 
-async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
+async def _dependencies_in_accounting(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
     """Return the jobs that the specs' dependencies name and only accounting has, with all tasks of their arrays."""
     ended: dict[JobId, Job] = {}
     for named in sorted(named_elsewhere(engine.host.machine, specs)):
@@ -116,7 +116,7 @@ async def requeue(engine: Engine, context: RequestContext, args: messages.JobArg
 
 async def edit(engine: Engine, context: RequestContext, args: messages.EditArgs) -> bytes:
     """Replace the spec of a queued job."""
-    remembered = await _remembered(engine, [args.spec])
+    remembered = await _dependencies_in_accounting(engine, [args.spec])
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
         job = machine.state.jobs.get(JobId(args.job))
@@ -146,7 +146,7 @@ async def delete(engine: Engine, context: RequestContext, args: messages.JobArgs
 async def extend_hold(engine: Engine, context: RequestContext, args: messages.ExtendArgs) -> bytes:
     """Extend the hold of a failed container, and answer with its new end."""
     return await _act_on_one(
-        engine, context, args.job, lambda job, now: decide.extend_hold(job, now, args.seconds), _held_until
+        engine, context, args.job, lambda job, now: decide.extend_hold(job, now, args.seconds), _encode_hold_end
     )
 
 
@@ -252,14 +252,14 @@ async def _end_all_holds(engine: Engine, context: RequestContext) -> None:
             await engine.host.settled(replica, HOLD_SECONDS)
 
 
-def _submitted(records: Sequence[EventRecord]) -> bytes:
+def _encode_job_ids(records: Sequence[EventRecord]) -> bytes:
     """Encode the ids of the submitted jobs, one for each spec; an array's id is that of its first task."""
     bodies = [record.body for record in records if isinstance(record.body, events.JobSubmitted)]
     ids = tuple(body.job for body in bodies if body.array is None or body.array.array == body.job)
     return msgspec.msgpack.encode(messages.Submitted(ids))
 
 
-def _held_until(records: Sequence[EventRecord]) -> bytes:
+def _encode_hold_end(records: Sequence[EventRecord]) -> bytes:
     (body,) = (record.body for record in records)
     assert isinstance(body, events.HoldExtended)
     return msgspec.msgpack.encode(messages.HeldUntil(body.held_until))

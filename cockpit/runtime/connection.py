@@ -143,13 +143,13 @@ class Connection:
                 body = await self._in_time(self._reader.readexactly(length))
             # No task will release the slots of a request that never came completely.
             except BaseException:
-                self._answered(turn)
+                self._release_slots(turn)
                 raise
             self._has_asked = True
             task = group.create_task(self._answer(body))
-            task.add_done_callback(partial(self._answered, turn))
+            task.add_done_callback(partial(self._release_slots, turn))
 
-    def _answered(self, turn: asyncio.Semaphore | None, _task: asyncio.Task[None] | None = None) -> None:
+    def _release_slots(self, turn: asyncio.Semaphore | None, _task: asyncio.Task[None] | None = None) -> None:
         self._slots.release()
         if turn is not None:
             turn.release()
@@ -180,7 +180,7 @@ class Connection:
 
     async def _answer(self, body: bytes) -> None:
         try:
-            request = _decoded(body, Request, "Not a request")
+            request = _decode(body, Request, "Not a request")
         except RequestRefused as error:
             await self._refuse(0, error.refusal)
         else:
@@ -207,7 +207,7 @@ class Connection:
     async def _perform(self, request: Request) -> None:
         context = self._context(request)
         if request.op == SHELL:  # apart from the others: its answer carries file descriptors
-            wanted = _decoded(request.args, SHELL_ARGS, SHELL)
+            wanted = _decode(request.args, SHELL_ARGS, SHELL)
             await allow(self._engine, context, SHELL, wanted)
             opened = await open_shell(self._engine, context, wanted)
             await self._send_with_fds(Answer(request.id, raw(opened.answer), fds=len(opened.fds)), opened.fds)
@@ -219,25 +219,25 @@ class Connection:
                 Refusal(RefusalKind.INVALID, f"There is no operation of this name; there are {known}.")
             )
         args_type, function = operation
-        args = _decoded(request.args, args_type, request.op)
+        args = _decode(request.args, args_type, request.op)
         if request.op in ONCE:
             faults.point("read", request.op)
             # The right is checked inside: a repeated request gets its first answer, also where the user has lost the
             # right since.
             answer = await self._engine.requests.once(
-                context, partial(self._allowed, context, request.op, args, function)
+                context, partial(self._perform_if_allowed, context, request.op, args, function)
             )
             faults.point("answering", request.op)
-            await self._send(Answer(request.id, _encoded(answer)))
+            await self._send(Answer(request.id, _encode(answer)))
             return
         await allow(self._engine, context, request.op, args)
         outcome = function(self._engine, context, args)
         if hasattr(outcome, "__aiter__"):
             await self._stream(request.id, outcome)
         else:
-            await self._send(Answer(request.id, _encoded(await outcome)))
+            await self._send(Answer(request.id, _encode(await outcome)))
 
-    async def _allowed(
+    async def _perform_if_allowed(
         self, context: RequestContext, op: str, args: msgspec.Struct, function: Callable[..., Any]
     ) -> bytes:
         await allow(self._engine, context, op, args)
@@ -325,7 +325,7 @@ async def _writable(carrier: socket.socket) -> None:
         loop.remove_writer(carrier)
 
 
-def _decoded(encoded: bytes | msgspec.Raw, kind: type[T], what: str) -> T:
+def _decode(encoded: bytes | msgspec.Raw, kind: type[T], what: str) -> T:
     """Decode a message. Raises `RequestRefused` for any invalid one, also for bad UTF-8 and endless nesting."""
     try:
         return msgspec.msgpack.decode(encoded, type=kind)
@@ -340,5 +340,5 @@ def _defect(error: Exception) -> Refusal:
     )
 
 
-def _encoded(outcome: object) -> msgspec.Raw:
+def _encode(outcome: object) -> msgspec.Raw:
     return msgspec.Raw(outcome) if isinstance(outcome, bytes) else raw(outcome)

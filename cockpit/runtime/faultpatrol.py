@@ -67,7 +67,7 @@ async def check_periodically(host: Host, rounds: FaultChecks, period_seconds: in
     """Check the watched nodes once per period, until cancelled. A check that takes longer than a period is a fault."""
     while True:
         await host.clock.wait_until(Millis(host.clock.now() + 1000 * period_seconds))
-        parts = _watched(host)
+        parts = _watched_parts(host)
         if not parts:
             rounds.rest()
             continue
@@ -79,7 +79,7 @@ def _faulty(node: NodeName, because: str, machine: Machine, now: Millis) -> list
     return faults.drain_faulty(machine, node, because, now)
 
 
-def _watched(host: Host) -> Parts:
+def _watched_parts(host: Host) -> Parts:
     machine = host.machine
     placements = (job.attempt.placement for job in faults.watched_jobs(machine) if job.attempt is not None)
     return [(machine.state.nodes[part.node], part) for each in placements for part in each]

@@ -82,11 +82,11 @@ class JobFeed:
         jobs = self._host.machine.state.jobs
         if actor.admin:
             return list(self._rows.values())
-        return [self._redacted(actor, row, jobs[job]) for job, row in self._rows.items() if may_see(actor, jobs[job])]
+        return [self._redact(actor, row, jobs[job]) for job, row in self._rows.items() if may_see(actor, jobs[job])]
 
     def row(self, actor: Actor, job: Job) -> JobRow:
         """Return the current row of a job that the actor may see, live or ended."""
-        return self._redacted(actor, self._make_row(job), job)
+        return self._redact(actor, self._make_row(job), job)
 
     def live_pages(self, actor: Actor, *, brief: bool = False) -> list[msgspec.Raw]:
         """Return encoded pages of the live and held jobs that the actor may see; cached for administrators."""
@@ -156,7 +156,7 @@ class JobFeed:
             # Whatever changes within this time is sent together.
             await asyncio.sleep(TICK_SECONDS)
             self._refresh(self._reasons_due())
-            if self._regrouped(subscription) or len(subscription.dirty) > RESYNC_ROWS:
+            if self._has_other_projects(subscription) or len(subscription.dirty) > RESYNC_ROWS:
                 yield start_over(self._host.machine.state.seq)
                 return
             change = self._change_for(subscription) if subscription.sent is not None else self._change_of(subscription)
@@ -178,7 +178,7 @@ class JobFeed:
         others = self._host.machine.state.catalogue is not subscription.catalogue
         return bool(rows_change) or others or self._has_unsent_event(subscription)
 
-    def _regrouped(self, subscription: Subscription) -> bool:
+    def _has_other_projects(self, subscription: Subscription) -> bool:
         """Return whether the members of projects have changed since the subscription began.
 
         Then the jobs that the user may see are others, and the subscription must start over.
@@ -341,9 +341,9 @@ class JobFeed:
         if row is None or actor.admin:
             return row
         job = self._host.machine.state.jobs[job_id]
-        return self._redacted(actor, row, job) if may_see(actor, job) else None
+        return self._redact(actor, row, job) if may_see(actor, job) else None
 
-    def _redacted(self, actor: Actor, row: JobRow, job: Job) -> JobRow:
+    def _redact(self, actor: Actor, row: JobRow, job: Job) -> JobRow:
         if actor.admin:
             return row
         own = is_owner(actor, job)

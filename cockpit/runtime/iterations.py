@@ -84,7 +84,7 @@ class Watch:
         for replica, threshold in requested.items():
             slow = await asyncio.to_thread(self._slow, replica, threshold)
             if slow is not None:
-                await self._tell(replica, slow)
+                await self._record_and_alert(replica, slow)
 
     def _watched_replicas(self) -> Iterator[tuple[ReplicaId, float]]:
         """Yield each watched replica with its threshold."""
@@ -102,7 +102,7 @@ class Watch:
                     return Slow(rank=replica.rank, hardware_ms=hardware, e2e_ms=e2e)
         return None
 
-    async def _tell(self, replica: ReplicaId, slow: Slow) -> None:
+    async def _record_and_alert(self, replica: ReplicaId, slow: Slow) -> None:
         events: list[EventBody] = []
 
         def decide(machine: Machine, now: Millis) -> list[EventBody]:

@@ -41,7 +41,7 @@ def inspect_machine(root: Path = Path("/"), probe_command: Probe = probe_command
         name=NodeName(printable(system.nodename.partition(".")[0]) or "localhost"),
         cpus=usable_cpus(root),
         memory_mib=usable_memory_mib(root),
-        cards=_numbered(vendors),
+        cards=_number_cards(vendors),
         os=os_name(read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")),
         kernel=printable(system.release),
         driver_version=next((vendor.driver_version for vendor in vendors if vendor.driver_version), ""),
@@ -50,7 +50,7 @@ def inspect_machine(root: Path = Path("/"), probe_command: Probe = probe_command
     return Inspection(node, tuple(finding for vendor in vendors for finding in vendor.findings))
 
 
-def _numbered(vendors: list[DetectedCards]) -> tuple[Card, ...]:
+def _number_cards(vendors: list[DetectedCards]) -> tuple[Card, ...]:
     """Join the cards of all vendors, and number them from 0."""
     cards = [card for vendor in vendors for card in vendor.cards]
     return tuple(msgspec.structs.replace(card, index=index) for index, card in enumerate(cards))
@@ -62,11 +62,11 @@ def os_name(os_release: str) -> str:
     for line in os_release.splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "PRETTY_NAME":
-            return printable(_unquoted(value)) or "Linux"
+            return printable(_unquote(value)) or "Linux"
     return "Linux"
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     try:
         return " ".join(shlex.split(value))
     except ValueError:

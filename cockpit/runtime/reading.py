@@ -167,7 +167,7 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
         log_tail=_tail(engine, job),
         log_left_out_mib=_left_out_mib(engine, job),
         priority=priority,
-        waited=tuple(_waited(engine, context.actor, job)),
+        waited=tuple(_pending_reasons(engine, context.actor, job)),
         use=tuple([use async for use in _use(engine, job)]),
         growth=_no_growth(engine, job),
         address=_address(engine, job),
@@ -202,7 +202,7 @@ def _no_growth(engine: Engine, job: Job) -> NoGrowth | None:
     return why_not(job, job.attempt) or (plan.scheduling_pass.no_growth.get(job.id) if plan is not None else None)
 
 
-def _waited(engine: Engine, actor: Actor, job: Job) -> Iterator[Waited]:
+def _pending_reasons(engine: Engine, actor: Actor, job: Job) -> Iterator[Waited]:
     """Return the reasons why the job has waited, without what the user may not know about other users' jobs."""
     host = engine.host
     shown = shown_to(actor, host.machine.state.jobs)

@@ -48,7 +48,7 @@ async def open_shell(engine: Engine, context: RequestContext, request: ShellRequ
             return decide.only_in_accounting(request.job)
         return decide.open_shell(job, request.rank, request.command, request.term if request.terminal else "")
 
-    await _started(engine, JobId(request.job))
+    await _wait_for_start(engine, JobId(request.job))
     # Journalled before the shell exists: no access goes unrecorded.
     outcome = await engine.host.act(decision, context.act())
     if isinstance(outcome, Refusal):
@@ -75,7 +75,7 @@ async def open_shell(engine: Engine, context: RequestContext, request: ShellRequ
     return OpenedShell(answer, (entered.control_fd, *streams))
 
 
-async def _started(engine: Engine, job: JobId) -> None:
+async def _wait_for_start(engine: Engine, job: JobId) -> None:
     """Wait a moment for a job that was just submitted: for the next scheduling pass, and for a start in progress."""
     host = engine.host
 

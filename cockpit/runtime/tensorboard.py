@@ -57,7 +57,7 @@ class Board:
         if not self._folder.exists():
             return ""
         with self._lock() as free:
-            return "" if free else self._printed()
+            return "" if free else self._printed_address()
 
     def start(self, runs: Mapping[str, str]) -> str:
         """Return the address of the running TensorBoard, or start one on a free port and wait until it listens. `runs`:
@@ -133,7 +133,7 @@ class Board:
         process = self._process
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
-            if address := self._printed():
+            if address := self._printed_address():
                 return address
             if process is not None and process.poll() is not None:
                 last_lines = " ".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
@@ -141,7 +141,7 @@ class Board:
             time.sleep(LOOK_SECONDS)
         raise CockpitError(f"TensorBoard did not say within {START_SECONDS:g} s where it listens; see {self._log}.")
 
-    def _printed(self) -> str:
+    def _printed_address(self) -> str:
         match = _ADDRESS.search(self._log.read_bytes()) if self._log.exists() else None
         return match[0].decode(errors="replace") if match else ""
 

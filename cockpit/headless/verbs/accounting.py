@@ -49,7 +49,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     args, now = call.args, call.streams.now()
-    since, until = _resolved(args.since, now), _resolved(args.until, now)
+    since, until = _resolve(args.since, now), _resolve(args.until, now)
     jobs = await call.backend.accounting(since=since, until=until, user=args.user)
     call.tell_of_silent_clusters()
     # Options are words of the filter, so that both may be given, and `--filter` can say the same.
@@ -106,7 +106,7 @@ def days(text: str) -> int:
     return number
 
 
-def _resolved(at: Millis | Ago | None, now: Millis) -> Millis | None:
+def _resolve(at: Millis | Ago | None, now: Millis) -> Millis | None:
     return Millis(max(0, now - 1000 * at)) if isinstance(at, Ago) else at
 
 

@@ -99,8 +99,8 @@ def lines_for(shell: str, offers: Iterable[Completion], last: str) -> list[str]:
     if shell == BASH:
         return [_behind_breaks(each.word, last) for each in plain]
     if shell == ZSH:
-        return [_described(each.word.replace(":", "\\:"), each.about, ":") for each in plain]
-    return [_described(each.word, each.about, "\t") for each in plain]
+        return [_with_description(each.word.replace(":", "\\:"), each.about, ":") for each in plain]
+    return [_with_description(each.word, each.about, "\t") for each in plain]
 
 
 def _behind_breaks(word: str, last: str) -> str:
@@ -110,7 +110,7 @@ def _behind_breaks(word: str, last: str) -> str:
     return word.removeprefix(broken.group()) if broken else word
 
 
-def _described(word: str, about: str, mark: str) -> str:
+def _with_description(word: str, about: str, mark: str) -> str:
     text = safe(about).strip()
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     return f"{word}{mark}{text}" if text and not word.startswith("<") else word

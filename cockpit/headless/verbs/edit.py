@@ -57,9 +57,9 @@ async def run_edit(call: Call) -> int:
         call.streams.line(f"edited {job}")
 
     if call.args.file is not None:
-        await save(_changed(call, spec, read_changes(spec, call.services.read_jobs)))
+        await save(_with_changes(call, spec, read_changes(spec, call.services.read_jobs)))
         return ExitCode.OK
-    return await _edited(call, spec, save, read_changes(spec, call.services.read_jobs))
+    return await _edit_until_accepted(call, spec, save, read_changes(spec, call.services.read_jobs))
 
 
 async def run_clone(call: Call) -> int:
@@ -68,7 +68,7 @@ async def run_clone(call: Call) -> int:
     # Its copy starts, even if the job itself was submitted held.
     copy = msgspec.structs.replace(spec, name=name, hold=False)
     if call.args.file is not None:
-        copy = _changed(call, copy, call.services.read_jobs)
+        copy = _with_changes(call, copy, call.services.read_jobs)
     if call.args.name is not None:
         copy = msgspec.structs.replace(copy, name=call.args.name)
 
@@ -77,12 +77,12 @@ async def run_clone(call: Call) -> int:
         call.streams.line(f"submitted {safe(new.name)} as {job}")
 
     if call.args.edit:
-        return await _edited(call, copy, submit, call.services.read_jobs)
+        return await _edit_until_accepted(call, copy, submit, call.services.read_jobs)
     await submit(copy)
     return ExitCode.OK
 
 
-def _changed(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
+def _with_changes(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
     """Return the spec with the fields of the file in the place of its own. Raises `SpecErrors`."""
     import json
 
@@ -97,7 +97,9 @@ def _changed(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
     return changed
 
 
-async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]], read: ReadJobs) -> int:
+async def _edit_until_accepted(
+    call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]], read: ReadJobs
+) -> int:
     """Open the editor again while there are errors and a user at the terminal, until the spec is accepted or
     unchanged."""
     from cockpit.formats.job.specfile import spec_as_yaml

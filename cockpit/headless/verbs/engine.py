@@ -40,7 +40,7 @@ def start_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_start(call: Call) -> int:
-    return _tell(call, call.services.engine().start(system=call.args.system))
+    return _print_status(call, call.services.engine().start(system=call.args.system))
 
 
 def stop_arguments(parser: ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def _staying(held: Sequence[HoldRow], call: Call) -> str:
 
 
 async def run_restart(call: Call) -> int:
-    return _tell(call, call.services.engine().restart())
+    return _print_status(call, call.services.engine().restart())
 
 
 def unit_arguments(parser: ArgumentParser) -> None:
@@ -103,7 +103,7 @@ async def run_unit(call: Call) -> int:
     return ExitCode.OK
 
 
-def _tell(call: Call, status: EngineStatus) -> int:
+def _print_status(call: Call, status: EngineStatus) -> int:
     call.streams.line(f"the engine runs as process {status.pid}")
     for trouble in status.trouble:
         call.streams.say(trouble)

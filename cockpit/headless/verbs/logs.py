@@ -78,10 +78,10 @@ async def point_to_errors(call: Call, request: LogRequest) -> None:
     # One byte from the end is enough to know whether there is anything.
     last = msgspec.structs.replace(request, stream=LogStream.STDERR, offset=-1, limit=1)
     if (await call.backend.logs(last)).data:
-        call.streams.say(f"There are errors, too: cockpit logs {_as_typed(request)} --stderr")
+        call.streams.say(f"There are errors, too: cockpit logs {_job_argument(request)} --stderr")
 
 
-def _as_typed(request: LogRequest) -> str:
+def _job_argument(request: LogRequest) -> str:
     rank = f"/{request.rank}" if request.rank else ""
     return f"{request.job}{rank}" + (f"#{request.attempt}" if request.attempt else "")
 

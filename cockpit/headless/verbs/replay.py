@@ -275,12 +275,12 @@ def tell_accuracy(call: Call, accuracy: Accuracy) -> None:
             "end ÷ wait",
             f"{accuracy.tightness:.2f} in the median ({accuracy.tightness_by_limits:.2f} by time limits alone)",
         ),
-        ("no later than", _promised(accuracy)),
+        ("no later than", _bound_words(accuracy)),
     )
-    tell_report(call, accuracy, _labelled(lines))
+    tell_report(call, accuracy, _labelled_lines(lines))
 
 
-def _promised(accuracy: Accuracy) -> str:
+def _bound_words(accuracy: Accuracy) -> str:
     if accuracy.bound_coverage is None:
         return "promised to none of them"
     return f"promised to {counted(accuracy.bounds, 'job')}, holds for {accuracy.bound_coverage:.1%}"
@@ -299,8 +299,8 @@ def _page(report: Report) -> list[str]:
         lines.insert(2, ("waits as in the log", f"{report.identical_waits} of {report.jobs}"))
     if first := report.first_difference:
         lines.insert(3, ("first difference", f"job {first.job} waits {first.waits} s, in the log {first.log} s"))
-    return _labelled(lines)
+    return _labelled_lines(lines)
 
 
-def _labelled(lines: Iterable[tuple[str, str]]) -> list[str]:
+def _labelled_lines(lines: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{name:<23}{text}" for name, text in lines]

@@ -48,8 +48,8 @@ def wanted_reservation(args: Namespace, now: Millis) -> Reservation:
     """Return the reservation that the options of `create` request. Raises `UsageError`."""
     if (args.end is None) == (args.duration is None):
         raise UsageError("say until when: --end 2026-10-05T12:00, or --duration 4h")
-    start = _resolved(args.start, now)
-    end = Millis(start + 1000 * args.duration) if args.end is None else _resolved(args.end, now)
+    start = _resolve(args.start, now)
+    end = Millis(start + 1000 * args.duration) if args.end is None else _resolve(args.end, now)
     return Reservation(
         name=args.name,
         nodes=tuple(map(NodeName, args.nodes)),
@@ -84,7 +84,7 @@ def moment(text: str) -> Millis | str:
     raise ArgumentTypeError(f"{safe(text)} is no moment; write 2026-10-05T09:00, now or now+2h")
 
 
-def _resolved(when: Millis | str, now: Millis) -> Millis:
+def _resolve(when: Millis | str, now: Millis) -> Millis:
     if isinstance(when, int):
         return when
     return Millis(now + 1000 * int(when.removeprefix(NOW) or 0))

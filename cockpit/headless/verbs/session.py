@@ -61,7 +61,7 @@ def train_arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     """Submit a session and enter it. The exit code is the shell's, or the session's own if it never ran."""
-    spec = await _asked_for(call)
+    spec = await _session_spec(call)
     (job,) = await call.backend.submit([spec])
     call.streams.line(f"submitted {safe(spec.name)} as {job}")
     if call.args.detach:
@@ -92,7 +92,7 @@ async def run_train(call: Call) -> int:
     return ExitCode.OK
 
 
-async def _asked_for(call: Call) -> JobSpec:
+async def _session_spec(call: Call) -> JobSpec:
     """Return the spec: the options override the file, the file overrides the job of `--from`."""
     from cockpit.formats.job.file import job_values
 

@@ -78,7 +78,7 @@ async def run(call: Call) -> int:
             call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     # All jobs of all files in one request, so that they are accepted all or none.
-    specs, ids = await _submitted(call, specs, places) if specs else (specs, [])
+    specs, ids = await _submit(call, specs, places) if specs else (specs, [])
     for spec, job, place in zip(specs, ids, places, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
         if spec.script is not None:
@@ -89,14 +89,14 @@ async def run(call: Call) -> int:
     return ExitCode.OK
 
 
-async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) -> tuple[list[JobSpec], list[JobId]]:
+async def _submit(call: Call, specs: list[JobSpec], places: Sequence[str]) -> tuple[list[JobSpec], list[JobId]]:
     """Submit the jobs, and return them as accepted with their ids. As under sbatch, a script may be submitted again
     while its job lives: if only the name is taken, it gets a free one."""
     try:
         return specs, await call.backend.submit(specs)
     except RequestRefused as no:
         # Only an invalid request can be about a taken name.
-        again = await _named_freely(call, specs) if no.refusal.kind is RefusalKind.INVALID else specs
+        again = await _with_free_names(call, specs) if no.refusal.kind is RefusalKind.INVALID else specs
         # No name was changed, so another try would fail the same way.
         if again == specs:
             await _say_remedies(call, no.refusal, specs, places)
@@ -121,7 +121,7 @@ async def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], 
         call.streams.say(f"{places[remedy.job]}: {remedy.text}")
 
 
-async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
+async def _with_free_names(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
     """Batch scripts whose names are taken under others."""
     if all(spec.script is None for spec in specs):
         return list(specs)
@@ -157,7 +157,7 @@ def read_files(
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
-    wrapped = [] if getattr(call.args, "wrap", None) is None else [_wrapped(call.args.wrap)]
+    wrapped = [] if getattr(call.args, "wrap", None) is None else [_wrap_script(call.args.wrap)]
     # A wrapped command counts as one more file.
     for file in (*call.args.files, *wrapped):
         try:
@@ -166,7 +166,7 @@ def read_files(
                 scripts.append(_as_it_is(file, text))
                 continue
             as_job_file = _as_job_file(source, text, folder, call, exports=exports)
-            found = _given_arguments(call.services.read_jobs(*as_job_file), call)
+            found = _with_arguments(call.services.read_jobs(*as_job_file), call)
         # All files are read, so that all errors are shown at once.
         except SpecErrors as wrong:
             errors += wrong.errors
@@ -187,7 +187,7 @@ class WrapScript(NamedTuple):
     command: str
 
 
-def _wrapped(command: str) -> WrapScript:
+def _wrap_script(command: str) -> WrapScript:
     """Return the script that sbatch would make of `--wrap`."""
     text = f"#!/bin/sh\n# This script was created by wrapping a command.\n\n{command}\n"
     return WrapScript("wrap", text, str(Path.cwd()), command)
@@ -234,7 +234,7 @@ def _submission(call: Call, *, exports: bool) -> Submission:
     return Submission(now=now, variables=dict(os.environ) if exports else None)
 
 
-def _given_arguments(specs: list[JobSpec], call: Call) -> list[JobSpec]:
+def _with_arguments(specs: list[JobSpec], call: Call) -> list[JobSpec]:
     """Return the specs with the words behind `--`, which are arguments of batch scripts. Raises `UsageError` if there
     is no script."""
     words = call.args.command_words

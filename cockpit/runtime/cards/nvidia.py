@@ -120,7 +120,7 @@ def probe(root: Path, probe: Probe) -> DetectedCards:
     return DetectedCards(
         cards=cards,
         driver_version=smi_cards[0].driver_version,
-        findings=(*_unlisted(listed), *_uneven(instances), *_without_device(cards)),
+        findings=(*_list_findings(listed), *_uneven_findings(instances), *_device_findings(cards)),
     )
 
 
@@ -146,13 +146,13 @@ def even_slices(instances: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return tuple(uuid for profile, uuid in instances if profile == commonest)
 
 
-def _unlisted(listed: Answer) -> tuple[Finding, ...]:
+def _list_findings(listed: Answer) -> tuple[Finding, ...]:
     """Return the finding that nvidia-smi's list failed: without it MIG instances are unknown, and the cards look
     whole."""
     return () if listed.ok else (silence(SUBJECT, "nvidia-smi -L", listed),)
 
 
-def _uneven(instances: dict[int, tuple[tuple[str, str], ...]]) -> tuple[Finding, ...]:
+def _uneven_findings(instances: dict[int, tuple[tuple[str, str], ...]]) -> tuple[Finding, ...]:
     return tuple(
         note(
             SUBJECT,
@@ -164,7 +164,7 @@ def _uneven(instances: dict[int, tuple[tuple[str, str], ...]]) -> tuple[Finding,
     )
 
 
-def _without_device(cards: tuple[Card, ...]) -> tuple[Finding, ...]:
+def _device_findings(cards: tuple[Card, ...]) -> tuple[Finding, ...]:
     without = [str(card.index) for card in cards if not any(re.search(r"nvidia\d", path) for path in card.devices)]
     if not without:
         return ()

@@ -142,10 +142,10 @@ def limits(around: Surroundings) -> list[Finding]:
     """Check what enforces a job's limits on CPUs, memory and processes."""
     mounted = around.root / CGROUPS
     controllers = read_text(mounted / "cgroup.controllers").split()
-    return [_unified(mounted, controllers) if controllers else _hierarchies(mounted)]
+    return [_limits_v2(mounted, controllers) if controllers else _limits_v1(mounted)]
 
 
-def _unified(mounted: Path, controllers: list[str]) -> Finding:
+def _limits_v2(mounted: Path, controllers: list[str]) -> Finding:
     if not _writable(mounted) or not _writable(mounted / "cgroup.subtree_control"):
         return note("limits", f"cgroup v2, but {mounted} may not be written: limits are soft (rlimits)", ADVICE)
     lacking = [name for name in CONTROLLERS if name not in controllers]
@@ -155,7 +155,7 @@ def _unified(mounted: Path, controllers: list[str]) -> Finding:
     return ok("limits", "cgroup v2: CPUs, memory and processes are enforced")
 
 
-def _hierarchies(mounted: Path) -> Finding:
+def _limits_v1(mounted: Path) -> Finding:
     usable = [name for name in CONTROLLERS if _writable(mounted / name)]
     if len(usable) == len(CONTROLLERS):
         return ok("limits", "cgroup v1: CPUs, memory and processes are enforced")

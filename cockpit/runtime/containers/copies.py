@@ -44,16 +44,16 @@ class Copies:
 
     def lacks(self, start: StartReplica) -> bool:
         """Return whether the replica needs copies that `have` has not returned yet in this process."""
-        return start.replica not in self._paths and next(_wanted(start), None) is not None
+        return start.replica not in self._paths and next(_needed_sources(start), None) is not None
 
     async def have(self, start: StartReplica) -> None:
         """Make all copies. Raises FetchFailed. If it is cancelled, unfinished copies are removed."""
         replica, who = start.replica, start.submitter
         # Shown from the start, since measuring reads whole sources and may take minutes.
-        self._tell(replica, _NOT_KNOWN)
+        self._report_progress(replica, _NOT_KNOWN)
         try:
             # All sources are measured before the first is copied, so that the progress has its total from the start.
-            sources = [(wanted, *(await self._cache.measured(wanted, who))) for wanted in _wanted(start)]
+            sources = [(wanted, *(await self._cache.measured(wanted, who))) for wanted in _needed_sources(start)]
             total, done = sum(measured.size for _, measured, missing in sources if missing), 0
             paths: dict[str, str] = {}
             for wanted, measured, missing in sources:
@@ -63,7 +63,7 @@ class Copies:
 
                 # `before` is bound at the definition; the body would see a later value of `done`.
                 def tell(part: Progress, before: int = done) -> None:
-                    self._tell(replica, Progress(before + part.done, total, part.rate))
+                    self._report_progress(replica, Progress(before + part.done, total, part.rate))
 
                 paths[wanted.what] = await self._cache.have(wanted, measured, who, replica.folder, tell)
                 done += measured.size if missing else 0
@@ -105,7 +105,7 @@ class Copies:
         self._podman_images.pop(replica, None)
         await self._cache.leave(replica.folder)
 
-    def _tell(self, replica: ReplicaId, progress: Progress) -> None:
+    def _report_progress(self, replica: ReplicaId, progress: Progress) -> None:
         self._progress[replica] = progress
         self._moved(replica)
 
@@ -134,7 +134,7 @@ def of_image(plan: ContainerPlan, image: MeasuredSource, spec: JobSpec) -> Conta
     return replace(plan, env=env, argv=own, workdir=image.workdir or plan.workdir)
 
 
-def _wanted(start: StartReplica) -> Iterator[StagingSource]:
+def _needed_sources(start: StartReplica) -> Iterator[StagingSource]:
     spec = replica_spec(start.spec, start.replica.rank)
     image = image_of(spec.root_image)
     # An image must be copied to become a root at all; datasets are copied only where the job asks for it.

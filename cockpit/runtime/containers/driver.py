@@ -146,7 +146,7 @@ class ContainerExecutor:
         # on.
         self._watched: dict[ReplicaId, WatchedAttempt] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
-        self._notify_fifo = NotifyFifo(state / "notify", self._notified)
+        self._notify_fifo = NotifyFifo(state / "notify", self._on_notice)
 
     def open(self) -> None:
         (self._state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -173,7 +173,7 @@ class ContainerExecutor:
     async def stage(self, effect: StageReplica) -> None:
         """Start to copy in a task of its own: an effect that cancels it must not wait behind it."""
         if effect.replica not in self._copying:
-            self._copy(effect.start, self._staged)
+            self._copy(effect.start, self._report_staged)
 
     def staging(self, replica: ReplicaId) -> Progress | None:
         return self._copies.progress(replica) if self._copies is not None else None
@@ -211,7 +211,7 @@ class ContainerExecutor:
         else:
             self._observer.precheck_passed(effect.replica, result)
 
-    async def _staged(self, start: StartReplica) -> None:
+    async def _report_staged(self, start: StartReplica) -> None:
         self._waiting.add(start.replica)
         self._observer.replica_staged(start.replica)
 
@@ -366,7 +366,7 @@ class ContainerExecutor:
                 # First, since the container mounts the folders that this makes.
                 if effect.spec.elastic is not None:
                     await asyncio.to_thread(heartbeats.show, attempt, self._workers_of(effect.replica))
-                await asyncio.to_thread(spawning.spawn, attempt, self._planned(effect), self._shims)
+                await asyncio.to_thread(spawning.spawn, attempt, self._container_plan(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
                 # A shim that died had not begun the command: the engine starts the job again, and does not blame it.
@@ -384,7 +384,7 @@ class ContainerExecutor:
         # Last, so that it delays no container: the next start then need not wait for a Python interpreter.
         await asyncio.to_thread(self._shims.prepare)
 
-    def _planned(self, effect: StartReplica) -> ContainerPlan:
+    def _container_plan(self, effect: StartReplica) -> ContainerPlan:
         plan = self._plan_for(effect)
         return plan if self._copies is None else self._copies.laid_out(plan, effect)
 
@@ -481,7 +481,7 @@ class ContainerExecutor:
         watched = self._watched[replica] = WatchedAttempt(attempt, lambda: self._look(replica))
         return watched
 
-    def _notified(self, name: str) -> None:
+    def _on_notice(self, name: str) -> None:
         replica = replica_id_from_folder(name)
         if replica is not None:
             self._look(replica)

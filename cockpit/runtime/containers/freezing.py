@@ -103,7 +103,7 @@ def _by_group_v1(group: str, attempt: Attempt) -> str:
             if not outside:
                 break
         (folder / "freezer.state").write_text("FROZEN")
-        return "cgroup v1" if _settled(folder) else ""
+        return "cgroup v1" if _wait_until_frozen(folder) else ""
     except OSError:
         return ""
 
@@ -115,7 +115,7 @@ def _join(folder: Path, pids: Iterable[int]) -> None:
             (folder / "cgroup.procs").write_text(str(pid))
 
 
-def _settled(folder: Path) -> bool:
+def _wait_until_frozen(folder: Path) -> bool:
     """Wait until all processes of the group are frozen; one inside a system call takes a moment."""
     for _ in range(_ROUNDS):
         if (folder / "freezer.state").read_text().strip() == "FROZEN":

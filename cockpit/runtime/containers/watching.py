@@ -34,7 +34,7 @@ class WatchedAttempt:
             self._holder_gone.set()
         else:
             # A pidfd becomes readable when its process ends (pidfd_open(2)).
-            asyncio.get_running_loop().add_reader(self._pidfd, self._died)
+            asyncio.get_running_loop().add_reader(self._pidfd, self._on_death)
 
     @property
     def alive(self) -> bool:
@@ -63,7 +63,7 @@ class WatchedAttempt:
             os.close(self._pidfd)
             self._pidfd = None
 
-    def _died(self) -> None:
+    def _on_death(self) -> None:
         # First: the pidfd of a dead process stays readable, and the loop would call this again and again.
         self.close()
         self._holder_gone.set()

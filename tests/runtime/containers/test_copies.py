@@ -17,7 +17,7 @@ from cockpit.model.mounts import Dataset
 from cockpit.model.node import Allocation
 from cockpit.model.staging import Progress
 from cockpit.runtime.containers import plan
-from cockpit.runtime.containers.copies import Copies, _wanted, of_image
+from cockpit.runtime.containers.copies import Copies, _needed_sources, of_image
 from cockpit.runtime.containers.staging.fetching import FetchFailed, FetchKind, MeasuredSource, StagingSource
 from tests.builders import ANN, a_spec
 from tests.runtime.containers.test_plan import REPLICA, planned
@@ -117,7 +117,7 @@ async def test_mounts_with_copies_show_these(made: Made) -> None:
 async def test_an_image_is_a_copy_or_podmans_own(made: Made, by_podman: bool) -> None:
     effect = start(image="library/python:3.11")
     before = planned(image="library/python:3.11")
-    (wanted,) = _wanted(effect)
+    (wanted,) = _needed_sources(effect)
     assert wanted.kind is FetchKind.NAMED
     if by_podman:
         made.cache.podman.add(wanted.source)

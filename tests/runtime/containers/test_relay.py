@@ -76,5 +76,5 @@ def test_a_program_that_has_not_started_yet_is_awaited_for_a_time(server, monkey
     monkeypatch.setattr(relay.time, "monotonic", lambda: next(now))
     monkeypatch.setattr(relay.time, "sleep", waits.append)
     with pytest.raises(ConnectionRefusedError):
-        relay._connected(address)
+        relay._connect(address)
     assert len(waits) == 2

@@ -12,7 +12,7 @@ def test_mounts_inside_system_folders_are_found_again():
 
 
 def test_mount_points_are_read_with_their_odd_names():
-    assert system._unescaped(rb"/opt/a\040b\134c") == "/opt/a b\\c"
+    assert system._unescape(rb"/opt/a\040b\134c") == "/opt/a b\\c"
 
 
 @pytest.mark.parametrize("home", ["/home/ann", "/root", "/data/homes/ann", "/tmp/ann", "/var/lib/postgres"])

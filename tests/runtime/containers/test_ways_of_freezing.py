@@ -132,10 +132,10 @@ def test_a_group_that_does_not_settle_is_thawed_again(freezer, monkeypatch):
     monkeypatch.setattr(freezing, "_ROUNDS", 3)
     monkeypatch.setattr(Path, "read_text", lambda _: "FREEZING\n")
     monkeypatch.setattr(Path, "write_text", lambda _, text: states.append(text))
-    assert not freezing._settled(freezer)
+    assert not freezing._wait_until_frozen(freezer)
     assert states == ["FROZEN", "FROZEN", "FROZEN", "THAWED"]
     monkeypatch.setattr(Path, "read_text", lambda _: "FROZEN\n")
-    assert freezing._settled(freezer)
+    assert freezing._wait_until_frozen(freezer)
     assert len(states) == 4
 
 

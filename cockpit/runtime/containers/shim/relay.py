@@ -70,7 +70,7 @@ def _serve_one(listener: _socket.socket, address: tuple[str, int]) -> None:
         os.close(fd)
 
 
-def _connected(address: tuple[str, int]) -> _socket.socket:
+def _connect(address: tuple[str, int]) -> _socket.socket:
     """Connect to the other replica, and retry for minutes: its program may still be starting.
 
     A closed connection would make the client give up.
@@ -91,7 +91,7 @@ def _connected(address: tuple[str, int]) -> _socket.socket:
 
 def _carry(client: _socket.socket, address: tuple[str, int]) -> None:
     """Forward data in both directions, and the end of each, until both have ended."""
-    server = _connected(address)
+    server = _connect(address)
     other = {client.fileno(): (client, server), server.fileno(): (server, client)}
     poll = select.poll()
     for fd in other:

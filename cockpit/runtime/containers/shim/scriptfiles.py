@@ -88,18 +88,18 @@ def opened(plan: PlanDict, open_log: Callable[[str], int], mirrors: OutputMirror
     try:
         # Input first: if it cannot be opened, the script does not run, and its earlier output must not be emptied.
         stdin = _open(plan, "script.input", files["stdin"], _READS)
-        stdout = _opened_output(plan, "script.output", files["stdout"])
+        stdout = _open_output(plan, "script.output", files["stdout"])
         _mirror(plan, stdout, open_log("stdout"), mirrors)
         if files["stderr"] == files["stdout"]:
             return [stdin, stdout, os.dup(stdout)]
-        stderr = _opened_output(plan, "script.error", files["stderr"])
+        stderr = _open_output(plan, "script.error", files["stderr"])
         _mirror(plan, stderr, open_log("stderr"), mirrors)
     except SourceError as error:
         raise program.StartError(str(error)) from None
     return [stdin, stdout, stderr]
 
 
-def _opened_output(plan: PlanDict, what: str, path: str) -> int:
+def _open_output(plan: PlanDict, what: str, path: str) -> int:
     assert plan["script_files"] is not None
     empties = 0 if plan["script_files"]["append"] else os.O_TRUNC
     return _open(plan, what, path, _WRITES | empties)

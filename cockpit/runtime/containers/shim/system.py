@@ -62,7 +62,7 @@ def inner_mounts(mount_points: Iterable[str], without: Iterable[str]) -> list[st
 def mount_points() -> list[str]:
     """Return every mount point of this namespace, in mounting order."""
     with open("/proc/self/mountinfo", "rb") as stream:
-        return [_unescaped(line.split()[4]) for line in stream]
+        return [_unescape(line.split()[4]) for line in stream]
 
 
 def is_system(path: str) -> bool:
@@ -156,7 +156,7 @@ def _whole_lines(text: str) -> str:
     return text if text.endswith("\n") or not text else f"{text}\n"
 
 
-def _unescaped(word: bytes) -> str:
+def _unescape(word: bytes) -> str:
     """Decode a path of mountinfo, which writes space, tab, newline and backslash as three octal digits."""
     first, *rest = word.split(b"\\")
     return os.fsdecode(first + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest))

@@ -67,7 +67,7 @@ def parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
             break
         if word.startswith("--"):
             given, equals, value = word[2:].partition("=")
-            name = _known(given)
+            name = _full_name(given)
             if not equals and name not in _FLAGS and name not in _VALUE_BEHIND_EQUALS:
                 value = _next(words, word)
             options[name] = value
@@ -80,7 +80,7 @@ def parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
     return options, words
 
 
-def _known(given: str) -> str:
+def _full_name(given: str) -> str:
     """Return the option's full name, of which any unambiguous beginning will do. What is not known is refused: a step
     without it would be another one."""
     if given.startswith(("container-", "no-container-")):

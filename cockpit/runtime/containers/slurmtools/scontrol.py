@@ -36,15 +36,15 @@ def main(words: list[str]) -> int:
     try:
         return _run(words, one_line=bool({"-o", "--oneliner"} & set(flags)))
     except HostListError as error:
-        return _failed(str(error))
+        return _fail(str(error))
 
 
 def _run(words: list[str], *, one_line: bool) -> int:
     verb, what, rest = [*words, ""][0], [*words, "", ""][1], words[2:]
     if verb in ELSEWHERE:
-        return _failed(f"{verb}: does not work in a container; outside of it run `cockpit {ELSEWHERE[verb]}`")
+        return _fail(f"{verb}: does not work in a container; outside of it run `cockpit {ELSEWHERE[verb]}`")
     if not (verb and "show".startswith(verb)):
-        return _failed(f"{verb or 'nothing to do'}: {USAGE}; outside of it `cockpit --help` lists what there is")
+        return _fail(f"{verb or 'nothing to do'}: {USAGE}; outside of it `cockpit --help` lists what there is")
     if what and "hostnames".startswith(what):
         return _say(expanded(rest[0] if rest else os.environ.get("SLURM_JOB_NODELIST", "")))
     if what in {"hostlist", "hostlistsorted"} and rest:
@@ -52,7 +52,7 @@ def _run(words: list[str], *, one_line: bool) -> int:
         return _say([compressed(sorted(names, key=_order) if what.endswith("sorted") else names)])
     if what in {"job", "jobs", "jobid"}:
         return _show_job(rest, one_line=one_line)
-    return _failed(f"show {what}: {USAGE}")
+    return _fail(f"show {what}: {USAGE}")
 
 
 def _order(name: str) -> tuple[str, int]:
@@ -64,9 +64,9 @@ def _show_job(rest: list[str], *, one_line: bool) -> int:
     own = {os.environ.get("SLURM_JOB_ID", ""), _array_name()}
     wanted = rest[0].partition("=")[2] or rest[0] if rest else os.environ.get("SLURM_JOB_ID", "")
     if wanted not in own:
-        return _failed(f"job {wanted}: only the script's own job is known here; `cockpit job {wanted}` shows others")
+        return _fail(f"job {wanted}: only the script's own job is known here; `cockpit job {wanted}` shows others")
     # Times are filled in when it is asked, such as how long the job has been running.
-    text = _MOMENT.sub(_filled, RECORD.read_text(encoding="utf-8", errors="surrogateescape"))
+    text = _MOMENT.sub(_fill_in, RECORD.read_text(encoding="utf-8", errors="surrogateescape"))
     lines = text.rstrip("\n").split("\n")
     return _say([" ".join(line.strip() for line in lines)] if one_line else [*lines, ""])
 
@@ -76,7 +76,7 @@ def _array_name() -> str:
     return f"{env.get('SLURM_ARRAY_JOB_ID', '')}_{env.get('SLURM_ARRAY_TASK_ID', '')}"
 
 
-def _filled(match: re.Match[str]) -> str:
+def _fill_in(match: re.Match[str]) -> str:
     seconds = int(match["seconds"])
     if not seconds:
         return "Unknown"
@@ -96,6 +96,6 @@ def _say(lines: list[str]) -> int:
     return 0
 
 
-def _failed(sentence: str) -> int:
+def _fail(sentence: str) -> int:
     sys.stderr.write(f"scontrol: error: {sentence}\n")
     return 1

@@ -120,7 +120,7 @@ class Step:
             words = _line_of(lines, task, self.tasks) if lines else self.command
             stdin, stdout, stderr = outputs.of(task, self.number)
             stdin = subprocess.PIPE if feeds and stdin is None else stdin
-            process = self._started(words, task, stdin, stdout, stderr)
+            process = self._start_task(words, task, stdin, stdout, stderr)
             if process.stdin is not None:
                 self.feeds.append(process.stdin)
             outputs.follow(process, task)
@@ -133,7 +133,7 @@ class Step:
         for signum in self._early_signals:
             self.send(signum)
 
-    def _started(
+    def _start_task(
         self, words: list[str], task: Task, stdin: int | None, stdout: int | None, stderr: int | None
     ) -> subprocess.Popen[bytes]:
         here = task.host == self.env.get("SLURMD_NODENAME", task.host)
@@ -142,7 +142,7 @@ class Step:
         if not here:
             text = self._text_for(words, task, folder or str(Path.cwd()))
             return _child([AGENT, task.host, text], streams)
-        env = {**_exported(self.options, self.env), **self.variables(task)}
+        env = {**_exported_variables(self.options, self.env), **self.variables(task)}
         try:
             return _child(words, streams, env=env, folder=folder, own_session="pty" not in self.options)
         # A task that cannot be executed is a failed task and not a failed step: the others run, as in Slurm.
@@ -160,7 +160,7 @@ class Step:
         """Return the text that the shell of another container runs."""
         common = {
             name: value
-            for name, value in _exported(self.options, self.env).items()
+            for name, value in _exported_variables(self.options, self.env).items()
             if not name.startswith(OF_EACH_CONTAINER)
         }
         variables = [f"{name}={value}" for name, value in {**common, **self.variables(task)}.items()]
@@ -276,7 +276,7 @@ def _line_of(lines: list[tuple[set[int], list[str]]], task: Task, tasks: list[Ta
     raise Unusable(f"The program file says nothing of task {task.rank}")
 
 
-def _exported(options: dict[str, str], env: dict[str, str]) -> dict[str, str]:
+def _exported_variables(options: dict[str, str], env: dict[str, str]) -> dict[str, str]:
     """Return the variables that tasks get: all of the script's, unless `--export` chooses others."""
     wanted = [each for each in options.get("export", "ALL").split(",") if each]
     names = {each for each in wanted if "=" not in each}

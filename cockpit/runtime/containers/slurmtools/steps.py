@@ -35,7 +35,7 @@ class Steps:
         said_so = False
         while True:
             # Decided and written under one lock, so that two steps never take the same cards.
-            with self._opened() as (state, save):
+            with self._locked_state() as (state, save):
                 held = take(state["held"])
                 if held is not None:
                     state["held"][str(os.getpid())] = held
@@ -49,12 +49,12 @@ class Steps:
 
     def end(self) -> None:
         """Give back what this process holds."""
-        with self._opened() as (state, save):
+        with self._locked_state() as (state, save):
             if state["held"].pop(str(os.getpid()), None) is not None:
                 save(state)
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
+    def _locked_state(self) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
         """Open the record, and yield its steps without those whose process is gone, and a function that writes it."""
         # O_NOFOLLOW: in a shared folder another user could have put a link at this name.
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -98,7 +98,7 @@ class Outputs:
             return subprocess.DEVNULL
         if given == "all" or given.isdigit():
             return None
-        return _opened(self._path(given, task, step), os.O_RDONLY)  # each task reads all of it
+        return _open(self._path(given, task, step), os.O_RDONLY)  # each task reads all of it
 
     def _output(self, given: str, task: Task, step: int) -> int | None:
         if given in {"", "all"}:
@@ -109,12 +109,12 @@ class Outputs:
             return None
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         empties = self._options.get("open-mode", "truncate").startswith("t")
-        return self._shared(self._path(given, task, step), flags | (os.O_TRUNC if empties else 0))
+        return self._open_once(self._path(given, task, step), flags | (os.O_TRUNC if empties else 0))
 
-    def _shared(self, path: str, flags: int) -> int:
+    def _open_once(self, path: str, flags: int) -> int:
         """Return a descriptor of the file; tasks that share a file share its descriptor."""
         if path not in self._files:
-            self._files[path] = _opened(path, flags)
+            self._files[path] = _open(path, flags)
         return self._files[path]
 
     def _path(self, pattern: str, task: Task, step: int) -> str:
@@ -145,7 +145,7 @@ class Outputs:
         return _PATTERN.sub(filled, pattern)
 
 
-def _opened(path: str, flags: int) -> int:
+def _open(path: str, flags: int) -> int:
     try:
         return os.open(path, flags | os.O_CLOEXEC, 0o666)
     except OSError as error:

@@ -137,7 +137,7 @@ class StagingCache:
         """List the finished copies and those in progress."""
         store, now = self._store, self._clock.now()
         finished = await self._alone(lambda: list(store.copies(now)))
-        return [*finished, *(_unfinished(key, copying, now) for key, copying in self._making.items())]
+        return [*finished, *(_copy_in_progress(key, copying, now) for key, copying in self._making.items())]
 
     async def remove(self, key: str) -> bool:
         """Remove a copy. Returns False if a replica uses it or it is being made."""
@@ -249,7 +249,7 @@ class StagingCache:
         )
 
 
-def _unfinished(key: str, making: Copying, now: Millis) -> StagedCopy:
+def _copy_in_progress(key: str, making: Copying, now: Millis) -> StagedCopy:
     return StagedCopy(
         key=key,
         what=_KINDS[making.wanted.kind],

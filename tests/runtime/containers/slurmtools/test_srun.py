@@ -219,10 +219,10 @@ def test_srun_says_what_it_cannot_do(script: Script, words: list[str], code: int
 )
 def test_tasks_get_the_variables_that_export_names(wanted: str, names: set[str]) -> None:
     env = {"MINE": "1", "OTHER": "2", "PATH": "/bin", "SLURM_JOB_ID": "7"}
-    exported = srun._exported({"export": wanted}, env)
+    exported = srun._exported_variables({"export": wanted}, env)
     assert set(exported) == names
     assert exported.get("NEW") in {None, "1", "a=b"}
-    assert srun._exported({}, env) == env
+    assert srun._exported_variables({}, env) == env
 
 
 def step(words: str, **env: str) -> srun.Step:
