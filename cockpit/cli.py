@@ -94,11 +94,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def reach(cluster: str | None) -> Backend | None:
         """Open the cluster for completion, without starting an engine; SIGALRM ends the process after `TAB_SECONDS`."""
+        # The default action of SIGALRM ends the process, also in the middle of a call that hangs. A late answer to Tab
+        # is worth nothing.
         signal.alarm(TAB_SECONDS)
         name = chosen(cluster)
         is_in_this_process = is_read_in_this_process(name) or address_of(name) == DEMO
         return connect_any(cluster, typing=False) if is_in_this_process else running(cluster)
 
+    # Functions instead of what they return: a verb uses few of them, and each imports what it needs.
     services = Services(
         connect=connect_any,
         engine=Engines,
@@ -121,6 +124,7 @@ def _to_open(words: list[str]) -> Options | None:
 
     The UI opens for a command line without a verb, and for `demo`, when input and output are a terminal.
     """
+    # In a pipe or a script the screens cannot be used.
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     from cockpit.tui.options import face_options
@@ -147,6 +151,7 @@ def _open(name: str, options: Options) -> int:
         return _open_the_demo(options)
     from cockpit.tui.opening import run_cockpit
 
+    # Choosing another cluster in the UI ends this application and opens a new one, with the same options.
     return run_cockpit(lambda: _session_on(name), os.environ, _look(options), lambda other: _open(other, options))
 
 
@@ -155,6 +160,8 @@ async def _session_on(name: str) -> Session:
     from cockpit.runtime.clock import SystemClock
     from cockpit.tui.opening import Session
 
+    # Clusters without an engine of cockpit's are read by this process. The embedded engine is another process, to which
+    # the backend connects with its first operation, so that the screens appear at once.
     if is_read_in_this_process(name):
         backend, now = await opened(name, typing=True)
     else:
@@ -162,6 +169,7 @@ async def _session_on(name: str) -> Session:
     others = beside(backend, now, settled(name))
 
     async def close() -> None:
+        # The other clusters first: they are shown beside this one.
         await others.close()
         await backend.close()
 
@@ -183,6 +191,7 @@ def _open_the_demo(options: Options) -> int:
     from cockpit.headless.arguments import parse
     from cockpit.tui.opening import run_cockpit
 
+    # By the verb's own parser, so that `cockpit demo` takes the same options with and without a terminal.
     _, chosen = parse(options.demo or [DEMO])
     fixture, seed, speed = chosen.fixture, chosen.seed, chosen.speed
     return run_cockpit(
@@ -220,6 +229,7 @@ async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = 
         cluster=DEMO,
         every=demo,
         pace=demo.pace,
+        # In a play script, time passes only where the script waits: each run shows the same.
         elapse=asyncio.sleep if going else demo.elapse,
     )
 
@@ -274,6 +284,7 @@ def saved_filters(cluster: str | None) -> SavedFilters:
     from cockpit.config.filters import FILE, SavedFilters
 
     name = chosen(cluster)
+    # The demo is for trying out; its filters must not appear among the user's own.
     if name == DEMO:
         return SavedFilters()
     return SavedFilters(own_places().config / FILE, settled(name))
@@ -367,6 +378,7 @@ def _import_msgspec() -> None:
         "textwrap": LazyModule("textwrap"),
         "platform": SimpleNamespace(system=lambda: os.uname().sysname, __spec__=None),
     }
+    # A module that is imported already costs nothing more, and must not be replaced.
     absent = {name: module for name, module in stand_ins.items() if name not in sys.modules}
     if "msgspec" in sys.modules:
         return
@@ -374,6 +386,7 @@ def _import_msgspec() -> None:
     try:
         import msgspec  # noqa: F401 - for those who import it later
     finally:
+        # So that a later import of these names gets the real modules.
         for name in absent:
             del sys.modules[name]
 

@@ -1,18 +1,18 @@
 """The exceptions that cockpit raises on purpose.
 
-    CockpitError                 anything a person should read as a sentence, never as a traceback
+    CockpitError                 anything that users should read as a sentence, never as a traceback
     ├── SpecErrors               a job or cluster file is wrong: all errors with their paths
     ├── Unreachable              the engine or cluster does not answer
     │   ├── ProtocolMismatch     it answers, in another protocol
     │   └── LoginLost            the login that the user typed ended and must be typed again
-    ├── MayBeAccepted            an act was sent, and whether it was accepted is not known
+    ├── MayBeAccepted            a change was sent, and whether it was accepted is not known
     ├── RequestRefused           the engine understood and said no (carries the Refusal)
-    ├── NotRun                   a person saw the command of an act, and it was not run
+    ├── NotRun                   the user saw the command of a change, and it was not run
     ├── StoreError               the journal cannot be read or written
     └── RuntimeMissing           this machine lacks what containers need
 
 Expected refusals inside the core are values (`model.refusal.Refusal`); `RequestRefused` wraps one where it leaves the
-core towards a person. Every text says what, why, and what to do next.
+core towards a user. Every text says what, why, and what to do next.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class CockpitError(Exception):
-    """Base of all; its text is one or more plain sentences for a person."""
+    """Base of all; its text is one or more plain sentences for users."""
 
 
 class SpecErrors(CockpitError):
@@ -37,8 +37,8 @@ class SpecErrors(CockpitError):
         super().__init__("\n".join(self.errors))
 
 
-def unread(error: OSError | UnicodeDecodeError) -> str:
-    """Why a text file was not read, to stand behind its name: `cannot be read: Permission denied`."""
+def why_unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Return why a text file could not be read, to follow its name: `cannot be read: Permission denied`."""
     return "is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error.strerror}"
 
 
@@ -65,7 +65,7 @@ class LoginLost(Unreachable):
 
 
 class MayBeAccepted(CockpitError):
-    """An act was sent to the cluster and its answer never came."""
+    """A change was sent to the cluster and its answer never came."""
 
     def __init__(self, why: str, request: str = "", advice: str = "") -> None:
         """`request`: its id; the part before a `#` is the id of the whole command, see `model/requests.py`. `advice`:

@@ -197,13 +197,13 @@ def has_terminal() -> bool:
 def _snapshot_in(file: str) -> Snapshot:
     from pathlib import Path
 
-    from cockpit.errors import SpecErrors, unread
+    from cockpit.errors import SpecErrors, why_unreadable
     from cockpit.formats.snapshotfile import read_snapshot
 
     try:
         return read_snapshot(Path(file).read_text(encoding="utf-8"), file)
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecErrors([f"{file}: {unread(error)}"]) from None
+        raise SpecErrors([f"{file}: {why_unreadable(error)}"]) from None
 
 
 def _again(name: str) -> Channel:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cockpit.errors import CockpitError, SpecErrors, unread
+from cockpit.errors import CockpitError, SpecErrors, why_unreadable
 from cockpit.formats.tomltext import parse_toml
 from cockpit.present.safe import safe
 
@@ -77,7 +77,7 @@ class SavedFilters:
         except SpecErrors as error:
             raise FilterFileError(str(error)) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise FilterFileError(f"{self._path}: {unread(error)}") from None
+            raise FilterFileError(f"{self._path}: {why_unreadable(error)}") from None
         return _checked(document, self._path)
 
     def _write(self, clusters: dict[str, Lists]) -> None:

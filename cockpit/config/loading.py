@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.config.settings import SETTINGS, Settings, variable
-from cockpit.errors import SpecErrors, unread
+from cockpit.errors import SpecErrors, why_unreadable
 from cockpit.formats.kinds import Reading
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.text import is_whole
@@ -49,7 +49,7 @@ def _file(path: Path, errors: list[str]) -> dict[str, object]:
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, UnicodeDecodeError) as error:
-        errors.append(f"{path}: {unread(error)}")
+        errors.append(f"{path}: {why_unreadable(error)}")
     except SpecErrors as wrong:
         errors += wrong.errors
     return {}

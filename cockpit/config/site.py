@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cockpit.errors import CockpitError, unread
+from cockpit.errors import CockpitError, why_unreadable
 from cockpit.formats.tomltext import parse_toml, toml_text
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _text(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise CockpitError(f"{file}: {unread(error)}") from None
+        raise CockpitError(f"{file}: {why_unreadable(error)}") from None
 
 
 def _write(file: Path, text: str) -> None:

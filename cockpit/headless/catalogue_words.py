@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cockpit.headless.arguments import UsageError
-from cockpit.headless.typed_line import typed
+from cockpit.headless.typed_line import parse_line
 from cockpit.model.catalogue import CLUSTERWIDE, AnyEntry, CatalogueShown, EntryChange, EntryKind, EntryRow
 from cockpit.present.safe import safe
 
@@ -85,7 +85,7 @@ def done_sentence(change: EntryChange) -> str:
 
 def requested_change(text: str, shown: CatalogueShown, place: Place) -> EntryChange:
     """Parse the words after `:catalogue` in the cockpit. A request for help is a `UsageError` too."""
-    return wanted_change(*typed(NOUN, text, CHANGES), shown, place)
+    return wanted_change(*parse_line(NOUN, text, CHANGES), shown, place)
 
 
 def completions(line: str, shown: CatalogueShown | None) -> list[str]:

@@ -57,6 +57,6 @@ def without_errors(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(ERROR_MARK))
 
 
-def cloned(spec: JobSpec, taken: Collection[str]) -> JobSpec:
+def clone_spec(spec: JobSpec, taken: Collection[str]) -> JobSpec:
     """Return a copy of the spec under a name that no job has: `bert`, `bert-2`, `bert-3` …"""
     return msgspec.structs.replace(spec, name=next_name(spec.name, taken), hold=False)

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.headless.registry import VERBS
-from cockpit.headless.typed_line import typed
+from cockpit.headless.typed_line import parse_line
 from cockpit.present.units import spoken
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def node_requests(noun: str, text: str, now: Millis) -> NodeRequests:
     if noun == NODES and (match := _REASON.fullmatch(text.strip())) is not None:
         text = f"{match['before']} {quote(match['reason'])}{match['after']}"
     verbs = [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
-    verb, args = typed(noun, text, verbs)
+    verb, args = parse_line(noun, text, verbs)
     return _READ[noun, verb](args, now)
 
 

@@ -70,7 +70,7 @@ class Offers:
         return [Completion(column.id, column.title.lower()) for column in table.columns] if table is not None else []
 
     async def _words_of_the_noun(self, last: str) -> Iterable[Completion]:
-        """Names and settings of accounts and of the catalogue, as the cockpit's own command line completes them."""
+        """Return names and settings of accounts and the catalogue, as the cockpit's own command line completes them."""
         noun, _, verb = self._place.verb.partition(" ")
         line = " ".join((noun, verb, *self._place.words, last))
         if noun == "accounts" and verb and (backend := self._connection()) is not None:

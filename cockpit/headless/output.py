@@ -182,7 +182,7 @@ def grid_lines(
     kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)
     columns, cells, widths = [columns[at] for at in kept], [cells[at] for at in kept], [widths[at] for at in kept]
     if room is not None:
-        widths = fitted(widths, [not column.right for column in columns], room)
+        widths = fit_widths(widths, [not column.right for column in columns], room)
     shaped = [
         aligned(texts, column_width, right=column.right)
         for texts, column_width, column in zip(cells, widths, columns, strict=True)
@@ -203,7 +203,7 @@ def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) ->
     return kept
 
 
-def fitted(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
+def fit_widths(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
     """Return widths that fit: the widest column that may shrink gives way, one place at a time, the last one first."""
     fit = list(widths)
     for _ in range(_total(fit) - room):

@@ -125,7 +125,7 @@ class _Pump:
 
 
 def write_all(target: int, data: bytes) -> None:
-    """`os.write` until everything is written."""
+    """Write all of the data: `os.write` may take a part of it."""
     view = memoryview(data)
     while view:
         view = view[os.write(target, view) :]

@@ -146,7 +146,7 @@ class Progress:
     Ctrl-C."""
 
     def __init__(self, streams: Streams, total: int, what: str) -> None:
-        """`what`: of what there are `total`, such as `jobs`; harmless text."""
+        """`what`: the name of the `total` items, such as `jobs`, without control characters."""
         # Without a terminal there is no bar, and `at` returns at once.
         self._stderr = streams.stderr if total and streams.stderr.isatty() else None
         self._now, self._began = streams.now, streams.now()

@@ -16,7 +16,7 @@ from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 
 
-def typed(noun: str, text: str, verbs: Sequence[str]) -> tuple[str, Namespace]:
+def parse_line(noun: str, text: str, verbs: Sequence[str]) -> tuple[str, Namespace]:
     """Return one of the noun's verbs and its arguments. Raises `UsageError`, also for a request for help."""
     try:
         words = shlex.split(text)
@@ -62,7 +62,7 @@ def account_request(text: str) -> AccountRequest:
 
     Raises `UsageError`, also for a request for help, and `SpecErrors` with all errors of the settings.
     """
-    _, args = typed(NOUN, text, CHANGES)
+    _, args = parse_line(NOUN, text, CHANGES)
     return AccountRequest(args.change(args), f"{args.done} {args.name}")
 
 

@@ -76,10 +76,10 @@ async def watch_events(call: Call, job: JobId | None) -> None:
 
 
 async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> None:
-    """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", "id": 7}` until interrupted.
+    """Print `{"version": 1, "change": "row", "row": {…}}` or `{"version": 1, "change": "gone", "id": 7}` per change.
 
-    A row that stops passing the filter is gone too. `several`: of all clusters, each job by the id that it has on its
-    own; what is gone says of which, as rows do, and a cluster that falls silent is told of on stderr.
+    A row that stops passing the filter is gone too. `several`: jobs of all clusters, each with the id that it has in
+    its own cluster; what is gone names its clusters, as rows do, and silent clusters are reported on stderr.
     """
     # Commands switch it off, since they end soon; this one may run for days.
     gc.enable()

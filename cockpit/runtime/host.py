@@ -45,7 +45,7 @@ from cockpit.runtime.effects import MOVES_CONTAINERS, RECONSIDERED_AFTER, Effect
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.pass_runner import run_pass
 from cockpit.runtime.reason_history import ReasonHistory
-from cockpit.runtime.requests import repeated
+from cockpit.runtime.requests import answer_to_repeat
 from cockpit.runtime.tasks import Tasks
 from cockpit.runtime.troubles import FaultLog, clock_trouble, given_up
 from cockpit.sched.policy import Policy
@@ -237,7 +237,7 @@ class Host:
         async with self._ledger.turn():  # 1: one writer at a time
             known = await self._ledger.answer(act.request) if answer is not None else None  # 2: a repeated request
             if known is not None:
-                return repeated(known, act.digest)
+                return answer_to_repeat(known, act.digest)
             # After the stored answers, which remain true.
             if self.given_up is not None:
                 return self.given_up

@@ -73,7 +73,7 @@ def _is_same_request(one: bytes, other: bytes) -> bool:
     return _is_same_content(one, other) or (_words_of(one) == _words_of(other) != b"")
 
 
-def repeated(known: KeptAnswer, digest: bytes) -> bytes | Refusal:
+def answer_to_repeat(known: KeptAnswer, digest: bytes) -> bytes | Refusal:
     """Return the stored answer to a repeated request; a refusal if the id belongs to a different request."""
     if known.digest and digest and not _is_same_request(known.digest, digest):
         return Refusal(
@@ -115,7 +115,7 @@ class Requests:
                 await self._journal.forget_refusal(context.request)
                 known = None
             if known is not None:
-                return _answer_or_raise(repeated(known, context.digest))
+                return _answer_or_raise(answer_to_repeat(known, context.digest))
             try:
                 return await perform()
             except RequestRefused as refused:

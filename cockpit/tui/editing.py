@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
-from cockpit.headless.editor import cloned, in_editor, with_errors, without_errors
+from cockpit.headless.editor import clone_spec, in_editor, with_errors, without_errors
 from cockpit.model.ids import UserName, job_words
 from cockpit.model.job import Submitter
 from cockpit.model.names import free_name
@@ -56,7 +56,7 @@ async def write_clone(app: Cockpit, spec: JobSpec) -> None:
     """Open the form with a copy of the job under a free name, and submit it."""
     from cockpit.formats.job.specfile import spec_as_table
 
-    copy = cloned(spec, _names(app))
+    copy = clone_spec(spec, _names(app))
     await _fill_in(app, f"A copy of {safe(spec.name)}", spec_as_table(copy), _submitting(app))
 
 

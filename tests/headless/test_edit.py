@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.headless.editor import cloned, with_errors, without_errors
+from cockpit.headless.editor import clone_spec, with_errors, without_errors
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec, Mode
@@ -128,7 +128,7 @@ def test_a_refused_deletion_prints_the_reason(desk: Desk) -> None:
     ],
 )
 def test_names_of_copies(name: str, taken: tuple[str, ...], new: str) -> None:
-    assert cloned(JobSpec(name=name, command="true", output="/o", hold=True), taken) == JobSpec(
+    assert clone_spec(JobSpec(name=name, command="true", output="/o", hold=True), taken) == JobSpec(
         name=new, command="true", output="/o"
     )
 

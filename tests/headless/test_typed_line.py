@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.node_words import NODES, node_requests
-from cockpit.headless.typed_line import CHANGES, NOUN, typed
+from cockpit.headless.typed_line import CHANGES, NOUN, parse_line
 from cockpit.model.ids import Millis
 
 
@@ -22,7 +22,7 @@ from cockpit.model.ids import Millis
 )
 def test_an_unknown_command_is_refused_with_a_suggestion(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        typed(NOUN, text, CHANGES)
+        parse_line(NOUN, text, CHANGES)
 
 
 @pytest.mark.req("UI-23")

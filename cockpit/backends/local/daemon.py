@@ -27,7 +27,7 @@ from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
-from cockpit.errors import CockpitError, SpecErrors, StoreError, unread
+from cockpit.errors import CockpitError, SpecErrors, StoreError, why_unreadable
 from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.formats.cluster.file import ClusterSetup, read_cluster
 from cockpit.launch.batchscript import job_facts
@@ -252,7 +252,7 @@ def _text(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecErrors([f"{file}: {unread(error)}"]) from None
+        raise SpecErrors([f"{file}: {why_unreadable(error)}"]) from None
 
 
 def _host_settings(settings: UserSettings) -> Settings:

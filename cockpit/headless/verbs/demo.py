@@ -93,7 +93,7 @@ def play_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_play(call: Call) -> int:
-    """`-c` takes the place of the cluster that the script names."""
+    """Run a script. `-c` takes the place of the cluster that the script names."""
     args = call.args
     script = read_script(args.script, _script_text(call))
     if args.cluster is not None:

@@ -218,7 +218,7 @@ async def run_schema(call: Call) -> int:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """JSON Schema 2020-12."""
+    """Return the schema of this name, in JSON Schema 2020-12."""
     if name == JOB:
         from cockpit.formats.job.file import job_schema
 

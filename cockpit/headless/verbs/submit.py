@@ -122,7 +122,7 @@ async def _say_remedies(call: Call, refusal: Refusal, specs: Sequence[JobSpec], 
 
 
 async def _with_free_names(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
-    """Batch scripts whose names are taken under others."""
+    """Return the jobs, with other names for batch scripts whose names are taken."""
     if all(spec.script is None for spec in specs):
         return list(specs)
     names = await free_names(call, [spec.name for spec in specs])
@@ -133,7 +133,7 @@ async def _with_free_names(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec
 
 
 def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
-    """The scripts that the cluster takes as they are, with what the command line adds. Raises `UsageError`."""
+    """Return scripts that the cluster takes as they are, with what the command line adds. Raises `UsageError`."""
     words, options = call.args.command_words, _script_options(call)
     if words and scripts and (len(scripts) != 1 or specs or scripts[0].wrap):
         raise UsageError("the words after -- are the arguments of one batch script")

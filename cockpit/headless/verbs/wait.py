@@ -19,7 +19,7 @@ time limit."""
 
 
 def timeout(text: str) -> float:
-    """Seconds, with decimals if wanted, or a duration with its unit."""
+    """Parse seconds, with or without decimals, or a duration with its unit."""
     try:
         found = float(text)
     except ValueError:

@@ -64,7 +64,7 @@ def is_of_the_job(host: str) -> bool:
 
 
 def forward_signal(agent: socket.socket, number: int) -> None:
-    """Have the program get the signal that came here; where it has ended already, nothing is left to do."""
+    """Send the signal on to the program. If it has ended already, nothing is left to do."""
     with suppress(OSError):
         agent.sendall(struct.pack("!I", number))
 

@@ -42,7 +42,7 @@ from cockpit.runtime.containers import (
 )
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.heartbeats import Heartbeats
-from cockpit.runtime.containers.nodescripts import noted
+from cockpit.runtime.containers.nodescripts import read_facts
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.prechecking import NOWHERE
 from cockpit.runtime.containers.pressure import Pressure
@@ -304,7 +304,7 @@ class ContainerExecutor:
             # folders that the state does not name: the engine before this one ended while it removed them
             for replica in self._replicas_on_disk() - named:
                 # A replica with prologs has epilogs to run too, for which the start of the engine does not wait.
-                self._run_task(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
+                self._run_task(group, self._remove(replica), wait=read_facts(self._attempt(replica)) is None)
             for effect in expected:
                 self._run_task(group, self.start(effect), wait=not self._needs_prolog(effect))
             for mark in kept:
@@ -514,7 +514,7 @@ class ContainerExecutor:
             self._unfollow(replica)
             status, lost = attempt_records.exit_status(watched.attempt, record), record is None
             used = _with_logs(self._sampler.leave(replica), watched.attempt)
-            facts = noted(watched.attempt) if self._scripts is not None else None
+            facts = read_facts(watched.attempt) if self._scripts is not None else None
             # Epilogs run programs, and a holder that was killed may leave plain processes: a task waits for both before
             # the end is reported, since the resources are free only then.
             if facts is not None or lost:

@@ -80,7 +80,7 @@ class NodeScripts:
 
     async def after(self, attempt: Attempt) -> tuple[NodeName, str]:
         """Run all epilogs, once. Return the node, and a sentence about the last one that failed, if any."""
-        facts = noted(attempt)
+        facts = read_facts(attempt)
         # Without the facts no prolog was ever begun, so there is nothing to clean up after.
         if facts is None or attempt.read("epilogs.json") is not None:
             return NodeName(""), ""
@@ -151,7 +151,7 @@ async def _within_bounds(process: asyncio.subprocess.Process, bounds: LogBounds)
             return await asyncio.wait_for(process.wait(), seconds)
 
 
-def noted(attempt: Attempt) -> ScriptFacts | None:
+def read_facts(attempt: Attempt) -> ScriptFacts | None:
     """Return the facts that were recorded before the prologs; None if no scripts run for this attempt."""
     record = attempt.read("scripts.json")
     return None if record is None else msgspec.convert(record, ScriptFacts)

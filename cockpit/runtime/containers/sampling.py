@@ -69,7 +69,7 @@ class Sampler:
         """Measure a replica from now on: its command has started."""
         plan = attempt.read("plan.json") or {}
         # A record in the folder is of an engine before this one; the kernel's counters have gone on meanwhile.
-        record = kept(attempt) or UsageRecord(_began(attempt))
+        record = read_record(attempt) or UsageRecord(_began(attempt))
         with self._lock:
             self._followed[replica] = FollowedReplica(attempt, tuple(plan.get("cards", ())), record)
         if self._looking is None:
@@ -119,7 +119,7 @@ class Sampler:
     def _read_use(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
         followed = self._followed.get(replica)
         if followed is None:
-            record = kept(attempt)
+            record = read_record(attempt)
             return None if record is None else record.use(replica.rank)
         cards = self._cards([followed])
         with self._lock:
@@ -140,7 +140,7 @@ class Sampler:
         return self._meter.read()
 
 
-def kept(attempt: Attempt) -> UsageRecord | None:
+def read_record(attempt: Attempt) -> UsageRecord | None:
     """Return the recorded usage of the attempt."""
     with suppress(OSError, msgspec.DecodeError):
         return _decoder.decode(Path(attempt.file(RECORD)).read_bytes())

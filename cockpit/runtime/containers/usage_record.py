@@ -82,18 +82,18 @@ class UsageRecord(msgspec.Struct):
         # it.
         joins = bool(self.samples) and self.samples[-1].lasted_ms + sample.lasted_ms // 2 < self.stretch_ms
         if joins:
-            self.samples[-1] = joined(self.samples[-1], sample)
+            self.samples[-1] = join_samples(self.samples[-1], sample)
         else:
             self.samples.append(sample)
         # Halving keeps the whole history, in a bounded size and at half of the resolution.
         if len(self.samples) > MOST_SAMPLES:
             pairs = zip(self.samples[::2], self.samples[1::2], strict=False)
             odd = self.samples[-1:] if len(self.samples) % 2 else []
-            self.samples = [*(joined(*pair) for pair in pairs), *odd]
+            self.samples = [*(join_samples(*pair) for pair in pairs), *odd]
             self.stretch_ms *= 2
 
 
-def joined(before: Sample, after: Sample) -> Sample:
+def join_samples(before: Sample, after: Sample) -> Sample:
     """Join two samples, one after the other, to one."""
     memory = _most(before.memory_mib, after.memory_mib)
     busy, card = (

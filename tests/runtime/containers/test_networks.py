@@ -105,8 +105,8 @@ def test_nft_is_called_only_by_root_to_delete_cockpits_own_table(monkeypatch):
 def test_a_jobs_page_says_how_its_network_leads_outward(tmp_path, record, text):
     if record is not None:
         (tmp_path / "outward.json").write_text(json.dumps(record))
-    assert network.said({"network": str(tmp_path)}) == text
-    assert network.said({"network": ""}) == ""
+    assert network.describe({"network": str(tmp_path)}) == text
+    assert network.describe({"network": ""}) == ""
 
 
 def test_why_a_network_leads_nowhere_is_recorded(monkeypatch):

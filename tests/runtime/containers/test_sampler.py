@@ -77,7 +77,7 @@ async def test_a_replica_is_measured_from_the_start_of_its_holder(machine: Machi
     assert [(each.lasted_ms, each.busy_milli) for each in used.course] == [(10_000, 100)]
     machine.at, machine.figures = 110_000, Reading(6000, 40, 60)
     sampler.look()
-    recorded = sampling.kept(attempt)
+    recorded = sampling.read_record(attempt)
     assert recorded is not None
     assert [(each.lasted_ms, each.busy_milli) for each in recorded.samples] == [(10_000, 100), (10_000, 500)]
     machine.figures = Reading(7000, None, 90)
@@ -101,7 +101,7 @@ async def test_a_restarted_engine_continues_the_record(machine: Machine) -> None
     second = machine.sampler()
     second.follow(FIRST, attempt)
     second.look()
-    record = sampling.kept(attempt)
+    record = sampling.read_record(attempt)
     assert record is not None
     assert [(each.lasted_ms, each.busy_milli) for each in record.samples] == [(10_000, 100), (20_000, 100)]
     second.close()
@@ -128,10 +128,10 @@ async def test_cards_are_measured_once_for_all_replicas(machine: Machine) -> Non
 async def test_a_damaged_record_is_begun_anew(machine: Machine) -> None:
     sampler, attempt = machine.sampler(), machine.attempt(FIRST)
     Path(attempt.file(sampling.RECORD)).write_text("nothing")
-    assert sampling.kept(attempt) is None
+    assert sampling.read_record(attempt) is None
     sampler.follow(FIRST, attempt)
     sampler.look()
-    assert sampling.kept(attempt) is not None
+    assert sampling.read_record(attempt) is not None
     sampler.close()
 
 

@@ -10,7 +10,7 @@ from cockpit.engine.effects import StartReplica
 from cockpit.model.node import Card
 from cockpit.runtime.cards.metering import CardReading
 from cockpit.runtime.containers import measuring
-from cockpit.runtime.containers.sampling import kept
+from cockpit.runtime.containers.sampling import read_record
 from tests.runtime.containers.house import until
 
 pytestmark = pytest.mark.real
@@ -50,7 +50,7 @@ async def test_figures_are_plausible_live_and_in_the_end(house, monkeypatch, cou
     assert used.cpu_ms >= live.cpu_ms
     assert 40 <= used.peak_memory_mib < 256
     assert (used.card_percent, used.peak_card_memory_mib) == (None, None)
-    assert (await house.executor.used(job.replica)).cpu_ms == used.cpu_ms, "what is kept of it still says so"
+    assert (await house.executor.used(job.replica)).cpu_ms == used.cpu_ms, "what is recorded of it still says so"
 
 
 @pytest.mark.req("JT-48")
@@ -59,7 +59,7 @@ async def test_a_killed_engine_loses_no_figure_that_the_kernel_counts(house):
     await house.executor.start(job)
     await burnt(house, job)
     house.executor._sampler.look()
-    seen = kept(house.executor._attempt(job.replica))
+    seen = read_record(house.executor._attempt(job.replica))
     assert seen is not None
     house.executor.close()
     let_go(job)
@@ -67,8 +67,8 @@ async def test_a_killed_engine_loses_no_figure_that_the_kernel_counts(house):
     await house.executor.adopt([job], [])
     assert (await house.ended(job.replica)).ok
     assert house.seen.used[job.replica].cpu_ms >= seen.last[0] > 0
-    after = kept(house.executor._attempt(job.replica))
-    assert after.samples == seen.samples, "its course goes on from what was kept"
+    after = read_record(house.executor._attempt(job.replica))
+    assert after.samples == seen.samples, "its course goes on from what was recorded"
 
 
 @pytest.mark.req("JT-48")

@@ -87,7 +87,7 @@ class Streams:
             "state": "/nowhere",
             "socket": "/nowhere",
         }
-        fds = scriptfiles.opened(plan, self._log, self.mirrors)
+        fds = scriptfiles.open_streams(plan, self._log, self.mirrors)
         self.fds += fds
         return fds
 

@@ -7,7 +7,7 @@ import pytest
 from cockpit.model.usage import Sample
 from cockpit.runtime.cards.metering import CardReading
 from cockpit.runtime.containers.measuring import Reading
-from cockpit.runtime.containers.usage_record import MOST_SAMPLES, PERIOD_MS, UsageRecord, joined
+from cockpit.runtime.containers.usage_record import MOST_SAMPLES, PERIOD_MS, UsageRecord, join_samples
 
 BUSY = 2_500
 """Thousandths of a CPU."""
@@ -64,7 +64,7 @@ def test_a_total_never_decreases_and_unmeasured_figures_stay_unknown() -> None:
 
 
 def test_two_intervals_are_weighted_by_their_length() -> None:
-    assert joined(Sample(1_000, 100, 5, None), Sample(3_000, 500, 2, 40)) == Sample(4_000, 400, 5, 40)
+    assert join_samples(Sample(1_000, 100, 5, None), Sample(3_000, 500, 2, 40)) == Sample(4_000, 400, 5, 40)
 
 
 @pytest.mark.req("JT-48")

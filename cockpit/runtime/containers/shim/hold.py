@@ -85,7 +85,7 @@ def leave_machine(plan: PlanDict, network: Membership) -> None:
         linux.unshare(_NAMESPACES)
         linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)  # mounts from here on stay in this namespace
     except OSError as error:
-        raise judged(error) from None
+        raise refusal_or_error(error) from None
 
 
 def mount_own_proc() -> None:
@@ -96,7 +96,7 @@ def mount_own_proc() -> None:
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
 
 
-def judged(error: OSError) -> Refused | OSError:
+def refusal_or_error(error: OSError) -> Refused | OSError:
     """Return `Refused` for an error that means a refusal, else the error itself."""
     return Refused(error.strerror) if error.errno in _REFUSALS else error
 
@@ -216,7 +216,7 @@ def _await_child(ready_read: int) -> None:
     number = (os.read(ready_read, 1) or bytes([errno.EIO]))[0]
     os.close(ready_read)
     if number != _READY:
-        raise judged(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
+        raise refusal_or_error(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
 
 
 def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool, plain: bool) -> None:
@@ -271,7 +271,7 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
 def _limits_text(plan: PlanDict, bounds: limits.ReplicaLimits, read_only: list[str]) -> str:
     """Return the text on how limits are enforced, for a job's page. Plans of older engines may lack some keys."""
     cards = plan.get("card_limits")
-    network_text = network.said(plan)
+    network_text = network.describe(plan)
     podman = "Podman container" if plan.get("podman") else ""
     calls = "" if plan.get("filtered", True) and syscalls.is_known() else syscalls.UNFILTERED
     folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""

@@ -62,7 +62,7 @@ class Meter:
             say({"done": self.done})
 
     def look(self) -> None:
-        """Raises DiskFull."""
+        """Check the disk. Raises DiskFull if its use is beyond the limit."""
         if self._target and percent_used(self._target) > self._full_percent:
             raise DiskFull
 

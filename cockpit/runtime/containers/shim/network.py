@@ -158,7 +158,7 @@ class Membership:
         os.close(own)
 
 
-def said(plan: PlanDict) -> str:
+def describe(plan: PlanDict) -> str:
     """Describe the container's own network for users; empty if it has none."""
     if not plan.get("network") or not os.path.exists(os.path.join(plan["network"], _OUTWARD)):
         return ""

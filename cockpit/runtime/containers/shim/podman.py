@@ -63,8 +63,8 @@ class Container:
         Returns the pid of podman's own program in it, which podman writes into `pidfile`. Raises PodmanError, or
         OSError if there is no such file."""
         try:
-            said(*arguments(self._plan, self.name, image, layout, holder, pidfile))
-            said("start", self.name)
+            output_of(*arguments(self._plan, self.name, image, layout, holder, pidfile))
+            output_of("start", self.name)
         except PodmanError as error:
             raise PodmanError(f"{error}; with podman_containers = false cockpit makes it itself") from None
         with open(pidfile, encoding="ascii") as stream:
@@ -75,17 +75,17 @@ class Container:
         image stays. Raises PodmanError."""
         # without the container: an earlier try has committed and removed it
         if _run("container", "exists", self.name).returncode == 0:
-            said("commit", "--quiet", "--pause=false", self.name, self.kept_image, seconds=_COMMIT_SECONDS)
+            output_of("commit", "--quiet", "--pause=false", self.name, self.kept_image, seconds=_COMMIT_SECONDS)
             self.remove()
 
     def remove(self) -> None:
         """Remove the container; it may be gone already. Raises PodmanError."""
-        said("rm", "--force", "--ignore", "--time", "0", self.name)
+        output_of("rm", "--force", "--ignore", "--time", "0", self.name)
 
     def forget_kept(self) -> None:
         """Remove the image of the held container, if there is one. Raises PodmanError."""
         if _run("image", "exists", self.kept_image).returncode == 0:
-            said("rmi", "--force", self.kept_image)
+            output_of("rmi", "--force", self.kept_image)
 
 
 def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int, pidfile: str) -> list[str]:
@@ -107,7 +107,7 @@ def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int
     ]
 
 
-def said(*words: str, seconds: int = _SECONDS) -> str:
+def output_of(*words: str, seconds: int = _SECONDS) -> str:
     """Return podman's output. Raises PodmanError if it fails."""
     done = _run(*words, seconds=seconds)
     if done.returncode != 0:

@@ -59,7 +59,7 @@ class Programs:
 
     def _streams(self, which: str) -> list[int]:
         if which == COMMAND and self._plan.get("script_files"):
-            return scriptfiles.opened(self._plan, self._log, self.mirrors)
+            return scriptfiles.open_streams(self._plan, self._log, self.mirrors)
         return [os.open("/dev/null", os.O_RDONLY), *(self._log(name) for name in ("stdout", "stderr"))]
 
     def send_early_signal(self, command: int) -> None:

@@ -78,7 +78,7 @@ class OutputMirrors:
         self.seconds = _OFTEN if grew else min(_SELDOM, 2 * self.seconds)
 
 
-def opened(plan: PlanDict, open_log: Callable[[str], int], mirrors: OutputMirrors) -> list[int]:
+def open_streams(plan: PlanDict, open_log: Callable[[str], int], mirrors: OutputMirrors) -> list[int]:
     """Return the descriptors of standard input, output and error.
 
     `open_log` opens the log `stdout` or `stderr`. Raises `program.StartError` where the submitter may not open a

@@ -111,7 +111,7 @@ def _tmpfs(target: str, options: str) -> None:
 
 
 def _show(source: str, target: str, attributes: int) -> None:
-    """A file or folder of the machine at its place; what is not there is not shown."""
+    """Bind a file or folder of the machine to its place; do nothing if the machine does not have it."""
     if not os.path.exists(source):
         return
     if os.path.isdir(source):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cockpit.runtime.containers.slurmtools.hostlists import expanded
-from cockpit.runtime.containers.slurmtools.options import Task, Unusable, number, ungrouped
+from cockpit.runtime.containers.slurmtools.hostlists import expand
+from cockpit.runtime.containers.slurmtools.options import Task, Unusable, number, parse_counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def _cpus(tasks: list[Task], options: dict[str, str], env: dict[str, str]) -> di
     too few."""
     each = number(options, "cpus-per-task", number(env, "SRUN_CPUS_PER_TASK", 1))
     usual = number(env, "SLURM_CPUS_ON_NODE", 1)
-    counts = ungrouped(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
-    hosts = expanded(env.get("SLURM_JOB_NODELIST", ""))
+    counts = parse_counts(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    hosts = expand(env.get("SLURM_JOB_NODELIST", ""))
     # The shortened form has one count for each host, in the order of the hosts.
     there = {host: counts[at] for at, host in enumerate(hosts[: len(counts)])}
     needed = {host: each * sum(task.host == host for task in tasks) for host in {task.host for task in tasks}}

@@ -13,7 +13,7 @@ class HostListError(ValueError):
     """A text that is no list of hosts."""
 
 
-def expanded(text: str) -> list[str]:
+def expand(text: str) -> list[str]:
     """Return all names of a list, in its order."""
     if text.count("[") != text.count("]"):
         raise HostListError(text_of(text))
@@ -45,7 +45,7 @@ def text_of(part: str) -> str:
     return f"Invalid hostlist: {part}"
 
 
-def compressed(names: list[str]) -> str:
+def compress(names: list[str]) -> str:
     """Return the shortest list that Slurm writes of these names: neighbours of one head and one width as ranges."""
     groups: list[tuple[str, int, list[int]]] = []
     for name in names:
@@ -60,7 +60,7 @@ def compressed(names: list[str]) -> str:
 
 
 def _same_width(width: int, other: int, digits: str) -> bool:
-    """Numbers with leading zeros go together only where all have so many digits."""
+    """Return whether a number may join a range: one with leading zeros only if all have that many digits."""
     return width == other or (width < other and width > 0 and not digits.startswith("0"))
 
 

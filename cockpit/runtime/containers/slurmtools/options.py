@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cockpit.runtime.containers.slurmtools.hostlists import HostListError, expanded
+from cockpit.runtime.containers.slurmtools.hostlists import HostListError, expand
 
 _SHORT = {
     "A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "E": "preserve-env", "F": "nodefile",
@@ -57,8 +57,8 @@ class Task(NamedTuple):
     """Number among the tasks of its host."""
 
 
-def parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Options by their long names (a flag is empty), and the command."""
+def parse(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options by their long names (a flag has an empty value), and the command."""
     words, options = list(words), {}
     # The command begins at the first word that is not an option; its own options are not srun's.
     while words and words[0].startswith("-") and words[0] != "-":
@@ -95,7 +95,7 @@ def _full_name(given: str) -> str:
 
 
 def _take_letters(letters: str, words: list[str], options: dict[str, str]) -> None:
-    """`-ln4`: flags behind one hyphen, the last letter perhaps with its value."""
+    """Parse letters behind one hyphen, as in `-ln4`: flags, and at the end perhaps an option with its value."""
     while letters:
         if letters[0] not in _SHORT:
             raise Unusable(f"invalid option -- '{letters[0]}'")
@@ -117,7 +117,7 @@ def _next(words: list[str], option: str) -> str:
     return words.pop(0)
 
 
-def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
+def assign_tasks(options: dict[str, str], env: dict[str, str]) -> list[Task]:
     """Return the tasks of a step by rank, distributed as Slurm does: each host gets as many as the one before, or one
     less. The script's number of tasks takes precedence over the step's tasks per node.
 
@@ -159,9 +159,9 @@ def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
 
 def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
     try:
-        there = expanded(env.get("SLURM_JOB_NODELIST", ""))
-        wanted = expanded(options.get("nodelist", ""))
-        without = expanded(options.get("exclude", ""))
+        there = expand(env.get("SLURM_JOB_NODELIST", ""))
+        wanted = expand(options.get("nodelist", ""))
+        without = expand(options.get("exclude", ""))
     except HostListError as error:
         raise Unusable(str(error)) from None
     if not there:
@@ -176,8 +176,8 @@ def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
     return hosts
 
 
-def grouped(counts: list[int]) -> str:
-    """Counts of nodes as Slurm writes them: `4(x2),1`."""
+def format_counts(counts: list[int]) -> str:
+    """Return counts by node as Slurm writes them: `4(x2),1`."""
     groups: list[list[int]] = []
     for count in counts:
         if groups and groups[-1][0] == count:
@@ -187,8 +187,8 @@ def grouped(counts: list[int]) -> str:
     return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in groups)
 
 
-def ungrouped(text: str) -> list[int]:
-    """Return the counts of a text that `grouped` wrote."""
+def parse_counts(text: str) -> list[int]:
+    """Return the counts of a text that `format_counts` wrote."""
     counts: list[int] = []
     for each in text.split(","):
         count, _, times = each.partition("(x")
@@ -209,7 +209,7 @@ def number(given: dict[str, str], name: str, otherwise: int) -> int:
 
 
 def seconds(text: str, option: str) -> int:
-    """Seconds of a time as `--time` has it: minutes, `m:s`, `h:m:s`, `d-h`, `d-h:m` or `d-h:m:s`; 0 is no limit."""
+    """Return the seconds of a time limit (0: none), written as `m`, `m:s`, `h:m:s`, `d-h`, `d-h:m` or `d-h:m:s`."""
     if text.lower() in _UNLIMITED:
         return 0
     days, dash, clock = text.rpartition("-")
@@ -238,6 +238,6 @@ def _ranks(text: str) -> set[int]:
     if text == "*":
         return set()
     try:
-        return {int(name) for name in expanded(f"[{text}]")}
+        return {int(name) for name in expand(f"[{text}]")}
     except HostListError:
         raise Unusable(f"Invalid task rank in the program file: {text}") from None

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from cockpit.runtime.containers.slurmtools.hostlists import HostListError, compressed, expanded
+from cockpit.runtime.containers.slurmtools.hostlists import HostListError, compress, expand
 
 RECORD = Path(__file__).parents[5] / "job"
 """The job's record in the container, in the folder of the script: five folders above this module's copy."""
@@ -46,10 +46,10 @@ def _run(words: list[str], *, one_line: bool) -> int:
     if not (verb and "show".startswith(verb)):
         return _fail(f"{verb or 'nothing to do'}: {USAGE}; outside of it `cockpit --help` lists what there is")
     if what and "hostnames".startswith(what):
-        return _say(expanded(rest[0] if rest else os.environ.get("SLURM_JOB_NODELIST", "")))
+        return _say(expand(rest[0] if rest else os.environ.get("SLURM_JOB_NODELIST", "")))
     if what in {"hostlist", "hostlistsorted"} and rest:
-        names = expanded(",".join(rest))
-        return _say([compressed(sorted(names, key=_order) if what.endswith("sorted") else names)])
+        names = expand(",".join(rest))
+        return _say([compress(sorted(names, key=_order) if what.endswith("sorted") else names)])
     if what in {"job", "jobs", "jobid"}:
         return _show_job(rest, one_line=one_line)
     return _fail(f"show {what}: {USAGE}")

@@ -27,10 +27,10 @@ from cockpit.runtime.containers.slurmtools.gpus import (
 from cockpit.runtime.containers.slurmtools.options import (
     Task,
     Unusable,
-    grouped,
-    laid_out,
+    assign_tasks,
+    format_counts,
     number,
-    parsed,
+    parse,
     programs,
     seconds,
 )
@@ -61,7 +61,7 @@ class Step:
         self.options = options
         self.command = command
         self.env = env
-        self.tasks = laid_out(options, env)
+        self.tasks = assign_tasks(options, env)
         self.number = 0
         self.running: dict[int, Task] = {}
         """Tasks by the process that is one, or that is the agent of one."""
@@ -109,7 +109,7 @@ class Step:
 
     def _shares(self) -> str:
         counts = [sum(each.node == node for each in self.tasks) for node in range(self.tasks[-1].node + 1)]
-        return grouped(counts)
+        return format_counts(counts)
 
     def start(self, outputs: Outputs) -> None:
         """Start all tasks in the order of their ranks."""
@@ -335,7 +335,7 @@ def main(words: list[str]) -> int:
         sys.stdout.write("MPI plugin types are...\n\tnone\n")
         return 0
     try:
-        options, command = parsed(words)
+        options, command = parse(words)
         _refuse_mpi(options)
         cards_per_task(options, env)
         step = Step(options, command, env)

@@ -61,7 +61,7 @@ class Outputs:
         self._lock = threading.Lock()
 
     def of(self, task: Task, step: int) -> tuple[int | None, int | None, int | None]:
-        """Standard input, output and error of a task, as `subprocess` takes them; None: the script's own."""
+        """Return standard input, output and error of a task, as `subprocess` takes them; None: the script's own."""
         stdin = self._input(task, step)
         stdout = self._output(self._options.get("output", ""), task, step)
         given = self._options.get("error", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.runtime.containers.slurmtools.hostlists import HostListError, compressed, expanded
+from cockpit.runtime.containers.slurmtools.hostlists import HostListError, compress, expand
 
 pytestmark = pytest.mark.req("LA-71")
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.req("LA-71")
     ],
 )
 def test_a_hostlist_expands_to_its_names(text: str, names: list[str]) -> None:
-    assert expanded(text) == names
+    assert expand(text) == names
 
 
 @pytest.mark.parametrize("text", ["n[1-", "n[a-b]", "n1]"])
 def test_an_invalid_hostlist_is_refused(text: str) -> None:
     with pytest.raises(HostListError):
-        expanded(text)
+        expand(text)
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_an_invalid_hostlist_is_refused(text: str) -> None:
     ],
 )
 def test_names_are_written_as_the_shortest_list(names: list[str], text: str) -> None:
-    assert compressed(names) == text
-    assert expanded(text) == names
+    assert compress(names) == text
+    assert expand(text) == names

@@ -10,12 +10,12 @@ from cockpit.runtime.containers.slurmtools.gpus import cards_per_task, step_reso
 from cockpit.runtime.containers.slurmtools.options import (
     Task,
     Unusable,
-    grouped,
-    laid_out,
-    parsed,
+    assign_tasks,
+    format_counts,
+    parse,
+    parse_counts,
     programs,
     seconds,
-    ungrouped,
 )
 
 pytestmark = pytest.mark.req("LA-71")
@@ -24,9 +24,9 @@ ENV = {"SLURM_JOB_NODELIST": "a,b,c", "LR": "0.1"}
 
 
 def shares(line: str, env: dict[str, str]) -> dict[str, int]:
-    options, command = parsed([*line.split(), "hostname"])
+    options, command = parse([*line.split(), "hostname"])
     assert command == ["hostname"]
-    tasks = laid_out(options, ENV | env)
+    tasks = assign_tasks(options, ENV | env)
     assert [task.rank for task in tasks] == list(range(len(tasks)))
     hosts = [task.host for task in tasks]
     return {host: hosts.count(host) for host in hosts}
@@ -59,7 +59,7 @@ def test_tasks_are_spread_over_the_nodes_in_blocks(line: str, env: dict[str, str
 
 
 def test_each_task_has_its_node_and_local_id() -> None:
-    assert laid_out({"ntasks": "3", "nodes": "2"}, ENV) == [
+    assert assign_tasks({"ntasks": "3", "nodes": "2"}, ENV) == [
         Task(0, "a", 0, 0),
         Task(1, "a", 0, 1),
         Task(2, "b", 1, 0),
@@ -68,8 +68,8 @@ def test_each_task_has_its_node_and_local_id() -> None:
 
 @pytest.mark.parametrize("words", [["-m", "cyclic"], ["--distribution=cyclic:block"]])
 def test_ranks_alternate_over_the_nodes_where_the_distribution_is_cyclic(words: list[str]) -> None:
-    options, _ = parsed([*words, "-n", "5", "hostname"])
-    assert [(task.host, task.local) for task in laid_out(options, ENV)] == [
+    options, _ = parse([*words, "-n", "5", "hostname"])
+    assert [(task.host, task.local) for task in assign_tasks(options, ENV)] == [
         *(("a", 0), ("b", 0), ("c", 0)),
         *(("a", 1), ("b", 1)),
     ]
@@ -98,7 +98,7 @@ def test_ranks_alternate_over_the_nodes_where_the_distribution_is_cyclic(words: 
 )
 def test_unsupported_options_are_reported(line: str) -> None:
     with pytest.raises(Unusable):
-        laid_out(parsed(line.split())[0], ENV)
+        assign_tasks(parse(line.split())[0], ENV)
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_unsupported_options_are_reported(line: str) -> None:
 )
 def test_the_refusal_of_an_option_names_it_and_what_to_do(line: str, expected: str) -> None:
     with pytest.raises(Unusable, match=expected):
-        parsed(line.split())
+        parse(line.split())
 
 
 def test_an_option_may_be_cut_short_and_has_its_older_names() -> None:
-    options, command = parsed(["--tasks-per-node=2", "--overc", "--cpu_bind=none", "env"])
+    options, command = parse(["--tasks-per-node=2", "--overc", "--cpu_bind=none", "env"])
     assert (options, command) == ({"ntasks-per-node": "2", "overcommit": "", "cpu_bind": "none"}, ["env"])
 
 
@@ -162,27 +162,27 @@ def test_a_step_takes_over_the_cards_per_task_of_its_script(options: dict[str, s
 )
 def test_a_step_has_the_cpus_of_its_job_at_most(line: str, cpus: str, fits: bool) -> None:
     env = {**ENV, "SLURM_JOB_CPUS_PER_NODE": cpus, "SLURM_CPUS_ON_NODE": cpus[0]}
-    options, _ = parsed([*line.split(), "hostname"])
+    options, _ = parse([*line.split(), "hostname"])
     with nullcontext() if fits else pytest.raises(Unusable, match="More processors requested than permitted"):
-        step_resources(laid_out(options, env), options, env)
+        step_resources(assign_tasks(options, env), options, env)
 
 
 def test_the_cpus_per_task_of_a_step_come_from_the_option_or_its_variable() -> None:
     env = {**ENV, "SLURM_JOB_CPUS_PER_NODE": "4(x3)", "SRUN_CPUS_PER_TASK": "2", "SLURM_CPUS_PER_TASK": "3"}
     options = {"ntasks": "1", "exact": ""}
-    held = step_resources(laid_out(options, env), options, env)({})
+    held = step_resources(assign_tasks(options, env), options, env)({})
     assert held == {"cpus": {"a": 2}, "cards": []}
 
 
 @pytest.mark.parametrize("counts", [[1], [2, 2], [2, 1], [1, 2, 2, 2, 1]])
 def test_counts_of_nodes_are_grouped(counts: list[int]) -> None:
-    assert ungrouped(grouped(counts)) == counts
-    assert grouped([4, 4, 1]) == "4(x2),1"
+    assert parse_counts(format_counts(counts)) == counts
+    assert format_counts([4, 4, 1]) == "4(x2),1"
 
 
 def test_srun_outside_of_a_job_reports_it() -> None:
     with pytest.raises(Unusable, match="inside of a job"):
-        laid_out({}, {})
+        assign_tasks({}, {})
 
 
 def test_a_program_file_names_what_each_task_runs() -> None:

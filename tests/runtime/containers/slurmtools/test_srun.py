@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.runtime.containers.slurmtools import srun
-from cockpit.runtime.containers.slurmtools.options import Task, parsed
+from cockpit.runtime.containers.slurmtools.options import Task, parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -226,7 +226,7 @@ def test_tasks_get_the_variables_that_export_names(wanted: str, names: set[str])
 
 
 def step(words: str, **env: str) -> srun.Step:
-    options, command = parsed(words.split())
+    options, command = parse(words.split())
     job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a,b", "SLURMD_NODENAME": "", "SLURM_NTASKS": "3"}
     return srun.Step(options, command, {**job, **env})
 
