@@ -1,15 +1,20 @@
 """Make containers and run commands in them: the executor of the embedded engine.
 
-A replica goes through these steps, each started by an effect of the engine:
+The life of a replica. Each step is started by an effect of the engine, or by what the shim reports:
 
-1. `stage`: copy images and datasets to this machine, then report `replica_staged`.
-2. `start`: run the prologs, write the plan to the attempt's folder, and spawn the shim (`shim.hold`). The shim makes
-   the container, starts the command, and stays as the container's holder.
+1. `check` examines the nodes of certain jobs. `stage` copies images and datasets to this machine, in a task of its own,
+   and then reports `replica_staged`.
+2. `start` runs the prologs, writes the plan to the attempt's folder, spawns the shim (`shim.hold`) and watches it. The
+   shim makes the container, starts the command, and stays as the container's holder.
 3. The shim writes the attempt's name into the FIFO `<state>/notify`. `_look` then reads the records in the attempt's
-   folder, and reports the start and the end of the command. A holder's pidfd also wakes `_look`, when the holder dies.
-4. `keep` holds the container of a failed job; `remove` kills the holder, runs the epilogs and deletes the folder.
+   folder, and reports the start of the command. A holder's pidfd also wakes `_look`, when the holder dies.
+4. `signal`, `freeze`, `thaw` and `write_workers_file` act on the running container.
+5. `_look` reads how the command ended. With the last replica of the job, `_end` runs the epilogs. Only then the end is
+   reported, since the resources are free only then.
+6. `keep` holds the container of a failed job. `remove` ends the holder and deletes the attempt's folder.
 
-All facts are in the attempts' folders, so that a new engine process continues where the one before it ended (`adopt`).
+All facts are in the attempts' folders, so that a new engine process continues where the one before it ended (`adopt`),
+and every effect may be repeated. The lock of a replica keeps two steps from working on its folder at the same time.
 """
 
 from __future__ import annotations
@@ -96,19 +101,8 @@ class ContainerExecutor:
     tell a worker of an elastic job about the other workers. `scripts`: the prologs and epilogs of the cluster's nodes.
     `staging_cache`: the copies of images and datasets on this machine.
 
-    Call `open` first, in the host's loop. `close` leaves every container as it is.
-
-    The life of a replica, each step an effect of the engine or an observation for it:
-
-    1. `check`: check the nodes of certain jobs. `stage`: copy images and datasets, in a task of its own.
-    2. `start`: run the prologs, write the plan, spawn the shim, and watch its holder.
-    3. `_look`: report the start and the end that the attempt's folder records, each once.
-    4. `signal`, `freeze`, `thaw`, `write_workers_file`: act on the running container.
-    5. `_end`: after the last replica of the job, run the epilogs, and only then report the end.
-    6. `keep`: hold the container of a failed job. `remove`: end the holder, and delete the attempt's folder.
-
-    After a crash of the engine, `adopt` finds the containers again, and every effect may be repeated. The lock of a
-    replica keeps two steps from working on its folder at the same time.
+    Call `open` first, in the host's loop. `close` leaves every container as it is. The module's docstring lists the
+    steps of a replica's life.
     """
 
     def __init__(
@@ -131,6 +125,7 @@ class ContainerExecutor:
         self._staging_cache = staging_cache
         self._copies = Copies(staging_cache, observer.staging_moved) if staging_cache is not None else None
         self._copying: dict[ReplicaId, asyncio.Task[None]] = {}
+        """The tasks that copy for replicas; a signal cancels one instead of reaching a container."""
         self._waiting: set[ReplicaId] = set()
         """The replicas that have their copies and wait until the other replicas of their jobs have theirs."""
         self._python = python
@@ -142,10 +137,10 @@ class ContainerExecutor:
         # The method instead of `memory_of`, which the owner of the executor replaces later.
         self._pressure = Pressure(self._tasks, observer, self._memory_of)
         self._shims = spawning.Shims(python)
-        # Every attempt whose holder may live, and every held one: an effect for another replica has no container to act
-        # on.
         self._watched: dict[ReplicaId, WatchedAttempt] = {}
+        """The attempts with a container, running or held; an effect for another replica has nothing to act on."""
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
+        """Each held while a step works on the replica's folder."""
         self._notify_fifo = NotifyFifo(state / "notify", self._on_notice)
 
     def open(self) -> None:
@@ -185,6 +180,7 @@ class ContainerExecutor:
         return self._staging_cache is not None and await self._staging_cache.remove(key)
 
     async def start(self, effect: StartReplica) -> None:
+        """Start the replica's container once, however often the effect is repeated."""
         # From here on a signal must reach the container, and is not answered by `signal` itself.
         self._waiting.discard(effect.replica)
         begun = effect.replica in self._watched or self._attempt(effect.replica).read("plan.json") is not None
@@ -234,6 +230,7 @@ class ContainerExecutor:
             await then(start)
 
     async def signal(self, effect: SignalReplica) -> None:
+        """Pass the engine's signal to the holder. Before there is one, cancel the copying and report the end."""
         copying = self._copying.get(effect.replica)
         if copying is not None:
             copying.cancel()
@@ -275,6 +272,7 @@ class ContainerExecutor:
                 await asyncio.to_thread(heartbeats.show, watched.attempt, self._workers_of(effect.replica))
 
     async def keep(self, effect: KeepContainer) -> None:
+        """Hold the container of a failed job, with or without its cards, until the moment in the effect."""
         async with self._lock(effect.replica):
             # They have usually run (`_end`), unless an engine was killed between the end of the command and this
             # effect.
@@ -290,18 +288,22 @@ class ContainerExecutor:
         await self._remove(effect.replica)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
-        # The engine's state decides: a folder that it does not name is removed, a replica that it names is started, if
-        # it was not yet, or held.
+        """Bring what is on the disk in line with the engine's state, after a time without an engine.
+
+        1. Release the copies of replicas that the state does not name.
+        2. Remove the folders of these replicas; watch or start those that should run; hold those that are held.
+        3. Begin to watch the disk for copies.
+        """
         named = {start.replica for start in expected} | {mark.replica for mark in kept}
-        # The notes on used copies outlive an engine (`cache_store`). Those of replicas that are gone would protect
+        # 1: the notes on used copies outlive an engine (`cache_store`). Those of replicas that are gone would protect
         # their copies for ever.
         if self._staging_cache is not None:
             await self._staging_cache.forget_others({replica.folder for replica in named})
-        # all at once: most of the time is spent waiting for processes to end
+        # 2: all at once, since most of the time is spent waiting for processes to end.
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
             group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
-            # folders that the state does not name: the engine before this one ended while it removed them
+            # The engine before this one ended while it removed them.
             for replica in self._replicas_on_disk() - named:
                 # A replica with prologs has epilogs to run too, for which the start of the engine does not wait.
                 self._run_task(group, self._remove(replica), wait=read_facts(self._attempt(replica)) is None)
@@ -309,7 +311,7 @@ class ContainerExecutor:
                 self._run_task(group, self.start(effect), wait=not self._needs_prolog(effect))
             for mark in kept:
                 group.create_task(self._adopt_held(mark))
-        # Only now, since it removes unfinished copies that no recovered replica has taken up.
+        # 3: last, since it removes unfinished copies that no recovered replica has taken up.
         if self._staging_cache is not None:
             self._tasks.start(watch_disk(self._staging_cache, self._observer), "disk for copies")
 
@@ -391,7 +393,7 @@ class ContainerExecutor:
     async def _adopt_held(self, mark: KeepContainer) -> None:
         await self.keep(mark)
         watched = self._watch(mark.replica, self._attempt(mark.replica))
-        # the end of its command is in the journal already
+        # The end of its command is in the journal already.
         watched.ended = True
 
     async def _ensure_holder(self, replica: ReplicaId, attempt: Attempt) -> None:
@@ -414,7 +416,7 @@ class ContainerExecutor:
             watched = self._watched.get(replica) or self._watch(replica, attempt)
             # The end of the holder below is wanted, and must not be reported as an end of the job.
             watched.ended = True
-            # a repeated effect finds the container of the image, whose holder stays
+            # A repeated effect finds the container of the image, whose holder stays.
             if not attempt_records.was_made_again(attempt):
                 await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             with suppress(spawning.SpawnError, OSError):
@@ -434,7 +436,7 @@ class ContainerExecutor:
 
         The epilogs of all nodes run with the last replica of the job, since the nodes may share files.
         """
-        # before the epilogs, which may remove what the processes use
+        # Before the epilogs, which may remove what the processes use.
         await asyncio.to_thread(job_processes.end_plain, self._attempt(replica))
         # Without scripts there is no gang to wait for: only the end of plain processes had to be awaited.
         gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas if facts else 0)]
@@ -450,12 +452,19 @@ class ContainerExecutor:
         return watched.ended if watched is not None else self._attempt(replica).read("exit.json") is not None
 
     async def _remove(self, replica: ReplicaId) -> None:
+        """Remove a replica's container and files. Each step may be repeated after a crash: the folder goes late.
+
+        1. End the holder, and what plain processes it has left. Then nothing uses the files any more.
+        2. Run the epilogs, which may read the files.
+        3. Delete podman's container, the folder with the cgroups, and, after the job's last replica, its network.
+        4. Release the copies, which the container had mounted.
+        """
         attempt = self._attempt(replica)
         async with self._lock(replica):
-            # A folder of an earlier engine was never watched; its holder may live nevertheless.
+            # 1. A folder of an earlier engine was never watched; its holder may live nevertheless.
             watched = self._watched.pop(replica, None) or WatchedAttempt(attempt, lambda: None)
             self._unfollow(replica)
-            # `_look` reports nothing from here on: the engine has asked for this end
+            # `_look` reports nothing from here on: the engine has asked for this end.
             watched.ended = True
             # a frozen holder would handle no signal
             await asyncio.to_thread(freezing.thaw, attempt)
@@ -463,15 +472,15 @@ class ContainerExecutor:
             watched.close()
             # Plain processes do not die with their holder, as those of a pid namespace do (pid_namespaces(7)).
             await asyncio.to_thread(job_processes.end_plain, attempt)
-            await self._run_epilogs(replica)
+            await self._run_epilogs(replica)  # 2
             faults.point("removing", attempt.name)
-            # Podman first: it needs the attempt's folder, which is deleted next.
+            # 3: podman first, since it needs the attempt's folder, which is deleted next.
             await asyncio.to_thread(spawning.forget, attempt, self._python)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
             await asyncio.to_thread(networks.tidy_up, self._state)
             self._waiting.discard(replica)
             if self._copies is not None:
-                await self._copies.leave(replica)
+                await self._copies.leave(replica)  # 4
         # The folder is gone, so that no later step has to be kept away from it.
         self._locks.pop(replica, None)
 
