@@ -238,6 +238,7 @@ def play(script: Script, folder: Path) -> None:
     """Run the terminal UI by a script. Raises `ExpectationFailed` when the screen is not as the script expects."""
     from cockpit.tui.play import play as perform
 
+    # The cluster that the script names, or else the user's default one; `-c` has replaced the script's already.
     cluster = script.cluster
     name = chosen(cluster.name if cluster is not None else None)
     if address_of(name) != DEMO:

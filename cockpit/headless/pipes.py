@@ -23,6 +23,7 @@ def relay_pipes(session: ShellSession, stdin: int, stdout: int, stderr: int) -> 
     pump = _Pump(stdin, to_command, {from_stdout: stdout, from_stderr: stderr}, session.control_fd)
     try:
         pump.run()
+        # Only now: the code comes when the command has ended, but its output must be written first.
         return session.exit_code()
     finally:
         pump.close()

@@ -98,6 +98,7 @@ def missing_paths(spec: JobSpec) -> tuple[str, ...]:
     """Return a sentence for each file or folder that the job names and that does not exist, led by its field's path.
 
     It is a warning and no error: the path may appear before the job starts."""
+    # Catalogue entries have no path here: the cluster knows where they are.
     named = [(field, each.path) for field, each in spec.references() if each.path]
     image = image_of(spec.image)
     if image.kind in {ImageKind.DIR, ImageKind.TAR}:

@@ -86,6 +86,7 @@ def _next(words: Sequence[str], shown: AccountsShown) -> Iterable[str]:
     users = dict.fromkeys(row.association.user for row in shown.rows if row.association.user)
     qos = [each.name for each in shown.qos]
     verb, last = words[0], words[-1]
+    # The word before decides, where it is an option that takes a value.
     if last in {"--account", "--parent"}:
         return accounts
     if last in {"--qos", "--default-qos"}:

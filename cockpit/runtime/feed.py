@@ -295,6 +295,7 @@ class JobFeed:
 
     def _make_row(self, job: Job) -> JobRow:
         plan = self._host.plan
+        # Only queued jobs have a reason to wait, and a priority, from the plan.
         if job.id not in self._host.machine.queue:
             return self._staging(job) if job.state is JobState.STAGING else job_row(job, None)
         if plan is None:
@@ -313,6 +314,7 @@ class JobFeed:
         """Return the change that the subscription of a user who sees only some rows misses."""
         assert subscription.sent is not None
         new, changed, removed = [], [], []
+        # `sent` is the row as the subscriber has it, of which only the differences are sent.
         for job_id in sorted(subscription.dirty):
             row, sent = self._row_for(subscription.actor, job_id), subscription.sent.get(job_id)
             if row is None:

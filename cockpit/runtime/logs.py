@@ -75,6 +75,7 @@ def left_out(path: Path) -> int:
     try:
         with path.open("rb", buffering=0) as file:
             size, at, dropped = file.seek(0, os.SEEK_END), 0, 0
+            # In turns: the next hole, then the data behind it. Every file ends in a hole (lseek(2)).
             for _ in range(_MOST_HOLES):
                 hole = _data_end(file.fileno(), at, size)
                 if hole >= size:
@@ -104,6 +105,7 @@ def _data_at(fd: int, offset: int, size: int) -> tuple[int, int]:
     begin = _seek(fd, offset, os.SEEK_DATA, size)
     if begin == offset:
         return begin, begin
+    # A hole cannot be sought backwards, so all holes before it are gone through from the beginning.
     first = 0
     for _ in range(_MOST_HOLES):
         first = _data_end(fd, first, size)

@@ -161,6 +161,7 @@ class ObservedHistory:
                 self._halve()
             with self._path.open("ab") as file:
                 file.write(data)
+                # What this process writes is in its memory already.
                 self._read_to = file.tell()
 
     def _halve(self) -> None:

@@ -65,6 +65,7 @@ async def explain(engine: Engine, context: RequestContext, args: messages.JobArg
         if job.spec.elastic is not None and not job.ended:
             message += f" `cockpit job {job.shown_id}` says why it has no more workers."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
+    # One prediction at a time: the next request then finds it ready instead of computing it a second time.
     async with engine.prediction_lock:
         predictor = await _current_predictor(engine)
         (answer,) = await _outlooks(engine, context.actor, predictor, [job])

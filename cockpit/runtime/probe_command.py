@@ -101,6 +101,7 @@ def _read(pipe: int, deadline: Deadline) -> tuple[bytes, Outcome]:
     output = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
+        # `select` returns nothing when the time is over.
         while not deadline.over and selector.select(deadline.seconds_left):
             piece = os.read(pipe, 1 << 16)
             if not piece:

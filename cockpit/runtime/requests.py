@@ -169,6 +169,7 @@ class Requests:
             async with turn.lock:
                 yield
         finally:
+            # The last one removes the lock, so that there is none for ids that no request has any more.
             turn.wanted -= 1
             if not turn.wanted:
                 self._under_way.pop(request, None)

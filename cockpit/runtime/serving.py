@@ -124,6 +124,7 @@ def _effects_to_repeat(job: Job) -> Iterator[Effect]:
     if job.state is JobState.STAGING:
         live = set(reactions.live_replicas(job))
         yield from (effect for effect in reactions.stages_of(job) if effect.replica in live)
+    # Whether the containers are frozen is not known here; doing either twice does no harm.
     if job.suspension is not None:
         yield from map(FreezeReplica, reactions.live_replicas(job))
     elif job.attempt is not None and job.attempt.resumed_at is not None and job.state in OCCUPYING:

@@ -80,6 +80,7 @@ class Board:
         with self._lock() as free:
             if free:
                 return False
+        # Its whole group, since it starts processes of its own; it has ended when the lock is free.
         pid = self._holder()
         for sign, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
             with suppress(ProcessLookupError):

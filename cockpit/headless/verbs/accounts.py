@@ -70,6 +70,7 @@ _USER_OPTIONS = ("shares", "priority", "qos", "default_qos")
 
 def _user_arguments(*, settings: bool = True, required: bool = False) -> Callable[[ArgumentParser], None]:
     def arguments(parser: ArgumentParser) -> None:
+        # A removal has no settings; what it removes is named by user, account and partition.
         _name_and_settings("user", _USER_OPTIONS if settings else (), settings=settings)(parser)
         everywhere = "" if required else "; without it, wherever the user is"
         parser.add_argument("--account", required=required, metavar="A", help=f"in this account{everywhere}")

@@ -69,6 +69,7 @@ async def run_init(call: Call) -> int:
                 "nodes, pools, storages and accounts stay, and the file before is kept.",
             )
         )
+    # From the file that is there: nodes, pools, storages and accounts in it are the administrator's, and stay.
     initial = initial_cluster(site.machine(), spec, text, source=source, spec_source=str(call.args.spec))
     kept = site.write_cluster(initial.text)
     call.streams.line(f"wrote {safe(source)}" + (f"; the one before is {safe(str(kept))}" if kept is not None else ""))

@@ -20,6 +20,7 @@ from cockpit.present.units import counted
 async def run_status(call: Call) -> int:
     """Show the engine's state. The exit code is `UNREACHABLE` if it does not run, for scripts that only ask."""
     status = call.services.engine().status()
+    # Without an engine there is nothing to wait for: watching must not start one.
     if call.args.watch and status.running:
         return await list_rows(call, ENGINE, lambda: _status(call))
     if is_page(call.args):

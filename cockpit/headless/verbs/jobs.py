@@ -68,6 +68,7 @@ async def _list_submitted(call: Call, user: str) -> int:
     submitted = frozenset(outcome.jobs)
     chosen = [row for row in rows if row.id in submitted]
     shown = fold if call.args.fold else standing
+    # A program gets its document also without rows; for people the sentence below says all.
     if chosen or call.args.output != "table":
         write_rows(TABLE, chosen, call.args, call.context(user=user), call.streams, shown)
     text = outcome_text(request, outcome, len(chosen), call.streams.now(), call.streams.zone)

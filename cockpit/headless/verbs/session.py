@@ -71,6 +71,7 @@ async def run(call: Call) -> int:
     if row.ended_at is not None:
         call.streams.say(f"Session {job} ended before its shell could be opened; `cockpit job {job}` says how.")
         return exit_code((await call.backend.job(job)).job)
+    # A session with a program of its own, such as a notebook, is used by its address.
     if spec.command and not call.args.command_words:
         return await _notebook(call, job, spec)
     return await _inside(call, job, spec)
@@ -135,6 +136,7 @@ async def _until_it_runs(call: Call, job: JobId) -> JobRow:
     """Wait until the session runs; print each new reason meanwhile."""
     from cockpit.present.job_values import why
 
+    # A reason is printed when it changes, not with every change of the row.
     last_reason = None
     async for delta in call.backend.watch_jobs():
         row = next((each for each in delta.changed if each.id == job), None)

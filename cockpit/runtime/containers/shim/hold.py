@@ -225,6 +225,7 @@ def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool,
     try:
         holder = _make_plain(attempt, plan, again=again) if plain else _make(attempt, plan, maker, again=again)
     except (view.ViewError, SourceError, program.StartError) as error:
+        # If its maker was killed, the command has not begun, and the engine may start the job again.
         _report_lost(attempt, str(error), again=again, unstarted=isinstance(error, view.MakerDied))
     except Exception as error:  # noqa: BLE001 - no other process could report it
         _report_lost(attempt, f"the container could not be made: {error}", again=again)

@@ -161,6 +161,7 @@ class Holder:
 
     def _continue_after(self, code: int) -> None:
         """Start the program that follows the one that has ended with this code, or end the attempt."""
+        # The outcome is the command's, whatever the script after it does.
         if self._which == AFTER:
             if code:
                 self._complain(f"after_end {_words(code)}")
@@ -198,6 +199,7 @@ class Holder:
             self._running = self._programs.start(which, variables).let_in()
         except (OSError, program.StartError) as error:
             self._complain(f"{which}: {error}")
+            # Without the command there is no outcome but this; a script after it leaves the command's.
             if which == COMMAND:
                 self._how = {"lost": str(error)}
             return False

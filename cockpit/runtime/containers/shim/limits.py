@@ -118,6 +118,7 @@ def _write(writes: list[cgroups.Write]) -> None:
         try:
             fd = _open(write.path, os.O_WRONLY)
         except FileNotFoundError:
+            # Such as the limits of swap, on a kernel that does not count it.
             if write.optional:
                 continue
             raise

@@ -59,6 +59,7 @@ class Maker:
         self._holder_side.close()
         if message != _DONE:
             sentence = message.decode(errors="replace")
+            # The connection was closed without a message.
             if not sentence:
                 raise view.MakerDied("the container could not be made: its maker process was killed")
             raise view.ViewError(sentence)

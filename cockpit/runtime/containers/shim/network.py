@@ -88,6 +88,7 @@ class Membership:
         if sibling is None:
             return False
         holder = sibling.open_holder()
+        # It has died since it was listed, and so may have its namespaces.
         if holder is None:
             return False
         linux.setns(holder, linux.CLONE_NEWUSER)

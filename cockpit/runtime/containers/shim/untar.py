@@ -111,6 +111,7 @@ class _File:
             os.close(self._fd)
             raise FetchError(f"{order['source']} is no file; write dir:{order['source']} for a folder")
         self.size = status.st_size
+        # With ctime, which no program can set: a changed file whose mtime was restored is not taken for unchanged.
         self.seen = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
         self._digest = hashlib.sha256()
         self._meter = meter
@@ -161,6 +162,7 @@ class _Unpacking:
                 os.symlink(member.linkname, parts[-1], dir_fd=parent)
             elif member.islnk():
                 self._link(parts[-1], parent, member)
+            # Devices and FIFOs are left out: nothing in a container needs one from its image.
             elif member.isreg():
                 self._write(archive, parts[-1], parent, member)
         finally:

@@ -206,6 +206,7 @@ def _write_files(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]
     for number, (path, text) in enumerate(plan.get("files", {}).items()):
         if spool.is_spooled(path):
             continue
+        # Named by numbers, since the paths in the container may have any characters.
         os.makedirs(attempt.file("given"), exist_ok=True)
         with open(attempt.file("given", str(number)), "w", encoding="utf-8") as stream:
             stream.write(text)

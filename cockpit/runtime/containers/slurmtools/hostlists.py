@@ -48,6 +48,7 @@ def text_of(part: str) -> str:
 def compress(names: list[str]) -> str:
     """Return the shortest list that Slurm writes of these names: neighbours of one head and one width as ranges."""
     groups: list[tuple[str, int, list[int]]] = []
+    # Only neighbours are joined, so that the order of the list stays.
     for name in names:
         match = _NUMBERED.fullmatch(name)
         head, digits = (match["head"], match["number"]) if match else (name, "")

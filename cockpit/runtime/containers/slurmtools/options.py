@@ -169,6 +169,7 @@ def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
     for name in wanted:
         if name not in there:
             raise Unusable(f"Requested node {name} is not in this allocation")
+    # `--relative` counts in the job's list of hosts, and has no meaning for hosts that are named.
     first = int(options.get("relative") or 0) if options.get("relative", "0").isdigit() else 0
     hosts = [name for name in (wanted or there[first:]) if name not in without]
     if not hosts:
@@ -216,6 +217,7 @@ def seconds(text: str, option: str) -> int:
     parts = clock.split(":")
     if not all(part.isdigit() for part in [*parts, *([days] if dash else [])]) or len(parts) > 3:
         raise Unusable(f'Invalid time limit "{text}" for {option}.')
+    # The unit of the first part, as an index into `_UNITS`: hours after days or before two other parts, else minutes.
     first = 1 if dash or len(parts) == 3 else 2
     figures = [int(days or 0), *([0] * (first - 1)), *map(int, parts)]
     return sum(figure * unit for figure, unit in zip(figures, _UNITS, strict=False))

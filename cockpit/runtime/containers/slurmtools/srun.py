@@ -81,6 +81,7 @@ class Step:
         shares = self._shares()
         hosts = list(dict.fromkeys(each.host for each in self.tasks))
         job = self.env.get("SLURM_JOB_ID", "")
+        # Some of them under an older name too, which scripts still read: SLURM_JOBID, SLURM_NPROCS, SLURM_STEPID.
         values = {
             "SLURMD_NODENAME": task.host,
             "SLURM_GTIDS": ",".join(str(each.rank) for each in self.tasks if each.node == task.node),

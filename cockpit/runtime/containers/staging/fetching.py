@@ -134,6 +134,7 @@ class Fetcher:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(msgspec.json.encode(order) + b"\n")
+        # The docstring of `shim.fetch` lists the lines.
         async for line in process.stdout:
             message = msgspec.json.decode(line)
             if "done" in message:
