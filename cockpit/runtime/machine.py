@@ -1,19 +1,24 @@
-"""Describe this machine as a node; it is the embedded cluster's only node unless cluster.toml declares others."""
+"""Describe this machine as a node; it is the embedded cluster's only node unless cluster.toml declares others.
+
+Also determine which MPI a root file system has, since a node names it.
+"""
 
 from __future__ import annotations
 
 import os
+import posixpath
 import shlex
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from cockpit.model.ids import NodeName
+from cockpit.model.image import Mpi
 from cockpit.model.node import Card, Node
 from cockpit.runtime.allowance import usable_cpus, usable_memory_mib
 from cockpit.runtime.cards import ascend, cambricon, nvidia, rocm
 from cockpit.runtime.findings import DetectedCards, Finding
-from cockpit.runtime.mpi import detect_mpi
 from cockpit.runtime.probe_command import Probe, printable, probe_command
 from cockpit.runtime.sysfiles import read_text
 
@@ -71,3 +76,31 @@ def _unquote(value: str) -> str:
         return " ".join(shlex.split(value))
     except ValueError:
         return value
+
+
+_MPIRUN_PLACES: Final = ("usr/local/bin/mpirun", "usr/bin/mpirun", "bin/mpirun")
+_MPI_PROGRAMS: Final = {Mpi.OPENMPI: ("openmpi", "orterun", "prterun"), Mpi.MPICH: ("mpich", "hydra")}
+"""Open MPI's mpirun is a link to orterun, since 5.0 to prterun; MPICH's to mpiexec.hydra. Debian appends a suffix."""
+_MOST_LINKS: Final = 10
+
+
+def detect_mpi(root: Path) -> Mpi | None:
+    """Return which MPI a root file system has, by the target of its `mpirun` link; None if there is none, or an unknown
+    one. No program is run."""
+    for place in _MPIRUN_PLACES:
+        names = " ".join(_link_targets(root, place))
+        for mpi, programs in _MPI_PROGRAMS.items():
+            if any(program in names for program in programs):
+                return mpi
+    return None
+
+
+def _link_targets(root: Path, place: str) -> list[str]:
+    """Return the targets of a chain of links, one by one, within the root."""
+    names: list[str] = []
+    while (root / place).is_symlink() and len(names) < _MOST_LINKS:
+        target = str((root / place).readlink())
+        # Taken within the root: an absolute target is a path of the image, not of this machine.
+        place = posixpath.normpath(posixpath.join("/", posixpath.dirname(place), target)).lstrip("/")
+        names.append(place)
+    return names

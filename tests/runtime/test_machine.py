@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
+from cockpit.model.image import Mpi
 from cockpit.model.node import CardVendor
 from cockpit.runtime import allowance
-from cockpit.runtime.machine import inspect_machine, os_name, probe_machine
+from cockpit.runtime.machine import detect_mpi, inspect_machine, os_name, probe_machine
 from cockpit.runtime.probe_command import Answer, Outcome, probe_command
 
 MEMINFO = "MemTotal:       24681236 kB\nMemFree:        1000 kB\n"
@@ -144,3 +146,27 @@ def test_hostile_tool_output_raises_no_error_and_is_escaped(tools, machine_root)
     assert seen.node.cards == ()
     assert len(seen.findings) == 3
     assert all(finding.found.isprintable() for finding in seen.findings)
+
+
+@pytest.mark.req("LA-12")
+@pytest.mark.parametrize(
+    ("links", "found"),
+    [
+        (
+            {"usr/bin/mpirun": "/etc/alternatives/mpirun", "etc/alternatives/mpirun": "/usr/bin/mpirun.openmpi"},
+            "openmpi",
+        ),
+        ({"usr/bin/mpirun": "mpirun.mpich"}, "mpich"),
+        ({"usr/local/bin/mpirun": "mpiexec.hydra"}, "mpich"),
+        ({"usr/local/bin/mpirun": "../lib/prterun"}, "openmpi"),
+        ({"usr/bin/mpirun": "/usr/bin/mpirun"}, None),
+        ({}, None),
+    ],
+)
+def test_mpirun_is_identified_by_the_program_behind_its_links(
+    tmp_path: Path, links: dict[str, str], found: str | None
+) -> None:
+    for place, target in links.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).symlink_to(target)
+    assert detect_mpi(tmp_path) == (Mpi(found) if found else None)

@@ -165,7 +165,7 @@ def _mpi_of(spec: JobSpec) -> Mpi | None:
     from pathlib import Path
 
     from cockpit.model.image import HOST
-    from cockpit.runtime.mpi import detect_mpi
+    from cockpit.runtime.machine import detect_mpi
 
     # An image may have another MPI, which is not looked into here.
     return detect_mpi(Path("/")) if spec.image == HOST else None
