@@ -147,7 +147,7 @@ def _write_grid(
     width = streams.columns if is_terminal and args.output == Form.TABLE else None
     # Without rows the titles alone would look like an empty row on a terminal; a program may want them.
     header = not args.no_header and bool(rows or not is_terminal)
-    lines = grid_lines(columns, rows, context, header=header, room=width)
+    lines = grid_lines(columns, rows, context, header=header, limit=width)
     streams.text("\n".join([*lines, ""]))
 
 
@@ -173,16 +173,16 @@ NARROWEST: Final = 8
 
 
 def grid_lines(
-    columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool, room: int | None
+    columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool, limit: int | None
 ) -> list[str]:
-    """Return a header and one line per row. `room` is the terminal's width; None: nothing is cut."""
+    """Return a header and one line per row. `limit`: the width of the terminal; None: nothing is cut."""
     cells = [[column.title] * header + column.texts(rows, context) for column in columns]
     widths = list(map(widest, cells))
     # Columns are left out before those that stay are narrowed.
-    kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)
+    kept = range(len(columns)) if limit is None else kept_columns(columns, widths, limit)
     columns, cells, widths = [columns[at] for at in kept], [cells[at] for at in kept], [widths[at] for at in kept]
-    if room is not None:
-        widths = fit_widths(widths, [not column.right for column in columns], room)
+    if limit is not None:
+        widths = fit_widths(widths, [not column.right for column in columns], limit)
     shaped = [
         aligned(texts, column_width, right=column.right)
         for texts, column_width, column in zip(cells, widths, columns, strict=True)
@@ -190,23 +190,23 @@ def grid_lines(
     return [GAP.join(line).rstrip() for line in zip(*shaped, strict=True)]
 
 
-def kept_columns(columns: Sequence[Column], widths: Sequence[int], room: int) -> Sequence[int]:
+def kept_columns(columns: Sequence[Column], widths: Sequence[int], limit: int) -> Sequence[int]:
     """Return the indexes of the columns to show: spare ones are left out, the last one first, until the rest fits."""
     # Numbers, at the right, are never cut, since a cut number is a wrong one.
     least = [wide if column.right else min(wide, COMFORTABLE) for column, wide in zip(columns, widths, strict=True)]
     kept = list(range(len(columns)))
     for at in reversed(kept):
-        if _total([least[index] for index in kept]) <= room:
+        if _total([least[index] for index in kept]) <= limit:
             break
         if columns[at].spare:
             kept = [index for index in kept if index != at]
     return kept
 
 
-def fit_widths(widths: Sequence[int], may_shrink: Sequence[bool], room: int) -> list[int]:
+def fit_widths(widths: Sequence[int], may_shrink: Sequence[bool], limit: int) -> list[int]:
     """Return widths that fit: the widest column that may shrink gives way, one place at a time, the last one first."""
     fit = list(widths)
-    for _ in range(_total(fit) - room):
+    for _ in range(_total(fit) - limit):
         candidates = [at for at, wide in enumerate(fit) if may_shrink[at] and wide > NARROWEST]
         # Nothing can shrink any more: the terminal wraps the lines.
         if not candidates:

@@ -96,7 +96,7 @@ class Step(NamedTuple):
 
 
 class Script(NamedTuple):
-    """The steps in their order. `cluster` None: the one on which the command is told to play."""
+    """The steps in their order. `cluster` None: the one that the command chooses."""
 
     cluster: Cluster | None
     steps: tuple[Step, ...]

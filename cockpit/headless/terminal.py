@@ -32,7 +32,7 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
             with _raw(keyboard), signalled() as woken, _following_size(screen, master), exiting_on_signals():
                 _relay(keyboard, screen, master, session.control_fd, woken)
         finally:
-            os.close(master)  # hangs up: a shell whose person is gone ends
+            os.close(master)  # hangs up: a shell whose user is gone ends
         return session.exit_code()
     finally:
         # Last: the exit code was read from it.

@@ -1,4 +1,4 @@
-"""The parts of one engine process, in one object that every operation is handed."""
+"""The parts of one engine process, in one object that every operation gets."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def listed(table: PriorityTable, snapshot: Snapshot = SNAPSHOT, before: Priority
     rows = tuple(ranked(table, {job.id: job for job in QUEUE}, lambda _: True, before))
     priority = snapshot.cluster.priority
     shown = table_of(Priorities(priority.kind, priority.weights, rows), tried=before is not None)
-    return grid_lines(shown.default, rows, Context(now=NOON, zone=UTC), header=True, room=None)
+    return grid_lines(shown.default, rows, Context(now=NOON, zone=UTC), header=True, limit=None)
 
 
 @pytest.mark.req("SC-01", "SC-02")

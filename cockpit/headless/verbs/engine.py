@@ -140,8 +140,8 @@ async def run_doctor(call: Call) -> int:
     findings = call.services.journal(call.args.cluster) if call.args.journal else call.services.findings()
     if is_page(call.args):
         shown = chosen_rows(FINDINGS, findings, call.args, call.context())
-        room = call.streams.columns if call.streams.stdout.isatty() else None
-        call.streams.lines(findings_lines(shown, room))
+        width = call.streams.columns if call.streams.stdout.isatty() else None
+        call.streams.lines(findings_lines(shown, width))
     else:
         write_rows(FINDINGS, findings, call.args, call.context(), call.streams)
     if not any(finding.level == MISSING for finding in findings):

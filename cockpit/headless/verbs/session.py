@@ -126,10 +126,12 @@ def _with_options(values: dict[str, object], options: dict[str, object]) -> dict
 
     # As texts, as the form of the cockpit has them, so that sizes and times are read alike.
     texts = {path: str(options[path]) for path in ("name", "time_limit") if options[path] is not None}
-    room = {f"specs[0].{name}": str(options[name]) for name in ("cpus", "memory", "cards") if options[name] is not None}
-    if room and len(values.get("specs") or [{}]) > 1:  # type: ignore[arg-type]  # a list, or refused when it is read
+    amounts = {
+        f"specs[0].{name}": str(options[name]) for name in ("cpus", "memory", "cards") if options[name] is not None
+    }
+    if amounts and len(values.get("specs") or [{}]) > 1:  # type: ignore[arg-type]  # a list, or refused when it is read
         raise UsageError("--cpus, --memory and --cards are for one spec, and there are several; give a FILE with specs")
-    return values_of({**texts_of(values), **texts, **room}) if texts or room else values
+    return values_of({**texts_of(values), **texts, **amounts}) if texts or amounts else values
 
 
 async def _until_it_runs(call: Call, job: JobId) -> JobRow:

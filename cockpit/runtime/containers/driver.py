@@ -464,7 +464,7 @@ class ContainerExecutor:
             # 1. A folder of an earlier engine was never watched; its holder may live nevertheless.
             watched = self._watched.pop(replica, None) or WatchedAttempt(attempt, lambda: None)
             self._unfollow(replica)
-            # `_look` reports nothing from here on: the engine has asked for this end.
+            # `_look` reports nothing from here on: the engine knows of this end.
             watched.ended = True
             # a frozen holder would handle no signal
             await asyncio.to_thread(freezing.thaw, attempt)

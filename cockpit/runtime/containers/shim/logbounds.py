@@ -69,13 +69,13 @@ class _Log:
         # At least a millisecond, which avoids a division by zero.
         rate = (status.st_size - self._size) / max(now - self._at, 0.001)
         self._size, self._at = status.st_size, now
-        taken, room = status.st_blocks * 512, _room(self._path)
-        if room > 0:
+        taken, usable = status.st_blocks * 512, _usable_bytes(self._path)
+        if usable > 0:
             self._stopped_at = 0
         elif not self._stopped_at:
             # Several logs may have grown into the reserve since the last check. Each gives back what is missing, but no
             # more than its own growth: what others write must not shrink a log that does not grow.
-            self._stopped_at = max(self._taken, taken + room, _LEAST)
+            self._stopped_at = max(self._taken, taken + usable, _LEAST)
         # The size before this check is what the next one measures growth by.
         self._taken = taken
         limit = min(self._limit, self._stopped_at or self._limit)
@@ -85,7 +85,7 @@ class _Log:
         left = max(0, limit - taken)
         # at most the time in which the disk could become full at the highest rate, and half of that in which the log
         # would reach its limit at its rate so far
-        return min(max(room, 0) / _FASTEST, left / (2 * rate) if rate > 0 else _LONGEST)
+        return min(max(usable, 0) / _FASTEST, left / (2 * rate) if rate > 0 else _LONGEST)
 
     def _free_beyond_end(self, taken: int) -> None:
         """Free blocks that the job reserved behind the end of the log (`fallocate --keep-size`), which hold no text."""
@@ -115,7 +115,7 @@ class _Log:
             os.close(fd)
 
 
-def _room(path: str) -> int:
+def _usable_bytes(path: str) -> int:
     """Return the bytes of the disk that logs may still use; negative if they use too much."""
     disk = os.statvfs(path)
     reserve = min(disk.f_blocks * disk.f_frsize // _RESERVE_PART, _RESERVE_MOST)

@@ -30,8 +30,11 @@ class Steps:
         self._path = Path(folder) / f".slurm-steps-{env.get('SLURM_JOB_ID', '0')}-{os.getuid()}"
 
     def begin(self, take: Callable[[dict[str, Any]], dict[str, Any] | None], waits: Callable[[], None]) -> int:
-        """Return the number of a new step, once there is room for it. `take` returns what the step will hold, from what
-        other steps hold (by process id); None: it has to wait. `waits` is called once before it waits."""
+        """Return the number of a new step, once the job has enough for it.
+
+        `take` returns what the step will hold, given what other steps hold (by process id); None: it has to wait.
+        `waits` is called once before it waits.
+        """
         said_so = False
         while True:
             # Decided and written under one lock, so that two steps never take the same cards.
