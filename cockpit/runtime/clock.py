@@ -49,6 +49,11 @@ def boot_nanos() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
+def running_nanos() -> int:
+    """Return nanoseconds that pass only while the machine runs: not while it is suspended, and without any jump."""
+    return time.monotonic_ns()
+
+
 class SystemClock:
     """The time of day, without the jumps of the machine's wall clock; it never goes back.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.launch.world import PULSE_PATH
-from cockpit.runtime.clock import NANOS_PER_MILLI, wall_nanos
+from cockpit.runtime.clock import NANOS_PER_MILLI, running_nanos, wall_nanos
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,12 +35,24 @@ class Worker(NamedTuple):
     """Longest time between two heartbeats."""
 
 
+class _LastBeat(NamedTuple):
+    """The last heartbeat of a worker, as a check has seen it."""
+
+    mtime_ns: int | None
+    """The time of the heartbeat file, by which a new heartbeat is recognised; None: there was none yet."""
+    silent_ms: int
+    """How old the heartbeat was when it was first seen."""
+    seen_ns: int
+    """When it was first seen, by `running_nanos`."""
+
+
 class Heartbeats:
     """The heartbeats of one executor's workers. `every`: seconds between two checks."""
 
     def __init__(self, tasks: Tasks, observer: Observer, every: float = CHECK_SECONDS) -> None:
         self._tasks, self._observer, self._every = tasks, observer, every
         self._workers: dict[ReplicaId, Worker] = {}
+        self._beats: dict[ReplicaId, _LastBeat] = {}
         self._checking: asyncio.Task[None] | None = None
 
     def follow(self, effect: StartReplica, attempt: Attempt) -> None:
@@ -56,6 +68,7 @@ class Heartbeats:
     def leave(self, replica: ReplicaId) -> None:
         """Stop monitoring a replica, which has ended."""
         self._workers.pop(replica, None)
+        self._beats.pop(replica, None)
 
     def close(self) -> None:
         if self._checking is not None:
@@ -72,22 +85,42 @@ class Heartbeats:
 
         A started worker that never sent a heartbeat is not reported: its script may not use `cockpit.elastic`.
         """
-        # The wall clock, since the file system takes its times from that clock.
-        now = wall_nanos()
         for replica, worker in list(self._workers.items()):
-            silent_ms = silence_ms(worker.attempt, now)
+            silent_ms = self._silence_ms(replica, worker.attempt)
             started = worker.attempt.read("started.json") is not None
             if silent_ms is None and not started:
                 self._observer.worker_silent(replica, None)
             elif silent_ms is not None and silent_ms >= worker.wait_ms:
                 self._observer.worker_silent(replica, silent_ms)
 
+    def _silence_ms(self, replica: ReplicaId, attempt: Attempt) -> int | None:
+        """Return the milliseconds since the worker's last heartbeat, or None without one.
+
+        Only the time while the machine runs counts: a wall clock that is set, or a machine that was suspended, must not
+        make all workers look silent at once.
+        """
+        now, mtime = running_nanos(), _beat_nanos(attempt)
+        known = self._beats.get(replica)
+        if known is None or known.mtime_ns != mtime:
+            # At the first look, after a time without an engine, only the wall clock tells how old the heartbeat is.
+            # A later one has come since the last look.
+            silent_ms = (silence_ms(attempt, wall_nanos()) or 0) if known is None else 0
+            known = self._beats[replica] = _LastBeat(mtime, silent_ms, now)
+        return None if mtime is None else known.silent_ms + (now - known.seen_ns) // NANOS_PER_MILLI
+
 
 def silence_ms(attempt: Attempt, now: int) -> int | None:
     """Return the milliseconds since the worker's last heartbeat, or None without one. `now`: wall clock in ns."""
+    mtime = _beat_nanos(attempt)
+    # Never negative: the wall clock may have been set back since the heartbeat.
+    return None if mtime is None else max(0, (now - mtime) // NANOS_PER_MILLI)
+
+
+def _beat_nanos(attempt: Attempt) -> int | None:
+    """Return when the worker's heartbeat file was touched, by the wall clock, from which file systems take their times;
+    None if it was never touched."""
     try:
-        # Never negative: the wall clock may have been set back since the heartbeat.
-        return max(0, (now - Path(attempt.file(PULSE, _NAME)).stat().st_mtime_ns) // NANOS_PER_MILLI)
+        return Path(attempt.file(PULSE, _NAME)).stat().st_mtime_ns
     except OSError:
         return None
 

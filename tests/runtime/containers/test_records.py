@@ -184,10 +184,41 @@ def test_a_worker_is_silent_from_its_longest_time_on(attempt, monkeypatch):
     beat.touch()
     os.utime(beat, ns=(0, 10**9))
     for now_ms, reported in ((60_999, []), (61_000, [60_000])):
-        monkeypatch.setattr(heartbeats, "wall_nanos", lambda now_ms=now_ms: now_ms * 1_000_000)
+        for clock in ("wall_nanos", "running_nanos"):
+            monkeypatch.setattr(heartbeats, clock, lambda now_ms=now_ms: now_ms * 1_000_000)
         following.check()
         assert [silent for _, silent in seen.silent] == reported
     assert silence_ms(attempt, 0) == 0, "a clock that was set back makes no worker silent"
+
+
+@pytest.mark.req("EL-05")
+def test_a_clock_that_is_set_makes_no_worker_silent(attempt, monkeypatch):
+    seen = Seen()
+    following = Heartbeats(Tasks(), seen)
+    following._workers[elastic().replica] = heartbeats.Worker(attempt, 60_000)
+    heartbeats.show(attempt, {})
+    attempt.write("started.json", {})
+    beat = Path(attempt.file("pulse", "beat"))
+    beat.touch()
+    os.utime(beat, ns=(0, 10**9))
+    hour = 3_600_000
+    steps = [
+        # the wall clock, the time while the machine ran, and whether the worker gives a sign of life before
+        (1_000, 5_000, False, []),
+        (1_000 + hour, 6_000, False, []),
+        (2_000 + hour, 7_000, True, []),
+        (61_000 + 2 * hour, 66_000, False, []),
+        (62_000 + 2 * hour, 67_000, False, [60_000]),
+    ]
+    for wall_ms, running_ms, beats, reported in steps:
+        monkeypatch.setattr(heartbeats, "wall_nanos", lambda wall_ms=wall_ms: wall_ms * 1_000_000)
+        monkeypatch.setattr(
+            heartbeats, "running_nanos", lambda running_ms=running_ms: running_ms * 1_000_000, raising=False
+        )
+        if beats:
+            os.utime(beat, ns=(0, wall_ms * 1_000_000))
+        following.check()
+        assert [silent for _, silent in seen.silent] == reported
 
 
 @pytest.mark.req("EL-05")
