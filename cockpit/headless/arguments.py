@@ -33,6 +33,7 @@ MINUS_VALUED: Final = frozenset({"--sort", "--filter", "--qos"})
 
 STDOUT = 1
 USUAL_COLUMNS, WIDEST_HELP = 80, 120
+"""Width of the help where there is no terminal, and its greatest width in a wide one."""
 
 
 class Verb(msgspec.Struct, frozen=True):

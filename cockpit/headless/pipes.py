@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
 
 BLOCK = 1 << 16
+"""Bytes that are copied at a time."""
 
 
 def relay_pipes(session: ShellSession, stdin: int, stdout: int, stderr: int) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cockpit.headless.services import Call
 
 JSON_VERSION: Final = 1
+"""Version of the JSON output. It changes only if programs that read it could break."""
 PIECE_ROWS: Final = 500
 """Rows made, encoded and written at a time: memory that is used again is a third faster than new memory."""
 FORMULA_STARTS: Final = ("=", "+", "-", "@")

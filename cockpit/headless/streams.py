@@ -139,6 +139,7 @@ def _nowhere(mode: Literal["rb", "wb"]) -> BinaryIO:
 
 
 WIDTH = 30
+"""Width of a progress bar in characters."""
 
 
 class Progress:

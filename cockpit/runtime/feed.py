@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 TICK_SECONDS = 0.1
+"""Shortest interval between two changes that are sent."""
 RESYNC_ROWS = 20_000
 """A subscriber that misses more changed rows than this must start over, which is cheaper for both."""
 REASONS_AT_ONCE = 1_000
@@ -394,6 +395,7 @@ class Subscription:
 
 
 QUIET_SECONDS = 1.0
+"""Time after which memory is returned, so that many readers that leave together cost one call."""
 
 
 class Trimmer:

@@ -30,6 +30,7 @@ _LINE: Final = re.compile(rb"this iteration hardware time is " + _NUMBER + rb" a
 LOOK_MS: Final = 1000
 """Interval between two readings of the logs."""
 PIECE: Final = 1 << 20
+"""Most bytes that are read of a log at once; the rest is read the next time."""
 _LONGEST: Final = 4096
 """Most bytes that are kept of an unfinished line."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 MAX_CHUNK = 1 << 20
+"""Most bytes in one answer, which fits a frame of the protocol."""
 BYTES_PER_MIB = 1 << 20
 _ADDRESS = re.compile(rb"https?://[\w.\-\[\]:]*:\d{1,5}(?![\w.])[^\s\"'<>()\x00-\x1f\x7f]*")
 _MOST_HOLES = 64

@@ -82,6 +82,7 @@ _MPIRUN_PLACES: Final = ("usr/local/bin/mpirun", "usr/bin/mpirun", "bin/mpirun")
 _MPI_PROGRAMS: Final = {Mpi.OPENMPI: ("openmpi", "orterun", "prterun"), Mpi.MPICH: ("mpich", "hydra")}
 """Open MPI's mpirun is a link to orterun, since 5.0 to prterun; MPICH's to mpiexec.hydra. Debian appends a suffix."""
 _MOST_LINKS: Final = 10
+"""Most links in a chain, which may lead back to itself."""
 
 
 def detect_mpi(root: Path) -> Mpi | None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _SO_PEERGROUPS = 59
+"""The socket option of the peer's groups (unix(7)), which Python does not name."""
 _LONGEST_OPTION = 1024
+"""Size of the buffer in bytes: 256 groups."""
 _CREDENTIALS = struct.Struct("3i")
 
 

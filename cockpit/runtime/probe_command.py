@@ -20,6 +20,7 @@ from cockpit.runtime.clock import Deadline
 
 TIME_LIMIT_SECONDS = 5.0
 LONGEST_ANSWER = 1 << 20
+"""Most bytes that are read of a program's output."""
 REAP_SECONDS = 0.5
 """Longest wait for a killed program. One that hangs in a driver cannot die, and is not waited for any longer."""
 

@@ -364,6 +364,7 @@ async def snapshot(engine: Engine, _context: RequestContext, _args: messages.NoA
 
 
 MOST_JOBS = 100_000
+"""Most ended jobs in one answer of `accounting`."""
 
 
 async def accounting(

@@ -42,6 +42,7 @@ class HasRequestId(Protocol):
 
 _decode_refusal = msgspec.msgpack.Decoder(Refusal).decode
 _DIGEST_BYTES = 16
+"""Length of the hash of operation and arguments; what follows it is the client's hash of the command."""
 _UNREADABLE = (
     "The journal cannot be read just now, so it is not known whether this request was accepted before: {error} "
     "Repeat the request later under the same id."

@@ -103,7 +103,9 @@ class _User:
 
 
 BACKLOG = 128
+"""Connections that may wait to be accepted."""
 LOOK_SECONDS = 1.0
+"""Time limit of the test whether an engine listens."""
 
 
 def listen(path: Path, *, system: bool) -> socket.socket:

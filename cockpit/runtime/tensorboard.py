@@ -29,6 +29,7 @@ MISSING = "TensorBoard is not installed here. Install it beside cockpit: pip ins
 REINSTALL = "Look at the interpreter that its first line names, or install TensorBoard again."
 START_SECONDS, STOP_SECONDS, LOOK_SECONDS = 60.0, 5.0, 0.05
 LAST_LINES = 3
+"""Lines of the log that the error of a failed start quotes."""
 _ADDRESS = re.compile(rf"http://{re.escape(HOST)}:\d+/[^\s]*".encode())
 
 

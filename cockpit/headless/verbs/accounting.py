@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SINCE = "7d"
 DAYS = 7
 MOST_DAYS = 366
+"""Most days in one table of hours."""
 _WHEN = "a moment such as 2026-10-05T09:00 or so long ago, such as 30d"
 BY_HELP = "account, user, project or qos"
 _CHOSEN = ("account", "state", "project", "qos")

@@ -16,6 +16,7 @@ from cockpit.headless.services import Call
 from cockpit.present.safe import safe
 
 FASTEST = 100_000
+"""Highest speed of a demo, at which a day passes in a second."""
 
 
 def speed(text: str) -> float:

@@ -70,6 +70,7 @@ TRIALS = Verb(
 
 
 LOOK_SECONDS = 2.0
+"""Interval between two looks at the usage with `--watch`."""
 
 
 def usage_arguments(parser: ArgumentParser) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 MOST_SCALE = 100
+"""Most that pods may request together, as a multiple of the cards."""
 
 
 class PodReport(msgspec.Struct, frozen=True, kw_only=True):

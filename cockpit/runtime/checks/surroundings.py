@@ -50,6 +50,7 @@ Check = Callable[[Surroundings], list[Finding]]
 BYTES_PER_GIB = 1 << 30
 SCARCE_GIB = 2.0
 EMPTY_GIB = 0.1
+"""These two are the free space below which doctor warns, and below which no job can be accepted."""
 
 
 def state_folder(around: Surroundings) -> list[Finding]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt
 
 _ENTER_SECONDS = 10
+"""Time limit for entering, which normally takes some tens of milliseconds."""
 _WELCOME = b"+"
 
 

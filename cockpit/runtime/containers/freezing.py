@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 RECORD = "frozen.json"
 _ROUNDS = 1_000
 _ROUND_SECONDS = 0.005
+"""Interval between two looks at a group that is being frozen; with their number a limit of five seconds."""
 
 
 def freeze(attempt: Attempt) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 CHECK_SECONDS = 1.0
+"""Interval between two checks, and so the precision with which silence is measured."""
 _NAME = PULSE_PATH.rpartition("/")[2]
 
 

@@ -21,6 +21,7 @@ _AGENT: Final = "agent"
 _NAMES: Final = "bin"
 """The folder with replacements for other launchers' programs (`ssh`), under their names."""
 _NFT_SECONDS: Final = 10
+"""Time limit of nft, which normally takes milliseconds."""
 
 
 def folder_of(state: Path, replica: ReplicaId) -> Path:

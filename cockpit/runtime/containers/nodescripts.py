@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MOST_SECONDS = 600.0
 """Time limit of a script; one that needs longer is killed and has failed."""
 _LINE = 200
+"""Longest line of a failed script that its message quotes, in characters."""
 
 
 class NodeScripts:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.tasks import Tasks
 
 LOOK_SECONDS: Final = 2.0
+"""Interval between two looks at the memory of nodes."""
 FULL_PERCENT: Final = 95
 """Percentage of a node's memory from which on it is short of memory."""
 

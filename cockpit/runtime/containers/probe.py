@@ -28,6 +28,7 @@ UNAIDED = "made without bubblewrap, which is not installed here, by what fewer p
 PLAIN, NONE = "plain processes", "none"
 _PREFIX = "probe-"
 _PROBE_SECONDS = 15
+"""Time limit of the probe's command, `true`."""
 _POLL_SECONDS = 0.005
 
 

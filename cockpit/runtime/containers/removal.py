@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _GROUP_TRIES = 100
 _GROUP_WAIT_SECONDS = 0.01
+"""Interval between two tries to remove a group, and with their number a limit of one second."""
 
 
 def delete(attempt: Attempt, cgroup: str) -> None:

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt
 
 _SHIM_SECONDS = 30
+"""Time limit of a shim, which normally takes some tens of milliseconds."""
 _GONE_SECONDS = 2
+"""Longest wait for the processes of a dead shim to end."""
 _BEGUN = ("beginning.json", "started.json", "exit.json")
 _READY_SECONDS = 10
+"""Longest wait for a holder's records."""
 _LAUNCHED_OR_OTHER = (0, 3)
 """hold.LAUNCHED, hold.NOTHING_TO_DO"""
 _COMMIT_SECONDS = 1900

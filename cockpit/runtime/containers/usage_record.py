@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.cards.metering import CardReading
 
 PERIOD_MS: Final = 5_000
+"""Interval between two measurements."""
 MOST_SAMPLES: Final = 120
 """Most samples of one replica: ten minutes at the shortest period; for longer jobs each sample covers a longer time."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt
 
 _READ_BYTES = 65536
+"""A pipe's capacity in Linux (pipe(7)), so that one read empties it."""
 
 
 class WatchedAttempt:

@@ -32,9 +32,12 @@ _LENGTH = struct.Struct("!I")
 _CODE = struct.Struct("!i")
 _STREAMS = struct.Struct("3i")
 _LONGEST = 1 << 20
+"""Longest text of a request, in bytes."""
 _WAITING = 128
+"""Connections that may wait to be accepted."""
 
 _REAP_MILLISECONDS = 1000
+"""Longest time for which an ended child stays a zombie."""
 
 
 def start(plan: PlanDict, entry: program.Entry) -> None:

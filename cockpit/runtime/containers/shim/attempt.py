@@ -97,7 +97,9 @@ if TYPE_CHECKING:
 
 
 _EXIT_BYTES = 4096
+"""Size of the exit record: one block of most file systems, reserved before the command starts."""
 _MOMENT = 0.01
+"""Interval in seconds between two looks at the lock."""
 _NOTIFY = "notify"
 
 

@@ -15,6 +15,7 @@ MOUNT = "/sys/fs/cgroup"
 PARENT = "cockpit-cluster"
 CONTROLLERS = ("cpu", "memory", "pids")
 _PERIOD_US = 100_000
+"""Period of CPU quotas in microseconds; the kernel's own default."""
 _MIB = 1 << 20
 
 

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 # files, which the job can change.
 _NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
 _LOST = 255
+"""Exit code of a program that could not be started, or whose end is not known."""
 _WELCOME = b"+"
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _MOST_MEMORY = 4 << 30
 """Limit of the address space in bytes. Only a malicious or damaged archive needs more to be unpacked."""
 _NICE = 10
+"""Lower priority than jobs and engine, by this many steps of nice(1)."""
 
 
 _KINDS: dict[str, SourceModule] = {"tree": treecopy, "tar": untar, "named": named}

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 
 _NAMESPACES = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+"""The namespaces of every container; those for users and the network depend on the engine and the job."""
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSPC, errno.EUSERS, errno.EINVAL, errno.ENOSYS})
 """Errors that mean a refusal: by a security module or a filter, by a sysctl's limit (ENOSPC, EUSERS), or by a kernel
 built without namespaces. Source: unshare(2), user_namespaces(7)."""

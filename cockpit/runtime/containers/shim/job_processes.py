@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 MARK = "COCKPIT_PLAIN"
 """Environment variable of plain processes: the name of their attempt's cgroup, which is unique on the machine."""
 _MOMENT = 0.001
+"""Interval in seconds between two tries to kill what is left."""
 _DEAD = (b"Z", b"X")
 """States of dead processes. A zombie whose parent is outside of the container (an entering program) counts as dead."""
 

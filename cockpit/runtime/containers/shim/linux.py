@@ -47,6 +47,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_VERSION_3 = 0x2008_0522
+"""Version of the structures of capset(2): capability sets of 64 bits."""
 _FLOCK = struct.Struct("@hhqqi0q")
 """struct flock of a 64-bit system: type, whence, start, length, pid."""
 

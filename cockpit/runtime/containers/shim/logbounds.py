@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 USUAL_MIB = 1024
+"""Size limit of a log where the administrator sets none."""
 GRAIN = 1 << 16
 """Holes begin and end at multiples of this number of bytes, which every file system's block size divides."""
 _LEAST = 16 * GRAIN

@@ -36,6 +36,7 @@ _TMP, _STICKY_FOR_ALL = "/tmp", 0o1777  # noqa: S108 - the container's own
 _ALWAYS = (_TMP, "/home", "/workspace")
 _DONE = b"+"
 _LONGEST = 4096
+"""Longest message between maker and holder, in bytes."""
 _NUMBER = struct.Struct("!i")
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _REPORT_SECONDS = 0.25
+"""Interval between two reports of the progress and checks of the disk."""
 
 
 class FetchError(Exception):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _PROGRAMS = (PROGRAM, "docker")
 _SECONDS = 60
+"""Time limit of one command of podman or docker, except the export itself."""
 _NEVER_RUN = "true"
 """A container must have a command."""
 

@@ -29,6 +29,7 @@ _PEER = 1
 _MAIN_TABLE, _STATIC, _UNICAST = 254, 4, 1
 _GATEWAY = 5
 _MOST_BYTES = 1 << 16
+"""Largest answer that is read."""
 
 
 def make_bridge(name: str) -> None:

@@ -27,7 +27,9 @@ _WAITS = ("/bin/sh", "-c", "read -r never")
 """The command of a container that does nothing: it waits on a standard input that podman keeps open."""
 _KEPT = "localhost/cockpit-kept"
 _SECONDS = 120
+"""Time limit of one command of podman."""
 _COMMIT_SECONDS = 1800
+"""Time limit of a commit, which copies everything that the job has written."""
 _LIMITS = (("nofile", resource.RLIMIT_NOFILE, 1024), ("nproc", resource.RLIMIT_NPROC, 32_768))
 """The limits of podman's own program. Without them podman asks for more than it has where it runs in a container."""
 

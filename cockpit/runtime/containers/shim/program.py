@@ -34,6 +34,7 @@ _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHELLS = ("/bin/bash", "/bin/sh")
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
+"""These two are the exit codes of a shell for a missing program and for one that cannot be executed."""
 
 
 class Entry:

@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 _HERE = "127.0.0.1"
 _PIECE = 1 << 16
+"""Bytes that are forwarded at a time."""
 _WAITING = 128
+"""Connections that may wait to be accepted."""
 _PATIENCE_SECONDS = 300
+"""Longest wait for the other replica's program to listen."""
 _MOMENT = 0.05
+"""Interval in seconds between two tries to connect."""
 
 
 def start(plan: PlanDict) -> None:

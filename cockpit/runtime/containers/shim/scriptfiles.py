@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 _WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 _READS = os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 _MODE = 0o666
+"""Mode of a new output file, from which the umask takes bits, as for any file of a shell."""
 _PIECE = 1 << 20
+"""Bytes that are copied at a time."""
 _OFTEN, _SELDOM = 0.05, 0.5
 """Seconds between two looks at a file that grows, and at one that does not."""
 

@@ -105,12 +105,15 @@ _AF_VSOCK = 40
 """Socket family that reaches the host of a virtual machine, outside of every network namespace."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x45, 0x06, 0x05
+"""Operation codes of classic BPF (linux/filter.h): load a word, compare it, return, jump."""
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 """Offsets in struct seccomp_data."""
 _ALLOW, _FAIL = 0x7FFF_0000, 0x0005_0000
+"""Results of a filter (linux/seccomp.h): SECCOMP_RET_ALLOW, and SECCOMP_RET_ERRNO with the error in its low bits."""
 
 _SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277}
 _SET_MODE_FILTER = 1
+"""SECCOMP_SET_MODE_FILTER, the operation of seccomp(2)."""
 _SPEC_ALLOW = 1 << 2
 """SECCOMP_FILTER_FLAG_SPEC_ALLOW. Without it, kernels before 5.16 slow down every filtered program, as a mitigation of
 Spectre variant 4."""

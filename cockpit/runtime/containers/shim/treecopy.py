@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     Entry = tuple[str, os.stat_result]
 
 _PIECE = 1 << 22
+"""Bytes that are copied at a time, after which the progress is reported."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _INSIDE = _FOLDER | os.O_NOFOLLOW
+"""Flags for folders below the source: only the path of the source itself may contain links."""
 _PERMISSIONS = 0o1777
+"""The bits of a mode that are taken over, without set-user-id and set-group-id."""
 
 
 def measure(order: Order, meter: Meter) -> Measure:

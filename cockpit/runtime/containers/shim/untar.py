@@ -30,14 +30,19 @@ if TYPE_CHECKING:
 
 
 PIECE = 1 << 20
+"""Bytes that are read at a time."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_MEMBERS = 5_000_000
+"""Most members of an archive: real images have some hundred thousand files."""
 _MOST_DEPTH = 200
+"""Most folders above a member."""
 _EVERY_ROOT_HAS = ("bin", "usr")
 _SAVED = "manifest.json"
 """The file at the top of an archive that `docker save` wrote."""
 _PERMISSIONS = 0o777
+"""The bits of a file's mode that are taken over, without set-user-id, set-group-id and sticky."""
 _UNSAID_MODE = 0o755
+"""Mode of a folder for which the archive has no member of its own."""
 
 
 def measure(order: Order, meter: Meter) -> Measure:

@@ -31,9 +31,13 @@ _NUMBER = struct.Struct("!i")
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 """pasta takes it for a failure where the first of them is ignored already."""
 _READY_SECONDS = 10
+"""Time limit for the program to connect the network."""
 _STEP_MILLISECONDS = 10
+"""Interval between two looks for the default route."""
 _LOOK_SECONDS = 1.0
+"""Interval between two looks for the last container of the job."""
 _LONGEST = 1000
+"""Longest message of the program, in bytes."""
 
 
 def installed() -> str:

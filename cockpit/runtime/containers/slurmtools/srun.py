@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 AGENT = "/run/cockpit-launch/agent"
 FAILED = 1
+"""Exit code of a step that could not be started, as of Slurm's srun."""
 _NO_MPI = "tasks of srun are no ranks of one MPI program here; start it by mpirun, which knows the hosts of the job"
 KILL_WAIT_SECONDS = 30
 """The time between SIGTERM and SIGKILL, as slurm.conf's KillWait has it."""

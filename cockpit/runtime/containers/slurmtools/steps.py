@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PAUSE = 0.05
+"""Seconds between two tries to get the CPUs and cards of a step."""
 
 
 class Steps:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PATTERN = re.compile(r"%(?:%|(?P<width>\d{0,2})(?P<letter>[AajJNnstux]))")
 _PIECE = 1 << 16
+"""Bytes of standard input that are read at a time."""
 
 
 def is_nothing(fd: int) -> bool:

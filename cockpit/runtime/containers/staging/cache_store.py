@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _RECORD, _CONTENT, _USES, _PART = "copy.json", "content", "uses", ".part"
 _MOST_USERS = 100
+"""Most users that a copy's record names, the latest ones."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from cockpit.model.job import Submitter
 
 MOST_UNPACKED = 1 << 40
+"""Largest size of an unpacked archive, in bytes."""
 _LINE_BYTES = 1 << 20
+"""Longest line of the program's output, in bytes; an image's settings are on one line."""
 _MOST_KNOWN = 100
+"""Most files whose keys are remembered."""
 _END_SECONDS = 10
+"""Time for the program to clean up in podman before it is killed."""
 
 
 class FetchKind(StrEnum):

@@ -264,6 +264,7 @@ def _copy_in_progress(key: str, making: Copying, now: Millis) -> StagedCopy:
 
 
 LOOK_SECONDS = 30.0
+"""Interval between two checks of the disk."""
 
 
 async def watch_disk(cache: StagingCache, observer: Observer, *, every: float = LOOK_SECONDS) -> None:
