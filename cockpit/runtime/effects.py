@@ -126,6 +126,7 @@ RECONSIDERED_AFTER = (
     events.PrioritySet,
     events.TimeLimitSet,
     events.JobEnded,
+    events.EndingBegan,
     events.JobRequeued,
     events.WorkersLeft,
     events.BindingGivenUp,

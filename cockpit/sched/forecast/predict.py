@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import takewhile
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from cockpit.model.cluster import BackfillKind
 from cockpit.model.forecast import AwaitedJob, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import Explanation
+from cockpit.model.reasons import Explanation, NodesReserved
 from cockpit.sched.cycle import run_pass
 from cockpit.sched.equivalence import EquivalenceCache, PartitionEntry, by_seniority
 from cockpit.sched.explain import explain, reasons_of
@@ -227,7 +228,8 @@ class StartPredictor:
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
         if self._policy.backfill.kind is BackfillKind.OFF:
             # where the first waiting job has no reservation, the next one has it, and still may not pass the first
-            promised = [each for each in promised if each.job == plan.scheduling_pass.backfiller.head]
+            head = plan.scheduling_pass.backfiller.head
+            promised = [each for each in promised if each.job == head and self._goes_first(head)]
         starts = {each.job: max(now, each.reserved_at) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
         if is_strict(self._policy, self._index.equivalence.rules):
@@ -238,6 +240,14 @@ class StartPredictor:
         ends = Ends(self.snapshot, [*starts.items(), *((job, now) for job in starting)])
         bounds = {job: ends.after(start) for job, start in starts.items()}
         return bounds | {job: now for job in starting if self._is_stable(queued[job])}
+
+    def _goes_first(self, head: JobId) -> bool:
+        """Return whether no job ahead of it waits for an advance reservation to be over: without backfill the scheduler
+        passes over such a job and plans nothing for it, but later lets it take its place again."""
+        ahead = takewhile(lambda each: each != head, self.plan.order)
+        queued = (self._queued[each] for each in ahead if each in self._queued)
+        reasons = (reason for job in queued for reason in reasons_of(self.plan, job))
+        return not any(isinstance(reason, NodesReserved) for reason in reasons)
 
     @property
     def basis(self) -> Basis:

@@ -13,6 +13,7 @@ from cockpit.model.cluster import (
     PreemptType,
     Priority,
     PriorityKind,
+    Reservation,
     Weights,
 )
 from cockpit.model.fleet import Member
@@ -124,3 +125,19 @@ def test_the_range_is_wider_where_later_jobs_may_come_ahead() -> None:
     wider = 1000 + 9000 * SOONEST_REORDERED, 1000 + 9000 * LONGEST_REORDERED
     assert likely_range(now, likely, end, NoBound.PRIORITIES_CHANGE) == wider
     assert likely_range(now, likely, None, None)[1] == likely
+
+
+@pytest.mark.req("SC-10", "SC-12")
+def test_a_reservation_made_past_a_job_that_an_advance_reservation_keeps_off_is_no_bound() -> None:
+    """Without backfill that job is passed over for now, but goes first again once the advance reservation is over."""
+    kept = Reservation(name="kept", nodes=("n1",), start_at=0, end_at=1000 * HOUR, users=("bob",))
+    world = World(node("n1", 2), node("n2", 1), policy=OFF, reservations={"kept": kept})
+    world.submit(wants(1000), limit=3 * HOUR, pins=("n2",))
+    world.run()
+    world.submit(wants(2000), limit=4 * HOUR)
+    behind = world.submit(wants(1000), limit=2 * HOUR)
+    plan = world.run()
+    assert [(each.job, each.reserved_at) for each in plan.reservations] == [(behind, 1000 * HOUR)]
+    seer = StartPredictor(world.snapshot(), None, OFF, History())
+    forecast = seer.forecast(behind)
+    assert (forecast.likely_at, forecast.latest_at) == (3000 * HOUR, 3000 * HOUR + 30_000)
