@@ -103,13 +103,13 @@ class Action(NamedTuple):
     """Whether the bottom row shows it."""
     needs: str = ""
     """The operation or ability of the cluster without which it is refused; empty: none."""
-    called: str = ""
+    title: str = ""
     """Its label where that is not the id."""
 
     @property
     def label(self) -> str:
         """What the bottom row and the help page call it."""
-        return self.called or self.id.replace("_", " ")
+        return self.title or self.id.replace("_", " ")
 
     def refusal(self, situation: ActionContext) -> str:
         """Return why it cannot be performed in this situation; empty when it can."""

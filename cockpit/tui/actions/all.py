@@ -33,7 +33,7 @@ def _showing(view: View) -> Action:
         view.help,
         lambda app: app.show_view(view.id),
         group=GO,
-        called=command_name(view.action),
+        title=command_name(view.action),
     )
     return show._replace(why_not=of_one_cluster) if view.of_one_cluster else show
 

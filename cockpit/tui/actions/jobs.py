@@ -45,7 +45,7 @@ JOB_CHANGES: Final = (
         views=ANYWHERE - ON_ACCOUNTS - on(CATALOGUE, CLUSTERS),
         why_not=of_one_cluster,
         in_row=True,
-        called="submit",
+        title="submit",
     ),
     _change(
         "edit", ("e",), "Change a queued job in $EDITOR", jobs.edit_job, why_not=needs_queued, in_row=True, needs="edit"

@@ -50,7 +50,7 @@ VIEWING: Final = (
         looks.queue_jobs,
         views=on(QUEUES),
         in_row=True,
-        called="its jobs",
+        title="its jobs",
     ),
     _look(
         "open_cluster",
@@ -59,7 +59,7 @@ VIEWING: Final = (
         anywhere.open_cluster,
         views=on(CLUSTERS),
         in_row=True,
-        called="open",
+        title="open",
     ),
     _look(
         "every_job",
@@ -68,11 +68,9 @@ VIEWING: Final = (
         anywhere.every_job,
         views=on(CLUSTERS),
         in_row=True,
-        called="all jobs",
+        title="all jobs",
     ),
-    _look(
-        "open_node", ("enter",), "Open the node's page", looks.open_node, views=on(NODES), in_row=True, called="open"
-    ),
+    _look("open_node", ("enter",), "Open the node's page", looks.open_node, views=on(NODES), in_row=True, title="open"),
     _look(
         "node_jobs",
         ("enter",),
@@ -80,7 +78,7 @@ VIEWING: Final = (
         looks.node_jobs,
         views=frozenset({NODE}),
         in_row=True,
-        called="its jobs",
+        title="its jobs",
     ),
     _look(
         "logs",
@@ -120,7 +118,7 @@ VIEWING: Final = (
         looks.earlier_attempt,
         views=ON_JOBS,
         why_not=needs_job,
-        called="earlier log",
+        title="earlier log",
     ),
     _page("wrap", ("w",), "Wrap long lines, or cut them", looks.on_page(lambda page: page.wrap())),
     _page(
@@ -132,7 +130,7 @@ VIEWING: Final = (
         ("less_than_sign",),
         "Go to the previous match",
         looks.on_page(lambda page: page.find(-1)),
-        called="prev match",
+        title="prev match",
     ),
     _page("times", ("t",), "Show or hide the time of each line", looks.on_page(lambda page: page.turn_times())),
     _page(
@@ -140,14 +138,14 @@ VIEWING: Final = (
         ("i",),
         "Show the log of the next replica",
         looks.on_page(lambda page: page.other_replica()),
-        called="next replica",
+        title="next replica",
     ),
     _page(
         "stream",
         ("o",),
         "Switch the log: stdout, stderr",
         looks.on_page(lambda page: page.other_stream()),
-        called="other stream",
+        title="other stream",
     ),
     _look(
         "filter",
@@ -157,7 +155,7 @@ VIEWING: Final = (
         views=ON_TABLES,
         in_row=True,
     ),
-    _look("filters", ("F",), "Apply or delete a saved filter", looks.saved_filters, views=ON_TABLES, called="saved"),
+    _look("filters", ("F",), "Apply or delete a saved filter", looks.saved_filters, views=ON_TABLES, title="saved"),
     _look(
         "save_filter",
         ("W",),
@@ -199,7 +197,7 @@ SORTING: Final = (
         ("greater_than_sign",),
         "Sort by the next column",
         lambda app: app.main_screen.arrangement.sort_by_neighbour(1),
-        called="sort right",
+        title="sort right",
     ),
     _sort(
         "sort_previous",
@@ -207,7 +205,7 @@ SORTING: Final = (
         "Sort by the previous column",
         lambda app: app.main_screen.arrangement.sort_by_neighbour(-1),
         views=on(JOBS),
-        called="sort left",
+        title="sort left",
     ),
     _sort("sort", ("S",), "Choose the column to sort by", looks.choose_sort),
     _sort(
@@ -215,6 +213,6 @@ SORTING: Final = (
         ("equals_sign",),
         "Reverse the order",
         lambda app: app.main_screen.arrangement.reverse_sort(),
-        called="reverse",
+        title="reverse",
     ),
 )

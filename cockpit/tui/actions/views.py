@@ -34,7 +34,7 @@ _priority = partial(Action, group=WEIGH, views=on(PRIORITY))
 _node = partial(Action, group=SERVE, views=on(NODES))
 
 ACCOUNT_TREE: Final = (
-    _account("unfold", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, called="fold · jobs"),
+    _account("unfold", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, title="fold · jobs"),
     _account(
         "fold_all", ("Z",), "Show only the top accounts, or all", lambda app: app.main_screen.arrangement.fold_all()
     ),
@@ -57,7 +57,7 @@ ACCOUNT_TREE: Final = (
         views=on(QOS),
         why_not=may_administer,
         in_row=True,
-        called="add QOS",
+        title="add QOS",
     ),
     _edit_account(
         "modify",
@@ -84,7 +84,7 @@ ACCOUNT_TREE: Final = (
 )
 
 CATALOGUE_ENTRIES: Final = (
-    _entry("add_entry", ("n",), "Add a dataset, model, image …", catalogue.add_entry, in_row=True, called="add"),
+    _entry("add_entry", ("n",), "Add a dataset, model, image …", catalogue.add_entry, in_row=True, title="add"),
     _entry(
         "set_entry",
         ("e", "enter"),
@@ -92,7 +92,7 @@ CATALOGUE_ENTRIES: Final = (
         catalogue.set_entry,
         why_not=may_change_entry,
         in_row=True,
-        called="change",
+        title="change",
     ),
     _entry(
         "remove_entry",
@@ -102,14 +102,14 @@ CATALOGUE_ENTRIES: Final = (
         why_not=may_change_entry,
         danger=True,
         in_row=True,
-        called="remove",
+        title="remove",
     ),
 )
 
 CARD_HOURS: Final = (
-    _hours("by", ("b",), "Group by account, user, project, QOS", accounts.turn_by, called="by …"),
+    _hours("by", ("b",), "Group by account, user, project, QOS", accounts.turn_by, title="by …"),
     _hours("days", ("d",), "Show 7 days, or 30", accounts.turn_days),
-    _hours("held_jobs", ("enter",), "List the jobs counted in this row", accounts.held_jobs, called="its jobs"),
+    _hours("held_jobs", ("enter",), "List the jobs counted in this row", accounts.held_jobs, title="its jobs"),
 )
 
 PRIORITIES: Final = (
@@ -119,7 +119,7 @@ PRIORITIES: Final = (
         "Try other weights",
         lambda app: app.main_screen.entry_line.ask_weights(),
         in_row=True,
-        called="what if",
+        title="what if",
     ),
     _priority("figures", ("v",), "Switch: contributions, raw, weights", priority.turn_figures, in_row=True),
     _priority(
@@ -130,21 +130,21 @@ PRIORITIES: Final = (
         ("left_square_bracket",),
         "Choose the previous factor",
         lambda app: priority.choose_factor(app, -1),
-        called="prev factor",
+        title="prev factor",
     ),
     _priority(
         "heavier",
         ("plus",),
         "Raise the weight of the factor",
         lambda app: priority.step_weight(app, 1),
-        called="more weight",
+        title="more weight",
     ),
     _priority(
         "lighter",
         ("minus",),
         "Lower the weight of the factor",
         lambda app: priority.step_weight(app, -1),
-        called="less weight",
+        title="less weight",
     ),
     _priority(
         "apply_weights",
@@ -156,7 +156,7 @@ PRIORITIES: Final = (
         danger=True,
         in_row=True,
         needs="set_weights",
-        called="apply",
+        title="apply",
     ),
 )
 
