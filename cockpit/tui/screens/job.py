@@ -33,6 +33,7 @@ TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 LOGS = "logs"
 REFRESH_SECONDS = 1.0
 LOG_LOOK_SECONDS = 0.02
+"""Seconds between two looks whether the whole log is shown, when a script waits for that."""
 HINT = "text to look for; Enter stays there, Esc returns"
 
 
@@ -80,8 +81,10 @@ class JobPage(Closable[None]):
         self._body.follow = tab == LOGS
         self._body.scroll_to(y=0, animate=False)
         if tab == LOGS:
+            # Exclusive: the follower of another replica, stream or attempt ends with this.
             self.run_worker(self._follow_log(), name="log", group="log", exclusive=True)
         else:
+            # Nothing is read from the cluster for a tab that is not shown.
             self.workers.cancel_group(self, "log")
         self.draw()
 
@@ -96,7 +99,7 @@ class JobPage(Closable[None]):
         self.query_one("#tabs", Lines).show([spread(tabs, (*note, Span(" ")), width) if fits else tabs])
         self.query_one("#keys", Lines).show([tuple(self._search_row()) or key_row(self._keys(), width)])
         if self._detail is None:
-            return
+            return  # head and body are about the job, which has not been fetched yet
         crowded = self.tab == LOGS and not fits  # then the note takes the place of the place in the queue
         detail = replace(self._detail, explanation=None) if crowded else self._detail
         head = head_line(detail, self.app.state.around(width))
@@ -163,10 +166,13 @@ class JobPage(Closable[None]):
         try:
             if not self._log_is_chosen:
                 await self._choose_log()
+            # From near the end again: what is known may be of another stream, replica or attempt.
             self._log.begin()
             self._show_log()
             ended = False
             while not ended:
+                # Long polling: the answer comes once there is more, so that nothing is asked while the job prints
+                # nothing.
                 chunk = await self.app.backend.logs(self._log.request(wait=True))
                 self._log.take(chunk, self.app.state.now())
                 self._show_log()
@@ -180,12 +186,14 @@ class JobPage(Closable[None]):
 
     async def _choose_log(self) -> None:
         """Choose the first log: that of the replica that failed, and its stderr if it wrote any."""
-        self._log_is_chosen = True
         if self._detail is None:
             self._detail = await self.app.backend.job(self.job)
         self._log.open_for(self._detail.row)
         if self._log.at_error and (await self.app.backend.logs(self._log.errors_request())).data:
             self._log.stream = LogStream.STDERR
+        # Only now: the user may leave the tab meanwhile, which cancels this, and it is chosen at the next visit. A choice of
+        # the user cancels this too, and is never overwritten.
+        self._log_is_chosen = True
         self.draw()
 
     def _show_log(self) -> None:
@@ -215,6 +223,7 @@ class JobPage(Closable[None]):
 
     @on(Entry.Changed)
     def _typed(self, event: Entry.Changed) -> None:
+        # A change of the text may arrive after Escape has closed the line and ended the search.
         if self.query_one(Entry).display:
             self._body.search(event.value)
             self.draw()
@@ -288,6 +297,7 @@ class JobPage(Closable[None]):
         try:
             self._detail = await self.app.backend.job(self.job)
         except CockpitError as error:
+            # The page keeps what it shows: the job may have been deleted, or the cluster be away for a moment.
             if is_open(self):
                 self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
         else:
