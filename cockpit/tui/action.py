@@ -113,6 +113,7 @@ class Action(NamedTuple):
 
     def refusal(self, situation: ActionContext) -> str:
         """Return why it cannot be performed in this situation; empty when it can."""
+        # From what never changes to what may change at any moment; the first reason that applies is the one to show.
         if situation.view not in self.views:
             return f"{self.label}: not available in this view."
         if self.acts and situation.read_only:
@@ -131,10 +132,12 @@ def _all_jobs(is_fit: Callable[[JobRow], bool], sentence: str) -> Callable[[Acti
     """Make a check that every chosen job may be changed by the user and is fit; `sentence` says what the fault is."""
 
     def why_not(situation: ActionContext) -> str:
+        # All chosen jobs or none: an action that did only some of the marked jobs would be hard to follow.
         read_only = [row for row in situation.chosen if row.may is not Access.RW]
         if read_only:
             return _read_only_refusal(read_only[0])
         unfit = [row for row in situation.chosen if not is_fit(row)]
+        # No job at all passes both checks above, so that this is asked last.
         return f"{_state_words(unfit[0])}: {sentence}." if unfit else needs_job(situation)
 
     return why_not
@@ -176,6 +179,7 @@ def needs_array(situation: ActionContext) -> str:
     """Refuse where no chosen job is a task of an array."""
     if any(row.array is not None for row in situation.chosen):
         return ""
+    # What follows names the first chosen job, and so has to refuse an empty choice first.
     return needs_job(situation) or f"Job {situation.chosen[0].id} is not a task of an array."
 
 
@@ -197,6 +201,7 @@ def may_change_place(situation: ActionContext) -> str:
         return "There is nothing under the cursor."
     if isinstance(place, Qos):
         return _rights_refusal(situation, "")
+    # A coordinator of an account changes its users and the accounts below it, but not the account itself.
     association = place.association
     return _rights_refusal(situation, association.account if association.user else association.parent)
 

@@ -52,6 +52,8 @@ def continuations(app: Cockpit, text: str) -> Sequence[str]:
 
 def run_command(app: Cockpit, text: str) -> None:
     """Run the typed command, or show a toast with the nearest known one."""
+    # Commands with words come first: `priority` and others are also actions, which ask for the words. Jobs come before
+    # actions, as no action has the form of a job's id; a job with the name of an action is left to its number.
     words = VI_WORDS.get(text.strip(), text.strip())
     name, _, rest = words.partition(" ")
     if rest.strip() and name in _WITH_WORDS:
@@ -78,6 +80,7 @@ def _job_named(app: Cockpit, words: str) -> int | None:
     shown = f"{ref.job}_{ref.tasks[0]}" if ref is not None and ref.tasks else words
     if (named_id := next((row.id for row in rows if id_text(row) == shown), None)) is not None:
         return named_id
+    # By group: the tasks of an array have one name, and are one job to the user.
     named: dict[JobId, JobId] = {}
     for row in rows:
         if row.name == words:
@@ -104,6 +107,7 @@ def _save_filter(app: Cockpit, name: str) -> None:
     if view is None or not text:
         app.dispatcher.perform("save_filter")
         return
+    # Compiled as if it were saved already, so that a filter that would contain itself is refused.
     known = {**app.options.filters.of(view.id), name: text}
     compile_filter(text, view.table, saved=lambda _: known)
     app.options.filters.save(view.id, name, text)

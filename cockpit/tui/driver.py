@@ -27,6 +27,7 @@ def _lenient_decoder(encoding: str) -> partial[IncrementalDecoder]:
 
 
 linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined,assignment]  # Textual keeps it there
+# Drivers that have changed the modes of the terminal and not yet restored them.
 _AT_WORK: set[LastingDriver] = set()
 
 
@@ -35,6 +36,7 @@ def give_back() -> None:
 
     Its thread that reads the keys would keep the process alive, too.
     """
+    # A copy: stopping a driver takes it out of the set.
     for driver in tuple(_AT_WORK):
         driver.stop_application_mode()
         driver.close()
@@ -46,6 +48,7 @@ def has_hung_up(fd: int) -> bool:
     Where no signal reports a closed window or connection, Textual would read the end of the input for ever.
     """
     poll = select.poll()
+    # No event is asked for: poll reports a hang-up or an error in any case, and input that waits is none.
     poll.register(fd, 0)
     return bool(poll.poll(0))
 
@@ -66,10 +69,12 @@ class LastingDriver(LinuxDriver):
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Wrapped here, below Textual's writer thread, so that this thread meets no error either and does not end.
         if self._file is not None:
             self._file = cast("TextIOWrapper", _Lossy(self._file))
 
     def start_application_mode(self) -> None:
+        # Before the modes change: an exit in the middle of it has to restore them, too.
         _AT_WORK.add(self)
         super().start_application_mode()  # type: ignore[no-untyped-call] # of Textual
 
@@ -85,9 +90,11 @@ class LastingDriver(LinuxDriver):
         try:
             self.run_input_thread()
         except Exception as error:  # noqa: BLE001 - whatever it is
+            # Raised in the event loop, where the application's own handler of defects meets it.
             self._app.call_later(_raise, error)
 
     def write(self, data: str) -> None:
+        # Textual requires its writer thread, which does not run while a shell has the terminal.
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(data)
         elif self._file is not None:

@@ -144,6 +144,7 @@ async def _fill_in(
     """Open the form and wait until it closes; `read` reads its values, None: as those of a new job."""
     from cockpit.tui.screens.form import FormScreen
 
+    # Only for the preview of what would run: the cluster takes the submitter from the connection.
     me = Submitter(UserName(app.state.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
     screen = FormScreen(
         heading, values, accept, lambda now: _in_editor(app, now), me, convert_job, read or app.options.read_jobs
@@ -164,12 +165,14 @@ def _in_editor(app: Cockpit, values: Mapping[str, object]) -> ConvertedJob | Non
     app.check_terminal()
     head = SAVING.format(folder=Path.cwd())
     text = head + values_as_yaml(values)
+    # Until the text can be read or is left unchanged: what the user typed is never lost to an error.
     while True:
         with app.suspend():
             edited = in_editor(text)
         if edited is None:
             return None
         try:
+            # The head goes too: another kind of job file begins in its own way, a script with `#!`.
             plain = without_errors(edited).removeprefix(head)
             context = app.state.context()
             job = convert_job(SOURCE, plain, submission=submission_from_here(context.now, context.zone))

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.present.columns import Context
 
+TAIL_BYTES = -(1 << 20)
+"""Offset of the first request: the last MiB of the log."""
 KEPT_LINES = 20_000
 """The number of last lines of a log that are held in memory."""
-TAIL_BYTES = -(1 << 20)
 NO_TIME = " " * 8
+"""Blanks in place of a time, as wide as `clock_of_second` writes one."""
 FAILED: Final = frozenset({JobState.ERROR, JobState.EXPIRED})
+# Of a Python traceback, also behind a rank in brackets as torchrun writes it.
 _TRACEBACK: Final = re.compile(r"^\s*(?:\[[^\]]*\][: ]*)?Traceback \(most recent call last\)")
 _ERROR: Final = re.compile(r"\b\w*(?:Error|Exception)\b|\b(?:ERROR|FATAL|error:|fatal:|Killed|Segmentation fault)\b")
 
@@ -74,11 +77,13 @@ class JobLog:
 
     def take(self, chunk: LogChunk, now: Millis) -> None:
         """Add an answer. Its first line replaces the last line, which it continues."""
+        # The answer to the first request tells where in the log its tail begins.
         is_first = self._end == TAIL_BYTES
         if is_first:
             self._bytes_before = chunk.offset
         if chunk.data:
             fresh = self._feed.feed(chunk.data)
+            # What was there before the page was opened has no time of arrival; all of it comes with the first answer.
             self._came[-1:] = [None if is_first else now] * len(fresh)
             self._lines[-1:] = fresh
         self._lines_before += max(0, len(self._lines) - KEPT_LINES)
@@ -104,6 +109,7 @@ class JobLog:
         None: no line names an error.
         """
         texts = [plain(each) for each in self._lines]
+        # A traceback first: behind it a program often logs further errors that only follow from it.
         for sign in (_TRACEBACK, _ERROR):
             index = next((at for at in reversed(range(len(texts))) if sign.search(texts[at])), None)
             if index is not None:

@@ -75,6 +75,7 @@ def run_cockpit(
 
     `go_on` opens the cluster that the user chose to see next, and returns its exit code.
     """
+    # Before anything is opened, so that a signal during a slow connection ends the program in order.
     exit_on_signals()
     gc.freeze()  # modules stay loaded: collections need not visit their objects
     gc.set_threshold(*GC_THRESHOLDS)
@@ -82,6 +83,7 @@ def run_cockpit(
     try:
         code, next_cluster = asyncio.run(_run(open_session, env, look))
     finally:
+        # Outside of the event loop: whatever ended it, the user's terminal works again.
         give_back()
     return go_on(next_cluster) if next_cluster and go_on is not None else code
 
@@ -92,6 +94,7 @@ async def _run(
     session = await open_session()
     try:
         app = app_for(session, env, look)
+        # The loop is asked to end, instead of an exit being raised in the middle of a drawing.
         loop = asyncio.get_running_loop()
         leave_when_asked(lambda code: loop.call_soon_threadsafe(app.exit, code))
         try:
@@ -99,6 +102,7 @@ async def _run(
             if app.failed:
                 code = ExitCode.INTERNAL
         finally:
+            # TensorBoards are processes of their own, which nothing else ends.
             for board in app.boards:
                 board.stop()
     finally:
@@ -155,5 +159,6 @@ def _badge(pace: Pace | None) -> str:
 
 
 def _speaks_unicode(env: Mapping[str, str]) -> bool:
+    # In the order of precedence of POSIX. Without any of them the terminal decides, and nearly all show Unicode.
     locale = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
     return not locale or "utf" in locale.lower()

@@ -57,6 +57,7 @@ class SpendingRows(ListRows[str, Held]):
 
     def turn_days(self) -> None:
         """Switch between few and many days, and forget the last answer, which is of other days."""
+        # Without an answer for the new days nothing is shown: old bars under new dates would be wrong.
         self.days = RANGES[(RANGES.index(self.days) + 1) % len(RANGES)]
         self.spending = None
 

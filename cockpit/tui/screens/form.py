@@ -81,7 +81,8 @@ class FormScreen(Dialog[None]):
         Binding("ctrl+f", "take_file", show=False, priority=True),
         Binding("escape", "leave", show=False),
         Binding("enter", "app.focus_next", show=False),
-        Binding("down", "app.focus_next", show=False, priority=True),  # else fields that are scrolled would have these
+        # With priority, as the list of fields would scroll with these keys.
+        Binding("down", "app.focus_next", show=False, priority=True),
         Binding("up", "app.focus_previous", show=False, priority=True),
         Binding("pagedown", "scroll_aside(1)", show=False, priority=True),
         Binding("pageup", "scroll_aside(-1)", show=False, priority=True),
@@ -131,6 +132,7 @@ class FormScreen(Dialog[None]):
         return [FieldRow(path, text, self._form.lead(path)) for path, text in self._form.texts.items()]
 
     def on_mount(self) -> None:
+        # Enter and the arrows go from field to field; the text beside them is scrolled by keys of the form.
         self.query_one("#aside", LineView).can_focus = False
         self.query_one("#aside", LineView).hang()
         self.query(SafeInput).first().focus()
@@ -150,6 +152,7 @@ class FormScreen(Dialog[None]):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         row = event.input.query_ancestor(FieldRow)
+        # Textual also reports the text that a new input begins with.
         if self._form.texts.get(row.path) != event.value:
             self._form.texts[row.path] = event.value
             if row.path == KIND and self._form.follow_kind():
@@ -175,12 +178,14 @@ class FormScreen(Dialog[None]):
 
     def _judge(self) -> None:
         self._show(self._form.read_spec(self._read, str(Path.cwd())))
+        # Each letter puts the question off: a prediction is expensive, and half a word asks for something else.
         if self._timer is not None:
             self._timer.stop()
         if self._result.spec is not None:
             self._timer = self.set_timer(ASK_AFTER_SECONDS, self._answers.predict_start)
 
     def _show(self, judged: FormResult) -> None:
+        # The answers were about the last job; what is shown of them would contradict the fields.
         self._result = judged
         self._answers.start_over(judged.spec)
         for row in self.query(FieldRow):
@@ -202,6 +207,7 @@ class FormScreen(Dialog[None]):
         try:
             notice = await self._accept(spec)
         except RequestRefused as no:
+            # The form stays open with all that was typed.
             self.refuse(no, spec)
             self._focus_first_error()
         except CockpitError as error:
@@ -303,12 +309,14 @@ class FormScreen(Dialog[None]):
     async def _remount_fields(self, focused: str = "") -> None:
         """Mount the fields again; `focused` is the path of the field that gets the focus, by default the first."""
         fields = self.query_one("#fields", VerticalScroll)
+        # All again, as fields appear in the order of a job file, wherever a new one belongs.
         await fields.remove_children()
         await fields.mount(*self._rows())
         rows = list(self.query(FieldRow))
         row = next((row for row in rows if row.path == focused), rows[0])
         row.typed.focus(scroll_visible=False)
         self.call_after_refresh(row.scroll_visible, animate=False)  # it has no place before
+        # New rows know nothing of the errors in their texts.
         self._judge()
 
     def action_preview(self) -> None:
@@ -364,6 +372,7 @@ class FormScreen(Dialog[None]):
         known = self._answers.with_named_specs(spec)
         yield from why_lines(self._answers.outlook, self.app.state.context(), columns)
         nodes = self._answers.nodes
+        # A narrow form has the text below its fields, with room for a few lines: there each preview is shown by itself.
         if nodes is not None and (self._shows is Preview.RUNS or not self.has_class("narrow")):
             yield from room_lines(known, nodes, self.app.state.demand, columns)
             yield line()

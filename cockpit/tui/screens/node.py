@@ -71,6 +71,7 @@ class NodePage(Closable[None]):
 
     async def catch_up(self) -> None:
         """Fetch the node now."""
+        # The whole list, as no operation fetches one node; the Nodes view below is then as fresh as this page.
         try:
             self.app.state.node_rows.take(await self.app.backend.nodes())
         except CockpitError as error:
@@ -81,5 +82,6 @@ class NodePage(Closable[None]):
 
     async def _follow(self) -> None:
         while True:
+            # First wait: the page is opened from a list that was fetched a moment ago.
             await asyncio.sleep(REFRESH_SECONDS)
             await self.catch_up()

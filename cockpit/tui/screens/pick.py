@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 LEAST_NAME_COLUMNS = 32
 FRAME = 6
 """Columns and lines of the border, its padding and the title."""
-
-
 SCROLLBAR = 1
+"""Width of the scrollbar of a list that is longer than the screen."""
 
 
 class Choice(NamedTuple):

@@ -41,6 +41,7 @@ def _note(context: ViewContext) -> Iterator[Span]:
 def _progress(state: AppState) -> str:
     """Return the progress of a list that is loading: `loading, 12 000 of 100 000 jobs so far`."""
     came, overview = len(state.job_rows.list.rows()), state.overview
+    # The overview may be older than the list, and count fewer jobs than have come.
     total = sum(overview.jobs_by_state.values()) if overview is not None else 0
     return f"loading, {grouped(came)} {f'of {grouped(total)} ' if total > came else ''}jobs so far"
 

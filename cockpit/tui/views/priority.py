@@ -40,6 +40,7 @@ def _legend(context: ViewContext) -> Line:
     rows = context.state.priority_rows
     if rows.weights is None or not rows.factors:
         return ()
+    # Beside tried weights the legend shows those in force.
     before = rows.own if rows.shown_tried else None
     return legend(rows.weights, before, rows.factors, rows.chosen, context.columns, letters=rows.letters())
 
