@@ -141,6 +141,7 @@ async def _rest() -> None:
     loop = asyncio.get_running_loop()
     for _ in range(MOST_TURNS):
         await asyncio.sleep(0)
+        # The callbacks that are due: where a loop has no such attribute, one turn has to do.
         if not getattr(loop, "_ready", ()):  # asyncio has no other word for it
             return
 

@@ -36,13 +36,14 @@ from cockpit.tui.views.jobs import JOBS
 
 _change = partial(Action, group=ACT, views=ON_JOBS, acts=True)
 
+# Operations of Slurm have no key: few clusters have them, and the command line completes their names.
 JOB_CHANGES: Final = (
     _change(
         "new",
         ("n",),
         "Submit a new job",
         editing.write_new,
-        views=ANYWHERE - ON_ACCOUNTS - on(CATALOGUE, CLUSTERS),
+        views=ANYWHERE - ON_ACCOUNTS - on(CATALOGUE, CLUSTERS),  # there `n` adds a user, a QOS or an entry
         why_not=of_one_cluster,
         in_row=True,
         title="submit",

@@ -26,6 +26,7 @@ from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
 from cockpit.tui.views.all import CATALOGUE, NODES
 from cockpit.tui.views.priority import PRIORITY
 
+# What the actions of one subject share; each action states only what is special to it.
 _account = partial(Action, group=SHARE, views=on(ACCOUNTS))
 _edit_account = partial(_account, acts=True, needs="change_accounts")
 _entry = partial(Action, group=NAMES, views=on(CATALOGUE), acts=True, needs="change_catalogue")

@@ -76,6 +76,7 @@ def modify(app: Cockpit) -> None:
     if isinstance(place, Qos):
         app.main_screen.entry_line.ask_command(f"{NOUN} modify-qos {quote(place.name)} ")
     elif place is not None and place.association.user:
+        # A user's association may be of one partition only, as in Slurm; without the option the command is about all.
         user = place.association
         partition = f"--partition {quote(user.partition)} " if user.partition else ""
         app.main_screen.entry_line.ask_command(

@@ -66,6 +66,7 @@ async def move_to_top(app: Cockpit) -> None:
 
 async def update(app: Cockpit, text: str) -> None:
     """Change fields of the chosen jobs, such as `Features=nvlink Nice=50`. Raises `SpecErrors`."""
+    # All fields are checked before the first job is changed.
     pairs = [word.partition("=") for word in _words(text)]
     if not all(name and equals for name, equals, _ in pairs):
         raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
@@ -84,17 +85,21 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     from cockpit.tui.editing import submitted_words
     from cockpit.tui.job_files import submission_from_here
 
+    # Blanks around it: a file may have two hyphens in its name.
     name, _, behind = typed.partition(" -- ")
     if name.split(maxsplit=1)[:1] == [WRAP]:
         raise SpecErrors([f"{WRAP} works in the shell alone: cockpit submit {WRAP} COMMAND. Or press n for a new job."])
     name, text, folder = _read(name.strip())
     arguments, words = _words(behind), list[str]()
+    # sbatch takes a file as a script if it begins with `#!`. Where the cluster runs sbatch the script is handed over unread,
+    # so that every option means what it means to Slurm.
     if text.startswith("#!") and app.backend.capabilities.has(Ability.SCRIPTS):
         script = SubmitScript(text, file=name, arguments=arguments)
         done = [await app.backend.direct(script)]
     else:
         context = app.state.context()
         converted = taken_over(name, text, submission=submission_from_here(context.now, context.zone))
+        # As sbatch does: paths of a script begin where the command is run, those of all other files where the file is.
         if converted is not None and converted.form is Form.SBATCH:
             folder = str(Path.cwd())
         specs = app.options.read_jobs(name, converted.text if converted is not None else text, folder)

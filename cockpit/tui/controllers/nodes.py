@@ -38,6 +38,7 @@ async def reservations(app: Cockpit) -> None:
     if picked is None:
         return
     if not picked.delete:
+        # Through the action, so that the view is shown as by its key; the filter is then that of the Nodes view.
         app.dispatcher.perform("nodes")
         app.main_screen.entry_line.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
     elif await app.push_screen_wait(Confirm(*end_question(by_name[picked.id]))):
