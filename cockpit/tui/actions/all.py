@@ -64,8 +64,8 @@ _DEMO_TIME = (
     _demo_time("slower", ("left_parenthesis",), "Slow down the demo's time", anywhere.slower),
 )
 
-# The bottom row and the help page keep this order, and the bottom row shows as many as fit: what users look for most comes
-# first.
+# The bottom row and the help page keep this order, and the bottom row shows as many as fit: what users look for most
+# comes first.
 ACTIONS: Final = (
     Action(
         "help", ("question_mark", "f1"), "Show what every key does here", anywhere.show_help, group=LOOK, in_row=True

@@ -91,8 +91,8 @@ async def submit_file(app: Cockpit, typed: str) -> None:
         raise SpecErrors([f"{WRAP} works in the shell alone: cockpit submit {WRAP} COMMAND. Or press n for a new job."])
     name, text, folder = _read(name.strip())
     arguments, words = _words(behind), list[str]()
-    # sbatch takes a file as a script if it begins with `#!`. Where the cluster runs sbatch the script is handed over unread,
-    # so that every option means what it means to Slurm.
+    # sbatch takes a file as a script if it begins with `#!`. Where the cluster runs sbatch the script is handed over
+    # unread, so that every option means what it means to Slurm.
     if text.startswith("#!") and app.backend.capabilities.has(Ability.SCRIPTS):
         script = SubmitScript(text, file=name, arguments=arguments)
         done = [await app.backend.direct(script)]

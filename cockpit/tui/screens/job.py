@@ -191,8 +191,8 @@ class JobPage(Closable[None]):
         self._log.open_for(self._detail.row)
         if self._log.at_error and (await self.app.backend.logs(self._log.errors_request())).data:
             self._log.stream = LogStream.STDERR
-        # Only now: if the user leaves the tab meanwhile, which cancels this, the choice is made at the next visit. A choice
-        # of the user cancels this too, and so is never overwritten.
+        # Only now: if the user leaves the tab meanwhile, which cancels this, the choice is made at the next visit. A
+        # choice of the user cancels this too, and so is never overwritten.
         self._log_is_chosen = True
         self.draw()
 
