@@ -19,7 +19,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.folding import id_text
-from cockpit.present.job.kept_words import cost_words, uncovered_words
+from cockpit.present.job.hold_words import cost_words, uncovered_words
 from cockpit.present.job.running import running_lines
 from cockpit.present.job.sessions import command_words
 from cockpit.present.job_values import elapsed_seconds, wait_seconds, why

@@ -23,7 +23,7 @@ from cockpit.present.events.sentences import event_sentence
 from cockpit.present.folding import command_id
 from cockpit.present.job.attempts import attempt_facts, attempt_id
 from cockpit.present.job.batch_tasks import batch_lines, trial_lines
-from cockpit.present.job.kept_words import cost_words, uncovered_words
+from cockpit.present.job.hold_words import cost_words, uncovered_words
 from cockpit.present.job.reason_strip import RECORDED
 from cockpit.present.job.sessions import command_words
 from cockpit.present.job_values import elapsed_seconds, state_text, why

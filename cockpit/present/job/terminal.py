@@ -9,7 +9,7 @@ from cockpit.model import events
 from cockpit.model.job import JobState
 from cockpit.present.entering import container_words
 from cockpit.present.folding import command_id
-from cockpit.present.job.kept_words import uncovered_words
+from cockpit.present.job.hold_words import uncovered_words
 from cockpit.present.job.running import NO_CONTAINER
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe

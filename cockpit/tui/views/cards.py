@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from cockpit.present.card_map import card_answer, legend, part_at, totals
-from cockpit.present.first_sight import no_cards_lines
+from cockpit.present.empty_views import no_cards_lines
 from cockpit.present.spans import Line, Span
 from cockpit.present.tables.cards import CARDS as CARD_TABLE
 from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model.capabilities import Ability
-from cockpit.present.first_sight import empty_lines
+from cockpit.present.empty_views import empty_lines
 from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span
