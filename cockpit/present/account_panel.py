@@ -11,9 +11,9 @@ from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.accounting import card_hours
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, key_hint, labelled, line, spread
 from cockpit.present.tables.accounts import AccountTree, percent
-from cockpit.present.tables.qos import labelled, qos_answer
+from cockpit.present.tables.qos import qos_answer
 from cockpit.present.units import counted, grouped
 
 
@@ -36,7 +36,7 @@ def account_answer(
     each = row.association
     left = line(Span(safe(each.user or each.account), ACCENT), Span(f"  {_shares_words(row, above)}", STRONG))
     does = "its jobs" if each.user else "fold"
-    yield spread(left, line(Span(keys.get("unfold", "Enter"), ACCENT), Span(f" {does}", MUTED)), columns)
+    yield spread(left, key_hint(keys.get("unfold", "Enter"), does), columns)
     yield labelled("usage", _usage_words(row, above))
     if held:
         yield labelled("held", held)

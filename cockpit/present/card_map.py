@@ -21,7 +21,7 @@ from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, spread
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.cards import CardRow, CardState, in_use_words, usage
 from cockpit.present.width import clusters
@@ -41,9 +41,6 @@ PICKED = "picked"
 """Colour role of the part under the cursor."""
 
 Hue = Callable[[CardRow], str]
-
-
-INDENT = "  "
 
 
 def by_job(row: CardRow) -> str:
@@ -247,7 +244,7 @@ def card_answer(
     None where the user may not see it."""
     place = line(Span(f"{safe(part.node.name)} ", ACCENT), Span(safe(usage(part, context)), ACCENT))
     left = (*place, Span(f"  {_sentence(part, job, context)}", STRONG))
-    yield spread(left, line(Span("Enter", ACCENT), Span(" its job", MUTED)) if part.job else (), columns)
+    yield spread(left, key_hint("Enter", "its job") if part.job else (), columns)
     in_use = in_use_words(part, context)
     yield line(Span(f"{INDENT}card    ", MUTED), _hardware(part), Span("   in use  ", MUTED), in_use)
     if not brief:

@@ -9,7 +9,7 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import Part, bar, sparkline
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line, small_table
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.width import pad
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Nodes = Callable[[NodeName], Node | None]
 
-INDENT: Final = "  "
 LABEL, USED, GIVEN, BAR, NOTE = 13, 6, 9, 10, 21
 """Widths of a line's parts in terminal columns; the chart gets what is left between the bar and the note."""
 FEW: Final = 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from cockpit.model.forecast import AwaitedJob, Change, Condition, Forecast, HoldingJob, Outlook, WhatIf
@@ -12,13 +12,12 @@ from cockpit.model.reasons import NoAlternative, NoEligibleNode, NotEvaluated, n
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
-from cockpit.present.phrases import listed
+from cockpit.present.phrases import as_sentence, listed
 from cockpit.present.reasons import START_UNKNOWN, reason_sentence
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.start_words import MINUTE_MS, bound_lines, likely_words, no_bound_lines, spread_words
 
-INDENT: Final = "  "
 HIDDEN: Final = "job -"
 NOW: Final = "now"
 NEVER: Final = "never starts as it is"
@@ -81,7 +80,7 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
-        yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+        yield line(f"{INDENT}{as_sentence(sentence)}")
     yield from failure_lines(outlook)
     yield from behind_reason(outlook, context)
     yield from own_plan_lines(outlook, context)
@@ -133,10 +132,7 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield the jobs and nodes behind the reason: `in use by 4711 (ann, 8 cards) and 3 more`, `job 47 stage1 is
     running, ends by 14:20`."""
     if outlook.holders_in_all:
-        named = [holding(job, outlook.holding(job)) for job in outlook.holders[:MOST_NAMED]]
-        rest = outlook.holders_in_all - len(named)
-        more = [f"{rest} more" if named else units.counted(rest, "job")] if rest else []
-        yield line(Span(f"{INDENT}in use by ", MUTED), listed_words([*named, *more]))
+        yield line(Span(f"{INDENT}in use by ", MUTED), _first_named(outlook.holders, outlook.holders_in_all, outlook))
     named_already = _named_out_of_service(outlook)
     for node, why in [each for each in outlook.unavailable if each[0] not in named_already][:MOST_NAMED]:
         yield line(Span(f"{INDENT}{safe(node)} is ", MUTED), safe(why))
@@ -223,10 +219,16 @@ def _awaited(each: AwaitedJob, outlook: Outlook, context: Context) -> str:
 def _ahead(outlook: Outlook) -> Iterator[Line]:
     if outlook.explanation is None or (outlook.place or 1) < 2:
         return
-    named = [holding(job, outlook.holding(job)) for job in outlook.explanation.ahead[:MOST_NAMED]]
-    rest = outlook.position - 1 - len(named)
+    yield line(Span(f"{INDENT}ahead ", MUTED), _first_named(outlook.explanation.ahead, outlook.position - 1, outlook))
+
+
+def _first_named(jobs: Sequence[JobId], count: int, outlook: Outlook) -> str:
+    """Return the first of `count` jobs in words and the number of the others: `4711 (ann, 8 cards) and 3 more`."""
+    named = [holding(job, outlook.holding(job)) for job in jobs[:MOST_NAMED]]
+    # The list has only jobs that the user may see: it may be empty although there are some.
+    rest = count - len(named)
     more = [f"{rest} more" if named else units.counted(rest, "job")] if rest > 0 else []
-    yield line(Span(f"{INDENT}ahead ", MUTED), listed_words([*named, *more]))
+    return listed_words([*named, *more])
 
 
 def _duration_until(moment: Millis, context: Context) -> str:

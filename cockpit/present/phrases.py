@@ -24,6 +24,17 @@ def listed(things: Iterable[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
+def as_sentence(words: str) -> str:
+    """Return the words with a capital letter at the beginning and a full stop: reasons and predictions have neither, as
+    lists show them in a cell."""
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def card_number(card: int, slot: int | None) -> str:
+    """Return a card as users count cards, from 1: `1`, or `1(2)` for the second slice of the first card."""
+    return f"{card + 1}" if slot is None else f"{card + 1}({slot + 1})"
+
+
 def amount(resource: Resource, number: int, card_models: tuple[str, ...] = ()) -> str:
     """Return the amount with its unit: `4 CPUs`, `64G of memory`, `4 A100 or H100`, `1 card`, `0.5 of a card`. `number`
     is in the resource's unit."""

@@ -13,7 +13,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.priority_parts import weight_of
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, line_width
 from cockpit.present.width import pad, widest, width
 
 FACTOR_WORDS: Final = {
@@ -28,7 +28,6 @@ FACTOR_WORDS: Final = {
 }
 """Words for each factor; a weighted resource has its own name instead."""
 
-INDENT: Final = "  "
 BAR_COLUMNS: Final = 20
 """Width of a whole bar in terminal columns: that of the largest part, or that of all parts together."""
 WIDE: Final = 100

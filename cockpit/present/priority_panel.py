@@ -15,10 +15,9 @@ from cockpit.present.priority import figure, total_words
 from cockpit.present.priority_columns import Figures, factor_text, id_text, moved
 from cockpit.present.priority_parts import BETWEEN, SIGNS, amounts, swatch, weight_of
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.width import pad
 
-INDENT: Final = "  "
 TALL: Final = 6
 """Least number of lines of a panel in which each factor has a line of its own."""
 _WEIGHED: Final = frozenset(SIGNS) - {FactorName.SITE}

@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from cockpit.present.safe import safe
 from cockpit.present.width import clusters, cut, pad, widest, width
 
 TEXT = "text"
 MUTED = "muted"
 STRONG = "strong"
 ACCENT = "accent"
+INDENT: Final = "  "
+"""Indentation of the lines below the first one of a panel, and of the lines of a page."""
 _PIECE: Final = re.compile(r" +|[^ ]+")
 _GAP: Final = re.compile(r"(?:^ *|  +)(?=[^ ])")
 """The text that marks the beginning of a cell in a line."""
@@ -31,6 +34,16 @@ Line = tuple[Span, ...]
 def line(*parts: str | Span) -> Line:
     """Make a line of spans; plain strings get the role `text`."""
     return tuple(part if isinstance(part, Span) else Span(part) for part in parts)
+
+
+def key_hint(key: str, words: str, lead: str = "") -> Line:
+    """Return a key and what it does, such as `Enter its jobs`; `lead` is the blank before the key."""
+    return Span(f"{lead}{key}", ACCENT), Span(f" {words}", MUTED)
+
+
+def labelled(label: str, words: str) -> Line:
+    """Return a panel's line: a muted label of ten columns, and its words made harmless."""
+    return line(Span(f"{INDENT}{label:<10}", MUTED), safe(words))
 
 
 def line_width(spans: Line) -> int:
@@ -161,9 +174,6 @@ def _cut(spans: Line, columns: int) -> Line:
         kept.append(span)
         left -= size
     return (*kept, Span(" " * left)) if left else tuple(kept)
-
-
-INDENT: Final = "  "
 
 
 def small_table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[Line]:

@@ -21,6 +21,7 @@ from cockpit.model.spec import JobKind
 from cockpit.present.command_text import shell_text
 from cockpit.present.form.nodes import node_lines
 from cockpit.present.outlook import prediction
+from cockpit.present.phrases import as_sentence
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe, safe_lines
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, worded, wrapped
@@ -42,15 +43,14 @@ def start_line(outlook: Outlook | None, context: Context) -> Line:
     """Return the predicted start as a line, such as `Starts now.`; None: not known yet."""
     if outlook is None:
         return line(Span("asking when it would start …", MUTED))
-    sentence = prediction(outlook, context)
-    return line(Span(f"{sentence[0].upper()}{sentence[1:]}.", STRONG))
+    return line(Span(as_sentence(prediction(outlook, context)), STRONG))
 
 
 def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterator[Line]:
     """Yield the reason that would block the job; no lines where it would start now."""
     if outlook is not None and outlook.explanation is not None and not outlook.forecast.now:
         reason = reason_sentence(outlook.explanation.reason, context.now, context.zone)
-        yield from worded(f"{reason[0].upper()}{reason[1:]}.", columns)
+        yield from worded(as_sentence(reason), columns)
         yield line()
 
 

@@ -38,7 +38,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
 from cockpit.present.states import copied_percent, seconds_left
 from cockpit.present.workers import BEST_EFFORT, below_min
@@ -47,7 +47,6 @@ PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
 AHEAD = 3
 """Largest number of jobs ahead that the panel names."""
-INDENT = "  "
 
 
 class PanelContext(NamedTuple):

@@ -10,7 +10,7 @@ from cockpit.model.job import JobState
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds, state_text
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line, small_table
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.jobs import coarse
 from cockpit.present.tables.trials import trials_of, values_text
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
 
 
-INDENT: Final = "  "
 TIME_COLUMN: Final = 2
 
 

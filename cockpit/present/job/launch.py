@@ -16,8 +16,9 @@ from cockpit.model.spec import HomeAccess
 from cockpit.present.command_text import shell_text
 from cockpit.present.job.sessions import command_words
 from cockpit.present.moments import clock
+from cockpit.present.phrases import card_number
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, small_table
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.states import exit_sentence
 from cockpit.present.steps import step_lines
 from cockpit.present.width import pad, widest
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 HOME: Final = {HomeAccess.RO: "read only", HomeAccess.RW: "read and write"}
 EMPTY: Final = "(empty)"
 NOT_PLACED: Final = "It has not been placed yet; the first tab says why. Once it is, this is what each container gets."
@@ -88,7 +88,7 @@ def _replica(replica: Replica, place: Allocation | None, context: Context, recal
 def _slots(place: Allocation | None) -> str:
     """Return the cards of an allocation: `1, 2` for whole cards, `1(2)` for the second slice of the first card."""
     parts = place.slices if place is not None else ()
-    return ", ".join(f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in parts) or "–"
+    return ", ".join(card_number(part.card, part.slot) for part in parts) or "–"
 
 
 def _files(job: Job) -> Iterator[Line]:

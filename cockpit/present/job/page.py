@@ -30,10 +30,10 @@ from cockpit.present.job_values import elapsed_seconds, state_text, why
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.outlook import starts
-from cockpit.present.phrases import listed
+from cockpit.present.phrases import as_sentence, card_number, listed
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import Line, plain
+from cockpit.present.spans import plain
 from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
@@ -84,18 +84,13 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     yield f"{attempt_id(row)} {safe(row.name)} · {safe(row.user)} · {state}"
     sentence = why(row, context)
     if sentence:
-        yield f"{sentence[0].upper()}{sentence[1:]}."
+        yield as_sentence(sentence)
     if detail.explanation is not None and detail.explanation.place is not None:
         yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
     if row.queued and (forecast := context.forecasts.get(row.id)) is not None:
-        start = starts(forecast, context)
-        yield f"{start[0].upper()}{start[1:]}."
-        yield from map(_as_sentence, (*bound_lines(forecast, context), *no_bound_lines(forecast)))
-
-
-def _as_sentence(words: Line) -> str:
-    text = plain(words).strip()
-    return f"{text[0].upper()}{text[1:]}."
+        yield as_sentence(starts(forecast, context))
+        for each in (*bound_lines(forecast, context), *no_bound_lines(forecast)):
+            yield as_sentence(plain(each).strip())
 
 
 def priority(detail: JobDetail) -> Iterator[str]:
@@ -277,7 +272,7 @@ def _usage_words(use: ReplicaUse) -> str:
 def _cards(place: Allocation) -> str:
     if not place.slices:
         return ""
-    slots = (f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in place.slices)
+    slots = (card_number(part.card, part.slot) for part in place.slices)
     return f" {'card' if len(place.slices) == 1 else 'cards'} {listed(slots)}"
 
 

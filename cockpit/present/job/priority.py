@@ -13,7 +13,7 @@ from cockpit.present.job.answer import ahead_of_it
 from cockpit.present.priority import IN_ORDER, factor_word, figure, says_something, total_words
 from cockpit.present.priority_parts import NICE, SIGNS, added, stacked, swatch
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cockpit.model.priority import Breakdown
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
 """Largest width of the bar in terminal columns; a longer bar cannot be read at a glance."""
 PART_COLUMNS: Final = 20

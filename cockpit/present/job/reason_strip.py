@@ -14,7 +14,7 @@ from cockpit.present import units
 from cockpit.present.bars import apportioned
 from cockpit.present.moments import clock
 from cockpit.present.reasons import reason_clauses
-from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, Line, Span, line
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cockpit.model.reasons import Reason
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
 MOST_LINES: Final = 12
 """Number of changes that are listed in words; the strip shows all."""

@@ -10,7 +10,7 @@ from cockpit.present import units
 from cockpit.present.events.interruptions import slow_sentence
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, Line, Span, line
 
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail, ReplicaUse
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cockpit.model.node import Allocation
     from cockpit.present.columns import Context
 
-INDENT: Final = "  "
 SOON_SECONDS: Final = 300
 SOON_PART: Final = 0.05
 """Part of the time limit that counts as soon, where it is longer than `SOON_SECONDS`."""

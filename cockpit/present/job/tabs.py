@@ -20,7 +20,7 @@ from cockpit.present.job_values import state_text
 from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, small_table, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, small_table, spread
 from cockpit.present.states import GLYPHS
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
 """Tabs whose lines are not wrapped, so that each line of the original stays one line."""
-INDENT = "  "
 
 
 def head_line(detail: JobDetail, around: PanelContext) -> Line:

@@ -13,7 +13,7 @@ from cockpit.present.job.hold_words import uncovered_words
 from cockpit.present.job.running import NO_CONTAINER
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, small_table
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, small_table
 from cockpit.present.states import seconds_left
 from cockpit.present.units import countdown
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 NO_CONTAINER_YET: Final = "It has no container yet: you can open a shell once it runs."
 GONE: Final = "Its container is gone. With `terminal: true` a job that fails has its container held for a shell."
 HANDED_OVER: Final = "The terminal is the shell's until it ends: vim, htop and less work; exit or Ctrl-D returns."
@@ -70,7 +69,7 @@ def _held_container(detail: JobDetail, left: str, around: PanelContext) -> Itera
     keys = [
         (around.keys.get(action), words) for action, words in (("extend_hold", "extend hold"), ("end_hold", "end hold"))
     ]
-    offers = (span for key, words in keys if key for span in (Span(f"   {key}", ACCENT), Span(f" {words}", MUTED)))
+    offers = (span for key, words in keys if key for span in key_hint(key, words, "   "))
     yield (Span(f"{INDENT}held for ", MUTED), Span(left, "held"), Span(" more", MUTED), *offers)
 
 

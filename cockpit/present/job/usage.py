@@ -14,7 +14,7 @@ from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.measured import measured, measured_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, Line, Span, line, small_table
+from cockpit.present.spans import INDENT, MUTED, Line, Span, line, small_table
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cockpit.model.node import Allocation, Placement
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 LABEL: Final = 12
 BAR_COLUMNS: Final = 30
 HOUR_MS: Final = 3_600_000

@@ -15,7 +15,7 @@ from cockpit.present.accounting import GroupBy, Held, card_hours, hours
 from cockpit.present.bars import bar, sparkline
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, key_hint, labelled, line, spread
 from cockpit.present.spending_chart import MONTHS, SeriesStyle, amounts, in_cards
 from cockpit.present.tables.job import of_the_row
 from cockpit.present.tables.jobs import JOBS
@@ -26,7 +26,6 @@ SPARK_COLUMNS: Final = 30
 
 BAR_COLUMNS = 12
 MARK = "■ "
-INDENT = "  "
 
 
 def _of_jobs(*names: str, wide: bool = False) -> tuple[Column, ...]:
@@ -246,20 +245,12 @@ def spending_answer(
     held = f"  held {tenths(total)} {unit}, {row.share:.1f}% of all."
     left = line(Span(safe(row.name), ACCENT), Span(held, STRONG))
     offers = [(keys.get(name, f":{name}"), word) for name, word in (("by", "by"), ("days", "days"))]
-    yield spread(left, tuple(span for key, word in offers for span in _offer(key, word)), columns)
+    yield spread(left, tuple(span for key, word in offers for span in key_hint(key, word, "  ")), columns)
     most = max(range(len(figures)), key=lambda place: figures[place])
     day = f"{begins[most].day} {MONTHS[begins[most].month - 1]}"
     mean = tenths(total / len(figures))
-    yield _labelled(
+    yield labelled(
         "a day", f"{mean} on average; most on {day}, {tenths(figures[most])}; today so far {tenths(figures[-1])}"
     )
-    yield _labelled("CPUs", f"{tenths(hours(sum(row.cpu_ms)))} CPU-hours held")
-    yield _labelled("same", f"cockpit accounting hours --days {len(figures)} --by {by}")
-
-
-def _offer(key: str, word: str) -> Line:
-    return line(Span(f"  {key}", ACCENT), Span(f" {word}", MUTED))
-
-
-def _labelled(label: str, words: str) -> Line:
-    return line(Span(f"{INDENT}{label:<10}", MUTED), words)
+    yield labelled("CPUs", f"{tenths(hours(sum(row.cpu_ms)))} CPU-hours held")
+    yield labelled("same", f"cockpit accounting hours --days {len(figures)} --by {by}")

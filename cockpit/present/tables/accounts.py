@@ -16,11 +16,8 @@ from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, V
 from cockpit.present.filters import compile_filter
 from cockpit.present.safe import safe
 from cockpit.present.saved import Saved, none_saved
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.units import grouped
-
-INDENT: Final = "  "
-
 
 BAR_COLUMNS = 8
 OPEN, FOLDED = "▾ ", "▸ "

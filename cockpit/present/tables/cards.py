@@ -13,6 +13,7 @@ from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow, Overview, SliceUse
 from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.phrases import card_number
 from cockpit.present.references import job_cell
 from cockpit.present.stranded import Requests, free_milli, usable_cards
 from cockpit.sched.nodes.cards import slot_milli
@@ -109,14 +110,10 @@ def _used_part(node: Node, card: Card, use: SliceUse, load: int | None) -> CardR
     )
 
 
-def part_name(row: CardRow) -> str:
-    """Return the name of the place, which counts from 1: `1` is card 1, `1(2)` slice 2 of card 1."""
-    return f"{row.card.index + 1}" if row.slot is None else f"{row.card.index + 1}({row.slot + 1})"
-
-
 def usage(row: CardRow, _: Context) -> str:
     """Return `1(1):app`, or the name of the place alone where no job holds it."""
-    return f"{part_name(row)}:{row.name}" if row.job is not None else part_name(row)
+    place = card_number(row.card.index, row.slot)
+    return f"{place}:{row.name}" if row.job is not None else place
 
 
 def in_use_words(row: CardRow, _: Context) -> str:

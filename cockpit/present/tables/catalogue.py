@@ -10,14 +10,13 @@ from cockpit.model.catalogue import EntryKind, EntryRow
 from cockpit.model.spec import Access
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, spread
 from cockpit.present.width import pad, widest
 
 COMMON: Final = frozenset({"name", "project", "owner", "access", "about", "source"})
 """Names of the values that have a column of their own."""
 
 
-INDENT = "  "
 _ROLES = {Access.RW: "running", Access.RO: "text", Access.NONE: MUTED}
 
 
@@ -128,7 +127,7 @@ def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterat
     entry = row.entry
     about = f" · {safe(entry.about)}" if entry.about else ""
     change = keys.get("set_entry", ":set-entry")
-    offer = line(Span(change, ACCENT), Span(" changes it", MUTED)) if row.may is Access.RW and not entry.filed else ()
+    offer = key_hint(change, "changes it") if row.may is Access.RW and not entry.filed else ()
     yield spread(line(Span(f"{INDENT}{entry.kind} {safe(entry.name)}", STRONG), about), offer, columns)
     yield line(Span(f"{INDENT}{ownership(row)}", MUTED))
     facts = list(own_facts(row))

@@ -12,7 +12,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Cell, Column, Context, Fraction, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, spread
 
 WORDS: Final = {
     ClusterState.CONNECTING: "connecting",
@@ -32,9 +32,6 @@ OLD_SECONDS = 60
 """Age in seconds from which the data of a live cluster is highlighted."""
 LEAST_BAR = 6
 GAP = 1
-
-
-INDENT = "  "
 
 
 def age_seconds(row: ClusterRow, context: Context) -> int | None:

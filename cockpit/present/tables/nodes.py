@@ -16,6 +16,7 @@ from cockpit.model.view import NodeRow, Overview, SliceUse
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Cell, Column, Context, Fraction, TableView, ValueKind
+from cockpit.present.phrases import card_number
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.sched.nodes.cards import can_be_whole, share_taken, shareable
@@ -73,8 +74,7 @@ def usage(row: NodeRow, _: Context) -> tuple[str, ...]:
 
 
 def usage_entry(use: SliceUse) -> str:
-    slot = "" if use.slot is None else f"({use.slot + 1})"
-    return f"{use.card + 1}{slot}:{use.name}"
+    return f"{card_number(use.card, use.slot)}:{use.name}"
 
 
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:

@@ -17,14 +17,13 @@ from cockpit.present.bars import TRACK, TRACK_ROLE
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.filters import quoted
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, spread
 from cockpit.sched.rules.tres import LICENCES
 
 CPUS: Final = "cpu"
 MEMORY: Final = "mem"
 CARDS: Final = "gres/gpu"
 RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory", LICENCES: "licences"}
-INDENT: Final = "  "
 ALL_NODES: Final = "(all nodes)"
 """Name of the queue of a cluster without partitions."""
 
@@ -347,7 +346,7 @@ def queue_answer(
     where = "queue" if row.kind is QueueKind.QUOTA else str(row.kind)
     title = safe(row.path) if row.kind is QueueKind.QUOTA else queue_title(row)
     left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row)}", STRONG))
-    yield spread(left, line(Span(keys.get("queue_jobs", "Enter"), ACCENT), Span(" its jobs", MUTED)), columns)
+    yield spread(left, key_hint(keys.get("queue_jobs", "Enter"), "its jobs"), columns)
     if not brief:
         yield line(Span(f"{INDENT}jobs      ", MUTED), _jobs_words(row))
     yield line(Span(f"{INDENT}holds     ", MUTED), ", ".join(_holds_words(row)) or "nothing")

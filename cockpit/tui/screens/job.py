@@ -14,7 +14,7 @@ from cockpit.model.asking import LogStream
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Span, line, line_width, spread
+from cockpit.present.spans import ACCENT, STRONG, Span, key_hint, line, line_width, spread
 from cockpit.tui.job_log import JobLog
 from cockpit.tui.screens.dialog import Closable, is_open
 from cockpit.tui.widgets.entry import SEARCH, Entry
@@ -251,7 +251,7 @@ class JobPage(Closable[None]):
         keys = self.app.state.around(self.size.width).keys
         for action, words in (("next_match", "next"), ("previous_match", "before"), ("back", "ends")):
             if action in keys:
-                yield from line(Span(f"   {keys[action]}", ACCENT), Span(f" {words}", MUTED))
+                yield from key_hint(keys[action], words, "   ")
 
     def _log_note(self) -> Iterator[Span]:
         key = self.app.state.around(self.size.width).keys.get("stream")
@@ -264,13 +264,13 @@ class JobPage(Closable[None]):
         if self._log.at_error:
             yield Span(" at its error", "error")
         if key:
-            yield from line(Span(f"   {key}", ACCENT), Span(" the other", MUTED))
+            yield from key_hint(key, "the other", "   ")
 
     def _turning_note(self) -> Iterator[Span]:
         keys = self.app.state.around(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         if turns:
-            yield from line(Span(turns, ACCENT), Span(" switch tabs", MUTED))
+            yield from key_hint(turns, "switch tabs")
 
     def _keys(self) -> list[Key]:
         back = self.app.state.around(self.size.width).keys.get("back")

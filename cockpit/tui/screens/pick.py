@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width
+from cockpit.present.spans import MUTED, STRONG, Line, Span, key_hint, line, line_width
 from cockpit.present.width import widest
 from cockpit.tui.screens.dialog import Dialog
 from cockpit.tui.widgets.lines import Lines
@@ -107,8 +107,8 @@ async def pick(
 
 
 def _title(title: str, verb: str, deletion: str) -> Line:
-    delete = (Span("   X", ACCENT), Span(f" {deletion}", MUTED)) if deletion else ()
-    return line(Span(title, STRONG), Span("   Enter", ACCENT), Span(f" {verb}", MUTED), *delete)
+    delete = key_hint("X", deletion, "   ") if deletion else ()
+    return (Span(title, STRONG), *key_hint("Enter", verb, "   "), *delete)
 
 
 class _Choices:
