@@ -57,6 +57,7 @@ def _shares_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
     if not above:
         return "is above all accounts."
     parent = safe(above[-1].association.account)
+    # sacctmgr's `fairshare=parent`.
     if each.shares is None:
         return f"shares as account {parent} itself does."
     return f"has {counted(each.shares, 'share')}, {percent(row.norm_shares)} of those below {parent}."
@@ -68,6 +69,7 @@ def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
     if not above or row.level_fs is None:
         factor = "" if row.fair_share is None else f"; fair share {row.fair_share:.4f}"
         return f"{used}{factor}"
+    # LevelFS is shares by usage, and infinite without usage; Fair Tree serves larger ones first.
     if isinf(row.level_fs):
         verdict = "nothing used yet, so it comes first on its level"
     elif row.level_fs < 1:
@@ -81,6 +83,7 @@ def _qos_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
     """Return the association's QOS and default QOS; without its own, those of the nearest account above that
     has some."""
     own = row.association.qos
+    # Slurm hands a list of QOS down to all accounts and users that have none of their own.
     giver = next((each.association for each in reversed(above) if each.association.qos), None)
     if own:
         words = ", ".join(own)

@@ -50,6 +50,7 @@ def by_job(row: CardRow) -> str:
 
 def by_user(row: CardRow) -> str:
     """Return the colour role of a user's cards, the same for all the user's jobs."""
+    # Not `hash`, which differs in each process: a user's colour is the same tomorrow.
     return f"hue{crc32(row.user.encode('utf-8', 'surrogatepass')) % HUES}"
 
 
@@ -90,6 +91,7 @@ def laid_out(total: int, most_cards: int, longest_name: int) -> Layout:
     model = MODEL_COLUMNS if total >= MODEL_NEED else 0
     stranded = STRANDED_COLUMNS if total >= STRANDED_NEED else 0
     others = [each for each in (node, model, ALLOCATED_COLUMNS, stranded) if each]
+    # The map gets what the other columns leave, shared by the cards of the node with most of them.
     room = total - sum(others) - GAP * len(others)
     cell = min(max((room + 1) // max(most_cards, 1) - 1, LEAST_CELL), MOST_CELL)
     return Layout(node, model, cell, min(most_cards, max((room + 1) // (cell + 1), 1)), ALLOCATED_COLUMNS, stranded)
@@ -106,6 +108,7 @@ def cells(
     """Return one node's line as cells for the columns of `layout.widths()`. `lit`: the keys of the parts that pass the
     filter; None: all pass. `picked`: the key of the part under the cursor."""
     node = parts[0].node
+    # A node may have several models; the order of its cards is kept.
     models = dict.fromkeys(part.card.model for part in parts)
     allocated = sum(part.milli for part in parts if part.job is not None)
     stranded = sum(part.milli for part in parts if part.state is CardState.STRANDED)
@@ -140,6 +143,7 @@ class _Look(NamedTuple):
 
     def plain(self, part: CardRow) -> str:
         """Return the part's role without the cursor."""
+        # Parts that the filter does not match stay on the map, faint, so that their neighbours keep their places.
         if self.lit is not None and part.key not in self.lit:
             return "free"
         if part.job is None:
@@ -150,6 +154,7 @@ class _Look(NamedTuple):
 def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
     """Return the width of each of the node's cards; shared cards of a node with few cards are widened to fill
     the map."""
+    # Slices need columns for their names; on a node of two cards there is room that a node of eight does not have.
     if all(part.whole for part in parts):
         return layout.cell
     return max((layout.map_columns + 1) // len({part.card.index for part in parts}) - 1, layout.cell)
@@ -157,6 +162,7 @@ def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
 
 def _map(parts: Sequence[CardRow], layout: Layout, look: _Look) -> Line:
     cell, spans = _cell(parts, layout), list[Span]()
+    # Cards beyond those that fit are left out; ALLOC and STRANDED still count them.
     for _, run in groupby((part for part in parts if part.card.index < layout.cards), key=_run):
         together = list(run)
         spans += [Span(" ")] * bool(spans)
@@ -205,6 +211,7 @@ def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
 def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
     """Yield the name drawn over the ground, clipped to it; each column has its role."""
     pieces = list(_clipped(name, len(ground)))
+    # The ground has one column per character, the name may have two.
     pieces += [(char, 1) for char in ground[sum(columns for _, columns in pieces) :]]
     starts = accumulate((columns for _, columns in pieces), initial=0)
     for role, group in groupby(zip(starts, pieces, strict=False), key=lambda each: roles[each[0]]):
@@ -290,6 +297,7 @@ _EMPTY = ((CardState.FREE, "free"), (CardState.STRANDED, "stranded"), (CardState
 
 def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
     """Return the sentence about the part: its user and size, or why it is free."""
+    # Thousandths as the job file has them: a quarter of a card is 250.
     size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
     match part.state:
         case CardState.ALLOCATED | CardState.KEPT:

@@ -51,11 +51,14 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
     speaker = next(row for wanted in _SPEAKER_ORDER for row in tasks if wanted(row))
     # Ended tasks hold nothing any more: the sizes are what the others hold or request.
     counting = [row for row in tasks if row.ended_at is None] or tasks
+    # By jobs, not by rows: Slurm lists equal waiting tasks as one row.
     counts: Counter[JobState] = Counter()
     for row in tasks:
         counts[row.state] += task_count(row)
     whole = group_of(speaker)
     assert whole is not None
+    # What cannot be summed is taken from one task that stands for the others; an invented mixture would belong to no
+    # job.
     own = asdict(speaker) | {
         "id": whole,
         "version": max(row.version for row in tasks),
@@ -114,6 +117,7 @@ def standing(rows: Sequence[JobRow]) -> Sequence[JobRow]:
 def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]:
     """Return the rows with each array that has several tasks folded into one row, at the place of its first task.
     `all_that_live`: the rows hold every job that has not ended, so that missing tasks of an array have ended."""
+    # A single job may have the number that is also the id of an array: a tuple keeps both apart.
     groups: dict[object, list[JobRow]] = {}
     for row in rows:
         whole = group_of(row)

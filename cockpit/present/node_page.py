@@ -70,6 +70,7 @@ def node_sentence(row: NodeRow) -> Line:
 def _free_sentence(row: NodeRow) -> str:
     """Return what the node has free, or why it takes no jobs."""
     node = row.node
+    # What is free on a node that takes no jobs is of no use.
     if node.state is not NodeState.UP:
         reason = f": {safe(node.state_reason)}" if node.state_reason else ""
         return f"is {node.state}{reason}."
@@ -126,12 +127,14 @@ def _card(row: NodeRow, card: Card, load: str) -> Iterator[tuple[str, ...]]:
         name = f"{safe(use.name)}{' (held)' if use.held else ''}"
         share = str(units.cards(use.milli))
         yield card_number(use.card, use.slot), safe(card.model), share, load, str(use.job or "-"), safe(use.user), name
+    # The free rest of a card that is shared has no load of its own: the figure is of the whole card.
     rest = WHOLE_CARD - sum(use.milli for use in uses)
     if rest > 0:
         yield str(card.index + 1), safe(card.model), str(units.cards(rest)), load if not uses else "", FREE, "", ""
 
 
 def _jobs(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context) -> Iterator[Line]:
+    # Jobs of other users that one may not see count in the figures above, and are not listed.
     visible = [job for number in row.jobs if (job := others(number)) is not None]
     if not visible:
         yield line(Span(INDENT + NO_JOBS, MUTED))

@@ -38,11 +38,14 @@ def prediction(outlook: Outlook, context: Context) -> str:
 def _planned(outlook: Outlook, context: Context) -> str:
     """Return the prediction by the scheduler that decides about the job."""
     other_scheduler = outlook.told_by and outlook.job
+    # Where another scheduler decides, cockpit's plan that it could start now is no start.
     if outlook.forecast.now and not other_scheduler:
         return "starts now"
+    # Before any time: a predicted start of a job that never starts as it is would be wrong.
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
         return NEVER
     when = _other_schedulers_start(outlook, context) if other_scheduler else starts(outlook.forecast, context)
+    # A held job has no place in the queue.
     if outlook.place is None:
         return when
     behind = outlook.place - 1
@@ -123,6 +126,7 @@ def own_plan_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield the line of jobs whose end the job waits for: `after 4711 (ann, 8 cards) ends about 14:12`; no line without
     such jobs."""
+    # The last ones to end decide when the job starts.
     words = [_awaited(each, outlook, context) for each in outlook.forecast.after[-MOST_NAMED:]]
     if words:
         yield line(Span(f"{INDENT}after ", MUTED), listed_words(words))
@@ -133,6 +137,7 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
     running, ends by 14:20`."""
     if outlook.holders_in_all:
         yield line(Span(f"{INDENT}in use by ", MUTED), _first_named(outlook.holders, outlook.holders_in_all, outlook))
+    # The sentence above may name the same nodes with their states.
     named_already = _named_out_of_service(outlook)
     for node, why in [each for each in outlook.unavailable if each[0] not in named_already][:MOST_NAMED]:
         yield line(Span(f"{INDENT}{safe(node)} is ", MUTED), safe(why))
@@ -232,4 +237,5 @@ def _first_named(jobs: Sequence[JobId], count: int, outlook: Outlook) -> str:
 
 
 def _duration_until(moment: Millis, context: Context) -> str:
+    # At least a minute, and whole minutes: predictions are not more precise than that.
     return units.spoken(max(MINUTE_MS, moment - context.now) // MINUTE_MS * 60)

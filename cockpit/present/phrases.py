@@ -20,6 +20,7 @@ RESOURCE_NAMES: Final = {
 
 def listed(things: Iterable[str], last: str = "and") -> str:
     """Return the things made harmless, as one list: `a`, `a and b`, `a, b and c`."""
+    # Names come from users and other systems: made harmless here, they are so in every sentence.
     names = [safe(thing) for thing in things]
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 

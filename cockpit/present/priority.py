@@ -91,6 +91,7 @@ def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
     figures = widest([figure(amount) for _, amount in amounts])
     largest = max((amount for _, amount in amounts), default=0) or 1
     products = [f"{GAP}{_raw(part)} × {units.grouped(part.weight)}" for part in counting(breakdown)]
+    # Nice comes last and is no product.
     for (word, amount), product in zip(amounts, [*products, ""], strict=False):
         length = bar(max(amount, 0) / largest, BAR_COLUMNS, ACCENT)
         name = Span(f"{INDENT}  {pad(word, words)}  ", MUTED)
@@ -105,6 +106,7 @@ def _amounts(breakdown: Breakdown) -> list[tuple[str, float]]:
 
 def _within(amounts: list[tuple[str, float]], room: int, bars: int) -> list[tuple[str, float]]:
     """Return as many amounts as fit into `room` columns, the smaller ones summed up as `others`."""
+    # The sum of the line stays the total: what does not fit is one figure together.
     for count in range(len(amounts), 0, -1):
         rest = amounts[count:]
         shown = [*amounts[:count], ("others", sum(amount for _, amount in rest))] if rest else amounts
@@ -164,6 +166,7 @@ def stepped(weight: float, direction: int) -> int:
     `FIRST_STEP`."""
     if weight < 1:
         return FIRST_STEP if direction > 0 else 0
+    # The power of ten of its first digit; the ladder has the steps up to the next one.
     base: int = 10 ** (len(str(int(weight))) - 1)
     if direction > 0:
         return min(next(step * base for step in _LADDER if step * base > weight), MOST)

@@ -162,6 +162,7 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
     what = f"{reason.limit}={safe(reason.resource)}" if reason.resource else reason.limit
     allowed, used, request = (_amount(reason, each) for each in (reason.allowed, reason.used, reason.asked))
     limit = f"limit {what} of {safe(reason.holder)} is {allowed}"
+    # The use of the moment does not matter to a request that exceeds the limit by itself.
     if reason.never:
         return limit, f"this job asks for {request} and never starts"
     return limit, f"{used} in use, {request} asked"
@@ -183,6 +184,7 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
 
 
 def _of_eviction(reason: EvictionPending | SuspendedReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    # A job that the user may not see is `job -`.
     others = listed([f"job {job_shown(job)}" for job in reason.jobs])
     if isinstance(reason, EvictionPending):
         until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
@@ -217,6 +219,7 @@ def tres_amount(resource: str, amount: float) -> str:
 
 def _amount(reason: LimitReached, amount: float) -> str:
     """Return the amount in the unit in which the limit is written; for `GrpTRESMins` that is minutes."""
+    # Limits on time are kept in seconds, GrpTRESMins in minutes as in Slurm, memory in MiB.
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
     number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"

@@ -101,8 +101,10 @@ some codes as sentences, with blanks or underscores, and lists nodes after a com
 
 def slurm_clauses(reason: SchedulerReason) -> tuple[str, ...]:
     """Return the clauses of a Slurm reason: first what blocks the job, then what the reason is about."""
+    # Some codes come with blanks, some with underscores.
     code = reason.code.replace("_", " ").strip()
     more = [safe(reason.about)] if reason.about else [*_behind_the_comma(code)]
+    # The codes of limits are put together from parts, of which there are too many combinations for the table.
     limit = _LIMIT.fullmatch(code.replace(" ", ""))
     if limit is not None:
         return (_of_limit(limit), *more)
@@ -115,6 +117,7 @@ def slurm_clauses(reason: SchedulerReason) -> tuple[str, ...]:
 def _behind_the_comma(code: str) -> list[str]:
     """Return the details after the comma of a code: the nodes of `ReqNodeNotAvail, UnavailableNodes:n[1-3]`."""
     _, comma, rest = code.partition(", ")
+    # That code has commas of its own, in a sentence.
     if not comma or code.startswith("Nodes required"):
         return []
     nodes = rest.partition(":")[2]

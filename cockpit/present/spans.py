@@ -58,6 +58,7 @@ def plain(spans: Line) -> str:
 
 def spread(left: Line, right: Line, columns: int) -> Line:
     """Return a line of this width with `left` and `right` at its edges; without `right` where both do not fit."""
+    # The left side is what the line is about; the right side is left out as a whole, not cut.
     blanks = columns - line_width(left) - line_width(right)
     return (*left, Span(" " * blanks), *right) if right and blanks > 0 else left
 
@@ -75,6 +76,7 @@ def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
 
 def wrapped(spans: Line, columns: int) -> list[Line]:
     """Wrap the line at any character into lines of at most this width."""
+    # A wide character needs two columns: with one no progress would be possible.
     if columns < 2 or line_width(spans) <= columns:
         return [spans]
     lines: list[list[Span]] = [[]]
@@ -103,6 +105,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
     used = 0
     for word in _words(spans):
         size = line_width(word)
+        # A word longer than a line is put into a line of its own and cut there by `wrapped`.
         if used + size > columns and used > indent:
             rows.append([Span(" " * indent)])
             used = indent
@@ -116,6 +119,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
 def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
     """Wrap lines at words as far as all of them still fit into this number of rows."""
     unwrapped = list(lines)
+    # Every line keeps its first row: rather a cut sentence than a missing line.
     spare, shown = rows - len(unwrapped), list[Line]()
     for each in unwrapped:
         whole = hung(each, columns)
@@ -166,6 +170,7 @@ def _cut(spans: Line, columns: int) -> Line:
     left = columns
     for span in spans:
         size = width(span.text)
+        # A span that fills the line exactly is cut too if others follow, so that the `…` shows that there is more.
         if size > left or (size == left and span is not spans[-1]):
             text = cut(span.text + "…" if size <= left else span.text, left)
             kept.append(Span(text, span.role))

@@ -42,6 +42,7 @@ def workers_now(row: JobRow) -> str:
 
 def _held_nodes(row: JobRow) -> int:
     """Return the number of the job's nodes; a job that is suspended below its minimum has none."""
+    # The row still has the number that the job gave up.
     return 0 if row.waits_until is not None else row.nodes
 
 

@@ -87,6 +87,7 @@ def _of_nodes(
 def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:
     if isinstance(body, events.QuotaRemoved):
         return f"quota tree {safe(body.name)} was removed"
+    # Only leaves hold jobs; the nodes above them share out.
     leaves = sum(not each.node.children for each in places(body.tree.root))
     return f"quota tree {safe(body.tree.name)} was applied, with {units.counted(leaves, 'leaf', 'leaves')}"
 

@@ -198,6 +198,7 @@ def _before_running(body: _BeforeRunning) -> str:
             return f"was edited, and is now {safe(body.spec.name)}"
         case events.JobPlaced():
             where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
+            # Alternatives are counted from 1 for users; the first one is the usual case and not worth words.
             spec = f", by spec {body.spec_index + 1}; the others are withdrawn" if body.spec_index else ""
             launcher = f", its launcher on {safe(body.launcher)}" if body.launcher else ""
             return where + launcher + _attempt(body.attempt) + spec
@@ -251,6 +252,7 @@ def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.Repl
 
 def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
     patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+    # Ended for its own sake, as by its limit or by a user, and not for another job.
     if body.for_job is None and body.grounds is None:
         return f"is asked to end ({_cause(body.cause)}){patience}"
     again = ", and waits again" if body.requeue else ""

@@ -72,11 +72,13 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
     if spec.kind is JobKind.BATCH:
         yield from _task_lines(spec, submitter, nodes, columns)
         return
+    # Login nodes run no jobs.
     places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
     if not places:
         return
     placement = imagined_placement(spec, tuple(node.name for node in places))
     for part in placement[:MOST_RANKS]:
+        # Fewer nodes than ranks are used again: it is about the command, not about the place.
         node = replace(places[part.rank % len(places)], cards=imagined_cards(spec, part, places))
         try:
             plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
@@ -94,6 +96,7 @@ def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], c
         yield from wrapped(
             line(Span(f"task {index}  ", STRONG), Span(f"writes into {safe(task.output)}", MUTED)), columns
         )
+        # One rank tells how the task is started; all tasks and ranks would be too long.
         yield from run_lines(replace(task, nodes=1), submitter, nodes, columns)
     if len(spec.tasks) > MOST_RANKS:
         yield line(Span(f"and so on, up to task {len(spec.tasks) - 1}", MUTED))
@@ -170,6 +173,7 @@ def script_lines(shown: CommandText | RequestRefused | None, columns: int) -> It
     known yet."""
     yield line(Span(HANDED, STRONG))
     if isinstance(shown, RequestRefused):
+        # The path of the only job is left out: the form has just this one.
         for text in shown.refusal.message.splitlines():
             yield from hung(line(Span(safe(_LEAD.sub("", text)), "warning")), columns)
     elif shown is not None:
@@ -185,6 +189,7 @@ def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Ite
     def read(source: str, text: str) -> list[JobSpec]:
         return read_jobs(f"{source}.json", text, "/")
 
+    # Worker pools are a notion of Vertex, which a PyTorchJob cannot express.
     of_kind = Form.CUSTOMJOB if spec.worker_pools else Form.PYTORCHJOB
     try:
         document = written(spec, of_kind if manifest else Form.SBATCH, read)

@@ -108,12 +108,14 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Ite
     """Yield the panel of a queued job: the reason, its place, the predicted start, and ways to start sooner."""
     context, explanation = around.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, around)
+    # Suspended below its minimum, a job waits for workers: that is its verdict, and what they lack is the detail.
     first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
     if suspended := below_min(row, context.now, context.zone):
         first, more = suspended, [first, *more]
     starts = _starts(row, around)
     head = _head(row, first, STRONG, starts, around)
     yield head
+    # `spread` has left the start out where both do not fit: then it leads the next line.
     narrow = bool(starts) and starts[-1] != head[-1]
     if narrow:
         yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, around), around)
@@ -195,6 +197,7 @@ def _fitting(shown: list[Span], pieces: Iterator[Line], around: PanelContext) ->
 
 
 def _waits(row: JobRow, context: Context) -> Line:
+    # Whole minutes: seconds that tick draw the eye and say nothing.
     waited = wait_seconds(row, context) // 60 * 60
     since = clock(row.submitted_at, context.now, context.zone)
     for_how_long = f", for {units.spoken(waited)}" if waited else ""
@@ -218,6 +221,7 @@ def _never(reason: Reason) -> bool:
 def _place(detail: JobDetail, explanation: Explanation, around: PanelContext) -> Iterator[Line]:
     """Yield the job's place in the queue, its priority, and the jobs ahead."""
     place = line(Span(f"{INDENT}place ", MUTED), str(explanation.place))
+    # The first is the best of the queues in which it waits.
     best = next(filter(says_something, detail.priority), None)
     if best is None:
         yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, around, GAP))
@@ -232,6 +236,7 @@ def ahead_of_it(explanation: Explanation, around: PanelContext, lead: str) -> It
     if not explanation.ahead:
         return
     named = [_other(job, around) for job in explanation.ahead[:AHEAD]]
+    # `ahead` names at most ten jobs, the position counts all.
     rest = explanation.position - 1 - len(named)
     yield Span(f"{lead}ahead of it: ", MUTED)
     yield Span(", ".join(named) + (f" and {rest} more" if rest > 0 else ""))
@@ -252,6 +257,7 @@ def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.counted_cards(row.card_milli, models)}" if row.card_milli else ""
     nodes = units.counted(row.nodes, "node") if row.workers is None else units.counted(row.nodes, "worker")
+    # A request without CPUs is best effort: it lives on what others leave.
     each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else BEST_EFFORT
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
     return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
@@ -267,8 +273,10 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: PanelContext) -> I
         JobState.RESUMING: f"is started again{where}, to resume from its checkpoint",
         JobState.RUNNING: f"runs{where}",
     }
+    # A reason says more than the state: what it copies, why it is being ended, which replica failed.
     sentence = why(row, context) or words.get(row.state, str(row.state))
     started = row.started_at
+    # A suspended job's limit does not run, so that its end is not known.
     ends = started is not None and row.state is not JobState.SUSPENDED
     end = clock(_ends_by(row), context.now, context.zone) if ends else ""
     right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
@@ -297,6 +305,7 @@ def _progress(row: JobRow, context: Context) -> Line:
         filled = bar(row.staged.done / row.staged.total, PROGRESS_COLUMNS, str(row.state))
         return (Span(f"{INDENT}{copied_percent(row.staged)} "), *filled)
     elapsed, limit = elapsed_seconds(row, context) or 0, row.time_limit_seconds
+    # Less than a minute is said as one.
     left = units.spoken(max(limit - elapsed, 0) // 60 * 60 or 60)
     gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"
     filled = bar(elapsed / limit, PROGRESS_COLUMNS, str(row.state))
@@ -307,6 +316,7 @@ def _ended(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Itera
     """Yield the panel of an ended job: how it ended, the hold of its containers, and last log lines."""
     context = around.context
     sentence = why(row, context) or ""
+    # `exit 3` is no sentence; all other words are.
     verb = "ended with " if sentence.startswith("exit ") else ""
     yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
     if detail is not None and (uncovered := uncovered_words(detail.job)):
@@ -355,6 +365,7 @@ def _tail(detail: JobDetail | None, around: PanelContext, more: int = 0) -> Iter
     """Yield the last log lines that fit the panel; `more` is the number of lines beyond the usual ones."""
     if detail is None or not detail.log_tail.strip():
         return
+    # Four lines of the panel are about other things: the verdict, keys or progress, times and output.
     most = min(MOST_TAIL, max(1, around.lines - 4 - more))
     for text in log_lines(detail.log_tail.rstrip("\n"))[-most:]:
         yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

@@ -32,6 +32,7 @@ def batch_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
         return
     number = detail.row.array.array
     yield line(Span(f"{INDENT}Batch {number}  ", STRONG), progress_words(detail.tasks))
+    # Each task has a folder of its own, whose name ends with the task's number.
     folder = f"{detail.batch.output.rstrip('/')}/{detail.batch.name}-"
     yield line(Span(f"{INDENT}Task {number}_0 writes into {safe(folder)}0, the others beside it.", MUTED))
     rows = [

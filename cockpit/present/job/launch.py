@@ -62,6 +62,7 @@ def replicas_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
 def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
     """Yield the table of replicas: node, cards, start, limits and state of each."""
     places = attempt.places
+    # Recalled workers still run, for as long as their grace lasts.
     recalled = {each.rank for each in job.leaving}
     rows = [
         (_rank(job, each), *_replica(each, places.get(each.rank), context, each.rank in recalled))
@@ -108,6 +109,7 @@ def _ranks(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
     """Yield the launch plan of each rank; the environment that all have in common comes first, once."""
     plans = dict(_plans(job, attempt, around))
     known = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
+    # Most of a hundred variables are the same for each rank; what differs is what users look for.
     common = dict(set.intersection(*(set(plan.env.items()) for plan in known))) if len(known) > 1 else {}
     if common:
         yield line()
@@ -130,6 +132,7 @@ def _ranks(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
 def _command(plan: LaunchPlan) -> Iterator[Line]:
     """Yield the command that runs; before it the command with variables where they were replaced, then files
     and hints."""
+    # Where nothing was replaced both lines would say the same.
     if words_of(plan.command) != list(plan.argv):
         yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
     yield line(Span(f"{INDENT}  runs  ", MUTED), shell_text(plan.argv))
@@ -150,6 +153,7 @@ def _plans(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[tuple[i
             continue
         try:
             plan = launch_plan(job.spec, job.submitter, node, place, attempt.whole_placement, replica, job.array)
+        # An old placement may name cards or nodes that are gone; the other ranks are shown all the same.
         except (SpecErrors, LookupError) as error:
             yield place.rank, safe(str(error))
         else:

@@ -87,6 +87,7 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
         yield as_sentence(sentence)
     if detail.explanation is not None and detail.explanation.place is not None:
         yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
+    # The forecast of the list, so that both name the same start.
     if row.queued and (forecast := context.forecasts.get(row.id)) is not None:
         yield as_sentence(starts(forecast, context))
         for each in (*bound_lines(forecast, context), *no_bound_lines(forecast)):
@@ -133,6 +134,7 @@ def _output_facts(job: Job) -> Iterator[str]:
         yield _fact("output", safe(job.spec.output) or TERMINAL)
         return
     number = 1 if job.attempt is None else job.attempt.number
+    # As Slurm names them, with the patterns such as `%j` resolved: these are the paths that can be opened.
     files = script_files(job.spec, job.submitter, host_of(job.spec, 0), ReplicaId(job.id, number, 0), job.array)
     yield _fact("folder", safe(job.spec.script.work_dir))
     yield _fact("output", safe(files.stdout))
@@ -213,6 +215,7 @@ def asked_for(job: Job) -> str:
     """Return the job's request: `2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
     each = " with " if job.spec.nodes == 1 else ", each with "
     first = replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
+    # Masters, parameter servers and the like: equal ones are counted together.
     others = Counter(job.spec.helpers).items()
     return "; ".join([first, *(f"{units.counted(count, 'node')} with {_node_spec(spec)}" for spec, count in others)])
 

@@ -54,6 +54,7 @@ def _made_of(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
     if breakdown.direct:
         yield line(Span(INDENT + SET, MUTED))
         return
+    # The whole bar is this priority: parts are compared with each other, not with other jobs.
     columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
     yield (Span(INDENT), *stacked(breakdown, added(breakdown), columns, letters=around.letters))
     yield line()
@@ -64,7 +65,10 @@ def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
     """Yield the table of factors, the largest contribution first, including weighted factors that add nothing: `▆ fair
     share  0.59 × 20 000 = 11 800 ━━━━`."""
     counting = (
-        part for part in breakdown.parts if part.contribution or (part.weight and part.name is not FactorName.SITE)
+        # A factor with a weight that adds nothing answers why the priority is low. The site factor has no weight.
+        part
+        for part in breakdown.parts
+        if part.contribution or (part.weight and part.name is not FactorName.SITE)
     )
     parts = sorted(counting, key=lambda part: -part.contribution)
     nice = [("", "", figure(-breakdown.nice))] if breakdown.nice else []

@@ -70,6 +70,7 @@ _WAITS_AGAIN: Final = events.JobRequeued | events.PrologFailed | events.Precheck
 def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
     """Return the start and end of the job's last wait: from when it was queued to its placement, else its end, else
     now."""
+    # A job that was requeued or evicted waits several times; the strip is about the last wait.
     job, attempt = detail.job, detail.job.attempt
     again = (each.at for each in detail.events if isinstance(each.body, _WAITS_AGAIN))
     queued = [job.submitted_at, *again]
@@ -82,6 +83,7 @@ def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
 
 def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[ReasonPeriod]:
     seen = [(each.since, each.reason) for each in detail.waited if each.since < until]
+    # What applied when the wait began may have been recorded before it.
     begun = [reason for at, reason in seen if at <= since][-1:]
     later = [(at, reason) for at, reason in seen if at > since]
     marks: list[tuple[Millis, Reason | None]] = [(since, begun[0] if begun else None), *later]
@@ -110,6 +112,7 @@ def _kind(reason: Reason) -> Hashable:
 
 def _strip(stretches: Sequence[ReasonPeriod], signs: Signs, columns: int) -> Iterator[Span]:
     """Yield the strip's spans, each as long as its part of the time and at least one column."""
+    # At least one column, as a reason of a minute would vanish in a wait of days.
     counts = apportioned([max(each.until - each.since, 1) for each in stretches], columns, least=1)
     for each, count in zip(stretches, counts, strict=True):
         sign = _sign(each, signs)
@@ -119,6 +122,7 @@ def _strip(stretches: Sequence[ReasonPeriod], signs: Signs, columns: int) -> Ite
 def _legend(stretches: Sequence[ReasonPeriod], signs: Signs, around: PanelContext, unseen: str) -> Iterator[Line]:
     """Yield a line for each of the last parts of the wait; unrecorded parts below a minute are left out."""
     context = around.context
+    # The scheduler looks at a new job within a moment: that gap is not worth a line.
     entries = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
     if len(entries) > MOST_LINES:
         yield line(Span(f"{INDENT}… {len(entries) - MOST_LINES} before that", MUTED))

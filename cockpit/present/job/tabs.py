@@ -54,6 +54,7 @@ def tab_lines(tab: str, detail: JobDetail, around: PanelContext) -> list[Line]:
 
 def _why(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the Why tab: the panel's text, the priority, the facts, and the tasks or trials."""
+    # Without the priority in one line, as its parts follow in lines of their own.
     yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
     yield line()
     if made_of := list(priority_lines(detail)):
@@ -75,6 +76,7 @@ def _spec(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
     from cockpit.formats.job.specfile import spec_as_yaml
 
     attempt, specs = detail.job.attempt, detail.job.spec.specs
+    # The file has all alternatives, and the job only one.
     if attempt is not None and len(specs) > 1:
         placed = f"Spec {attempt.spec_index + 1} of {len(specs)} was placed; the others are withdrawn."
         yield line(Span(f"{INDENT}{placed}", MUTED))
@@ -97,6 +99,7 @@ def _record(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
 def _yaml_line(text: str) -> Line:
     """Return a line of YAML with roles: the field's name in the accent, its value as text, list marks and
     blocks muted."""
+    # A line of YAML is coloured without a parser: the text was written by `spec_as_yaml` in one style.
     rest = text.lstrip(" -")
     lead, (name, colon, value) = text[: len(text) - len(rest)], rest.partition(":")
     is_field = colon and name.replace("_", "").isalnum() and (not value or value.startswith(" "))
@@ -115,6 +118,7 @@ def _events(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     ]
     if detail.recorded:
         yield line(Span(f"{INDENT}{RECORDED if rows else NOTHING_RECORDED}", MUTED))
+    # An empty table would read as if nothing had happened.
     if detail.recorded and not rows:
         return
     yield from small_table(("WHEN", "WHO", "WHAT"), rows)

@@ -32,6 +32,7 @@ UNWATCHED: Final = "The engine does not record when a shell ends."
 def terminal_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     row, attempt = detail.row, detail.job.attempt
+    # Between placement and start there is no container yet, and after the end only a held one.
     if attempt is None or not (row.held_until is not None or row.state is JobState.RUNNING):
         gone = uncovered_words(detail.job) or GONE
         yield line(Span(INDENT + (gone if row.ended_at is not None else NO_CONTAINER_YET), MUTED))

@@ -70,6 +70,7 @@ def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
     attempt = detail.job.attempt
     if attempt is None:
         return
+    # Earlier attempts are known only by their events: the record of the job has the last one.
     for record in detail.events:
         body = record.body
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
@@ -78,6 +79,7 @@ def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
             yield AttemptUse(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
+    # A job that no longer holds anything has stopped counting, even if a replica has no end of its own.
     over = not detail.row.holds
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
     since = min(starts, default=attempt.placed_at)
@@ -85,6 +87,7 @@ def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
+    # The last replica to end gives the resources of the attempt back; without any it held them for no time.
     ends = (each for each in detail.events if isinstance(each.body, events.ReplicaEnded))
     return max((each.at for each in ends if getattr(each.body, "attempt", 0) == attempt), default=placed)
 

@@ -28,6 +28,7 @@ BAR_COLUMNS = 12
 MARK = "■ "
 
 
+# Ended jobs keep the ids, titles and texts of the job list, so that a filter or a script serves both.
 def _of_jobs(*names: str, wide: bool = False) -> tuple[Column, ...]:
     """Return those columns of the job list that apply to an ended job."""
     named = {column.id: column for column in JOBS.columns}
@@ -57,6 +58,7 @@ def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: boo
 
 def _mean_busy(job: EndedJob, _: Context) -> float | None:
     """Return the mean percentage of its CPUs that the job kept busy; None: not measured."""
+    # Best-effort jobs hold no CPUs: there is nothing to be a percentage of.
     return None if job.cpu_ms is None or not job.cpu_held_ms else round(100 * job.cpu_ms / job.cpu_held_ms, 1)
 
 
@@ -69,6 +71,7 @@ def _seconds(name: str) -> Callable[[Any, Context], int | None]:
 
 
 def _memory_percent(row: EndedJob, _: Context) -> float | None:
+    # The peak is that of one replica, the row has the sum over all nodes.
     held = row.row.memory_mib / max(1, row.row.nodes)
     return round(100 * row.peak_memory_mib / held, 1) if row.peak_memory_mib is not None and held else None
 
@@ -183,6 +186,7 @@ def _share_cell(row: Held, shown: AmountFormat) -> Line:
 
 def _course_cell(row: Held, shown: AmountFormat, columns: int) -> Line:
     figures = amounts(row, cards=shown.cards)
+    # A whole number of columns for each day, so that equal days look equal.
     room = min(columns, len(figures) * max(1, columns // max(len(figures), 1)))
     return line(Span(sparkline([(1.0, each) for each in figures], room, max(figures, default=0.0)), shown.sign.role))
 

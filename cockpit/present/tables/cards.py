@@ -65,6 +65,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def card_rows(row: NodeRow, requests: Requests) -> list[CardRow]:
     """Return a node's rows card by card: the slices in the order of their slots, then the free part."""
+    # Without any request for cards nothing is stranded: there is nothing that could not use them.
     usable = usable_cards(row, requests) if requests else {card.index for card in row.node.cards}
     loads = {load.card: load.percent for load in row.loads}
     return [
@@ -85,6 +86,8 @@ def _free_state(row: NodeRow, card: Card, usable: set[int]) -> CardState:
 def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[CardRow]:
     """Return the card's parts: those in use, and the free slots or the free rest."""
     uses = [use for use in row.slices if use.card == card.index]
+    # A card that is not in use is one free part, even if it could be cut. Once it is cut, in software or hardware, its
+    # free slots are parts of their own, as each can be allocated by itself.
     left = free_milli(row, card)
     slots: list[int | None] = [None] if left else []
     if left and card.slices and (uses or card.slice_uuids):
@@ -120,6 +123,7 @@ def in_use_words(row: CardRow, _: Context) -> str:
     """Return the busy percentage, or why it is not measured, which is not the same as 0."""
     if row.load is not None:
         return f"{row.load} %"
+    # NVML gives no utilisation for MIG instances.
     return HARDWARE_SLICED if row.card.slice_uuids else UNMEASURED
 
 
@@ -232,6 +236,7 @@ class ModelRow(msgspec.Struct, frozen=True):
 
 def model_rows(nodes: Iterable[NodeRow], overview: Overview) -> list[ModelRow]:
     """Return one row per card model in order of the names, models that are only requested included."""
+    # Cards that no job can get do not count.
     up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
     names = {card.model for row in up for card in row.node.cards}
     return [_model_row(name, up, overview.demand.get(name, 0)) for name in sorted(names | overview.demand.keys())]

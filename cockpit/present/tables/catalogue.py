@@ -52,6 +52,7 @@ def stands_in(row: EntryRow, _: Context) -> str | None:
     return ("cluster.toml" if row.of_rules else "catalogue.toml") if row.entry.filed else None
 
 
+# Kinds of entries have different values, which do not fit common columns: they are one column of `name=value` words.
 CATALOGUE: Final = TableView(
     name="catalogue",
     identity=("kind", "project", "name"),
@@ -127,6 +128,7 @@ def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterat
     entry = row.entry
     about = f" · {safe(entry.about)}" if entry.about else ""
     change = keys.get("set_entry", ":set-entry")
+    # An entry of a file is changed there, whatever the user may do.
     offer = key_hint(change, "changes it") if row.may is Access.RW and not entry.filed else ()
     yield spread(line(Span(f"{INDENT}{entry.kind} {safe(entry.name)}", STRONG), about), offer, columns)
     yield line(Span(f"{INDENT}{ownership(row)}", MUTED))

@@ -95,6 +95,7 @@ def spread_column(forecast_of: ForecastOf) -> Column:
 
     def words(row: Any, context: Context) -> str | None:  # noqa: ANN401 - whatever the table has a row of
         forecast = forecast_of(row, context)
+        # A job that starts now has no range.
         parts = spread_words(forecast, context) if forecast is not None and not forecast.now else None
         return " ".join(parts) if parts is not None else None
 
@@ -153,6 +154,7 @@ def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
     """Return a cause for JSON; a job that the user may not see is null."""
     record: dict[str, Any] = to_builtins(cause)
     if "job" in record:
+        # In the model 0 is a job that the user may not see; programs would take it for an id.
         record["job"] = record["job"] or None
     if isinstance(cause, RanLonger):
         record["until"] = iso(cause.until) if cause.until is not None else None

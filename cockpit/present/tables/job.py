@@ -22,6 +22,7 @@ from cockpit.present.units import counted
 
 def of_the_row(column: Column) -> Column:
     """Return the job list's column, derived from a job's details."""
+    # Only what every output needs: width, cell and defaults of the list are not those of a record.
     return Column(
         column.id,
         column.title,

@@ -29,6 +29,7 @@ def fits(row: NodeRow, spec: NodeSpec) -> bool:
 
 def could_hold(row: NodeRow, spec: NodeSpec) -> bool:
     """Return whether the node would have room for the spec if it were empty."""
+    # The same count over an empty node, so that both answers follow one rule.
     return fits(replace(row, used_cpus=0, used_memory_mib=0, slices=()), spec)
 
 
@@ -38,6 +39,7 @@ def copies_that_fit(row: NodeRow, spec: NodeSpec) -> int:
     bounds.append(_bound(row.node.memory_mib - row.used_memory_mib, spec.memory_mib))
     cards = [(card, _used_milli(row, card)) for card in row.node.cards if is_one_of(card.model, spec.card_models)]
     if spec.shares_a_card:
+        # A share lies on one card: rests of several cards cannot be added up.
         shares = [max(0, shareable(card) - used) // share_taken(card, spec.card_milli) for card, used in cards]
         bounds.append(sum(shares))
     else:
@@ -101,6 +103,7 @@ def _status_cell(row: NodeRow, context: Context) -> Line:
     """Return `idle` or `tight` for the chosen spec; without one, how much of the node is in use."""
     if row.node.state is not NodeState.UP:
         return line(Span(f"{'■' if row.node.state is NodeState.DRAINED else '✗'} {row.node.state}", "drained"))
+    # What a user has to know first about the node: whether jobs go there at all, then for whom, then how full it is.
     if row.login:
         return line(Span("– logins", MUTED))
     if row.reserved:
@@ -147,6 +150,7 @@ def _usage_cell(row: NodeRow, _: Context) -> Line:
 
 def _entries(row: NodeRow) -> Iterator[str]:
     """Yield `1(1):app` for a slice, `2:app` for a whole card, `3–6:app` for adjacent whole cards of one job."""
+    # A job on all eight cards would be eight entries, and fill the cell.
     for _, group in groupby(enumerate(row.slices), key=_run):
         uses = [use for _, use in group]
         first, last = uses[0], uses[-1]
@@ -156,6 +160,7 @@ def _entries(row: NodeRow) -> Iterator[str]:
 def _run(numbered: tuple[int, SliceUse]) -> tuple[object, ...]:
     """Return a key that is equal for whole cards of one job whose numbers follow each other."""
     number, use = numbered
+    # In a run card and position grow together, so that their difference stays.
     return (use.job, use.name, use.card - number) if use.slot is None and use.milli == WHOLE_CARD else (number,)
 
 

@@ -82,6 +82,7 @@ def ahead_words(outlook: Outlook, _: Context) -> str:
 
 def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
     known = outlook.holding(each)
+    # That there is a job is said, and nothing of whose it is.
     if known is None:
         return {"job": each or None}
     values: dict[str, Any] = to_builtins(known)

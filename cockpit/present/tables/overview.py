@@ -64,6 +64,7 @@ NO_CONTAINERS = "No containers here: jobs are plain processes with nothing betwe
 
 def overview_lines(overview: Overview, nodes: Sequence[NodeRow]) -> list[str]:
     """Return the overview as harmless lines, the sentence first."""
+    # A demo of one node has a node that is not this machine.
     place = "This machine" if len(nodes) == 1 and not nodes[0].node.virtual else safe(overview.cluster)
     jobs = any(overview.jobs_by_state.values())
     lines = [f"{place}: {capacity([row.node for row in nodes], overview)}." + ("" if jobs else " No jobs yet.")]

@@ -70,6 +70,7 @@ def share(row: QueueRow, resource: str) -> Held:
 def borrowed(row: QueueRow, resource: str) -> int | float:
     """Return the amount that the queue uses beyond its guarantee; 0 for the root and for a partition, which cannot
     borrow."""
+    # The root has all there is, and what no quota bounds has no guarantee to be beyond.
     if resource not in row.bounded or not row.level:
         return 0
     return whole(max(0, row.used.get(resource, 0) - row.min.get(resource, 0)))
@@ -124,6 +125,7 @@ def bounds_of(rows: list[QueueRow]) -> dict[str, Bounds]:
     in `rows`."""
     bounds: dict[str, Bounds] = {}
     for row in rows:
+        # A queue without a max of its own may hold what the queue above it may.
         above = bounds.get(row_id(row, row.path.rpartition("/")[0]), {})
         bounds[row_id(row)] = {**above, **row.max}
     return bounds
@@ -147,6 +149,7 @@ def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
     top, amount, drawn, spans = max(full, used, guaranteed, 1), 0, 0, list[Span]()
     for sign, role, part in parts:
         amount += part
+        # Edges are rounded, not widths, so that errors do not add up; and a part that exists is drawn.
         end = min(columns, max(drawn + (part > 0), round(columns * amount / top)))
         spans.append(Span(sign * (end - drawn), role))
         drawn = end
@@ -183,6 +186,7 @@ def _name_cell(row: QueueRow, _: Bounds) -> Line:
 
 def _running_cell(row: QueueRow, _: Bounds) -> Line:
     """Return the cell with the number of running jobs, and the bound on jobs where it is below a million."""
+    # A bound of a million jobs or more is none in practice, and would only take the place.
     if row.max_jobs is None or row.max_jobs >= 10**6:
         return line(Span(str(row.running), "running" if row.running else MUTED))
     role = FULL_ROLE if row.running >= row.max_jobs else "running" if row.running else MUTED
@@ -350,6 +354,7 @@ def queue_answer(
     if not brief:
         yield line(Span(f"{INDENT}jobs      ", MUTED), _jobs_words(row))
     yield line(Span(f"{INDENT}holds     ", MUTED), ", ".join(_holds_words(row)) or "nothing")
+    # The small panel is the only place for the signs where the row of views has no room for them.
     if brief and any(each.kind is QueueKind.QUOTA for each in rows):
         yield line(Span(f"{INDENT}signs  ", MUTED), *legend_line())
     if row.kind is not QueueKind.QUOTA:
@@ -371,6 +376,7 @@ def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
         return f"partition:{quoted(row.path)}" if row.path else ""
     if row.kind is QueueKind.LICENCE:
         return None
+    # Jobs belong to the leaves; those of an inner queue are those of all leaves below.
     projects = [project for each in below for project in each.projects]
     return f"project:{','.join(map(quoted, projects))}" if projects else None
 
