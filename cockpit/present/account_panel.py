@@ -124,7 +124,7 @@ def first_account_lines(keys: Mapping[str, str], *, locked: str) -> Iterator[Lin
         yield line(Span(f"   {command}{words:<54}", ACCENT), Span(about, MUTED))
 
 
-KEPT = "What still has jobs is not removed; usage and accounting stay."
+JOBS_PREVENT = "What still has jobs is not removed; usage and accounting stay."
 
 
 def question(wanted: change.AccountChange) -> tuple[str, str]:
@@ -132,11 +132,11 @@ def question(wanted: change.AccountChange) -> tuple[str, str]:
     match wanted:
         case change.RemoveAccount():
             sentence = f"Remove account {safe(wanted.name)}?"
-            return sentence, f"With every account and user below it. {KEPT}"
+            return sentence, f"With every account and user below it. {JOBS_PREVENT}"
         case change.RemoveUser():
             account = f"account {safe(wanted.account)}" if wanted.account else "every account"
             where = f", partition {safe(wanted.partition)}" if wanted.partition else ""
-            return f"Remove user {safe(wanted.user)} from {account}{where}?", KEPT
+            return f"Remove user {safe(wanted.user)} from {account}{where}?", JOBS_PREVENT
         case change.RemoveQos():
             return (
                 f"Remove QOS {safe(wanted.name)}?",

@@ -148,7 +148,7 @@ class _Look(NamedTuple):
             return "free"
         if part.job is None:
             return ROLES[part.state]
-        return "held" if part.state is CardState.KEPT else self.hue(part)
+        return "held" if part.state is CardState.HELD else self.hue(part)
 
 
 def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
@@ -232,7 +232,7 @@ def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
 
 
 def _part_label(part: CardRow) -> str:
-    return f"{GLYPHS[JobState.ERROR]}{safe(part.name)}" if part.state is CardState.KEPT else safe(part.name)
+    return f"{GLYPHS[JobState.ERROR]}{safe(part.name)}" if part.state is CardState.HELD else safe(part.name)
 
 
 def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
@@ -277,7 +277,7 @@ def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
     milli = dict.fromkeys(CardState, 0)
     for part in parts:
         milli[part.state] += part.milli
-    allocated, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
+    allocated, total = milli[CardState.ALLOCATED] + milli[CardState.HELD], sum(milli.values())
     spans = [
         Span(
             f"{units.cards(allocated)} of {units.counted_cards(total)} allocated"
@@ -300,9 +300,9 @@ def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
     # Thousandths as the job file has them: a quarter of a card is 250.
     size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
     match part.state:
-        case CardState.ALLOCATED | CardState.KEPT:
-            kept = ", held by its failed container" if part.state is CardState.KEPT else ""
-            return f"{safe(part.user)}  {size}{_since(job, context)}{kept}"
+        case CardState.ALLOCATED | CardState.HELD:
+            held = ", held by its failed container" if part.state is CardState.HELD else ""
+            return f"{safe(part.user)}  {size}{_since(job, context)}{held}"
         case CardState.STRANDED:
             return f"{size} is free, but no job that waits or runs could use it."
         case CardState.OUT:

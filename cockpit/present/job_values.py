@@ -109,7 +109,7 @@ def is_waiting(row: JobRow) -> bool:
     return row.started_at is None and row.ended_at is None
 
 
-is_kept: Final = attrgetter("held_until")
+has_hold: Final = attrgetter("held_until")
 """Whether the job's containers are held, so that its cells count down. An attribute getter, as it is called for a
 hundred thousand rows."""
 

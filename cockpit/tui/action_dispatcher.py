@@ -35,7 +35,7 @@ class ActionDispatcher:
         self._app = app
         self.actions = actions
 
-    def situation(self) -> ActionContext:
+    def context(self) -> ActionContext:
         """Return the state by which actions decide whether they can be performed."""
         state, options, selection = self._app.state, self._app.options, self._app.selection
         chosen = selection.chosen_rows()
@@ -58,27 +58,27 @@ class ActionDispatcher:
 
     def keys_of_view(self) -> Iterator[Key]:
         """Yield the keys of the bottom row; a key whose action is refused now is not enabled."""
-        situation = self.situation()
+        context = self.context()
         for action in self.actions:
-            if action.in_row and action.keys and situation.view in action.views:
-                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation), action.id)
+            if action.in_row and action.keys and context.view in action.views:
+                yield Key(key_name(action.keys[0]), action.label, not action.refusal(context), action.id)
 
     def help_entries(self) -> Sequence[HelpEntry]:
         """Return every action of the present view that has a key, with the reason why it is refused now."""
-        situation = self.situation()
+        context = self.context()
         return [
-            HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(situation))
+            HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(context))
             for each in self.actions
-            if each.keys and situation.view in each.views
+            if each.keys and context.view in each.views
         ]
 
     def palette(self) -> Iterator[SystemCommand]:
         """Yield the entries of Textual's command palette: every action with its key, or why it is refused now; then
         every saved filter and every theme."""
-        app, situation = self._app, self.situation()
+        app, context = self._app, self.context()
         for action in self.actions:
             key = f"{key_name(action.keys[0])} · " if action.keys else ""
-            refusal = action.refusal(situation)
+            refusal = action.refusal(context)
             # Textual reads these texts as markup: brackets in them, as in `34_[0-3]`, would vanish or raise an error.
             about = escape(f"not now: {refusal}" if refusal else action.help)
             name = command_name(action.id).replace("-", " ")
@@ -119,7 +119,7 @@ class ActionDispatcher:
             self._app.screen.call_later(self.perform, action_id, run)
             return
         action = next(each for each in self.actions if each.id == action_id)
-        refusal = action.refusal(self.situation())
+        refusal = action.refusal(self.context())
         if refusal:
             # A key that is pressed again and again would pile up the same sentence.
             self._app.clear_notifications()

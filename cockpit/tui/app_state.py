@@ -193,7 +193,7 @@ class AppState:
         except CockpitError:
             return {}
 
-    def around(self, columns: int, lines: int = 0) -> PanelContext:
+    def panel_context(self, columns: int, lines: int = 0) -> PanelContext:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
         return PanelContext(
             self.context(),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = -(1 << 20)
 """Offset of the first request: the last MiB of the log."""
-KEPT_LINES = 20_000
+MOST_LINES = 20_000
 """The number of last lines of a log that are held in memory."""
 NO_TIME = " " * 8
 """Blanks in place of a time, as wide as `clock_of_second` writes one."""
@@ -86,8 +86,8 @@ class JobLog:
             # What was there before the page was opened has no time of arrival; all of it comes with the first answer.
             self._came[-1:] = [None if is_first else now] * len(fresh)
             self._lines[-1:] = fresh
-        self._lines_before += max(0, len(self._lines) - KEPT_LINES)
-        del self._lines[:-KEPT_LINES], self._came[:-KEPT_LINES]
+        self._lines_before += max(0, len(self._lines) - MOST_LINES)
+        del self._lines[:-MOST_LINES], self._came[:-MOST_LINES]
         self._end, self._has_ended = chunk.offset + len(chunk.data), chunk.ended
 
     def lines(self, context: Context) -> Sequence[Line]:

@@ -37,7 +37,7 @@ EMPTY: Final = "(empty)"
 NOT_PLACED: Final = "It has not been placed yet; the first tab says why. Once it is, this is what each container gets."
 
 
-def replicas_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def replicas_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     attempt = detail.job.attempt
     if attempt is None:
@@ -46,17 +46,17 @@ def replicas_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
         if detail.job.spec.elastic is not None:
             yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
             yield line()
-        yield from _placed(detail.job, attempt, around.context)
+        yield from _placed(detail.job, attempt, panel.context)
     if detail.steps:
         yield line()
-        yield from step_lines(detail, around.context)
+        yield from step_lines(detail, panel.context)
     yield line()
     yield from _files(detail.job)
     if attempt is None:
         yield line()
         yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
     else:
-        yield from _ranks(detail.job, attempt, around)
+        yield from _ranks(detail.job, attempt, panel)
 
 
 def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
@@ -105,9 +105,9 @@ def _files(job: Job) -> Iterator[Line]:
     yield from small_table(("IN IT", "IS", "FOR IT"), [(safe(seen), safe(real), how) for seen, real, how in rows])
 
 
-def _ranks(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
+def _ranks(job: Job, attempt: Attempt, panel: PanelContext) -> Iterator[Line]:
     """Yield the launch plan of each rank; the environment that all have in common comes first, once."""
-    plans = dict(_plans(job, attempt, around))
+    plans = dict(_plans(job, attempt, panel))
     known = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
     # Most of a hundred variables are the same for each rank; what differs is what users look for.
     common = dict(set.intersection(*(set(plan.env.items()) for plan in known))) if len(known) > 1 else {}
@@ -143,10 +143,10 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
         yield line(Span(f"{INDENT}  hint  ", MUTED), safe(hint))
 
 
-def _plans(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[tuple[int, LaunchPlan | str]]:
+def _plans(job: Job, attempt: Attempt, panel: PanelContext) -> Iterator[tuple[int, LaunchPlan | str]]:
     """Yield each rank's launch plan, or the sentence why it cannot be computed."""
     for place in attempt.whole_placement:
-        node = around.node(place.node)
+        node = panel.node(place.node)
         replica = ReplicaId(job.id, attempt.number, place.rank)
         if node is None:
             yield place.rank, f"{safe(place.node)} is not known here, so neither is what it gives to the container."

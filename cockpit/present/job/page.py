@@ -65,7 +65,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         map(plain, trial_lines(detail, context)),
         replicas(detail, context),
         steps(detail, context),
-        kept(detail, context),
+        held_container(detail, context),
         last_lines(detail),
         events(detail, context),
     )
@@ -179,7 +179,7 @@ def steps(detail: JobDetail, context: Context) -> Iterator[str]:
         yield from map(plain, step_lines(detail, context))
 
 
-def kept(detail: JobDetail, context: Context) -> Iterator[str]:
+def held_container(detail: JobDetail, context: Context) -> Iterator[str]:
     """Yield until when the job's containers are held, and the commands for a shell in them and for the hold."""
     row = detail.row
     if uncovered := uncovered_words(detail.job):

@@ -29,7 +29,7 @@ HELD: Final = "It is held, and not considered until it is released."
 SET: Final = "An administrator set it: its factors do not count."
 
 
-def priority_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def priority_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield harmless lines: one bar and one table for each queue in which the job waits."""
     if not detail.row.queued:
         yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
@@ -37,17 +37,17 @@ def priority_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     if detail.explanation is not None and detail.explanation.place is not None:
         place = str(detail.explanation.place)
         yield line(Span(f"{INDENT}place ", MUTED), Span(place, STRONG), Span(" in the queue", MUTED))
-        if ahead := tuple(ahead_of_it(detail.explanation, around, INDENT)):
+        if ahead := tuple(ahead_of_it(detail.explanation, panel, INDENT)):
             yield ahead
     breakdowns = [each for each in detail.priority if says_something(each)]
     if not breakdowns:
         yield line(Span(INDENT + (HELD if detail.job.held_by else IN_ORDER), MUTED))
     for breakdown in breakdowns:
         yield line()
-        yield from _made_of(breakdown, around)
+        yield from _made_of(breakdown, panel)
 
 
-def _made_of(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
+def _made_of(breakdown: Breakdown, panel: PanelContext) -> Iterator[Line]:
     """Yield the priority in one queue: its total, its bar and its table."""
     where = Span(f" in {safe(breakdown.partition)}" if breakdown.partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
@@ -55,13 +55,13 @@ def _made_of(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
         yield line(Span(INDENT + SET, MUTED))
         return
     # The whole bar is this priority: parts are compared with each other, not with other jobs.
-    columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
-    yield (Span(INDENT), *stacked(breakdown, added(breakdown), columns, letters=around.letters))
+    columns = min(panel.columns - 2 * len(INDENT), MOST_COLUMNS)
+    yield (Span(INDENT), *stacked(breakdown, added(breakdown), columns, letters=panel.letters))
     yield line()
-    yield from _table(breakdown, around)
+    yield from _table(breakdown, panel)
 
 
-def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
+def _table(breakdown: Breakdown, panel: PanelContext) -> Iterator[Line]:
     """Yield the table of factors, the largest contribution first, including weighted factors that add nothing: `▆ fair
     share  0.59 × 20 000 = 11 800 ━━━━`."""
     counting = (
@@ -81,7 +81,7 @@ def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
     yield line(Span(f"{INDENT}  {pad('FACTOR', words)}  {_columns(('RAW', 'WEIGHT', 'ADDS'), sizes, '   ')}", MUTED))
     largest = max((part.contribution for part in parts), default=0) or 1
     for part, product in zip(parts, products, strict=False):
-        sign = swatch(part.name, letters=around.letters)
+        sign = swatch(part.name, letters=panel.letters)
         length = bar(max(part.contribution, 0) / largest, PART_COLUMNS, SIGNS[part.name].role)
         head = Span(f" {pad(factor_word(part), words)}  ", MUTED)
         yield (Span(INDENT), sign, head, Span(_columns(product, sizes, " × ", " = ")), Span(INDENT), *length)

@@ -46,21 +46,21 @@ class ReasonPeriod(NamedTuple):
     reason: Reason | None
 
 
-def strip_lines(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def strip_lines(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the strip and its legend; no lines for a job that did not wait, or without any recorded reason."""
-    since, until = waiting_time(detail, around.context.now)
+    since, until = waiting_time(detail, panel.context.now)
     stretches = list(_stretches(detail, since, until))
     if until <= since or not any(each.reason for each in stretches):
         return
-    signs = _signs(stretches, letters=around.letters)
+    signs = _signs(stretches, letters=panel.letters)
     waited = units.spoken((until - since) // 1000)
     verb = "has waited for" if detail.row.queued else "waited for"
     source = Span(f", {RECORDED}" if detail.recorded else "", MUTED)
     yield line(Span(f"{INDENT}{verb} ", MUTED), waited, source)
-    columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
+    columns = min(panel.columns - 2 * len(INDENT), MOST_COLUMNS)
     yield (Span(INDENT), *_strip(stretches, signs, columns))
     unseen = UNRECORDED_WORDS if detail.recorded else UNSEEN_WORDS
-    yield from _legend(stretches, signs, around, unseen)
+    yield from _legend(stretches, signs, panel, unseen)
     yield line()
 
 
@@ -119,9 +119,9 @@ def _strip(stretches: Sequence[ReasonPeriod], signs: Signs, columns: int) -> Ite
         yield Span(sign.text * count, sign.role)
 
 
-def _legend(stretches: Sequence[ReasonPeriod], signs: Signs, around: PanelContext, unseen: str) -> Iterator[Line]:
+def _legend(stretches: Sequence[ReasonPeriod], signs: Signs, panel: PanelContext, unseen: str) -> Iterator[Line]:
     """Yield a line for each of the last parts of the wait; unrecorded parts below a minute are left out."""
-    context = around.context
+    context = panel.context
     # The scheduler looks at a new job within a moment: that gap is not worth a line.
     entries = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
     if len(entries) > MOST_LINES:

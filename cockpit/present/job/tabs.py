@@ -33,42 +33,42 @@ _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
 """Tabs whose lines are not wrapped, so that each line of the original stays one line."""
 
 
-def head_line(detail: JobDetail, around: PanelContext) -> Line:
+def head_line(detail: JobDetail, panel: PanelContext) -> Line:
     """Return the line with the job's id, name, user and state; at the right its place in the queue."""
     row = detail.row
-    state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
+    state = Span(f"{GLYPHS[row.state]} {state_text(row, panel.context)}", str(row.state))
     left = line(
         Span(f" {attempt_id(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
     )
     if detail.explanation is None or detail.explanation.place is None:
         return left
     place = line(Span("place ", MUTED), Span(str(detail.explanation.place), STRONG), Span(" in the queue ", MUTED))
-    return spread(left, place, around.columns)
+    return spread(left, place, panel.columns)
 
 
-def tab_lines(tab: str, detail: JobDetail, around: PanelContext) -> list[Line]:
+def tab_lines(tab: str, detail: JobDetail, panel: PanelContext) -> list[Line]:
     """Return the lines of a tab other than the logs, which are followed live. Sentences are wrapped at the edge."""
-    lines = _MAKERS[tab](detail, around)
-    return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, around.columns)]
+    lines = _MAKERS[tab](detail, panel)
+    return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, panel.columns)]
 
 
-def _why(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def _why(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the Why tab: the panel's text, the priority, the facts, and the tasks or trials."""
     # Without the priority in one line, as its parts follow in lines of their own.
-    yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
+    yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), panel)
     yield line()
     if made_of := list(priority_lines(detail)):
         yield from (*made_of, line())
-    for text in page.facts(detail, around.context):
+    for text in page.facts(detail, panel.context):
         yield line(Span(INDENT + text[: page.LABEL_ROOM], MUTED), text[page.LABEL_ROOM :])
-    if tasks := list(batch_lines(detail, around.context)):
+    if tasks := list(batch_lines(detail, panel.context)):
         yield from (line(), *tasks)
-    if trials := list(trial_lines(detail, around.context)):
+    if trials := list(trial_lines(detail, panel.context)):
         yield from (line(), *trials)
     if detail.row.held_until is not None:
         yield line()
         yield line(Span(f"{INDENT}From a shell:", MUTED))
-        yield from (line(Span(INDENT + text, MUTED)) for text in list(page.kept(detail, around.context))[1:])
+        yield from (line(Span(INDENT + text, MUTED)) for text in list(page.held_container(detail, panel.context))[1:])
 
 
 def _spec(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
@@ -108,10 +108,10 @@ def _yaml_line(text: str) -> Line:
     return line(Span(INDENT + lead, MUTED), Span(name, ACCENT), Span(colon, MUTED), value)
 
 
-def _events(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def _events(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the Events tab: the strip of reasons, then the job's events."""
-    context = around.context
-    yield from strip_lines(detail, around)
+    context = panel.context
+    yield from strip_lines(detail, panel)
     rows = [
         (clock(each.at, context.now, context.zone), safe(each.actor), event_sentence(each, context.zone))
         for each in detail.events

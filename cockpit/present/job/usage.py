@@ -46,23 +46,23 @@ class AttemptUse(NamedTuple):
         return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
-def usage_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def usage_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     row = detail.row
     yield _fact("asked for", asked_for(detail.job))
-    attempts = list(attempt_uses(detail, around.context.now))
+    attempts = list(attempt_uses(detail, panel.context.now))
     if not attempts:
         yield line()
         yield line(Span(INDENT + NOT_YET, MUTED))
         return
     holds = row.holds
     yield _fact("holds" if holds else "held", " · ".join(map(_allocation, attempts[-1].placement)))
-    yield from _time(detail, around)
+    yield from _time(detail, panel)
     yield line()
     titles = ("ATTEMPT", "FROM", "RAN", "CPU-HOURS", "CARD-HOURS")
-    yield from small_table(titles, _hours(attempts, around), right=(2, 3, 4))
+    yield from small_table(titles, _hours(attempts, panel), right=(2, 3, 4))
     yield line()
-    yield from _measured(detail, around)
+    yield from _measured(detail, panel)
 
 
 def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
@@ -92,10 +92,10 @@ def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
     return max((each.at for each in ends if getattr(each.body, "attempt", 0) == attempt), default=placed)
 
 
-def _time(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def _time(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the run time with its part of the time limit; no line for a job that has not started."""
     row = detail.row
-    elapsed = elapsed_seconds(row, around.context)
+    elapsed = elapsed_seconds(row, panel.context)
     if elapsed is None:
         return
     limit = row.time_limit_seconds
@@ -105,9 +105,9 @@ def _time(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     yield (label, Span(f"{units.duration(elapsed)} "), *filled, share)
 
 
-def _hours(attempts: list[AttemptUse], around: PanelContext) -> list[tuple[str, ...]]:
+def _hours(attempts: list[AttemptUse], panel: PanelContext) -> list[tuple[str, ...]]:
     """Return one row per attempt; what was allocated counts, busy or not."""
-    context = around.context
+    context = panel.context
     return [
         (
             str(each.number),
@@ -120,10 +120,10 @@ def _hours(attempts: list[AttemptUse], around: PanelContext) -> list[tuple[str, 
     ]
 
 
-def _measured(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
-    replicas = measured(detail, around.context.now)
+def _measured(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
+    replicas = measured(detail, panel.context.now)
     if replicas:
-        yield from measured_lines(replicas, around.columns, around.node)
+        yield from measured_lines(replicas, panel.columns, panel.node)
     else:
         yield line(Span(f"{INDENT}{why_unknown(detail)}", MUTED))
 

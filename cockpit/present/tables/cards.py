@@ -25,7 +25,7 @@ class CardState(StrEnum):
     """Allocation state of a card or a part of one. An allocated card need not be busy."""
 
     ALLOCATED = "allocated"
-    KEPT = "kept"
+    HELD = "kept"  # the word of JSON and filters, which stays
     """Held by the container of a failed job."""
     FREE = "free"
     STRANDED = "stranded"
@@ -105,7 +105,7 @@ def _used_part(node: Node, card: Card, use: SliceUse, load: int | None) -> CardR
         card=card,
         slot=use.slot,
         milli=use.milli,
-        state=CardState.KEPT if use.held else CardState.ALLOCATED,
+        state=CardState.HELD if use.held else CardState.ALLOCATED,
         job=use.job,
         name=use.name,
         user=use.user,

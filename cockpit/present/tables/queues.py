@@ -28,8 +28,8 @@ ALL_NODES: Final = "(all nodes)"
 """Name of the queue of a cluster without partitions."""
 
 
-OWN, BORROWED, KEPT = "━", "═", "╌"
-OWN_ROLE, BORROWED_ROLE, KEPT_ROLE, FULL_ROLE = "running", "tight", "idle", "error"
+OWN, BORROWED, UNUSED = "━", "═", "╌"
+OWN_ROLE, BORROWED_ROLE, UNUSED_ROLE, FULL_ROLE = "running", "tight", "idle", "error"
 LEAST_BAR, MOST_BAR = 6, 40
 GAP = 1
 
@@ -144,7 +144,7 @@ def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
     parts = (
         (OWN, OWN_ROLE, own),
         (BORROWED, BORROWED_ROLE, used - own),
-        (KEPT, KEPT_ROLE, guaranteed - own if borrows else 0),
+        (UNUSED, UNUSED_ROLE, guaranteed - own if borrows else 0),
     )
     top, amount, drawn, spans = max(full, used, guaranteed, 1), 0, 0, list[Span]()
     for sign, role, part in parts:
@@ -388,7 +388,7 @@ def legend_line() -> Line:
         Span("its own   ", MUTED),
         Span(f"{BORROWED} ", "tight"),
         Span("borrowed   ", MUTED),
-        Span(f"{KEPT} ", "idle"),
+        Span(f"{UNUSED} ", "idle"),
         Span("its own, not in use", MUTED),
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui.action import DEMO, GO, LOOK, Action, of_one_cluster, only_in_demo, only_outside_demo
+from cockpit.tui.action import Action, Group, of_one_cluster, only_in_demo, only_outside_demo
 from cockpit.tui.actions.jobs import HELD_CONTAINERS, JOB_CHANGES
 from cockpit.tui.actions.looks import SORTING, VIEWING
 from cockpit.tui.actions.views import ACCOUNT_TREE, CARD_HOURS, CATALOGUE_ENTRIES, PRIORITIES, SERVICE
@@ -32,14 +32,14 @@ def _showing(view: View) -> Action:
         (view.key,),
         view.help,
         lambda app: app.show_view(view.id),
-        group=GO,
+        group=Group.GO_TO,
         title=command_name(view.action),
     )
     return show._replace(why_not=of_one_cluster) if view.of_one_cluster else show
 
 
-_go = partial(Action, group=GO)
-_demo_time = partial(Action, group=DEMO, why_not=only_in_demo)
+_go = partial(Action, group=Group.GO_TO)
+_demo_time = partial(Action, group=Group.DEMO, why_not=only_in_demo)
 
 _GO_TO = (
     *(_showing(view) for view in VIEWS.values() if view.action),
@@ -68,7 +68,12 @@ _DEMO_TIME = (
 # comes first.
 ACTIONS: Final = (
     Action(
-        "help", ("question_mark", "f1"), "Show what every key does here", anywhere.show_help, group=LOOK, in_row=True
+        "help",
+        ("question_mark", "f1"),
+        "Show what every key does here",
+        anywhere.show_help,
+        group=Group.VIEW,
+        in_row=True,
     ),
     *JOB_CHANGES,
     *ACCOUNT_TREE,

@@ -9,13 +9,12 @@ from cockpit.model.capabilities import Ability
 from cockpit.protocol.operations import SHELL
 from cockpit.tui import editing
 from cockpit.tui.action import (
-    ACT,
     ANYWHERE,
-    KEPT,
     ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
     Action,
+    Group,
     has_output,
     needs_container,
     needs_ended,
@@ -34,7 +33,7 @@ from cockpit.tui.controllers import directives, jobs
 from cockpit.tui.views.all import CATALOGUE, CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 
-_change = partial(Action, group=ACT, views=ON_JOBS, acts=True)
+_change = partial(Action, group=Group.JOBS, views=ON_JOBS, acts=True)
 
 # Operations of Slurm have no key: few clusters have them, and the command line completes their names.
 JOB_CHANGES: Final = (
@@ -155,7 +154,7 @@ JOB_CHANGES: Final = (
         ("T",),
         "Start or stop TensorBoard on its output",
         jobs.tensorboard,
-        group=ACT,
+        group=Group.JOBS,
         views=ON_JOBS,
         why_not=has_output,
     ),
@@ -176,7 +175,7 @@ HELD_CONTAINERS: Final = (
         ("plus",),
         "Hold the container two hours longer",
         jobs.extend_hold,
-        group=KEPT,
+        group=Group.HOLDS,
         why_not=needs_held_container,
         needs="extend_hold",
     ),
@@ -185,7 +184,7 @@ HELD_CONTAINERS: Final = (
         ("minus",),
         "Remove the held container now",
         jobs.end_hold,
-        group=KEPT,
+        group=Group.HOLDS,
         why_not=needs_held_container,
         danger=True,
         needs="end_hold",

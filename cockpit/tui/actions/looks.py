@@ -7,16 +7,15 @@ from typing import Final
 
 from cockpit.tui.action import (
     JOB,
-    LOOK,
     NODE,
     ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
     ON_SORTED,
     ON_TABLES,
-    ORDER,
     OVER_A_JOB,
     Action,
+    Group,
     can_fold,
     needs_filter,
     needs_job,
@@ -29,9 +28,9 @@ from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 
-_look = partial(Action, group=LOOK)
+_look = partial(Action, group=Group.VIEW)
 _page = partial(_look, views=frozenset({JOB}))
-_sort = partial(Action, group=ORDER, views=ON_SORTED)
+_sort = partial(Action, group=Group.SORT, views=ON_SORTED)
 
 VIEWING: Final = (
     _look(

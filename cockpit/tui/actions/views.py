@@ -7,12 +7,9 @@ from typing import Final
 
 from cockpit.headless.typed_line import NOUN as ACCOUNT_NOUN
 from cockpit.tui.action import (
-    NAMES,
     ON_PLACES,
-    SERVE,
-    SHARE,
-    WEIGH,
     Action,
+    Group,
     may_add_below,
     may_administer,
     may_change_entry,
@@ -27,12 +24,12 @@ from cockpit.tui.views.all import CATALOGUE, NODES
 from cockpit.tui.views.priority import PRIORITY
 
 # What the actions of one subject share; each action states only what is special to it.
-_account = partial(Action, group=SHARE, views=on(ACCOUNTS))
+_account = partial(Action, group=Group.ACCOUNTS, views=on(ACCOUNTS))
 _edit_account = partial(_account, acts=True, needs="change_accounts")
-_entry = partial(Action, group=NAMES, views=on(CATALOGUE), acts=True, needs="change_catalogue")
-_hours = partial(Action, group=SHARE, views=on(SPENDING), in_row=True)
-_priority = partial(Action, group=WEIGH, views=on(PRIORITY))
-_node = partial(Action, group=SERVE, views=on(NODES))
+_entry = partial(Action, group=Group.CATALOGUE, views=on(CATALOGUE), acts=True, needs="change_catalogue")
+_hours = partial(Action, group=Group.ACCOUNTS, views=on(SPENDING), in_row=True)
+_priority = partial(Action, group=Group.WEIGHTS, views=on(PRIORITY))
+_node = partial(Action, group=Group.NODES, views=on(NODES))
 
 ACCOUNT_TREE: Final = (
     _account("unfold", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, title="fold · jobs"),

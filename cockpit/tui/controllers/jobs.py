@@ -320,7 +320,7 @@ async def _enter_once_it_runs(app: Cockpit, job: JobId) -> None:
     if detail.row.state is JobState.RUNNING and not detail.job.spec.command:
         await enter(app, detail)
     else:
-        app.notify(waiting_words(detail, app.state.context(), app.state.around(0).keys.get("attach", "")))
+        app.notify(waiting_words(detail, app.state.context(), app.state.panel_context(0).keys.get("attach", "")))
 
 
 async def _begun(app: Cockpit, job: JobId) -> JobDetail:

@@ -102,11 +102,11 @@ class JobPage(Closable[None]):
             return  # head and body are about the job, which has not been fetched yet
         crowded = self.tab == LOGS and not fits  # then the note takes the place of the place in the queue
         detail = replace(self._detail, explanation=None) if crowded else self._detail
-        head = head_line(detail, self.app.state.around(width))
+        head = head_line(detail, self.app.state.panel_context(width))
         self.query_one("#head", Lines).show([spread(head, (*note, Span(" ")), width) if crowded else head])
         if self.tab != LOGS:
             size = self._body.scrollable_content_region
-            self._body.show(tab_lines(self.tab, self._detail, self.app.state.around(size.width, size.height)))
+            self._body.show(tab_lines(self.tab, self._detail, self.app.state.panel_context(size.width, size.height)))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
@@ -248,13 +248,13 @@ class JobPage(Closable[None]):
         place, matches = self._body.place_of_match()
         yield Span(f" {place} of {matches}" if matches else " nowhere here", STRONG if matches else "warning")
         yield Span(f"  {safe(self._body.searched)}", ACCENT)
-        keys = self.app.state.around(self.size.width).keys
+        keys = self.app.state.panel_context(self.size.width).keys
         for action, words in (("next_match", "next"), ("previous_match", "before"), ("back", "ends")):
             if action in keys:
                 yield from key_hint(keys[action], words, "   ")
 
     def _log_note(self) -> Iterator[Span]:
-        key = self.app.state.around(self.size.width).keys.get("stream")
+        key = self.app.state.panel_context(self.size.width).keys.get("stream")
         if self._log.attempt is not None:
             yield Span(f"attempt {self._log.attempt} · ", "warning")
         attempt = self._detail.job.attempt if self._detail is not None else None
@@ -267,13 +267,13 @@ class JobPage(Closable[None]):
             yield from key_hint(key, "the other", "   ")
 
     def _turning_note(self) -> Iterator[Span]:
-        keys = self.app.state.around(self.size.width).keys
+        keys = self.app.state.panel_context(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         if turns:
             yield from key_hint(turns, "switch tabs")
 
     def _keys(self) -> list[Key]:
-        back = self.app.state.around(self.size.width).keys.get("back")
+        back = self.app.state.panel_context(self.size.width).keys.get("back")
         return [*([Key(back, "back", action="back")] if back else []), *self.app.dispatcher.keys_of_view()]
 
     @on(Lines.Clicked, "#tabs")

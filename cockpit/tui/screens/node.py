@@ -58,7 +58,7 @@ class NodePage(Closable[None]):
             body.show(node_lines(row, self.app.state.job_rows.row, self.app.state.context()))
 
     def _keys(self) -> list[Key]:
-        back = self.app.state.around(self.size.width).keys.get("back")
+        back = self.app.state.panel_context(self.size.width).keys.get("back")
         return [*([Key(back, "back", action="back")] if back else []), *self.app.dispatcher.keys_of_view()]
 
     @on(Lines.Clicked, "#keys")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _panel(row: JobRow, context: ViewContext) -> Iterator[Line]:
     state = context.state
-    yield from answer(row, state.details.get(row.id), state.around(context.columns, context.lines))
+    yield from answer(row, state.details.get(row.id), state.panel_context(context.columns, context.lines))
 
 
 def _note(context: ViewContext) -> Iterator[Span]:
