@@ -116,6 +116,7 @@ def _cards(row: NodeRow) -> Iterator[Line]:
         return
     yield line()
     yield line(Span(f"{INDENT}Cards", STRONG))
+    # Not measured is n/a: 0 % would be a measurement.
     loads = {load.card: f"{load.percent} %" for load in row.loads}
     rows = [each for card in row.node.cards for each in _card(row, card, loads.get(card.index, UNKNOWN))]
     yield from small_table(("CARD", "MODEL", "SHARE", "IN USE", "JOB", "USER", "NAME"), rows, right=(2, 3))

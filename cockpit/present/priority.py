@@ -68,6 +68,7 @@ def in_a_line(breakdown: Breakdown, columns: int, lead: Line = ()) -> Line:
     """Return the priority in one line, the largest contribution first, with bars where there is room for them:
     `priority 17 450   fair share ▇▇▇▇▇ 11 800   age ▇ 3 120   others 1 030`. `lead`: the beginning of the line."""
     head = (*lead, Span(f"{GAP if lead else INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG))
+    # Figures first: in a narrow panel bars would push the smaller factors out.
     bars = BAR_COLUMNS if columns >= WIDE else 0
     shown = _within(_amounts(breakdown), columns - line_width(head), bars)
     whole = sum(amount for _, amount in shown if amount > 0) or 1

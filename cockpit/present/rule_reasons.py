@@ -66,6 +66,7 @@ _AWAITED = {
 
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """Return the clauses of a reason: first what blocks the job, then the details."""
+    # In groups, since one match over all would not fit a screen. `assert_never` has mypy name a reason without a case.
     match reason:
         case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
@@ -131,6 +132,7 @@ def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, z
 
 
 def _not_open(reason: InReservation, now: Millis, zone: tzinfo | None) -> str:
+    # A job that names a reservation may be too early, too late, or not meant by it.
     if reason.end_at is not None:
         return f"ends at {clock(reason.end_at, now, zone)}, before this job must"
     if reason.start_at is not None:
@@ -152,6 +154,7 @@ def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:
             return f"asks for {units.counted(int(reason.asked), 'node')}", f"{where} serves {most} {reason.allowed}"
         case PartitionRule.ACCOUNT | PartitionRule.QOS | PartitionRule.USER:
             kind = {"account": "account", "qos": "QOS", "user": "user"}[reason.rule]
+            # A partition has a list of those it serves or of those it excludes; only the first can be said in full.
             allowed = f"it serves {safe(reason.allowed)}" if reason.allowed else "it excludes it"
             return f"{where} does not serve {kind} {safe(reason.asked) or '(none)'}", allowed
         case _:

@@ -130,6 +130,7 @@ def _of_limit(match: re.Match[str]) -> str:
         waits = "wait and run" if what.startswith("submit") else "run at once"
         return f"as many jobs {waits} as {whose} allows{_for_each(match)}"
     if what.startswith("wall"):
+        # A group limit is a budget that all jobs share, a maximum is for each job.
         used_up = match["scope"] == "Grp"
         return f"the time that {whose} has is used up" if used_up else f"asks for a longer time than {whose} allows"
     return _of_resource(match, whose, _WHAT[what])
@@ -144,6 +145,7 @@ def _of_resource(match: re.Match[str], whose: str, what: str) -> str:
         over = " over its time" if match["time"] else ""
         return f"asks for more {what}{over} than {whose} allows one {match['per'].lower()}"
     if match["time"]:
+        # GrpTRESRunMins counts what running jobs may still use up to their limits.
         gone = "promised to what runs" if "Run" in match["time"] else "used up"
         return f"the {what} × time that {whose} has is {gone}"
     return f"as {f'many {what} are' if counted else f'much {what} is'} in use as {whose} allows{_for_each(match)}"

@@ -183,6 +183,7 @@ needs_container = _all_jobs(
 
 def needs_session(context: ActionContext) -> str:
     """Refuse jobs that are no sessions: their command has no terminal to attach to."""
+    # A batch job reads from no terminal: what users mean there is its log, or a shell beside it.
     if any(row.kind is not JobKind.INTERACTIVE for row in context.chosen):
         return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
     return needs_container(context)
@@ -226,6 +227,7 @@ def may_administer(context: ActionContext) -> str:
 
 def _rights_refusal(context: ActionContext, account: str) -> str:
     """Refuse users who are neither administrators nor coordinators of `account` (empty: administrators only)."""
+    # The cluster decides again; this is to say at once, and before a dialog, what it would refuse.
     shown = context.accounts
     if shown is None:
         return "The accounts are not loaded yet."

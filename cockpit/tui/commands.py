@@ -104,6 +104,7 @@ def _save_filter(app: Cockpit, name: str) -> None:
     """Save the present filter under this name. Raises `FilterError` where it names itself: it could never be read."""
     name = name.removeprefix(SAVED)
     view, text = VIEWS.get(app.selection.view_name), app.main_screen.entry_line.filter_text
+    # The action says why: that this is no list, or that nothing is filtered.
     if view is None or not text:
         app.dispatcher.perform("save_filter")
         return
@@ -179,6 +180,7 @@ def _performing(action_id: str, run: Callable[[Cockpit, str], Awaitable[None]]) 
     return lambda app, text: app.dispatcher.perform(action_id, lambda app: run(app, text))
 
 
+# What changes jobs goes through `perform` or `change`, which check rights, read-only mode and what the cluster can do.
 _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "theme": _theme,
     "filter": lambda app, text: app.main_screen.entry_line.filter(text),

@@ -39,6 +39,7 @@ async def write_new(app: Cockpit) -> None:
     from cockpit.formats.job.template import REGULAR, template
 
     values = job_values(SOURCE, template(REGULAR, str(Path.cwd())))
+    # The template has a fixed name, and two jobs of one name are hard to tell apart.
     values = {**values, "name": free_name(str(values["name"]), _names(app))}
     await _fill_in(app, "New job", values, _submitting(app))
 
@@ -68,6 +69,7 @@ async def write_session(app: Cockpit, spec: JobSpec) -> JobId | None:
     submitted: list[JobId] = []
 
     async def submit(session: JobSpec) -> str:
+        # The id has to reach the caller, who opens the terminal of the session once it runs.
         submitted.extend(await app.backend.submit([session]))
         app.poller.follow_to(submitted[0])
         return f"submitted {submitted[0]}"
@@ -175,6 +177,7 @@ def _in_editor(app: Cockpit, values: Mapping[str, object]) -> ConvertedJob | Non
             # The head goes too: another kind of job file begins in its own way, a script with `#!`.
             plain = without_errors(edited).removeprefix(head)
             context = app.state.context()
+            # The text may have become any known kind of file; only if it is none of them it is a job file.
             job = convert_job(SOURCE, plain, submission=submission_from_here(context.now, context.zone))
             return job or ConvertedJob(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:

@@ -126,6 +126,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     """Return the sentence for an event of one job, by the phase of its life."""
+    # By phases of a job's life, as one match over forty events would not fit a screen. In each group `assert_never` has
+    # mypy name an event without a sentence.
     match body:
         case (
             events.JobSubmitted()
@@ -197,6 +199,7 @@ def _before_running(body: _BeforeRunning) -> str:
         case events.JobEdited():
             return f"was edited, and is now {safe(body.spec.name)}"
         case events.JobPlaced():
+            # On a fleet the job is bound to clusters, whose own schedulers choose the nodes.
             where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
             # Alternatives are counted from 1 for users; the first one is the usual case and not worth words.
             spec = f", by spec {body.spec_index + 1}; the others are withdrawn" if body.spec_index else ""
@@ -268,6 +271,7 @@ def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
         case events.HoldExtended():
             return f"is held until {clock(body.held_until, at, zone)}"
         case events.HoldEnded():
+            # Users ask who removed a container that they still needed.
             why = "the hold expired" if body.cause is events.HoldEndCause.EXPIRED else "a user ended the hold"
             return f"its held containers were removed: {why}"
         case events.ShellOpened():
@@ -285,6 +289,7 @@ def _placement(placement: Placement) -> str:
     names = listed(dict.fromkeys(allocation.node for allocation in placement))
     if not milli:
         return names
+    # A share is said as one: "0 cards" or "1 card" would be wrong.
     if milli < WHOLE_CARD:
         return f"{names} with {units.cards(milli)} of a card"
     return f"{names} with {units.counted_cards(milli)}"

@@ -69,6 +69,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         last_lines(detail),
         events(detail, context),
     )
+    # One blank line between sections that have anything; most jobs have half of them.
     lines: list[str] = []
     for section in sections:
         part = list(section)
@@ -120,6 +121,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.address:
         yield _fact("address", safe(detail.address))
     yield from _output_facts(detail.job)
+    # Without an image a job sees the files of its node; that is no image to name.
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
     for field, each in spec.references():

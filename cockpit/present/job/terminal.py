@@ -63,6 +63,7 @@ def _way_in(detail: JobDetail, attempt: Attempt, panel: PanelContext) -> Iterato
 def _held_container(detail: JobDetail, left: str, panel: PanelContext) -> Iterator[Line]:
     """Yield what a held container still has, and for how long it is held."""
     placement = detail.job.attempt.placement if detail.job.attempt is not None else ()
+    # By default cards go to the next job at once, while the files stay.
     cards = "held for it" if detail.job.spec.debug_hold.cards == "keep" else "free"
     its_cards = f" and its cards are {cards}" if any(each.slices for each in placement) else ""
     gone = f"{_files(detail)}; its processes are gone{its_cards}."
@@ -76,6 +77,7 @@ def _held_container(detail: JobDetail, left: str, panel: PanelContext) -> Iterat
 
 def _files(detail: JobDetail) -> str:
     replicas = detail.job.attempt.replicas if detail.job.attempt is not None else ()
+    # A plain process leaves its files where other processes can change them.
     if any(NO_CONTAINER in each.limits for each in replicas):
         return "It had no container: others may have changed its files since"
     return "Its files are as the job left them"

@@ -43,6 +43,7 @@ class AttemptUse(NamedTuple):
 
     def hours(self, amount: Callable[[Allocation], float]) -> str:
         """Return the sum over the replicas of an amount times the hours held, with two digits."""
+        # Workers of an elastic job come and go, so that each counts for the time that it was there.
         return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 

@@ -97,6 +97,7 @@ ACCOUNTS: Final = TableView(
         ),
         Column("user", "USER", "The user; empty: the account itself", field="association.user"),
         Column("partition", "PARTITION", "Only there; empty: everywhere", field="association.partition", spare=True),
+        # A number or the word `parent`: text, as sacctmgr shows it.
         Column(
             "shares",
             "SHARES",
@@ -238,6 +239,7 @@ ACCOUNTS: Final = TableView(
             wide=True,
         ),
     ),
+    # From another question than the tree, `spending`: commands have `cockpit accounting hours` for it.
     screen_only=(
         Column(
             "card_hours",

@@ -151,6 +151,7 @@ CARDS: Final = TableView(
             ValueKind.NUMBER,
             derive=lambda row, _: row.milli / WHOLE_CARD,
         ),
+        # Allocated and busy are different things: this is measured, the state is what the scheduler gave away.
         Column(
             "in_use",
             "IN USE",
@@ -166,7 +167,7 @@ CARDS: Final = TableView(
             "JOB",
             "Who holds it",
             ValueKind.INTEGER,
-            derive=lambda row, _: row.job or None,
+            derive=lambda row, _: row.job or None,  # 0 is a job that the user may not see
             words=lambda row, _: job_cell(row.job),
             nullable=True,
             aliases=("id",),

@@ -38,6 +38,7 @@ def own_values(row: EntryRow) -> dict[str, object]:
 
 
 def _value_text(value: object) -> str:
+    # Labels and versions: pairs, which read as words in a cell.
     if isinstance(value, dict):
         return ",".join(f"{key}:{item}" for key, item in value.items())
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -177,6 +178,7 @@ def entry_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
 def ownership(row: EntryRow) -> str:
     """Return one line with the project, the owner, and the access of others and of the user."""
     entry = row.entry
+    # The words of the page in one line, where the panel has no room for a table.
     whose = [safe(entry.project) or "the whole cluster's", *([f"{safe(entry.owner)}'s"] if entry.owner else [])]
     others = f"others {_OPEN[entry.access]}"
     file = [f"in {_file(row)}"] if entry.filed else []

@@ -35,6 +35,8 @@ _MOVES: Final = {
 }
 
 
+# All tables with a start take these columns, each with a function that finds the forecast of its rows, so that a start
+# has one name and one figure in lists, explanations and predictions.
 def likely_column(forecast_of: ForecastOf, *, wide: bool = False) -> Column:
     """Return the column of the likely start, which the Jobs list shows as START."""
     return _moment(
@@ -186,6 +188,7 @@ STARTS: Final = TableView(
     help="Queued jobs, and when they likely start",
     empty="No job is queued.",
     columns=(
+        # From the list of jobs, so that filters and sorting mean the same in both tables.
         *(_OF_JOBS[name] for name in ("id", "name", "user", "partitions", "priority", "nodes", "cards")),
         Column(
             "starts_at",

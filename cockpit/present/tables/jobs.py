@@ -152,6 +152,8 @@ def _why_cell(row: JobRow, context: Context) -> Line:
     return line(sentence, Span(f" · held {left} more", "held"))
 
 
+# Columns without `cell` are for commands, files and filters; `need` is the width of the screen from which a column is
+# shown, so that 80 columns have what a user looks for first: name, state, cards, start and reason.
 JOBS: Final = TableView(
     name="jobs",
     identity=("id",),
@@ -279,6 +281,7 @@ JOBS: Final = TableView(
             spare=True,
             cell=Cell(6, _start_cell, right=True),
         ),
+        # On the screen the reason gets most of the width that is left over.
         Column(
             "why",
             "WHY",
@@ -340,6 +343,7 @@ JOBS: Final = TableView(
             ValueKind.INTEGER,
             wide=True,
         ),
+        # In the row there are two numbers, used and allowed; no number at all where nothing is retried.
         Column(
             "retries",
             "RETRIES",
@@ -376,6 +380,7 @@ JOBS: Final = TableView(
             wide=True,
             aliases=("exit",),
         ),
+        # The sentence of `why` may be worded anew with any release, the type and its figures may not.
         Column(
             "reason",
             "REASON",
@@ -413,6 +418,7 @@ JOBS: Final = TableView(
             nullable=True,
             wide=True,
         ),
+        # A folded row has no index of its own; how many tasks it stands for says `tasks`.
         Column(
             "task",
             "TASK",
@@ -481,6 +487,7 @@ JOBS: Final = TableView(
             aliases=("outputs", "output_folder"),
         ),
     ),
+    # For filters alone: users search for jobs by what these ask of a node, which no column of a table could show.
     keys=(Column("spec", "SPEC", "What it asks of each node", derive=node_spec),),
 )
 

@@ -114,6 +114,8 @@ def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
     for path, text in plan.files.items():
         yield f"  {safe(path)}"
         yield from (f"    {safe(each)}" for each in text.splitlines())
+    # Three forms of one command: as written, as the launch mode makes it, and with variables replaced. The first
+    # difference shows where something went wrong.
     yield from _command_lines("given", launch.given)
     yield from _command_lines("command", plan.command)
     yield f"  runs     {shell_text(plan.argv)}"

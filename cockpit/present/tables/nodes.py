@@ -65,6 +65,7 @@ ANY = "any model"
 
 def status(row: NodeRow, context: Context) -> str:
     """Return `drained` or `down`; else `idle` or `tight` for the chosen spec, `up` without one."""
+    # Idle and tight are answers to a question: whether the chosen spec fits. Without one there is no question.
     if row.node.state is not NodeState.UP or context.chosen is None:
         return str(row.node.state)
     return "idle" if fits(row, context.chosen) else "tight"
@@ -143,6 +144,7 @@ def _cards_cell(row: NodeRow, _: Context) -> Line:
 
 
 def _usage_cell(row: NodeRow, _: Context) -> Line:
+    # The place of the use, which is empty, says why the node is out of service.
     if row.node.state is not NodeState.UP and not row.slices:
         return line(Span(safe(row.node.state_reason), "drained"))
     return line(safe("  ".join(_entries(row))))
@@ -168,6 +170,8 @@ def _system_cell(row: NodeRow, _: Context) -> Line:
     return line(Span(safe(f"{row.node.os} {row.node.kernel}".strip()) or NOTHING, MUTED))
 
 
+# The order is that of node lists on training platforms: status, system, memory, CPUs, cards, driver, what fits, use. On
+# the screen `after` puts what is compared side by side.
 NODES: Final = TableView(
     name="nodes",
     identity=("name",),
@@ -333,5 +337,6 @@ NODES: Final = TableView(
 def card_demand(overview: Overview | None) -> dict[str, float]:
     """Return how many cards of each model the queued jobs request; those of any model come last."""
     wanted = overview.demand if overview is not None else {}
+    # In the model no name stands for any model.
     in_order = sorted(wanted.items(), key=lambda each: (not each[0], each[0]))
     return {model or ANY: milli / WHOLE_CARD for model, milli in in_order}

@@ -95,6 +95,7 @@ def _awaited(outlook: Outlook, each: AwaitedJob) -> dict[str, Any]:
     return _holding(outlook, each.job) | {"end_at": iso(each.end_at)}
 
 
+# One set for explain and predict: a program reads the answer about a queued job and about a job file alike.
 _COLUMNS: Final = (
     Column(
         "id",
@@ -118,6 +119,7 @@ _COLUMNS: Final = (
     ),
     likely_column(forecast, wide=True),
     *spread_columns(forecast),
+    # Two starts where another scheduler decides: its own, and the plan of cockpit, which knows less of its rules.
     Column(
         "told_at",
         "TOLD",

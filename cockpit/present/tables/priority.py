@@ -131,6 +131,7 @@ def _computed(row: PriorityRow) -> bool:
 def _factor(name: FactorName, what: str) -> Column:
     added, sign = contribution(name), SIGNS[name]
 
+    # People compare points; programs get the fraction.
     def rounded(row: PriorityRow, context: Context) -> str:
         figure = added(row, context)
         return NOTHING if figure is None else f"{figure:.0f}"

@@ -23,6 +23,7 @@ def _preempts_cell(qos: Qos, _: Context) -> Line:
 
 def qos_limits(qos: Qos) -> tuple[str, ...]:
     """Return the words for a QOS besides its priority and preemption, in sacctmgr's syntax."""
+    # The list has a column for what a QOS preempts.
     return tuple(word for word in qos_words(qos) if not word.startswith(PREEMPTION))
 
 

@@ -112,6 +112,7 @@ def _age(row: QueueRow, context: Context) -> int | None:
 
 def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
     def text(row: QueueRow, _: Context) -> str:
+        # Licences are rows of their own; no queue and no partition holds any.
         if resource == LICENCES and row.kind is not QueueKind.LICENCE:
             return NOTHING
         held = share(row, resource)
@@ -224,10 +225,12 @@ _SHARES: Final = (
     _resource(MEMORY, "memory", "Memory in MiB", _shares_cell("memory", MEMORY, 14, need=110)),
     _resource(CARDS, "cards", "Cards, 0.5 is half of one", _shares_cell("cards", CARDS, 13, after="running")),
 )
+# The records of used, min and max as plain numbers, which filters can compare: `cards_borrowed>0`.
 _FIGURES: Final = tuple(
     Column(f"{name}_{what}", f"{name.upper()} {what.upper()}", about, ValueKind.NUMBER, derive=derive, wide=True)
     for name, resource in (("cpus", CPUS), ("memory_mib", MEMORY), ("cards", CARDS))
     for what, about, derive in (
+        # The default argument binds the resource of this turn of the loop; a closure would see the last one.
         ("used", "Held now", lambda row, _, resource=resource: share(row, resource).used),
         ("borrowed", "Held beyond what is guaranteed", lambda row, _, resource=resource: borrowed(row, resource)),
     )

@@ -35,6 +35,7 @@ def _showing(view: View) -> Action:
         group=Group.GO_TO,
         title=command_name(view.action),
     )
+    # Accounts, priorities and the catalogue of several clusters cannot be shown in one table.
     return show._replace(why_not=of_one_cluster) if view.of_one_cluster else show
 
 
@@ -88,6 +89,7 @@ ACTIONS: Final = (
     *_DEMO_TIME,
 )
 
+# For keys in config.toml and for names on the command line, which are ids with hyphens.
 BY_ID: Final[Mapping[str, Action]] = {action.id: action for action in ACTIONS}
 _FORMER_IDS: Final[Mapping[str, str]] = {"look_inside": "open_shell"}
 """Ids of earlier releases, which users have in their key configuration, and today's."""

@@ -146,9 +146,11 @@ JOB_CHANGES: Final = (
     _change(
         "shell", ("s",), "Open a shell in the container", jobs.shell, why_not=needs_container, in_row=True, needs=SHELL
     ),
+    # On Slurm a job of any state may have left files on its nodes; `shell` needs a running or held container.
     _change("open_shell", (), "Open a shell in remaining files (Slurm)", jobs.shell, why_not=needs_job, needs=SHELL),
     _change("attach", ("a",), "Open the terminal of a session", jobs.shell, why_not=needs_session, needs=SHELL),
     _change("develop", ("d",), "Make a session of a job, or the reverse", jobs.develop, why_not=needs_job),
+    # Not a change: it reads the output of jobs on this machine, and is allowed in read-only mode too.
     Action(
         "tensorboard",
         ("T",),

@@ -32,6 +32,7 @@ _look = partial(Action, group=Group.VIEW)
 _page = partial(_look, views=frozenset({JOB}))
 _sort = partial(Action, group=Group.SORT, views=ON_SORTED)
 
+# Each view has an action of its own for Enter (`View.opens`). A key has one meaning in a view: `keymap.py` refuses two.
 VIEWING: Final = (
     _look(
         "open",
@@ -119,6 +120,7 @@ VIEWING: Final = (
         why_not=needs_job,
         title="earlier log",
     ),
+    # On a job's page `<` and `>` go from match to match; in lists they change the column that sorts.
     _page("wrap", ("w",), "Wrap long lines, or cut them", looks.on_page(lambda page: page.wrap())),
     _page(
         "search", ("slash",), "Search for text on this page", looks.on_page(lambda page: page.ask_search()), in_row=True

@@ -110,6 +110,7 @@ CARD_HOURS: Final = (
     _hours("held_jobs", ("enter",), "List the jobs counted in this row", accounts.held_jobs, title="its jobs"),
 )
 
+# All of them try weights on the screen; only the last one changes the cluster.
 PRIORITIES: Final = (
     _priority(
         "weights",
@@ -158,6 +159,7 @@ PRIORITIES: Final = (
     ),
 )
 
+# Reservations and copies have no views of their own: they are few, and a list to pick from has all that can be done.
 SERVICE: Final = (
     _node("reservations", ("R",), "List reservations of nodes", nodes.reservations, in_row=True, needs="reservations"),
     _node("staged", ("C",), "List staged copies of data and images", nodes.staged, why_not=needs_admin, needs="staged"),

@@ -65,6 +65,7 @@ def add_account(app: Cockpit) -> None:
 
 def add_coordinator(app: Cockpit) -> None:
     """Open the command line to add coordinators to the account under the cursor."""
+    # Without a row the user types the account, too.
     place = app.selection.place_under_cursor()
     account = "" if place is None or isinstance(place, Qos) else f"{quote(place.association.account)} "
     app.main_screen.entry_line.ask_command(f"{NOUN} add-coordinator {account}")
@@ -113,6 +114,7 @@ def unfold(app: Cockpit) -> None:
 
 async def _change(app: Cockpit, request: AccountRequest) -> None:
     """Apply the change; ask first where it removes something."""
+    # Other changes were typed out and can be taken back in the same way.
     if request.removes and not await app.push_screen_wait(Confirm(*question(request.change))):
         return
     await app.backend.change_accounts(request.change)

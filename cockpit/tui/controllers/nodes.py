@@ -52,6 +52,7 @@ async def staged(app: Cockpit) -> None:
     if not by_key:
         app.notify("Nothing is staged.")
         return
+    # Enter has nothing to do with a copy, so that it just closes the list; the key for removal asks.
     choices = [Choice(key, each.source, copy_line(each, app.state.context())) for key, each in by_key.items()]
     picked = await pick(
         app, "Staged copies", choices, verb="closes", deletion="" if app.options.read_only else "remove"

@@ -65,6 +65,7 @@ class SpendingRows(ListRows[str, Held]):
         """Return the lines of the chart of the shown rows, of this width and height."""
         if self.spending is None:
             return ()
+        # The rows that pass the filter, in the order of the table, so that signs and colours agree.
         shown, zone = [self._rows[name] for name in self._order], self._context().zone
         title = line(Span(f" {spending_title(self.by, self.days, shown)}", MUTED))
         drawn = chart(shown, self.spending.edges, columns - 1, lines - 1, zone, letters=self._letters())

@@ -51,6 +51,7 @@ class NodePage(Closable[None]):
         width = self.size.width
         self.query_one("#head", Lines).show([line(Span(" node ", MUTED), Span(safe(self.node), ACCENT))])
         self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
+        # Read from the state at each drawing: the node may leave the cluster while its page is open.
         row, body = self.app.state.node_rows.row(self.node), self.query_one(LineView)
         if row is None:
             body.show([line(Span("  It is not part of the cluster any more.", "warning"))])

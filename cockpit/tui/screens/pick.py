@@ -76,6 +76,7 @@ class Pick(Dialog[Picked | None]):
 
     def on_mount(self) -> None:
         box, table = self.query_one(Vertical), self.query_one(Table)
+        # As large as its list, within the limits of the stylesheet.
         box.styles.height = len(self._choices.order) + FRAME
         box.styles.width = max(line_width(self._title), self._choices.columns_wanted) + FRAME + SCROLLBAR
         self.query_one("#title", Lines).show([self._title])

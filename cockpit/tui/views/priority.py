@@ -30,6 +30,7 @@ def _note(context: ViewContext) -> Iterator[Span]:
         yield Span(f"   what if: {trial_words(rows.queue)}", ACCENT)
     yield Span(FIGURE_NOTES[rows.figures], ACCENT)
     if rows.sort_column != PLACE or rows.descending:
+        # The column may not be among those that are shown.
         column = PRIORITY_TABLE.find(rows.sort_column)
         title = column.title.lower() if column is not None else ""
         yield Span(f"   by {title}{' ▼' if rows.descending else ' ▲'}", ACCENT)
