@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cockpit.tui.theme import RoleTheme
 
 
-# Protocols, as these parts come from packages that the terminal UI does not import: the demo and the watch over clusters.
+# Protocols, as these parts come from packages that the terminal UI does not import: demos and the watch over clusters.
 class Pace(Protocol):
     """The speed of a demo's virtual clock."""
 

@@ -28,8 +28,8 @@ class HelpEntry(NamedTuple):
     """The reason why the action cannot be performed now; empty when it can."""
 
 
-# Controllers, screens and the entry line name these protocols instead of the classes, which import them in turn: actions
-# import controllers, the dispatcher imports the actions, the selection imports the pages.
+# Controllers, screens and the entry line name these protocols instead of the classes, which import them in turn:
+# actions import controllers, the dispatcher imports the actions, the selection imports the pages.
 class JobView(Protocol):
     """The methods of a job's page that controllers may call."""
 
