@@ -57,8 +57,7 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
         counts[row.state] += task_count(row)
     whole = group_of(speaker)
     assert whole is not None
-    # What cannot be summed is taken from one task that stands for the others; an invented mixture would belong to no
-    # job.
+    # What cannot be summed is taken from one task, so that the values belong together.
     own = asdict(speaker) | {
         "id": whole,
         "version": max(row.version for row in tasks),

@@ -88,7 +88,7 @@ def elapsed_seconds(row: JobRow, context: Context) -> int | None:
     """Return the seconds that the job has run, or ran, without its suspended time; None: it has not started."""
     if row.started_at is None:
         return None
-    # While it is suspended the time stands still.
+    # Suspended time does not count.
     until = row.ended_at or (row.state_since if row.state is _SUSPENDED else context.now)
     ran = until - row.started_at - row.suspended_ms
     return ran // 1000 if ran > 0 else 0

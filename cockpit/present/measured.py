@@ -182,7 +182,7 @@ def _line(
 
 def _chart(use: ReplicaUse, columns: int, figure: Callable[[Sample], float | None], most: float) -> str:
     """Return the chart of a figure over time, as wide as the rest of the line; empty where there is no room."""
-    # All that stands on the line besides the chart, with the gaps of two columns and one at the edge.
+    # What the line has besides the chart, with gaps of two columns and one column at the edge.
     room = columns - (2 * len(INDENT) + LABEL + USED + GIVEN + BAR + 2 + NOTE + 2 + 1)
     if room < LEAST_CHART or len(use.course) < 2:
         return ""

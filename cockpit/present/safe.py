@@ -25,7 +25,7 @@ HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 def safe(text: str) -> str:
     """Return the text with every character that a terminal might obey or hide written as an escape."""
-    # Nearly all texts are plain ASCII, which is found out by two scans in C; names in other scripts take a third.
+    # Nearly all texts are plain ASCII, for which two scans in C suffice; names in other scripts take a third.
     if text.isascii():
         return text if text.isprintable() else _escaped(text)
     if text.isprintable() and INVISIBLE.search(text) is None:

@@ -23,8 +23,8 @@ def known_requests(jobs: Iterable[JobRow]) -> Requests:
     another is left out: whatever cards it could use, the other could too."""
     requests = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
     least: list[NodeSpec] = []
-    # Small requests first: most large ones are then covered by one that is kept already. A hundred thousand jobs have
-    # few different requests, and fewer that are not covered.
+    # Small requests first: most of the larger ones are then left out. A hundred thousand jobs have few different
+    # requests.
     for spec in sorted(requests, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
         if not any(_asks_less(other, spec) for other in least):
             # Of requests with equal sizes the one that accepts more models comes later, and replaces the others.

@@ -380,7 +380,7 @@ JOBS: Final = TableView(
             wide=True,
             aliases=("exit",),
         ),
-        # The sentence of `why` may be worded anew with any release, the type and its figures may not.
+        # The sentence of `why` may change with any release, the type and its figures may not.
         Column(
             "reason",
             "REASON",

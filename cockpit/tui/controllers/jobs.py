@@ -240,7 +240,7 @@ async def enter(app: Cockpit, detail: JobDetail) -> None:
     request = ShellRequest(job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term)
     session = await app.backend.open_shell(request)
     notice = "\n".join(entry_lines(detail, rank, session.notice, app.state.context()))
-    # The event loop stands still while the shell has the terminal: nothing may be drawn, and no key be read by both.
+    # The event loop waits while the shell has the terminal: nothing may be drawn, and no key be read by both.
     with app.suspend():
         print(f"{notice}\n{SESSION_CONTINUES if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
         code = relay_terminal(session, 0, 1)

@@ -217,7 +217,7 @@ class MainScreen(Screen[None]):
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
-        # The keys begin behind the note, if it stands in this row.
+        # The keys begin behind the note where this row shows it.
         column = event.column - line_width(self._lead(tuple(self._note()), self.size.width))
         if column >= 0 and (action := key_at(self.app.dispatcher.keys_of_view(), column)):
             self.app.dispatcher.perform(action)
