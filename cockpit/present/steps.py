@@ -51,6 +51,7 @@ def step_cells(step: StepRow, context: Context) -> tuple[str, ...]:
 
 
 def steps_json(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    """Return one object for each step of the job, with moments in ISO 8601 and null for what was not measured."""
     return [
         {
             "name": each.name,

@@ -102,6 +102,7 @@ class Forecasts:
         return age >= FRESH_SECONDS or (age >= APART_SECONDS and (old or not self._sight.issuperset(jobs)))
 
     async def _ask(self, jobs: Sequence[JobId], about: JobId | None) -> None:
+        """Fetch the starts of these jobs, then the outlook of the one under the cursor, and show both together."""
         try:
             starts = await self._backend.starts(jobs)
             forecasts = {each.job: each.forecast for each in starts if each.at is not None}

@@ -91,6 +91,7 @@ class FormAnswers:
             self._form.draw()
 
     async def _ask_start(self, spec: JobSpec) -> None:
+        """Fetch what would run and when the job would start, or show at its fields why the cluster refuses the job."""
         backend = self._form.app.backend
         try:
             # The script first: it comes at once, while a prediction may take seconds.

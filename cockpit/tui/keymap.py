@@ -49,6 +49,7 @@ def _keys(chosen: Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, 
 
 
 def _errors(name: str, keys: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with the keys that the user chose for one action."""
     action = BY_ID.get(current_id(name))
     if action is None:
         hint = nearest(name, BY_ID)

@@ -91,6 +91,7 @@ def run_cockpit(
 async def _run(
     open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: AppSettings | None
 ) -> tuple[int, str]:
+    """Run the application on a session, and close the session; return the exit code and the cluster to open next."""
     session = await open_session()
     try:
         app = app_for(session, env, look)

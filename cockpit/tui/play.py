@@ -152,6 +152,7 @@ def play(open_session: Callable[[], Awaitable[Session]], script: Script, folder:
 
 
 async def _play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:
+    """Run the steps on the real application, without a terminal."""
     session = await open_session()
     try:
         app = app_for(session, {})

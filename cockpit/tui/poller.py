@@ -143,6 +143,7 @@ class Poller:
             await self._app.screen.catch_up()
 
     def _tick(self) -> None:
+        """Redraw what changes as time passes; end the application if the terminal is gone."""
         # A script that plays keys has no terminal, and its standard input may well be closed.
         if not self._app.is_headless and has_hung_up(0):
             self._app.exit(0)
@@ -156,6 +157,7 @@ class Poller:
             self._main.draw()
 
     async def _watch_jobs(self) -> None:
+        """Follow the changes of the job list, and begin again after every error."""
         first = True
         while True:
             try:
@@ -180,13 +182,23 @@ class Poller:
         self.wake()
 
     def _take(self, delta: JobsDelta, *, first: bool) -> None:
+        """Apply a delta to the job list; `first`: it begins a new list, which replaces the rows so far.
+
+        1. While updates are paused, store it and show nothing.
+        2. Tell the user of own jobs that have become slow.
+        3. Apply it, and draw what it changes, now or with the next page.
+        4. Once the whole list has come, take its rows out of the garbage collector's work.
+        """
+        # Step 1
         if self._state.paused is not None:
             self._state.paused.take(delta, first=first)
             self._state.is_fresh()
             return
+        # Step 2
         if not first:
             # Before the rows are replaced: it compares them with the new ones.
             self._notify_of_slow(delta.changed)
+        # Step 3
         jobs = self._state.job_rows.folds
         applied = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self._state.loaded = True
@@ -194,6 +206,7 @@ class Poller:
         changes = self._arrivals.worth_showing(applied, asyncio.get_running_loop().time(), loaded=delta.loaded)
         if changes is not None:
             self._show_jobs(changes)
+        # Step 4
         if delta.loaded and not self._state.all_came:
             self._state.all_came = True
             # Most rows live as long as the application: without this each full collection would walk all of them.
@@ -209,6 +222,7 @@ class Poller:
                     self._app.notify(f"{id_text(row)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning")
 
     def _show_jobs(self, changes: Changes) -> None:
+        """Redraw the changed rows, the titles if other columns are needed, and what the screen says about the list."""
         table = self._tables.jobs
         if changes.order_changed:
             table.order_changed()  # first: the rows that are visible follow from the new order

@@ -148,6 +148,7 @@ def load_themes(user_folder: Path | None = None) -> dict[str, RoleTheme]:
 
 
 def _add(themes: dict[str, RoleTheme], source: str, text: str, errors: list[str]) -> None:
+    """Read one theme file into `themes`, or add what is wrong with it to `errors`."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -121,6 +121,7 @@ def _catalogue(body: events.CatalogueChanged) -> Iterator[str]:
 
 
 def _accounts(body: events.AccountsChanged) -> list[str]:
+    """Return the kinds of changes that the event has, each with its associations or QOS."""
     parts = []
     if body.associations:
         parts.append(f"set: {listed(safe(each.key) for each in body.associations)}")

@@ -105,7 +105,15 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, panel: PanelContex
 
 
 def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
-    """Yield the panel of a queued job: the reason, its place, the predicted start, and ways to start sooner."""
+    """Yield the panel of a queued job, the most important lines first, as small panels show only these.
+
+    1. The reason and the predicted start; on narrow screens the start has a line of its own, with the what-ifs.
+    2. The particulars of the reason, and keys for a job that does not start by itself.
+    3. Its place in the queue, its priority, and who is ahead.
+    4. What the prediction rests on: holders, ends that are awaited, moves of the latest start.
+    5. What would start it sooner, and why no latest start is promised.
+    """
+    # Step 1
     context, explanation = panel.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, panel)
     # Suspended below its minimum, a job waits for workers: that is its verdict, and what they lack is the detail.
@@ -119,11 +127,14 @@ def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iter
     narrow = bool(starts) and starts[-1] != head[-1]
     if narrow:
         yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, panel), panel)
+    # Step 2
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, panel)
+    # Step 3
     if detail is not None and explanation is not None and explanation.place is not None:
         yield from _place(detail, explanation, panel)
+    # Step 4
     if (outlook := _outlook(row, panel)) is not None:
         yield from failure_lines(outlook)
         yield from behind_reason(outlook, context)
@@ -131,6 +142,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iter
         yield from after_lines(outlook, context)
         forecast = _forecast(row, panel) or outlook.forecast
         yield from moved_lines(outlook, context, forecast)
+        # Step 5
         if outlook.what_ifs and not narrow:
             yield _fitting([Span(INDENT)], _what_ifs(row, panel), panel)
         yield from no_bound_lines(forecast)

@@ -138,6 +138,7 @@ class CardRows:
         return parts[max(0, min(parts.index(here) + step, len(parts) - 1))]
 
     def _arrange(self) -> None:
+        """Compute the shown nodes, the parts that the filter matches, and the sizes that the layout depends on."""
         order, self._lit = list(self._parts), None
         if self._filter_text.strip():
             lit: dict[NodeName, set[Key]] = {}

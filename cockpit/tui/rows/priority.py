@@ -178,6 +178,7 @@ class PriorityRows:
         return column.id == self.sort_column
 
     def _laid(self, width: int) -> Sequence[tuple[Column, int]]:
+        """Return the shown columns with their widths, which depend on the rows and on what is tried or sorted by."""
         sorted_by = next((name for name in SIGNS if SIGNS[name].column == self.sort_column), None)
         first = self.chosen if self.shown_tried else sorted_by
         id_columns, place_columns, total_columns = self._widths

@@ -200,6 +200,7 @@ class FormScreen(Dialog[None]):
     # Actions
 
     async def action_submit(self) -> None:
+        """Give the job to the cluster and close the form; with errors, go to the first field that has one."""
         spec = self._result.spec
         if spec is None:
             self._focus_first_error()
@@ -222,6 +223,7 @@ class FormScreen(Dialog[None]):
             wrong.typed.focus()
 
     async def action_edit(self) -> None:
+        """Let the user edit the values in $EDITOR, and fill the form with the result."""
         try:
             edited = self._edit(self._form.values())
         except SpecErrors as wrong:
@@ -359,6 +361,7 @@ class FormScreen(Dialog[None]):
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
 
     def _aside(self, columns: int) -> Iterator[Line]:
+        """Yield the text beside the fields: source, errors, missing files, reason, nodes with room, preview."""
         if self._imported is not None:
             yield from brought_lines(self._imported, columns)
         for sentence in self._result.others:

@@ -139,6 +139,7 @@ class JobPage(Closable[None]):
         self.run_worker(self._show_earlier_attempt(), name="attempt")
 
     async def _show_earlier_attempt(self) -> None:
+        """Show the log of the attempt before the shown one, after the first one of the last."""
         if self._detail is None:
             await self._ask()
         attempt = self._detail.job.attempt if self._detail is not None else None
@@ -163,6 +164,7 @@ class JobPage(Closable[None]):
             self.show_tab(LOGS)
 
     async def _follow_log(self) -> None:
+        """Show the chosen log from near its end on until it ends; a failed job opens at its error."""
         try:
             if not self._log_is_chosen:
                 await self._choose_log()
@@ -254,6 +256,7 @@ class JobPage(Closable[None]):
                 yield from key_hint(keys[action], words, "   ")
 
     def _log_note(self) -> Iterator[Span]:
+        """Yield which log is shown: attempt, replica and stream, and the key for the other stream."""
         key = self.app.state.panel_context(self.size.width).keys.get("stream")
         if self._log.attempt is not None:
             yield Span(f"attempt {self._log.attempt} · ", "warning")

@@ -178,6 +178,7 @@ class LineView(ScrollView, can_focus=True):
         return bisect_right(self._starts, place) - 1 if self._starts else place
 
     def _lay_out(self) -> None:
+        """Make the drawn lines for the present width, and scroll to the end where that is followed."""
         width = self.scrollable_content_region.width
         # `_starts` translates between given lines, by which matches and jumps are counted, and drawn ones.
         self._starts = []

@@ -200,6 +200,7 @@ class Table(ScrollView, can_focus=True):
         return None
 
     def _cells(self, row_id: Hashable) -> tuple[Line, ...]:
+        """Return the row's cells, cut or padded to their columns; from the cache where the row has not changed."""
         drawn = self._drawn.get(row_id)
         if drawn is None:
             if len(self._drawn) >= MOST_DRAWN:
@@ -273,6 +274,7 @@ class Table(ScrollView, can_focus=True):
         return None if self.cursor_id is None else self._rows.place(self.cursor_id)
 
     def _put_cursor(self, place: int) -> None:
+        """Put the cursor on the row at this place, or the nearest one, and scroll so that it is visible."""
         order = self._rows.order
         before = self.cursor_id
         place = max(0, min(place, len(order) - 1))
