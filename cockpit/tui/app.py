@@ -28,7 +28,7 @@ from cockpit.present.safe import safe_lines
 from cockpit.tui.action_dispatcher import ActionDispatcher
 from cockpit.tui.app_state import AppState
 from cockpit.tui.cockpit import Cockpit
-from cockpit.tui.driver import lasting
+from cockpit.tui.driver import robust_driver
 from cockpit.tui.keyboard import KeyQueue, KeyTaken, is_on_removed_widget
 from cockpit.tui.keymap import names_of_keys, with_keys
 from cockpit.tui.painting import RESET_MODES, Painter
@@ -98,7 +98,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
             self.bind(key, f"press('{key}')", show=False)
 
     def get_driver_class(self) -> type[Driver]:
-        return lasting(super().get_driver_class())
+        return robust_driver(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[Any]:
         return self.main_screen
@@ -157,7 +157,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Write to the terminal. Textual passes every frame through here."""
-        super()._display(screen, self.painter.smaller(renderable))
+        super()._display(screen, self.painter.differing(renderable))
 
     def _reset_modes(self) -> None:
         if self._driver is not None:

@@ -31,7 +31,7 @@ class Arrangement:
         self._state.account_rows.fold_all()
         self._redraw_rows(ACCOUNTS.id)
 
-    def turn_colours(self) -> None:
+    def toggle_colours(self) -> None:
         """Switch the colours of the cards between one for each user and one for each job."""
         self._state.card_rows.by_user = not self._state.card_rows.by_user
         self._redraw_rows(CARDS.id)

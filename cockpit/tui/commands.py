@@ -140,11 +140,11 @@ def _priority(app: Cockpit, text: str) -> None:
     app.dispatcher.perform("priority", lambda app: prioritise(app, app.selection.chosen_rows(), wanted))
 
 
-def _bring(app: Cockpit, path: str) -> None:
+def _open_imported(app: Cockpit, path: str) -> None:
     """Open the form of a new job with the job in this file."""
-    from cockpit.tui.editing import write_brought
+    from cockpit.tui.editing import write_imported
 
-    app.dispatcher.perform("new", lambda app: write_brought(app, Path(path).expanduser()))
+    app.dispatcher.perform("new", lambda app: write_imported(app, Path(path).expanduser()))
 
 
 def _time_limit(app: Cockpit, text: str) -> None:
@@ -190,7 +190,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "catalogue": catalogue.run_words,
     "nodes": nodes.words_of("nodes"),
     "reservations": nodes.words_of("reservations"),
-    "new": _bring,
+    "new": _open_imported,
     "priority": _priority,
     TIME_LIMIT: _time_limit,
     "signal": _performing("signal", directives.send_signal),

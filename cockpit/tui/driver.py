@@ -28,16 +28,16 @@ def _lenient_decoder(encoding: str) -> partial[IncrementalDecoder]:
 
 linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined,assignment]  # Textual keeps it there
 # Drivers that have changed the modes of the terminal and not yet restored them.
-_AT_WORK: set[LastingDriver] = set()
+_ACTIVE: set[RobustDriver] = set()
 
 
-def give_back() -> None:
+def restore_terminals() -> None:
     """Restore the terminal where an application has ended without doing so, as when a signal came while it quit.
 
     Its thread that reads the keys would keep the process alive, too.
     """
     # A copy: stopping a driver takes it out of the set.
-    for driver in tuple(_AT_WORK):
+    for driver in tuple(_ACTIVE):
         driver.stop_application_mode()
         driver.close()
 
@@ -53,12 +53,12 @@ def has_hung_up(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def lasting(driver: type[Driver]) -> type[Driver]:
+def robust_driver(driver: type[Driver]) -> type[Driver]:
     """Return the driver class to use in place of the one that Textual would choose."""
-    return LastingDriver if driver is LinuxDriver else driver
+    return RobustDriver if driver is LinuxDriver else driver
 
 
-class LastingDriver(LinuxDriver):
+class RobustDriver(LinuxDriver):
     """Textual's driver, made to drop what is written to a terminal that has gone, and to write without a writer thread.
 
     That thread ends with the first error, and is not started again after a shell; then its queue fills, and the
@@ -75,12 +75,12 @@ class LastingDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         # Before the modes change: an exit in the middle of it has to restore them, too.
-        _AT_WORK.add(self)
+        _ACTIVE.add(self)
         super().start_application_mode()  # type: ignore[no-untyped-call] # of Textual
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
-        _AT_WORK.discard(self)
+        _ACTIVE.discard(self)
 
     def _run_input_thread(self) -> None:
         """Read what is typed. An error ends the application as any other defect does.

@@ -44,7 +44,7 @@ async def write_new(app: Cockpit) -> None:
     await _fill_in(app, "New job", values, _submitting(app))
 
 
-async def write_brought(app: Cockpit, path: Path) -> None:
+async def write_imported(app: Cockpit, path: Path) -> None:
     """Open the form with the job in this file, and submit it."""
     from cockpit.tui.job_files import read_job_file, submission_from_here
 
@@ -140,7 +140,7 @@ async def _fill_in(
     heading: str,
     values: Mapping[str, object],
     accept: Callable[[JobSpec], Awaitable[str]],
-    convert_job: ConvertedJob | None = None,
+    imported: ConvertedJob | None = None,
     read: ReadJobs | None = None,
 ) -> None:
     """Open the form and wait until it closes; `read` reads its values, None: as those of a new job."""
@@ -149,7 +149,7 @@ async def _fill_in(
     # Only for the preview of what would run: the cluster takes the submitter from the connection.
     me = Submitter(UserName(app.state.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
     screen = FormScreen(
-        heading, values, accept, lambda now: _in_editor(app, now), me, convert_job, read or app.options.read_jobs
+        heading, values, accept, lambda now: _in_editor(app, now), me, imported, read or app.options.read_jobs
     )
     await app.push_screen_wait(screen)
 

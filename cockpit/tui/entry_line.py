@@ -119,7 +119,7 @@ class EntryLine:
         elif self.entry.kind == NAME and text.strip():
             self._dispatcher.run_command(f"save-filter {text.strip()}")
 
-    def left(self, kind: str) -> None:
+    def escaped(self, kind: str) -> None:
         """Undo what was typed into the entry of this kind, and close the line."""
         if kind == FILTER:
             self._remove_filter()

@@ -51,7 +51,7 @@ class JobLog:
         """Start over: forget all lines and read from near the end."""
         self._feed = LogLines()
         self._lines: list[Line] = [()]
-        self._came: list[Millis | None] = [None]
+        self._arrived: list[Millis | None] = [None]
         """The moment at which each line last changed; None: it was there before the first read."""
         self._end = TAIL_BYTES
         self._has_ended = False
@@ -84,10 +84,10 @@ class JobLog:
         if chunk.data:
             fresh = self._feed.feed(chunk.data)
             # What was there before the page was opened has no time of arrival; all of it comes with the first answer.
-            self._came[-1:] = [None if is_first else now] * len(fresh)
+            self._arrived[-1:] = [None if is_first else now] * len(fresh)
             self._lines[-1:] = fresh
         self._lines_before += max(0, len(self._lines) - MOST_LINES)
-        del self._lines[:-MOST_LINES], self._came[:-MOST_LINES]
+        del self._lines[:-MOST_LINES], self._arrived[:-MOST_LINES]
         self._end, self._has_ended = chunk.offset + len(chunk.data), chunk.ended
 
     def lines(self, context: Context) -> Sequence[Line]:
@@ -99,7 +99,7 @@ class JobLog:
             return [*before, *self._lines]
         timed = [
             (Span(f"{clock_of_second(at, context.zone) if at is not None and text else NO_TIME}  ", MUTED), *text)
-            for text, at in zip(self._lines, self._came, strict=True)
+            for text, at in zip(self._lines, self._arrived, strict=True)
         ]
         return [*before, *timed]
 

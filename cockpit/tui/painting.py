@@ -165,7 +165,7 @@ class Painter:
         # A new layout: nothing that was there before counts.
         self._content.forget()
 
-    def smaller(self, renderable: RenderableType | None) -> RenderableType | None:
+    def differing(self, renderable: RenderableType | None) -> RenderableType | None:
         """Return what is to be written in place of this update of Textual's; None: nothing differs."""
         update: Any = renderable  # Textual passes its updates as renderables, which they are not by their types
         if self._is_on and isinstance(update, LayoutUpdate):

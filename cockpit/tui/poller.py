@@ -297,7 +297,7 @@ class Poller:
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._state.details = {row.id: await self._app.backend.job(row.id)}
         if self._tables.view is JOBS:
-            self._forecasts.look(self._visible_queued_jobs(), row)
+            self._forecasts.update(self._visible_queued_jobs(), row)
 
     def _fetch_context(self) -> FetchContext:
         tables = self._tables

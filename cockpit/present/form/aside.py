@@ -54,7 +54,7 @@ def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterat
         yield line()
 
 
-def brought_lines(source: ConvertedJob, columns: int) -> Iterator[Line]:
+def imported_lines(source: ConvertedJob, columns: int) -> Iterator[Line]:
     """Yield the source from which the form was filled, and the parts of it that no field could take."""
     if source.what == JOB_FILE:
         return

@@ -48,7 +48,7 @@ def source(row: EntryRow, _: Context) -> str | None:
     return str(row.entry.source) if hasattr(row.entry, "source") else None
 
 
-def stands_in(row: EntryRow, _: Context) -> str | None:
+def defining_file(row: EntryRow, _: Context) -> str | None:
     """Return the file that defines the entry, where only the file can change it; None: commands can change it."""
     return ("cluster.toml" if row.of_rules else "catalogue.toml") if row.entry.filed else None
 
@@ -119,7 +119,7 @@ CATALOGUE: Final = TableView(
             cell=Cell(16, grows=6),
         ),
         Column("about", "ABOUT", "What it is, in a sentence", field="entry.about", wide=True),
-        Column("file", "FILE", "Where alone it is changed", derive=stands_in, nullable=True, wide=True),
+        Column("file", "FILE", "Where alone it is changed", derive=defining_file, nullable=True, wide=True),
     ),
 )
 

@@ -133,7 +133,7 @@ VIEWING: Final = (
         looks.on_page(lambda page: page.find(-1)),
         title="prev match",
     ),
-    _page("times", ("t",), "Show or hide the time of each line", looks.on_page(lambda page: page.turn_times())),
+    _page("times", ("t",), "Show or hide the time of each line", looks.on_page(lambda page: page.toggle_times())),
     _page(
         "replica",
         ("i",),
@@ -185,7 +185,7 @@ VIEWING: Final = (
         "colours",
         ("u",),
         "Colour the cards by user, or by job",
-        lambda app: app.main_screen.arrangement.turn_colours(),
+        lambda app: app.main_screen.arrangement.toggle_colours(),
         views=on(CARDS),
         in_row=True,
     ),

@@ -105,8 +105,8 @@ CATALOGUE_ENTRIES: Final = (
 )
 
 CARD_HOURS: Final = (
-    _hours("by", ("b",), "Group by account, user, project, QOS", accounts.turn_by, title="by …"),
-    _hours("days", ("d",), "Show 7 days, or 30", accounts.turn_days),
+    _hours("by", ("b",), "Group by account, user, project, QOS", accounts.next_grouping, title="by …"),
+    _hours("days", ("d",), "Show 7 days, or 30", accounts.toggle_days),
     _hours("held_jobs", ("enter",), "List the jobs counted in this row", accounts.held_jobs, title="its jobs"),
 )
 
@@ -120,7 +120,7 @@ PRIORITIES: Final = (
         in_row=True,
         title="what if",
     ),
-    _priority("figures", ("v",), "Switch: contributions, raw, weights", priority.turn_figures, in_row=True),
+    _priority("figures", ("v",), "Switch: contributions, raw, weights", priority.next_figures, in_row=True),
     _priority(
         "next_factor", ("right_square_bracket",), "Choose the next factor", lambda app: priority.choose_factor(app, 1)
     ),

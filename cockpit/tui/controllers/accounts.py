@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit
 
 
-def turn_by(app: Cockpit) -> None:
+def next_grouping(app: Cockpit) -> None:
     """Group the card-hours by the next of account, user, project and QOS."""
-    app.state.spending_rows.turn_by()
+    app.state.spending_rows.next_grouping()
     _redraw_spending(app)
 
 
-def turn_days(app: Cockpit) -> None:
+def toggle_days(app: Cockpit) -> None:
     """Switch the card-hours between few days and many."""
-    app.state.spending_rows.turn_days()
+    app.state.spending_rows.toggle_days()
     _redraw_spending(app)
 
 

@@ -125,7 +125,7 @@ def switch_tab(app: Cockpit, step: int) -> None:
     """Switch to the tab `step` places to the right on a job's page or in the Accounts view."""
     view = app.main_screen.tables.view
     if page := app.selection.job_page:
-        page.turn(step)
+        page.switch_tab(step)
     elif view in TABS:
         app.main_screen.show_view(TABS[(TABS.index(view) + step) % len(TABS)].id)
 

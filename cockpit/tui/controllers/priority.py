@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit
 
 
-def turn_figures(app: Cockpit) -> None:
+def next_figures(app: Cockpit) -> None:
     """Switch the columns between what each factor adds, its raw value and its weight."""
-    app.state.priority_rows.turn_figures()
+    app.state.priority_rows.next_figures()
     app.main_screen.redraw_rows(PRIORITY.id)
 
 

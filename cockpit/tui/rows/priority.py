@@ -140,7 +140,7 @@ class PriorityRows:
         at = self.factors.index(self.chosen) + step if self.chosen in self.factors else 0
         self.chosen = self.factors[at % len(self.factors)] if self.factors else None
 
-    def turn_figures(self) -> None:
+    def next_figures(self) -> None:
         """Switch the columns of factors between what each adds, its raw value and its weight."""
         self.figures = self.figures.next
 

@@ -48,14 +48,14 @@ class SpendingRows(ListRows[str, Held]):
         self.spending = spending
         return self.take(held_by(spending, self.by))
 
-    def turn_by(self) -> None:
+    def next_grouping(self) -> None:
         """Group by the next of account, user, project and QOS."""
         every = list(GroupBy)
         self.by = every[(every.index(self.by) + 1) % len(every)]
         if self.spending is not None:
             self.count(self.spending)
 
-    def turn_days(self) -> None:
+    def toggle_days(self) -> None:
         """Switch between few and many days, and forget the last answer, which is of other days."""
         # Without an answer for the new days nothing is shown: old bars under new dates would be wrong.
         self.days = RANGES[(RANGES.index(self.days) + 1) % len(RANGES)]

@@ -15,7 +15,7 @@ from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.converting import ConvertedJob, convert_job
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form.aside import Preview, brought_lines, preview_lines, script_lines, start_line, why_lines
+from cockpit.present.form.aside import Preview, imported_lines, preview_lines, script_lines, start_line, why_lines
 from cockpit.present.form.fields import FIELD_OF, KIND, FormResult, JobForm, about, take_entry
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.spec_offers import models, offers
@@ -97,18 +97,18 @@ class FormScreen(Dialog[None]):
         accept: Callable[[JobSpec], Awaitable[str]],
         edit: Callable[[Mapping[str, object]], ConvertedJob | None],
         submitter: Submitter,
-        convert_job: ConvertedJob | None,
+        imported: ConvertedJob | None,
         read: ReadJobs,
     ) -> None:
         """Make the form.
 
         `accept` gives the job to the cluster and returns what was done, in words. `edit` lets the user edit the values
-        in an editor; None: nothing was changed. `brought` is the file that the values are from. `read` reads the values
-        as a job file.
+        in an editor; None: nothing was changed. `imported` is the file that the values are from. `read` reads the
+        values as a job file.
         """
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
-        self._imported, self._read = convert_job, read
+        self._imported, self._read = imported, read
         self._form = JobForm(values)
         self._initial_texts = dict(self._form.texts)
         self._result: FormResult = FormResult(None, {}, ())
@@ -363,7 +363,7 @@ class FormScreen(Dialog[None]):
     def _aside(self, columns: int) -> Iterator[Line]:
         """Yield the text beside the fields: source, errors, missing files, reason, nodes with room, preview."""
         if self._imported is not None:
-            yield from brought_lines(self._imported, columns)
+            yield from imported_lines(self._imported, columns)
         for sentence in self._result.others:
             yield line(Span(safe(sentence), "warning"))
         spec = self._result.spec

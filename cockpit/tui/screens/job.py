@@ -93,7 +93,7 @@ class JobPage(Closable[None]):
         if not is_open(self):
             return
         width = self.size.width
-        note = tuple(self._log_note() if self.tab == LOGS else self._turning_note())
+        note = tuple(self._log_note() if self.tab == LOGS else self._tabs_note())
         tabs = view_row(TAB_NAMES, self.tab.capitalize(), (), width)
         fits = line_width(tabs) + line_width(note) + 2 < width
         self.query_one("#tabs", Lines).show([spread(tabs, (*note, Span(" ")), width) if fits else tabs])
@@ -111,7 +111,7 @@ class JobPage(Closable[None]):
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
 
-    def turn(self, step: int) -> None:
+    def switch_tab(self, step: int) -> None:
         """Switch to the tab `step` places to the right."""
         self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])
 
@@ -155,7 +155,7 @@ class JobPage(Closable[None]):
         """Wrap long lines, or cut them at the edge."""
         self._body.toggle_wrapping()
 
-    def turn_times(self) -> None:
+    def toggle_times(self) -> None:
         """Show or hide the time at which each line arrived."""
         self._log.shows_times = not self._log.shows_times
         if self.tab == LOGS:
@@ -230,7 +230,7 @@ class JobPage(Closable[None]):
             self._body.search(event.value)
             self.draw()
 
-    @on(Entry.Left)
+    @on(Entry.Escaped)
     def _leave_entry(self) -> None:
         self._body.search("")
         self._close_entry()
@@ -269,7 +269,7 @@ class JobPage(Closable[None]):
         if key:
             yield from key_hint(key, "the other", "   ")
 
-    def _turning_note(self) -> Iterator[Span]:
+    def _tabs_note(self) -> Iterator[Span]:
         keys = self.app.state.panel_context(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         if turns:

@@ -205,9 +205,9 @@ class MainScreen(Screen[None]):
     def _submitted(self, event: Entry.Submitted) -> None:
         self.entry_line.submitted(event.value)
 
-    @on(Entry.Left)
-    def _left(self, event: Entry.Left) -> None:
-        self.entry_line.left(event.kind)
+    @on(Entry.Escaped)
+    def _escaped(self, event: Entry.Escaped) -> None:
+        self.entry_line.escaped(event.kind)
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:

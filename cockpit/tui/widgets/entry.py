@@ -63,7 +63,7 @@ class Completion(Suggester):
 class Entry(SafeInput):
     """The entry line, hidden until `ask` opens it."""
 
-    class Left(Message):
+    class Escaped(Message):
         """The message that the user pressed Escape; what was typed into the entry of this `kind` is to be undone."""
 
         def __init__(self, kind: str) -> None:
@@ -117,7 +117,7 @@ class Entry(SafeInput):
     def on_key(self, event: events.Key) -> None:
         # Tab moves the focus in Textual, and Escape is the action `back` of the whole application.
         if event.key == "escape":
-            self.post_message(self.Left(self.kind))
+            self.post_message(self.Escaped(self.kind))
         elif event.key in {"tab", "shift+tab"}:
             self._complete(1 if event.key == "tab" else -1)
         else:
