@@ -61,8 +61,9 @@ def robust_driver(driver: type[Driver]) -> type[Driver]:
 class RobustDriver(LinuxDriver):
     """Textual's driver, made to drop what is written to a terminal that has gone, and to write without a writer thread.
 
-    That thread ends with the first error, and is not started again after a shell; then its queue fills, and the
-    application would wait for ever for room in it.
+    That thread ends with the first error, and Textual starts none where the terminal has gone while a shell had it
+    (`tcsetattr` fails, and `start_application_mode` returns). Its queue then fills, and the application would wait for
+    ever for space in it.
     """
 
     def __init__(
@@ -94,7 +95,8 @@ class RobustDriver(LinuxDriver):
             self._app.call_later(_raise, error)
 
     def write(self, data: str) -> None:
-        # Textual requires its writer thread, which does not run while a shell has the terminal.
+        # Textual asserts that there is a writer thread; here what is written goes to the file, or is lost with the
+        # terminal.
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(data)
         elif self._file is not None:
