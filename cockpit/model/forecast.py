@@ -38,13 +38,16 @@ class NoBound(StrEnum):
     scheduler's window, and comes first once that is over."""
     SHARED_LIMIT = "shared_limit"
     """Jobs ahead of it may use up a limit or an array's bound that it shares with them, or its budget."""
+    ROUNDED = "rounded"
+    """The scheduler's plan has only whole multiples of its resolution; a job ahead may start in between, on other nodes
+    than planned."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 
 
 class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
     """A job is ahead of it now that was not before: submitted, released, requeued or given a higher priority; or a job
-    that came since starts before it, in a gap of the plan."""
+    that came since, or for which nothing was reserved before, starts before it in a gap of the plan."""
 
     job: JobId
     """0, here and in the causes below: a job that the asker may not see."""

@@ -44,6 +44,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
     NoBound.CONDITION_AHEAD: "a job ahead is being requeued, or waits for another job, a begin time or a limit",
     NoBound.SHARED_LIMIT: "jobs ahead of it may use up a limit that it shares with them",
+    NoBound.ROUNDED: "the scheduler rounds its plan (resolution), and jobs ahead may start sooner on other nodes",
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
 }
 
