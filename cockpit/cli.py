@@ -28,7 +28,7 @@ from cockpit.clusters.choosing import (
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running
-from cockpit.config.clusternames import DEMO, SYSTEM
+from cockpit.config.places import DEMO, SYSTEM
 from cockpit.late import LazyModule
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return backend
         if address_of(name) != DEMO:
             return connect(cluster)
-        from cockpit.backends.demo.blocking import BlockingDemo
+        from cockpit.backends.demo.backend import BlockingDemo
 
         demo = BlockingDemo.open()
         streams.now = demo.now

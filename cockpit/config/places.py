@@ -1,20 +1,33 @@
-"""Finds the user's name, and the paths of an engine's socket, state and configuration by the XDG base directory
-specification.
+"""Has the reserved names of clusters, and finds the user's name and the paths of an engine's socket, state and
+configuration by the XDG base directory specification.
 
-The paths are plain strings, because importing pathlib takes longer than connecting to an engine.
+Every command loads this module, so it imports little. The paths are plain strings, because importing pathlib takes
+longer than connecting to an engine.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+# Names that mean a cluster wherever one is asked for.
+OWN: Final = "local"
+"""The user's own engine."""
+SYSTEM: Final = "system"
+"""The machine-wide one."""
+DEMO: Final = "demo"
+"""A cluster that is made up anew for each command."""
+SLURM: Final = "slurm"
+"""The Slurm cluster that this machine's commands speak to."""
+EVERY_CLUSTER: Final = "all"
+"""All clusters of the user in one view."""
 
 FOLDER = "cockpit-cluster"
 SOCKET = "engine.sock"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.backends.blocking import Blocking
 from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import catalogue_of, grouped, nodes_of, quota_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
@@ -35,6 +36,7 @@ from cockpit.model.view import ClusterRow
 from cockpit.model.view import ClusterState as Standing
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
+from cockpit.runtime.exit_signals import exit_on_signals
 from cockpit.runtime.fleet.members import Members
 from cockpit.runtime.host import Act, Host, Settings
 from cockpit.runtime.logs import LOOK_SECONDS
@@ -244,6 +246,28 @@ class DemoBackend(InProcessBackend):
         record = host.machine.state.jobs.get(job) or await host.ended_job(job)
         if record is not None:
             self._logs.bring_up(record)
+
+
+class BlockingDemo(Blocking[DemoBackend]):
+    """Opens a demo for one-shot commands, which ends with the command. Its time is the demo's own."""
+
+    def __init__(self, runner: asyncio.Runner, demo: DemoCluster) -> None:
+        super().__init__(runner, demo.backend)
+        self._demo = demo
+        self.now = demo.now
+
+    @classmethod
+    def open(
+        cls, fixture: str = DEFAULT_FIXTURE, seed: int = DEFAULT_SEED, speed: float = DEFAULT_SPEED
+    ) -> BlockingDemo:
+        """Open a demo; the arguments are those of `open_demo`."""
+        exit_on_signals()
+        runner = asyncio.Runner()
+        return cls(runner, runner.run(open_demo(fixture, seed, speed=speed)))
+
+    async def close(self) -> None:
+        self._run(self._demo.close())
+        self._runner.close()
 
 
 def _moment(fixture: Fixture) -> Millis:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from cockpit.formats.foreign.draft import Draft, command_line, cpu_count, memory_mib, runnable, take_longest_wait
-from cockpit.formats.foreign.options import Line, read_line
+from cockpit.formats.foreign.commandlines import Line, command_line, read_line
+from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib, runnable, take_longest_wait
 from cockpit.formats.foreign.podresources import read_resources, take_folder
 from cockpit.formats.foreign.pods import BEST_EFFORT, take_labels, take_namespace, take_priority_class
 from cockpit.formats.foreign.pytorchjob import take_torchrun

@@ -7,13 +7,12 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
 
 from cockpit.launch.command import ENTRYPOINT, wrapped
-from cockpit.launch.lexer import Literal, NotSimple, Part, Variable, Word, lex
+from cockpit.launch.lexer import NotSimple, Word, lex
 from cockpit.model.spec import DAY_SECONDS
 from cockpit.model.text import visible
 
@@ -49,10 +48,6 @@ _ONLY_A_SHELL: Final = re.compile(r"[*?\[\]{}~]")
 """The expansions of unquoted words that a shell makes and cockpit does not."""
 _BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
 """The expansions that both make."""
-
-
-_BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n]+")
-_BLANK_BEHIND: Final = re.compile(r"\\[ \t]+\n")
 
 
 class Draft:
@@ -145,35 +140,3 @@ def cpu_count(quantity: object) -> int | None:
 def upwards(amount: float) -> int:
     """The next whole number; of what is no longer counted exactly, the last that is, which every bound refuses."""
     return math.ceil(min(amount, _EXACT))
-
-
-def command_line(text: str) -> tuple[list[str], str]:
-    """Return the words of a text's first command, as a shell splits it, and the text behind it. Comments above it are
-    skipped, and a shell's expansions are left as they are. Raises ValueError if a quote is not closed.
-
-    A continued line is recognised as such also where copying put a blank behind its `\\`, or lost its end.
-    """
-    words, rest = _split(_BLANK_BEHIND.sub("\\\\\n", text))
-    return [word.lstrip(" ") for word in words], rest
-
-
-def _split(text: str) -> tuple[list[str], str]:
-    lines = text.split("\n")
-    while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
-        lines.pop(0)
-    line = "\n".join(lines).strip().removeprefix("$ ")
-    if line.endswith("\\") and not line.endswith("\\\\"):  # a continued line that nothing follows
-        line = line[:-1].rstrip()
-    words = lex(line)
-    if not isinstance(words, NotSimple):
-        return ["".join(map(_as_written, word.parts)) for word in words], ""
-    reader = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=";&|\n")
-    reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
-    first = list(takewhile(lambda word: not _BETWEEN_COMMANDS.fullmatch(word), reader))
-    return first, " ".join(reader)
-
-
-def _as_written(part: Part) -> str:
-    if isinstance(part, Literal):
-        return part.text
-    return f"${{{part.name}}}" if isinstance(part, Variable) else f"$(({part.text}))"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from cockpit.formats.foreign.commandlines import command_line, read_line
 from cockpit.formats.foreign.customjob import camel, listed, read_custom_job
-from cockpit.formats.foreign.draft import Draft, command_line
-from cockpit.formats.foreign.options import read_line
+from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.text import is_whole
