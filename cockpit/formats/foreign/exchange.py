@@ -30,7 +30,8 @@ from cockpit.formats.foreign.kubernetes_jobs import (
 )
 from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
-from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
+from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script
+from cockpit.formats.foreign.sbatch_writing import write_sbatch
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.life import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml

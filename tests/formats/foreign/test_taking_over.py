@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import Submission
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
-from cockpit.formats.foreign.sbatch import write_sbatch
 from cockpit.formats.foreign.sbatch_options import script_options
+from cockpit.formats.foreign.sbatch_writing import write_sbatch
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.launch.command import expand
 from cockpit.model.batchscript import EarlySignal
