@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, LiveBackend
     from cockpit.backends.fleet.member import Opened
     from cockpit.backends.local.channel import Channel
-    from cockpit.backends.slurm.reading import PollIntervals
+    from cockpit.backends.slurm.wire.answers import PollIntervals
     from cockpit.clusters.several import Watching
     from cockpit.config.members import Member
     from cockpit.formats.snapshotfile import Snapshot
@@ -121,7 +121,7 @@ async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[
 
 def _poll_intervals(member: Member | None) -> PollIntervals:
     """Return the poll intervals of a cluster in config.toml, else those of the settings."""
-    from cockpit.backends.slurm.reading import PollIntervals
+    from cockpit.backends.slurm.wire.answers import PollIntervals
 
     settings = settings_of(own_places())
     own = (member.ask_every_seconds, member.patience_seconds) if member is not None else (None, None)

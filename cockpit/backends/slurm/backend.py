@@ -176,7 +176,7 @@ class SlurmBackend(Asking, LiveBackend):
         rows = await self._all_rows()
         if not ended:
             return [row for row in rows.values() if row.ended_at is None]
-        past = [past_row(each) for each in await self._reading.ended(HISTORY) if each.job.id not in rows]
+        past = [past_row(each) for each in await self._reading.sacct.ended(HISTORY) if each.job.id not in rows]
         return [*past, *rows.values()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
@@ -188,7 +188,7 @@ class SlurmBackend(Asking, LiveBackend):
         steps: tuple[jobdetail.StepRow, ...] = ()
         if has_started:
             try:
-                steps = (await self._reading.accounted(slurm_id(record.id)))[1]
+                steps = (await self._reading.sacct.accounted(slurm_id(record.id)))[1]
             except Garbled:
                 raise
             except CockpitError:

@@ -89,7 +89,7 @@ async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[Ste
 
 async def _path(reading: Reading, known: LookedUpJob, request: LogRequest) -> str:
     if request.step:
-        _, steps = await reading.accounted(slurm_id(known.job.id))
+        _, steps = await reading.sacct.accounted(slurm_id(known.job.id))
         step = next((each for each in steps if each.name == request.step), None)
         if step is None:
             message = f"Accounting knows no step {request.step} of job {slurm_id(known.job.id)}."
@@ -131,7 +131,7 @@ async def _words(reading: Reading, known: LookedUpJob, path: str) -> dict[str, s
 async def _remembered(reading: Reading, known: LookedUpJob) -> dict[str, str]:
     """Return the record from accounting of a job that Slurm has forgotten."""
     files = outputs.of_record(known.fields)
-    if outputs.OUT not in files and (script := await reading.script(slurm_id(known.job.id))):
+    if outputs.OUT not in files and (script := await reading.sacct.script(slurm_id(known.job.id))):
         files = outputs.of_script(script) | files
     return files
 

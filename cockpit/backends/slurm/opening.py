@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import rules
-from cockpit.backends.slurm.reading import PollIntervals, Reading
+from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answer_cache import answer_cache_for
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.errors import CockpitError

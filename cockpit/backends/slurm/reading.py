@@ -5,9 +5,9 @@ Each list passes through these steps:
 1. `Answers` runs the command or returns an answer that is still fresh.
 2. The list is compared with other lists that name its entries (`list_checks`): a list that was cut exactly between two
    records looks like a shorter list. Where entries are missing the command runs again before they count as gone.
-3. The text is parsed, only if it is another text than last time (`_once`).
+3. The text is parsed, only if it is another text than last time (`ParsedAnswers`).
 
-Lists that the cluster may do without are read through `optional_lists`.
+Lists that the cluster may do without are read through `optional_lists`, ended jobs through `sacct_reading`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
-from cockpit.backends.slurm.id_checks import IdCheck, ids_of_ended, ids_of_steps, past_records
 from cockpit.backends.slurm.list_checks import (
     ListComparison,
     check_inventory,
@@ -46,7 +45,8 @@ from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.optional_lists import OptionalLists
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.sacct_reading import SacctReading
+from cockpit.backends.slurm.wire.answers import Answers, ParsedAnswers, PollIntervals
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
@@ -74,42 +74,18 @@ _ACCOUNTING = "accounting"
 _HOST = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 
 
-class PollIntervals(NamedTuple):
-    """How old the answers of each kind may be before the command runs again, in seconds, and the time limit of one."""
-
-    jobs: float = 10.0
-    nodes: float = 20.0
-    details: float = 30.0
-    priorities: float = 20.0
-    shares: float = 60.0
-    reservations: float = 60.0
-    accounting: float = 60.0
-    settings: float = 300.0
-    patience: float = 30.0
-    """Time limit of one command: sacctmgr without its database would try for minutes."""
-
-    @classmethod
-    def every(cls, seconds: float, patience: float) -> PollIntervals:
-        """List jobs every `seconds`, and everything else in the default proportion to that."""
-        usual = cls()
-        factor = seconds / usual.jobs
-        jobs, nodes, *others = (factor * each for each in usual[:-1])
-        return cls(jobs, nodes, *others)._replace(patience=patience)
-
-
 class Reading:
     """State of one cluster, as its commands report it. Every method raises `Unreachable` when Slurm does not answer."""
 
     def __init__(self, answers: Answers, now: Callable[[], Millis], intervals: PollIntervals | None = None) -> None:
         self._answers, self._now = answers, now
-        self._ids = IdCheck(answers)
         self.intervals = intervals or PollIntervals()
         answers.patience = self.intervals.patience
         self._optional = OptionalLists(answers, self.intervals.patience / 3)
         self.trouble = self._optional.trouble
+        self.sacct = SacctReading(self, answers, now)
         self._fields: tuple[str, ...] = listing.FIELDS
-        self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
-        self._parsed: dict[str, tuple[object, Any]] = {}
+        self._parsed = ParsedAnswers()
         self._records: dict[str, Listed] = {}
         self._looked_at = Millis(0)
         self._verified_list: Printed | None = None
@@ -124,7 +100,7 @@ class Reading:
     async def config(self) -> Record:
         """Return the settings of the cluster, as far as `scontrol show config` or slurmrestd reports them."""
         printed = await self._answers.ask(rules.CONFIG, self.intervals.settings)
-        return self._once("config", printed, printed.settings)
+        return self._parsed.once("config", printed, printed.settings)
 
     async def rules(self) -> Cluster:
         conf = await self.config()
@@ -133,14 +109,23 @@ class Reading:
             await self._visible_list("nodes", nodes.COMMAND, self.intervals.settings), partitions
         )
         source = (conf, partitions)
-        return self._once("rules", source, lambda: rules.cluster(conf, partitions.blocks(rules.PARTITION_KEY)))
+        return self._parsed.once("rules", source, lambda: rules.cluster(conf, partitions.blocks(rules.PARTITION_KEY)))
 
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.SlurmNode, ...]:
         printed = await self._visible_list("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
         await self._check_inventory(
             printed, await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         )
-        return self._once("nodes", printed, lambda: tuple(nodes.slurm_nodes(printed.blocks(nodes.KEY))))
+        return self._parsed.once("nodes", printed, lambda: tuple(nodes.slurm_nodes(printed.blocks(nodes.KEY))))
+
+    async def shards_per_card(self) -> int:
+        """Return into how many shards a card of this cluster is cut (gres/shard); 0 where cards are not cut."""
+        return shards_per_card(await self.nodes(self.intervals.settings))
+
+    @property
+    def listed_jobs(self) -> Iterable[Listed]:
+        """The jobs of squeue's last list."""
+        return self._records.values()
 
     async def jobs(self) -> tuple[Listed, ...]:
         """Return all jobs that squeue lists; jobs that have not changed are the same objects as before.
@@ -150,7 +135,7 @@ class Reading:
         3. Otherwise check it against the previous list and the controller's counts (`_verify_jobs`).
         4. If it is still incomplete, restore the previous records, so that the next list is compared with them.
         """
-        shards = shards_per_card(await self.nodes(self.intervals.settings))
+        shards = await self.shards_per_card()
         printed, before = await self._list(), (self._records, self._looked_at)  # step 1
         if printed is self._verified_list or printed.verified:  # step 2
             return self._jobs_in(printed, shards)
@@ -159,13 +144,13 @@ class Reading:
             jobs = await self._verify_jobs(jobs, before, shards)  # step 3
         except CockpitError as error:  # step 4
             self._records, self._looked_at = before
-            self._parsed.pop("jobs", None)
+            self._parsed.forget("jobs")
             self._answers.replace_by_error(listing.command(self._fields), error)
             raise
         return jobs
 
     def _jobs_in(self, printed: Printed, shards: int) -> tuple[Listed, ...]:
-        return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
+        return self._parsed.once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
 
     async def _verify_jobs(
         self, jobs: tuple[Listed, ...], before: tuple[dict[str, Listed], Millis], shards: int
@@ -200,7 +185,7 @@ class Reading:
 
         Empty when the controller does not know the job.
         """
-        shards = shards_per_card(await self.nodes(self.intervals.settings))
+        shards = await self.shards_per_card()
         try:
             printed = await self._list(slurm_id(task_of(job)[0]))
         except Failed as failed:
@@ -237,14 +222,14 @@ class Reading:
         if self.hidden:
             return NOTHING_KNOWN
         printed = await self._detailed_jobs()
-        return self._once("details", printed, lambda: placements.details(_allocations(printed), gres))
+        return self._parsed.once("details", printed, lambda: placements.details(_allocations(printed), gres))
 
     async def spreads(self) -> Spreads:
         """Return the tasks of waiting jobs whose tasks are spread over nodes; empty where `details` is empty."""
         if self.hidden:
             return NO_SPREADS
         printed = await self._detailed_jobs()
-        return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout))
+        return self._parsed.once("spreads", printed, lambda: spreads.spreads(printed.stdout))
 
     async def _detailed_jobs(self) -> Printed:
         """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
@@ -267,23 +252,23 @@ class Reading:
         check = cross_checks.of_reservations(self._records.values(), names)
         printed = await self._optional.completed(what, reservations.COMMAND, printed, check)
         records = printed.blocks(reservations.KEY)
-        return self._once("reservations", printed, lambda: tuple(reservations.reservations(records, UTC)))
+        return self._parsed.once("reservations", printed, lambda: tuple(reservations.reservations(records, UTC)))
 
     async def licences(self) -> tuple[licences.Licence, ...]:
         what = "scontrol show licenses"
         printed = await self._optional.ask(what, licences.COMMAND, self.intervals.nodes)
         check = cross_checks.of_licences(await self.config())
         printed = await self._optional.completed(what, licences.COMMAND, printed, check)
-        return self._once("licences", printed, lambda: tuple(licences.licences(printed.blocks(licences.KEY))))
+        return self._parsed.once("licences", printed, lambda: tuple(licences.licences(printed.blocks(licences.KEY))))
 
     async def shares(self) -> tuple[accounts.ShareLine, ...]:
-        printed = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
-        return self._once("shares", printed, lambda: tuple(accounts.shared(printed.rows())))
+        printed = await self.of_accounting("sshare", accounts.SHARES, self.intervals.shares)
+        return self._parsed.once("shares", printed, lambda: tuple(accounts.shared(printed.rows())))
 
     async def accounts(self) -> Accounts:
-        shares = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
-        qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.intervals.settings)
-        assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.intervals.settings)
+        shares = await self.of_accounting("sshare", accounts.SHARES, self.intervals.shares)
+        qos = await self.of_accounting("sacctmgr list qos", accounts.QOS, self.intervals.settings)
+        assoc = await self.of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.intervals.settings)
         name = rules.cluster_name(await self.config())
         if assoc.stdout and shares.stdout:
             check = cross_checks.of_shares(assoc.stdout, name)
@@ -300,7 +285,7 @@ class Reading:
                 return accounts.of_shares(shares.rows())
             return accounts.accounts(assoc.rows(), qos.rows(), shares.rows(), name)
 
-        return self._once("accounts", (shares, qos, assoc), made)
+        return self._parsed.once("accounts", (shares, qos, assoc), made)
 
     async def priorities(self) -> Mapping[int, tuple[Breakdown, ...]]:
         """Return the priorities that sprio prints, by Slurm's id of the job or array; the highest partition first."""
@@ -321,93 +306,17 @@ class Reading:
                 by_job[each.job] = tuple(sorted((*by_job.get(each.job, ()), each), key=lambda one: -one.total))
             return by_job
 
-        return self._once("priorities", (printed, weights), made)
+        return self._parsed.once("priorities", (printed, weights), made)
 
     def _same_moment(self, argv: tuple[str, ...]) -> bool:
         """Return whether the last answer of the command and the last list of jobs are of about the same time."""
         listed_at, given_at = self.listed_at, self._answers.given_at(argv)
         return listed_at is not None and given_at is not None and abs(listed_at - given_at) < SAME_MOMENT_MS
 
-    async def ended(
-        self, since: str, until: str = "now", *, user: str = "", during: bool = False
-    ) -> Sequence[accounting.Past]:
-        """Return the jobs that ended in this time out of accounting (sacct), in its order.
-
-        `during`: also those that were there in this time and ended later.
-        When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
-        """
-        # one turn for each field that this version of sacct does not know; it names only the first of them
-        while True:
-            fields = tuple(name for name in accounting.FIELDS if name in self._past_fields)
-            argv = accounting.command(since, until, user=user, during=during, fields=fields)
-            printed = await self._of_accounting("sacct", argv, self.intervals.accounting, accounting.UNKNOWN_USER)
-            if not printed.code:
-                break
-            if not self._leave_out_past_field(printed.stderr):
-                return ()
-        printed = await self._with_all_ended(argv, fields, printed, since, user, during=during)
-        shards = shards_per_card(await self.nodes(self.intervals.settings))
-        source = (printed, shards)
-        return self._once(
-            f"ended for {user}, {during}",
-            source,
-            lambda: tuple(accounting.ended(past_records(printed, fields), UTC, shards)),
-        )
-
-    async def _with_all_ended(
-        self, argv: tuple[str, ...], fields: Sequence[str], printed: Printed, since: str, user: str, *, during: bool
-    ) -> Printed:
-        """Return sacct's list, checked to have every job; its last answer, with `trouble`, if a new one lacks some.
-
-        Raises `Garbled` when there is no last answer.
-        """
-        if "sacct" in self.trouble:  # it is the last answer already
-            return printed
-        begin = accounting.compared_since(since, self._now())
-        question = ids_of_ended(argv, fields, self.intervals.accounting, begin)
-        whose = (each for each in self._records.values() if user in {"", each.fields["UserName"]})
-        known = () if during else accounting.ids_of_ended(whose, begin)
-        try:
-            return await self._ids.complete(question, printed, tuple(known))
-        except Garbled as error:
-            last = self._ids.last(question)
-            if last is None:
-                raise
-            self.trouble["sacct"] = f"sacct is not available at the moment: {error} Its last answer is shown."
-            return last
-
-    async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
-        """Return the record of a job in accounting (None until it has ended) and its steps; `job` is Slurm's id.
-
-        Raises `Unreachable` when accounting does not answer: then it is unknown whether there was such a job.
-        """
-        while True:
-            argv = accounting.command_of_one(job, self._past_fields)
-            try:
-                printed = await self._answers.ask(argv, self.intervals.details, seconds=self.intervals.patience / 3)
-            except Failed as failed:
-                if not self._leave_out_past_field(failed.printed.stderr):
-                    return None, ()
-            else:
-                question = ids_of_steps(job, argv, self._past_fields, self.intervals.details)
-                printed = await self._ids.complete(question, printed)
-                shards = shards_per_card(await self.nodes(self.intervals.settings))
-                return accounting.of_one(past_records(printed, self._past_fields), job, UTC, shards)
-
-    def _leave_out_past_field(self, complaint: str) -> bool:
-        """Leave out the field of sacct that this version of it does not know; False: it complains about another thing.
-
-        Each Slurm version lacks other fields.
-        """
-        unknown = accounting.unknown_field(complaint)
-        known = unknown in self._past_fields
-        self._past_fields = tuple(name for name in self._past_fields if name != unknown)
-        return known
-
     async def admin_level(self, user: str) -> str:
         """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
-        printed = await self._of_accounting("sacctmgr list user", argv, self.intervals.settings)
+        printed = await self.of_accounting("sacctmgr list user", argv, self.intervals.settings)
         if printed.records is not None:
             return "".join(each["AdminLevel"] for each in printed.records)
         return printed.stdout.strip()
@@ -454,16 +363,6 @@ class Reading:
         """Return the controller's version, such as `(22, 5, 8)`."""
         return tuple(int(each) for each in rules.version(await self.config()).split(".") if each.isdigit())
 
-    async def script(self, job: str) -> str:
-        """Return a job's batch script; empty where accounting does not store it or does not show it."""
-        try:
-            printed = await self._answers.ask(("sacct", "--batch-script", "--jobs", job), self.intervals.settings)
-        except CockpitError:
-            return ""
-        # sacct prints a heading of its own before the script, and NONE where it has none
-        head, mark, script = printed.stdout.partition("#!")
-        return mark + script if not head.startswith("NONE") else ""
-
     async def running_steps(self, number: int) -> tuple[StepRow, ...]:
         """Return the steps of a running job that the controller lists."""
         try:
@@ -500,9 +399,9 @@ class Reading:
         from cockpit.backends.slurm.normalization_flags import normalization_flags, with_priority_flags
 
         printed = await self.priorities()
-        flags = self._once("flags", (rules, printed), lambda: normalization_flags(everything, printed))
+        flags = self._parsed.once("flags", (rules, printed), lambda: normalization_flags(everything, printed))
         return everything._replace(
-            rules=self._once("flagged", (rules, flags), lambda: with_priority_flags(rules, flags))
+            rules=self._parsed.once("flagged", (rules, flags), lambda: with_priority_flags(rules, flags))
         )
 
     async def _list(self, job: str = "") -> Printed:
@@ -544,7 +443,7 @@ class Reading:
         self.hidden.pop(what, None)
         return printed
 
-    async def _of_accounting(
+    async def of_accounting(
         self, what: str, argv: tuple[str, ...], fresh_seconds: float, means_none: str = ""
     ) -> Printed:
         """Run a command that needs the accounting database; without one, return nothing and do not run it.
@@ -559,15 +458,6 @@ class Reading:
     def missing(self, *commands: str) -> str:
         """Return the sentences that say why what these commands report is unknown; empty where they answered."""
         return " ".join(sentence for what, sentence in self.trouble.items() if what in (*commands, _ACCOUNTING))
-
-    def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
-        """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
-        # compared by value: a command that ran again mostly prints what it printed before
-        known = self._parsed.get(what)
-        if known is None or known[0] != source:
-            known = self._parsed[what] = (source, make())
-        made: T = known[1]
-        return made
 
 
 def _jobs(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:

@@ -17,7 +17,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
@@ -25,6 +25,7 @@ from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printe
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
 
+T = TypeVar("T")
 PATIENCE_SECONDS = 30.0
 SLOW_FACTOR = 20
 """An answer stays good for this many times as long as the command took: at most 1/20 of the time is spent asking."""
@@ -62,6 +63,48 @@ class Answer(NamedTuple):
     given_at: Millis
     """When the command was started: the answer may be of any moment since."""
     took_ms: int
+
+
+class PollIntervals(NamedTuple):
+    """How old the answers of each kind may be before the command runs again, in seconds, and the time limit of one."""
+
+    jobs: float = 10.0
+    nodes: float = 20.0
+    details: float = 30.0
+    priorities: float = 20.0
+    shares: float = 60.0
+    reservations: float = 60.0
+    accounting: float = 60.0
+    settings: float = 300.0
+    patience: float = 30.0
+    """Time limit of one command: sacctmgr without its database would try for minutes."""
+
+    @classmethod
+    def every(cls, seconds: float, patience: float) -> PollIntervals:
+        """List jobs every `seconds`, and everything else in the default proportion to that."""
+        usual = cls()
+        factor = seconds / usual.jobs
+        jobs, nodes, *others = (factor * each for each in usual[:-1])
+        return cls(jobs, nodes, *others)._replace(patience=patience)
+
+
+class ParsedAnswers:
+    """Keeps what answers were parsed into, so that an answer which has not changed is not parsed again."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, tuple[object, Any]] = {}
+
+    def once(self, what: str, source: object, make: Callable[[], T]) -> T:
+        """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
+        # compared by value: a command that ran again mostly prints what it printed before
+        known = self._parsed.get(what)
+        if known is None or known[0] != source:
+            known = self._parsed[what] = (source, make())
+        made: T = known[1]
+        return made
+
+    def forget(self, what: str) -> None:
+        self._parsed.pop(what, None)
 
 
 class Answers:
