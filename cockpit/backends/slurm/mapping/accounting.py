@@ -112,6 +112,7 @@ def compared_since(since: str, now: int) -> str:
 
     A time such as `now-8hours` moves while commands run: jobs of its first minute are in one list and not in the next.
     """
+    # An ISO time does not move.
     relative = _RELATIVE.fullmatch(since)
     if relative is None:
         return since
@@ -126,11 +127,13 @@ def _printed(seconds: float) -> str:
 def ids_of_ended(jobs: Iterable[Listed], begin: str) -> Iterator[str]:
     """Yield sacct's ids of jobs in squeue's list that ended at `begin` or later."""
     for each in jobs:
+        # Both are ISO times in UTC, so that comparing the texts compares the times.
         at = each.at("EndTime") if each.kind in ENDED else None
         if at is None or _printed(at / 1000) < begin:
             continue
         if each.component is not None:
             yield f"{each.component[0]}+{each.component[1]}"
+        # sacct lists tasks that were cancelled together as one record, `12_[4-9]`, whose id is not that of a job.
         elif not each.tasks:
             yield values.slurm_id(each.id)
 
@@ -161,6 +164,7 @@ def with_amounts(job: Job) -> Job:
     """Return the job with as many cards as it had on each node. Their numbers are made up: accounting has only sums."""
     if job.attempt is None or not job.spec.specs[0].card_milli:
         return job
+    # AllocTRES has no card numbers, so the first ones are taken; only the amount is used, for GPU-hours.
     milli = job.spec.specs[0].card_milli
     whole = tuple(CardSlice(card, None) for card in range(milli // WHOLE_CARD))
     rest = (CardSlice(len(whole), 0, milli % WHOLE_CARD),) if milli % WHOLE_CARD else ()
@@ -184,6 +188,7 @@ def of_one(
             runs[-1].append(record)
     if not runs:
         return None, ()
+    # A requeued job may have one record for each run, the last run last.
     whole, *steps = _run_of(job, runs)
     past = next(ended((whole, *steps), zone, shards_per_card), None)
     return past, tuple(_step(step, zone) for step in steps)
@@ -191,6 +196,7 @@ def of_one(
 
 def _run_of(job: str, runs: Sequence[list[Record]]) -> list[Record]:
     """Return the job's own records; the number of an array is also that of one of its tasks, mostly the last."""
+    # The task, then the array's first task, then the number that Slurm gave to a single task (JobIDRaw).
     named = [run for run in runs if run[0]["JobID"] == job]
     numbered = [run for run in runs if run[0]["JobIDRaw"] == job]
     tasks = [run for run in runs if run[0]["JobID"].startswith(f"{job}_")]
@@ -219,6 +225,7 @@ def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[Record]:
     """Yield the records that sacct printed, without the line that names the fields."""
     for record in separated(printed, separator, len(fields)):
+        # The first field of a job begins with a number, so that only the heading has the name of the field there.
         if record[0] != fields[0]:
             yield dict(zip(fields, record, strict=True))
 
@@ -230,6 +237,7 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
         return None
     array, _, task = fields["JobID"].partition("_")
     minutes = values.number(fields["TimelimitRaw"])
+    # In squeue's names, so that `Listed` reads it as it reads a live job.
     known = {
         "JobID": fields["JobIDRaw"],
         "Partition": fields["Partition"],
@@ -241,9 +249,11 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
         "QOS": fields["QOS"],
         "State": fields["State"],
         "Reason": "",
+        # TimelimitRaw is minutes, or `UNLIMITED` or `Partition_Limit`.
         "TimeLimit": f"{minutes // 60}:{minutes % 60:02}:00" if minutes is not None else "UNLIMITED",
         "NumCPUs": "1",
         "NumNodes": fields["NNodes"],
+        # A job that never started has no allocation, only a request.
         "tres-alloc": fields["AllocTRES"] or fields["ReqTRES"],
         "StartTime": fields["Start"],
         "EndTime": fields["End"],
@@ -254,6 +264,7 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
         "WorkDir": fields["WorkDir"],
         "Comment": fields["Comment"],
     }
+    # Not for pending tasks that were cancelled together: their id is `12_[4-9]`.
     own = {"ArrayJobID": array, "ArrayTaskID": task} if task.isdigit() else {}
     leader, plus, offset = fields["JobID"].partition("+")
     own |= {"HetJobID": leader, "HetJobOffset": offset} if plus else {}
@@ -276,6 +287,7 @@ def _cpu_ms(printed: str) -> int | None:
     """Return the CPU time of `1-02:03:04` or `03:04.567`; None where it was not counted."""
     whole, _, part = printed.partition(".")
     whole_seconds = values.seconds(whole)
+    # sacct prints 00:00:00 for a job whose CPU time was not gathered, too.
     if not whole_seconds and not part.strip("0"):
         return None
     return 1000 * (whole_seconds or 0) + int((part + "000")[:3] or 0)

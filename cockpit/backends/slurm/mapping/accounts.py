@@ -67,11 +67,13 @@ def shared(rows: Iterable[Record]) -> Iterator[ShareLine]:
         name = row["Account"].strip()
         depth = len(row["Account"]) - len(row["Account"].lstrip())
         user = row.get("User", "")
+        # The path of accounts down to this one; what was below an earlier account of this depth is cut off.
         if not user:
             above[depth:] = [name]
         yield ShareLine(
             key=assoc_key(name, user, values.text(row.get("Partition", ""))),
             depth=depth,
+            # The line of a user is indented as a child of the account that it names, so its parent is its account.
             parent=above[depth - 1] if 0 < depth <= len(above) else "",
             raw_usage=values.decimal(row.get("RawUsage", "")) or 0.0,
             norm_shares=values.decimal(row.get("NormShares", "")) or 0.0,
@@ -84,6 +86,7 @@ def shared(rows: Iterable[Record]) -> Iterator[ShareLine]:
 
 
 def _shares(printed: str) -> int | None:
+    # `parent`: the user has the shares of the account and no own ones (Fairshare=parent).
     return None if printed == "parent" else (values.number(printed) if printed else 1)
 
 
@@ -98,6 +101,7 @@ def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
         shares=_shares(row.get("Share", "")),
         priority=priority,
         limits=_limits(row),
+        # sacctmgr prints a list that was changed relative to the account's with signs.
         qos=tuple(each.lstrip("+-") for each in values.names(row.get("QOS", ""))),
         default_qos=row.get("Def QOS", ""),
     )
@@ -112,6 +116,7 @@ def _limits(row: Record) -> Limits:
         max_tres_per_job=values.tres(row.get("MaxTRES", "")),
         max_tres_per_node=values.tres(row.get("MaxTRESPerNode", "")),
         min_tres_per_job=values.tres(row.get("MinTRES", "")),
+        # sacctmgr calls a QOS's limits per user MaxJobsPU, and an association's, which is of one user anyway, MaxJobs.
         max_jobs=count("MaxJobsPU", "MaxJobs"),
         max_submit=count("MaxSubmitPU", "MaxSubmit"),
         grp_jobs=count("GrpJobs"),
@@ -134,6 +139,7 @@ def _qos(row: Record) -> Qos:
         max_submit_per_account=values.number(row.get("MaxSubmitPA", "")),
         usage_factor=_or(values.decimal(row.get("UsageFactor", "")), 1.0),
         preempt=values.names(row.get("Preempt", "")),
+        # `cluster`: the QOS has none of its own, and PreemptMode of slurm.conf counts.
         preempt_mode="" if mode == "cluster" else mode,
         grace_seconds=values.seconds(row.get("GraceTime", "")) or 0,
         exempt_seconds=values.seconds(row.get("PreemptExemptTime", "")),

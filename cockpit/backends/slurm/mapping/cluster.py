@@ -61,11 +61,13 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     joined = components(everything.jobs) if as_ranked else {}
     inner = {each.id for others in joined.values() for each in others}
     for each in everything.jobs:
+        # It is part of its first component's job (step 3).
         if each.id in inner:
             continue
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))  # step 1
         # Step 2. Not when priorities are computed: Slurm computes them from the nodes of its last plan, as in squeue.
         if as_ranked and (spec := spec_shared_out(everything, each)) is not None:
+            # The spec was made from the record; each task has an array of its own.
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         rank = each.priority if as_ranked else None
         if others := joined.get(each.id, ()):  # step 3
@@ -85,8 +87,10 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
         nodes=nodes,
         jobs=dict(sorted((job.id, _ranked(job, ranks)) for job in jobs)),
         cluster=everything.rules,
+        # Without root it is only a part of the tree, or there is no accounting: no limits are better than wrong ones.
         accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
         reservations={each.name: each for each in everything.reservations},
+        # Without details the cards of jobs are guesses, so what is left over says nothing about other jobs.
         others=unattributed.others() if everything.details else {},
         usage=usage(everything.shares),
         usage_at=counted_at,
@@ -100,6 +104,7 @@ def components(jobs: Iterable[Listed]) -> dict[JobId, tuple[Listed, ...]]:
     for each in jobs:
         if each.waits and each.component is not None:
             groups.setdefault(each.component[0], {})[each.component[1]] = each
+    # Without its first component, which may just have started, there is nothing to join to.
     whole = [[group[number] for number in sorted(group)] for group in groups.values() if 0 in group and len(group) > 1]
     return {first.id: tuple(others) for first, *others in whole}
 
@@ -114,6 +119,7 @@ def _joined(first: Job, others: tuple[Listed, ...], everything: ClusterLists) ->
         time_limit_seconds=max(each.spec.time_limit_seconds for each in jobs),
         begin_at=max((each.spec.begin_at for each in jobs if each.spec.begin_at is not None), default=None),
     )
+    # Slurm starts either all components or none (heterogeneous_jobs.html).
     held_by = next((each.held_by for each in jobs if each.held_by), "")
     never = next((each.never for each in jobs if each.never is not None), None)
     return replace(first, spec=spec, held_by=held_by, never=never)
@@ -139,6 +145,7 @@ def _bounded(jobs: list[Job]) -> Iterator[Job]:
 def _with_site_factors(jobs: Iterable[Job], factors: Mapping[int, int]) -> Iterable[Job]:
     if not factors:
         return jobs
+    # sprio prints one line for all pending tasks, under the array's number.
     pairs = ((job, factors.get(job.id) or factors.get(task_of(job.id)[0], 0)) for job in jobs)
     return (replace(job, site_factor=factor) if factor else job for job, factor in pairs)
 
@@ -148,6 +155,7 @@ def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
     if job.never is not None:
         return replace(job, never=None, waits_for=(), held_by=NEVER)
     rank = ranks.get(job.id)
+    # A priority of 0 is how Slurm stores a hold.
     if job.state is not JobState.QUEUED or job.held_by or not rank:
         return job
     return replace(job, direct_priority=rank)

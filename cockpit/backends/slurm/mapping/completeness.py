@@ -53,6 +53,7 @@ def _check(argv: Sequence[str]) -> Callable[[Sequence[str], str, str], str] | No
     program, words = argv[0], [word for word in argv[1:] if not word.startswith("-")]
     if program in {"squeue", "sacct"} and "--noheader" not in argv and "--batch-script" not in argv:
         return _fields
+    # Without a header only one answer has a form that can be checked.
     if program == "sacctmgr" and "-n" in argv:
         return _level if "user" in words else None
     if program == "scontrol" and words[:1] == ["show"] and len(words) > 1:
@@ -66,6 +67,7 @@ def _fields(argv: Sequence[str], printed: str, separator: str) -> str:
     names = wanted.split(",")
     if not _same_word(printed.partition(separator)[0], names[0].partition(":")[0]):
         return FOREIGN
+    # Both: a cut within a field loses the end, and a lost piece in the middle changes the count.
     if not printed.endswith(f"{separator}\n") or printed.count(separator) % len(names) != 0:
         return BROKEN_OFF
     if not _NO_TEXT.search(printed):
@@ -121,6 +123,7 @@ def _records(key: str, end: str = "\n") -> Callable[[Sequence[str], str, str], s
     several lines. Text of users may contain line breaks, so only the first line must have the key."""
 
     def check(_argv: Sequence[str], printed: str, _separator: str) -> str:
+        # `No reservations in the system`: an empty list, not a foreign text.
         if _SENTENCE.fullmatch(printed):
             return ""
         if not printed.startswith(f"{key}="):
@@ -135,6 +138,7 @@ def _reservations(argv: Sequence[str], printed: str, separator: str) -> str:
     if wrong := _records("ReservationName")(argv, printed, separator):
         return wrong
     for block in blocks(printed, "ReservationName"):
+        # A comment may contain any text, also `StartTime=`; it comes last.
         own = block.partition(" Comment=")[0]
         record = words(own)
         times = [record.get("StartTime", ""), record.get("EndTime", "")]
@@ -146,6 +150,7 @@ def _reservations(argv: Sequence[str], printed: str, separator: str) -> str:
 def _statistics(_argv: Sequence[str], printed: str, _separator: str) -> str:
     if "sdiag output at" not in printed:
         return FOREIGN
+    # A heading near the end, which every version prints.
     return "" if "Remote Procedure Call statistics by user" in printed else BROKEN_OFF
 
 

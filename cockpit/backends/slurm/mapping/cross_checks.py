@@ -44,6 +44,7 @@ def of_licences(conf: Record) -> CrossCheck:
 
 def of_reservations(jobs: Iterable[Listed], names: Iterable[str] = ()) -> CrossCheck:
     """Expect the reservations that jobs name, and those of another command (`names`)."""
+    # A reservation may be deleted once its jobs have ended, so ended jobs prove nothing.
     live = [each.fields.get("Reservation", "") for each in jobs if each.kind not in ENDED]
     wanted = {*names, *(name for each in live for name in values.names(each))}
     return CrossCheck(

@@ -38,11 +38,13 @@ def _submit(wanted: SubmitScript, *, by_name: bool) -> Command:
     options = ["sbatch", "--parsable", *wanted.options]
     if wanted.wrap:
         return Command((*options, f"--wrap={wanted.wrap}"))
+    # A name that begins with a dash would be an option.
     if by_name:
         file = f"./{wanted.file}" if wanted.file.startswith("-") else wanted.file
         return Command((*options, file, *wanted.arguments))
     if wanted.file and "job-name" not in script_options(wanted.script):
         options.append(f"--job-name={posixpath.basename(wanted.file)}")
+    # sbatch reads standard input by itself only if it is given no arguments.
     called = (STDIN, *wanted.arguments) if wanted.arguments else ()
     return Command((*options, *called), wanted.script)
 
@@ -56,6 +58,7 @@ def _signal(wanted: SendSignal) -> Command:
 
 def _update(wanted: UpdateJob) -> Command:
     for name in wanted.fields:
+        # Another JobId= among the fields would change another job.
         if not _FIELD.fullmatch(name) or name.lower() in _TARGETS:
             raise NotPossible(f"{name!r} is no field of a job; `man scontrol` lists those of `scontrol update`.")
     changes = (f"{name}={value}" for name, value in wanted.fields.items())

@@ -35,6 +35,7 @@ def licences(records: Iterable[Record]) -> Iterator[Licence]:
 def asked(fields: dict[str, str]) -> dict[str, int]:
     """`matlab:3,fluent@site:1|…`: how many of each the job has, or wants."""
     counts = {}
+    # `,` means and; some versions also take `;`, or `|` for alternatives, which are all listed.
     for part in values.text(fields.get("Licenses", "")).replace("|", ",").replace(";", ",").split(","):
         name, _, count = part.partition(":")
         if name:

@@ -29,6 +29,8 @@ cockpit_peers() {
     done
     echo "[$found]"
 }"""
+# `ssh` skips ssh's own options, those with a value together with it, and starts a step on the host instead of a login.
+# `hostfile` has the rank of each host in its line number.
 _FILES = """\
 COCKPIT_FILES="$COCKPIT_OUTPUTS/.cockpit-$SLURM_JOB_ID"
 export COCKPIT_FILES
@@ -63,6 +65,7 @@ export PATH="$COCKPIT_FILES:$PATH" PDSH_RCMD_TYPE=ssh"""
 def prelude(spec: JobSpec) -> Iterator[str]:
     """Once, before anything is started."""
     (first, *_) = all_groups = groups(spec)
+    # From 10000 to 29999: above most services, and below the ports that the kernel hands out (from 32768 on).
     if spec.mode in _ADDRESSED | _TORCH:
         yield "export COCKPIT_PORT=$((10000 + SLURM_JOB_ID % 20000))"
     if spec.mode in _ADDRESSED:
@@ -138,6 +141,7 @@ def _of_pool(spec: JobSpec, group: Group) -> Iterator[str]:
 
 def _with_hostfile(command: str) -> str:
     """DeepSpeed's launcher would look for the file at a place that only root can write."""
+    # Not when the user names a host file.
     program, _, rest = command.strip(" \t\n").partition(" ")
     if program != "deepspeed" or "hostfile" in command:
         return command

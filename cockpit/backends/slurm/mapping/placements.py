@@ -37,6 +37,7 @@ class UnattributedGpus:
 
     def __init__(self, nodes: Iterable[SlurmNode] = (), known: Known = NOTHING_KNOWN) -> None:
         listed = [(part.node, each) for parts in known.values() for part in parts.values() for each in part.slices]
+        # Whole pieces that jobs are known to have, and cards of which they have any part.
         pieces = {(name, each.card, each.slot) for name, each in listed}
         cards = {(name, each.card) for name, each in listed}
         self._free_slices: dict[NodeName, list[CardSlice]] = {}
@@ -47,6 +48,8 @@ class UnattributedGpus:
             self._free_slices[name] = [
                 each
                 for each in seen.in_use
+                # Where cards are cut into shards, Slurm's list has no shard numbers: a known share makes the whole card
+                # known.
                 if (name, each.card, each.slot) not in pieces and not (shards and (name, each.card) in cards)
             ]
             self.hold(name, self._free_slices[name])
@@ -78,14 +81,17 @@ class UnattributedGpus:
 
         For shards only the card is used, not their number: Slurm miscounts them in the list of nodes.
         """
+        # `cut`: whether MIG divides the card, by its index; only cards of the wanted model are in it.
         cut, missing = {card.index: bool(card.slices) for card in cards}, wanted.card_milli
         left = self._free_slices.get(name, [])
+        # A copy, because claimed pieces are removed from `left`.
         for piece in [*left]:
             is_share = piece.slot is not None
             if missing <= 0 or piece.card not in cut or not (cut[piece.card] or is_share == wanted.shares_a_card):
                 continue
             left.remove(piece)
             claimed = piece if cut[piece.card] else replace(piece, milli=min(missing, WHOLE_CARD))
+            # Correct the amount that was counted for the piece to the amount that the job really takes.
             self.hold(name, [replace(piece, milli=claimed.milli - piece.milli)])
             missing -= claimed.milli
             yield claimed
@@ -95,6 +101,7 @@ class UnattributedGpus:
         for card in cards:
             before = self._used_milli.get((name, card.index), 0)
             milli = min(missing, WHOLE_CARD)
+            # A card with less than that free is skipped: a share lies on one card.
             if missing > 0 and before + milli <= WHOLE_CARD:
                 missing -= milli
                 yield from _pieces(card, before, milli)
@@ -111,6 +118,8 @@ def _pieces(card: Card, before: int, milli: int) -> Iterator[CardSlice]:
         yield CardSlice(card.index, 0, milli)
 
 
+# -d adds a line, indented by five blanks, for each group of nodes with equal allocations: `Nodes=n[2-4] CPU_IDs=0-7
+# Mem=32768 GRES=gpu:h100:8(IDX:0-7)`.
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
 _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
 NO_GRES: Mapping[NodeName, Cards] = {}
@@ -136,6 +145,7 @@ def details(
     by_job: dict[JobId, dict[NodeName, Allocation]] = {}
     for each in records:
         task = each["ArrayTaskId"]
+        # Slurm's own number of a task differs from its id here, which stays the same while it waits.
         job = job_id(int(each["ArrayJobId"] or each["JobId"]), int(task) if task else None)
         for node in hosts(each["Nodes"]):
             slices = tuple(gres.get(node, NO_CARDS).held(each["GRES"]))
@@ -168,6 +178,7 @@ def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[Nod
         return job
     parts = []
     for part in job.attempt.placement:
+        # Unknown nodes are gone already (`_within`).
         cut = {card.index for card in nodes[part.node].cards if card.slices}
         slices = tuple(
             each if each.card in cut else replace(each, slot=slots[part.node, each.card]) for each in part.slices
@@ -182,6 +193,7 @@ def _placed(
 ) -> Job:
     attempt = job.attempt
     if attempt is None:
+        # Without nodes or a start it has no place, and a job without a place cannot count as running.
         return replace(job, state=JobState.QUEUED)
     parts = []
     for part in attempt.placement:

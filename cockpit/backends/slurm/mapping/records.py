@@ -11,6 +11,7 @@ Record = dict[str, str]
 
 The mappings build everything from records. They come from the output of a command or from the JSON of slurmrestd."""
 
+# A key is at the start of the record or behind a blank, so that `cpu=8` within `TRES=node=1,cpu=8` is none.
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
 
 
@@ -22,6 +23,7 @@ def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, .
     """
     fields = printed.split(separator) if separator else []  # without a separator nothing was printed
     for start in range(0, len(fields) - width, width):
+        # The line break of the record before is at the head of this record's first field.
         first, *rest = fields[start : start + width]
         yield (first.removeprefix("\n"), *rest)
 
@@ -32,6 +34,7 @@ def with_header(printed: str, separator: str = "|") -> Iterator[Record]:
     header = lines[0].split(separator)
     for each in lines[1:]:
         fields = each.split(separator)
+        # A name with a separator in it would shift all columns behind it.
         if len(fields) == len(header):
             yield dict(zip(header, fields, strict=True))
 

@@ -59,6 +59,7 @@ def _priority(conf: Record) -> Priority:
         weights=_weights(conf),
         flags=tuple(each for each in PriorityFlag if each.slurm in conf.get("PriorityFlags", "").split(",")),
         favor_small=values.truth(conf.get("PriorityFavorSmall", "")),
+        # Defaults of slurm.conf(5), for clusters whose configuration is not reported (slurmrestd).
         max_age_seconds=7 * DAY if max_age is None else max_age,
         calc_period_seconds=values.seconds(conf.get("PriorityCalcPeriod", "")) or 5 * MINUTE,
         decay_half_life_seconds=values.seconds(conf.get("PriorityDecayHalfLife", "")) or 0,

@@ -38,18 +38,21 @@ _TRIAL = "COCKPIT_TRIAL_OPTIONS"
 def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime | None) -> Iterator[str]:
     """Return the body's lines, for sh. `kept_seconds`: how long a failed job holds its nodes; 0: not at all. `runtime`:
     that of containers."""
+    # At the top, where the time limit starts to count.
     if kept_seconds:
         yield beginning(asked_seconds)
     for name, value in spec.env.items():
         yield f"export {name}={quoted(value)}"
     yield from _place(spec)
     yield from _trials(spec)
+    # After the place: it uses COCKPIT_MASTER and `cockpit_hosts`.
     yield from prelude(spec)
     yield ""
     boxed = runtime if spec.image != HOST else None
     if not spec.terminal:
         yield from _run(spec, boxed)
         return
+    # A function, so that the wrapper gets the exit code and goes on after a failure.
     yield "cockpit_run() {"
     yield from (f"    {each}" for each in _run(spec, boxed))
     yield "}"
@@ -60,6 +63,7 @@ def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime 
 
 
 def _place(spec: JobSpec) -> Iterator[str]:
+    # The first group runs the script: its first node is the master.
     (first, *_) = all_groups = groups(spec)
     replicas = " + ".join(each.of_slurm("SLURM_JOB_NUM_NODES") for each in all_groups)
     cpus, nodes = first.of_slurm("SLURM_CPUS_PER_TASK"), first.of_slurm("SLURM_JOB_NODELIST")
@@ -94,6 +98,7 @@ def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
     if others:
         yield "rc=$?"
         yield "kill $cockpit_others 2>/dev/null"
+        # The exit code of the deciding group, which `kill` has replaced in `$?`.
         yield '(exit "$rc")'
 
 
@@ -102,6 +107,7 @@ def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[
     if launched is None or launched == group.command:
         yield plain
         return
+    # Decided on the node: what is installed there is not known here.
     yield "if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then"
     yield f"    {_step(spec, group, launched, runtime)}"
     yield "else"
@@ -112,9 +118,11 @@ def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[
 def _step(spec: JobSpec, group: Group, command: str, runtime: Runtime | None) -> str:
     """Return the command of one step: on one node alone, if the command starts the others itself; else once on each
     node."""
+    # SLURM_NODEID counts from 0 in each component.
     rank = f"$((SLURM_NODEID + {group.first}))" if group.first else NODE
     assigned = [f'COCKPIT_REPLICA="{rank}"', 'COCKPIT_NODE="$SLURMD_NODENAME"']
     assigned += of_replica(spec, group)
+    # Quoted as a whole, and its variables are expanded by the bash on the node, where their values differ.
     text = "\n".join([*(f"export {each}" for each in assigned), command])
     behind = (Variable(_TRIAL),) if spec.sweep is not None else ()
     script = f"bash -c {word(text, *behind)}"
@@ -124,6 +132,7 @@ def _step(spec: JobSpec, group: Group, command: str, runtime: Runtime | None) ->
 
 def _srun(spec: JobSpec, group: Group) -> str:
     """Return the srun of a group; empty if the group is only the node that runs the script."""
+    # The batch script runs on the first node of the job, in all of its allocation.
     if group.alone and (group.nodes == 1 or spec.mode in LAUNCHED_BY_FIRST):
         return ""
     own = f" --nodes={group.nodes} --ntasks={group.nodes}"  # since 23.11 srun would take the first component's

@@ -12,6 +12,8 @@ WRAPPED = "cockpit:"
 """The beginning of the comments of wrapped jobs."""
 SLACK_SECONDS = 60
 """How long before the end of the time limit the allocation is released, since afterwards there is no exit code."""
+# `sleep` runs in the background, because a shell runs a trap only after its foreground command has ended; `wait` is
+# interrupted by a signal. squeue's %k is the comment, whose new end `scontrol update` wrote before USR2.
 _KEEPING = """\
 trap 'cockpit_let_go=1' USR1
 trap 'cockpit_look=1' USR2
@@ -36,6 +38,8 @@ fi
 exit "$rc\""""
 
 
+# The copy leaves out earlier copies, and patterns that match nothing, which sh leaves as they are. --reflink: on file
+# systems that can share blocks the copy takes no space.
 _COPYING = """\
 cockpit_run
 rc=$?

@@ -100,6 +100,7 @@ def _of_job(job: str, changes: Body) -> RestRequest:
 def _of_node(node: str, changes: Sequence[str], version: int) -> RestRequest:
     if version < LISTS_SINCE:
         raise NoSuchRequest(_no_nodes(version))
+    # `mapping.acts` writes State and Reason alone.
     said = dict(each.partition("=")[::2] for each in changes)
     body = {"state": [said["State"]], **({"reason": said["Reason"]} if "Reason" in said else {})}
     return RestRequest("POST", SLURM, f"node/{node}", body)
@@ -111,6 +112,7 @@ def _cancel(job: str, options: Sequence[str], version: int) -> RestRequest:
     signal = next((each.partition("=")[2] for each in options if each.startswith("--signal=")), "")
     target = next((name for name in _SIGNAL_FLAGS if name in options), "")
     params = {"signal": signal} if signal else {}
+    # Without flags, scancel's own default: the steps.
     if version >= SIGNAL_FLAGS_SINCE:
         params |= {"flags": _SIGNAL_FLAGS[target]} if target else {}
     elif target == "--batch":
@@ -190,11 +192,14 @@ def _changed(change: str, version: int) -> tuple[str, object]:
 
 
 def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
+    # `mapping.directives` names standard input only where arguments follow.
     if STDIN in options:
         raise NoSuchRequest(f"slurmrestd gives a script no arguments: {_ON_A_LOGIN_NODE}.")
     if options and options[-1].startswith("--wrap="):
         *options, wrapped = options
         return _submit([*options, "--job-name=wrap"], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
+    # slurmrestd takes a script as it is: only sbatch looks into it for options, and without them the job would be
+    # another.
     if script_options(script):
         raise NoSuchRequest(f"slurmrestd reads no #SBATCH lines: {_ON_A_LOGIN_NODE}.")
     job: dict[str, object] = {}
@@ -207,6 +212,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
     if "tasks" not in job and (nodes := values.number(str(job.get("nodes", "")))):
         # sbatch counts one task on each node by default. slurmrestd counts one in all, and so too few CPUs.
         job["tasks"] = nodes * int(str(job.get("tasks_per_node", 1)))
+    # slurmrestd runs no login and has no environment of the user to pass on.
     env = {"PATH": _PATH}
     job["environment"] = env if version < LISTS_SINCE else [f"{name}={value}" for name, value in env.items()]
     body: dict[str, object] = {"script": script, "job": job}
@@ -217,6 +223,7 @@ def _json_field(key: str, value: str | bool, version: int) -> tuple[str, object]
     """Return the field's name in this version of the API, and the value in the form that it requires."""
     is_later = version >= LISTS_SINCE
     name = _CALLED_LATER.get(key, key) if is_later else key
+    # A flag: the field's value says it all.
     if value is True:
         return name, value
     try:

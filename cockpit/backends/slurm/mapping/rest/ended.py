@@ -12,6 +12,7 @@ from cockpit.backends.slurm.mapping.rest.figures import Json, at, count, exit_co
 def _job_id(job: Json) -> str:
     array = count(at(job, "array", "job_id"))
     task = figure(at(job, "array", "task_id")) or f"[{word(at(job, 'array', 'task'))}]"
+    # 0 stands for no array and no heterogeneous job; task 0 is a real task, hence the text.
     leader = count(at(job, "het", "job_id"))
     if leader:
         return f"{leader}+{count(at(job, 'het', 'job_offset'))}"
@@ -89,7 +90,9 @@ def _records(job: Json, fields: Sequence[str]) -> Iterator[Record]:
     for step in steps if isinstance(steps, list) else ():
         name = word(at(step, "step", "id")).rpartition(".")[2]
         own = {field: _OF_STEP.get(field, _nothing)(step) for field in fields} if isinstance(step, Mapping) else {}
+        # A step's id has Slurm's number of the task; records have the array's id before the dot, as sacct prints it.
         own["JobID"] = f"{_job_id(job)}.{name}"
+        # Fields of sacct that a step does not have, such as WorkDir, are empty.
         yield {field: own.get(field, "") for field in fields}
 
 

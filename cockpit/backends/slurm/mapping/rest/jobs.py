@@ -81,6 +81,7 @@ _FIELDS: Final[dict[str, Callable[[Json], str]]] = {
     "TimeLimit": _limit,
     "NumCPUs": _number("cpus"),
     "NumNodes": _number("node_count"),
+    # A pending job has a request only.
     "tres-alloc": lambda job: word(job.get("tres_alloc_str")) or word(job.get("tres_req_str")),
     "StartTime": _moment("start_time"),
     "EndTime": _moment("end_time"),
@@ -123,6 +124,7 @@ def _nothing(_: Json) -> str:
 def _is(job: Json, wanted: str) -> bool:
     number, _, task = wanted.partition("_")
     mine = number in {figure(job.get("job_id")), figure(job.get("array_job_id"))}
+    # The record of pending tasks has no task id and stands for each of them.
     started = figure(job.get("array_task_id"))
     return mine and (not task or not started or started == task)
 
@@ -138,6 +140,7 @@ def _allocations(job: Json) -> Iterator[Record]:
     own = {"JobId": figure(job.get("job_id")), "ArrayJobId": "", "ArrayTaskId": ""}
     if array and task:
         own |= {"ArrayJobId": str(array), "ArrayTaskId": task}
+    # gres_detail has one text for each node, in the order of the nodes.
     for place, (node, cpus, memory) in enumerate(_nodes(at(job, "job_resources"))):
         cards = word(gres[place]) if isinstance(gres, list) and place < len(gres) else ""
         yield {**own, "Nodes": node, "CPUs": str(max(cpus, 1)), "Mem": str(memory), "GRES": cards}
@@ -147,6 +150,7 @@ def _nodes(resources: object) -> Iterator[tuple[str, int, int]]:
     """Yield name, CPUs and memory of each node, out of the JSON of later versions or of v0.0.38."""
     for each in at(resources, "nodes", "allocation") or ():
         yield word(at(each, "name")), count(at(each, "cpus", "count")), count(at(each, "memory", "allocated"))
+    # v0.0.38
     old = at(resources, "allocated_nodes")
     for each in old if isinstance(old, list) else ():
         yield word(at(each, "nodename")), _cores(at(each, "sockets")), count(at(each, "memory_allocated"))

@@ -49,6 +49,7 @@ def _all(answer: Json, *names: str) -> list[Json]:
 
     Raises `NoAnswer` when there is no such list, which is not the same as an empty list.
     """
+    # Names differ between versions of the API: `QOS`, later `qos`.
     records = next((answer[name] for name in names if name in answer), None)
     if not isinstance(records, list) or not all(isinstance(each, Mapping) for each in records):
         raise NoAnswer(f"it has no list of {names[0]}")
@@ -64,6 +65,7 @@ def _of_squeue(argv: Sequence[str]) -> Question | None:
     fields = [each.partition(":")[0] for each in option(argv, "--Format").split(",")]
     if "--steps" in argv or "--start" in argv or not option(argv, "--Format"):
         return None
+    # A task is picked out of its array's records here (`jobs.listed`).
     path = f"job/{wanted.partition('_')[0]}" if wanted else "jobs"
     return Question(SLURM, path, lambda answer: jobs.listed(_all(answer, "jobs"), fields, wanted))
 
@@ -89,6 +91,7 @@ def _of_sacct(argv: Sequence[str]) -> Question | None:
 
 
 def _of_sshare(version: int) -> Question:
+    # The tree and the shares at least; usage and fair share are left out.
     if version < OLDEST_SHARES:
         return Question(DATABASE, "associations", lambda answer: accounts.tree_of(_all(answer, "associations")))
 
