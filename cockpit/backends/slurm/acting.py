@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 SECONDS = 30.0
+# In sbatch's arguments or a script: `--job-name=x`, `-J x`, `#SBATCH --job-name x`.
 _JOB_NAME = re.compile(r"^(?:#SBATCH\s+)?(?:--job-name[= ]|-J ?)\s*['\"]?([^\s'\"]+)", re.MULTILINE)
 ADMINISTRATORS = {"Administrator", "Operator"}
 _KINDS = (
@@ -97,7 +98,9 @@ class Acts:
 
     async def is_admin(self) -> bool:
         """Return whether the user is root, SlurmUser, or an operator or administrator in accounting."""
+        # Asked once; a change of accounts asks again (`_outdate`).
         if self._admin is None:
+            # `SlurmUser = slurm(64030)`
             owner = (await self._reading.config()).get("SlurmUser", "").partition("(")[0]
             self._admin = (
                 self._asker in {"root", owner} or await self._reading.admin_level(self._asker) in ADMINISTRATORS
@@ -132,6 +135,7 @@ class Acts:
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run a change and return the answer of its operation."""
+        # Before the change, whose comment replaces the old end.
         until = kept_until(await self._job(args.job, None)) if isinstance(args, messages.ExtendArgs) else 0
         done = await self._carry_out(await self.commands(op, args))
         if isinstance(args, messages.ExtendArgs):
@@ -165,6 +169,7 @@ class Acts:
             try:
                 done.append(await self._run(command))
             except CockpitError:
+                # mkdir prints nothing, and a folder that was made may stay.
                 submitted = [str(_submitted(each)) for each in done if each and command.argv[0] == "sbatch"]
                 for job in submitted:
                     await self._run(Command(("scancel", job)))
@@ -182,6 +187,7 @@ class Acts:
 
     async def runtime(self, specs: Sequence[JobSpec]) -> Runtime | None:
         """Return the cluster's container runtime, looked for once, when a job needs an image."""
+        # A runtime that was not there is looked for again: it may have been installed, or the node was another one.
         if self._runtime is None and any(spec.image != HOST for spec in specs):
             self._runtime = runtime_of((await self._commands.run(PROBE, seconds=SECONDS)).stdout)
         return self._runtime
@@ -213,9 +219,11 @@ class Acts:
                 command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False
             )
             return checked(printed, command.argv).stdout.strip()
+        # Not `Unreachable`: the user must know that the change may have happened.
         except AnswerLost as error:
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
         except Failed as failed:
+            # Slurm's commands have one exit code for every refusal; only the message tells them apart.
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
             # sacctmgr does not name what it found or missed.
             asked = f" The command was `{shlex.join(command.argv)}`." if command.argv[0] == "sacctmgr" else ""
@@ -248,6 +256,7 @@ class Acts:
                 refusals.append(refusal)
             else:
                 return
+        # The first: `_jobs_of` puts the record that the user most likely means at the front.
         raise refusals[0]
 
     async def _judge_directive(self, wanted: Directive) -> None:
@@ -267,6 +276,7 @@ class Acts:
         """Return the command with the indices of an array's pending tasks, if `job` means these."""
         if job is None or task_of(job)[1] != REST:
             return command
+        # Now, since tasks start all the time: a task that runs by now must not be among the indices.
         listed = next((each for each in await self._reading.jobs_now(JobId(job)) if each.id == job), None)
         if listed is None:
             raise refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
@@ -278,6 +288,7 @@ class Acts:
         if op not in {"hold", "release"} or args.task is not None:
             return [args]
         jobs = await self._jobs_of(args.job, None)
+        # scontrol takes the array's own id for all of its tasks at once.
         if all(job.state is JobState.QUEUED for job in jobs):
             return [args]
         return [replace(args, job=job.id) for job in jobs if not preflight.wrong_state(op, job)]
@@ -331,4 +342,5 @@ def _where_to_look(command: Command) -> str:
 
 def _submitted(printed: str) -> JobId:
     """Return the job id in the output of `sbatch --parsable`."""
+    # With several clusters sbatch prints `1234;cluster`.
     return JobId(int(printed.split(";", maxsplit=1)[0]))

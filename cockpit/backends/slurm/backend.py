@@ -176,6 +176,7 @@ class SlurmBackend(Asking, LiveBackend):
         rows = await self._all_rows()
         if not ended:
             return [row for row in rows.values() if row.ended_at is None]
+        # The controller's record of a job is newer than that of accounting, which may have both.
         past = [past_row(each) for each in await self._reading.sacct.ended(HISTORY) if each.job.id not in rows]
         return [*past, *rows.values()]
 
@@ -193,6 +194,7 @@ class SlurmBackend(Asking, LiveBackend):
                 raise
             except CockpitError:
                 pass  # the details are useful without accounting, too
+        # Accounting learns of running steps late, or, without a database, never.
         if has_started and record.state not in ENDED:
             steps = accounting.beside(steps, await self._reading.running_steps(known.number))
         path = await logs.output_path(self._reading, known)
@@ -230,6 +232,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()
+        # Slurm has no question for other weights, so here, and only here, priorities are computed.
         if weights is not None:
             everything = await self._reading.everything(closely=False)
             everything = everything._replace(site_factors=site_factors(printed))
@@ -241,6 +244,7 @@ class SlurmBackend(Asking, LiveBackend):
         shown, jobs = await (await self._looked()).queues(), await self._reading.jobs()
         waiting: Counter[str] = Counter()
         for each in jobs:
+            # The mirror plans at most `PLANNED_TASKS` of an array; the records have the true number.
             for partition in values.names(each.fields["Partition"]) if each.waits else ():
                 waiting[partition] += len(each.tasks) or 1
         rows = (replace(row, waiting=waiting[row.path]) for row in shown.rows)
@@ -249,6 +253,7 @@ class SlurmBackend(Asking, LiveBackend):
     async def accounts(self) -> view.AccountsShown:
         shown = await (await self._looked()).accounts()
         if missing := self._reading.missing("sacctmgr list qos", "sacctmgr list assoc"):
+            # sshare alone has accounts and shares, without limits and QOS.
             known = bool(await self._reading.shares())
             return replace(shown, rows=shown.rows if known else (), qos=(), missing=missing)
         shown = all_tasks_counted(shown, await self._reading.jobs())
@@ -300,6 +305,7 @@ class SlurmBackend(Asking, LiveBackend):
             refuse_absent(reason)
         known = await look_up(self._reading, JobId(request.job))
         job, fields = known.job, known.listed.fields if known.listed is not None else known.fields
+        # Its allocation is still there, so a step in it is enough.
         if job.spec.debug_hold.allocation is not HoldAllocation.FREE or job.state is JobState.RUNNING:
             return await self._commands.open_shell(entering.command(job, fields.get("WorkDir", ""), request), request)
         argv = entering.anew(job, await self._reading.comment(slurm_id(job.id)), request)
@@ -355,6 +361,7 @@ class SlurmBackend(Asking, LiveBackend):
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
         # Only the nodes view shows which job has which card, for which scontrol must list every job.
         looked = await self._looked(closely=op == "nodes")
+        # After the look, which finds out what is hidden.
         if op in self._reading.hidden:
             raise RequestRefused(Refusal(RefusalKind.DENIED, self._reading.hidden[op]))
         return await looked.read(op, args, answer)
@@ -378,6 +385,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
         await self._introduce()
+        # Before the rows are made: each says whether the user may change it.
         self._rows.admin = await self._acts.is_admin()
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())

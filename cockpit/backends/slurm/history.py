@@ -28,8 +28,10 @@ class History:
         """Record the changes since the previous list. Rows that have not changed must be the same objects as before."""
         before, self._before = self._before, rows
         known = before or {}
+        # By identity, so ten thousand unchanged rows cost one pass of pointer comparisons.
         changed = [row for job, row in rows.items() if known.get(job) is not row]
         waiting = [(row.id, row.reason) for row in changed if row.state is JobState.QUEUED and row.reason is not None]
+        # The first list has no predecessor: nothing in it can be said to have just happened.
         happened = [] if before is None else [each for row in changed for each in _happened(row, before, job_of, now)]
         self._observed.note(waiting, happened, now)
 
@@ -57,6 +59,7 @@ def _happened(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: M
     """Yield the events of a changed row, each at the time that Slurm reports, else now."""
     old = before.get(row.id)
     if old is None and row.array is not None and not row.tasks:
+        # A task that has just started was part of the array's pending record before.
         old = before.get(rest_id(row.array.array))
     if old is None:
         yield row.submitted_at, _submitted(job_of(row.id))
@@ -64,6 +67,7 @@ def _happened(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: M
         yield from ((now, each) for each in _while_waiting(row, old))
     else:
         yield from ((now, each) for each in _while_running(row, old))
+    # It may have started and ended between two lists: then both events follow.
     if (old is None or old.state is JobState.QUEUED) and row.started_at is not None:
         yield row.started_at, _placed(job_of(row.id))
     if row.state in ENDED and (old is None or old.state not in ENDED):

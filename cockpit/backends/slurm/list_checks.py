@@ -60,9 +60,11 @@ async def is_doubtful(answers: Answers, look: ListComparison, conf: Record) -> b
     They may when a live job has vanished that Slurm cannot have forgotten yet (MinJobAge), or when the controller
     counts more jobs. sdiag is asked only where there is no previous list, or where nothing of it is left.
     """
+    # One such job is enough, so the generator stops at the first.
     vanished = (number for number, each in look.before.items() if each.kind not in ENDED and number not in look.records)
     if next(vanished, None) is not None:
         return look.elapsed_seconds < (values.seconds(conf.get("MinJobAge", "")) or 0)
+    # With two lists that share jobs the comparison above is the better evidence, and sdiag costs another call.
     if (look.before and look.records) or _hides_jobs(conf):
         return False
     try:
@@ -97,6 +99,7 @@ async def live_jobs(answers: Answers) -> set[str]:
     live = set()
     for block in blocks(printed.stdout, "JobId"):
         head, state = _JOB.match(block), words(block).get("JobState", "")
+        # placed=True: an unknown state counts as live, so that its job is expected.
         if head is not None and states.job_state(state, placed=True) not in ENDED:
             live.add(head[1])
     return live
@@ -158,6 +161,7 @@ async def check_inventory(answers: Answers, nodes: str, partitions: str, fresh_s
 
 async def _check(answers: Answers, what: str, lost: set[str], fresh_seconds: float) -> None:
     """Ask for one of the missing names: some lists leave out hidden nodes and nodes in state FUTURE on purpose."""
+    # One is enough as evidence; asking for each of a thousand would load the controller.
     for name in sorted(lost)[:1]:
         try:
             printed = await answers.ask(("scontrol", "-o", "show", what, name), fresh_seconds)

@@ -33,11 +33,14 @@ async def read(commands: Commands, reading: Reading, known: LookedUpJob, request
     Raises `RequestRefused` for the output of an ended job whose file is unknown and cannot be guessed.
     """
     ended = known.job.state in ENDED
+    # A job that has not started has written nothing, and patterns such as %N have no value yet.
     if known.job.attempt is None:
         return LogChunk(b"", 0, ended=ended)
     path = await _path(reading, known, request)
+    # The size first: it shows without transfer whether there is anything new.
     size = await _size(commands, path) if path else None
     if size is None:
+        # The path was guessed from a default: that no file is there does not mean that the job wrote nothing.
         if path and ended and not request.step and outputs.OUT not in await _files(reading, known):
             message = (
                 f"Slurm no longer reports into which file job {slurm_id(known.job.id)} wrote its output, and there is "
@@ -55,6 +58,7 @@ async def read(commands: Commands, reading: Reading, known: LookedUpJob, request
 
 async def tail(commands: Commands, reading: Reading, known: LookedUpJob) -> str:
     """Return the last lines of the job's stderr, else of its stdout; empty if the files cannot be read."""
+    # stderr says why a job failed; where both go to one file, it is that file.
     for stream in (LogStream.STDERR, LogStream.STDOUT):
         try:
             wanted = LogRequest(job=known.job.id, stream=stream, offset=-TAIL_BYTES)
@@ -124,6 +128,7 @@ def _one_job(known: LookedUpJob) -> str:
 async def _words(reading: Reading, known: LookedUpJob, path: str) -> dict[str, str]:
     attempt = known.job.attempt
     node = attempt.placement[0].node if attempt is not None and attempt.placement else None
+    # One command more, so only where the path needs it.
     host = await reading.host_of(node) if node is not None and _HOST.search(path) else node or ""
     return outputs.batch_words(known, await reading.version(), host)
 
@@ -156,6 +161,7 @@ async def _piece(commands: Commands, path: str, start: int, size: int) -> bytes:
         (
             "sh",
             "-c",
+            # `"$1"` and so on: no path becomes a part of the shell's program.
             'dd if="$1" skip="$2" count="$3" bs=65536 "$4" "$5" | base64 -w0',
             "sh",
             path,
@@ -165,12 +171,14 @@ async def _piece(commands: Commands, path: str, start: int, size: int) -> bytes:
         ),
         seconds=SECONDS,
     )
+    # The pipe's exit code is that of base64, so an error of dd shows only on stderr.
     if printed.code != 0 or (printed.stderr and not printed.stdout):
         raise RequestRefused(Refusal(RefusalKind.DENIED, f"{path} cannot be read: {printed.stderr.strip()[-200:]}"))
     try:
         data = base64.b64decode(printed.stdout.strip(), validate=True)
     except ValueError:
         raise Garbled("base64", f"it is no piece of {path}") from None
+    # `_size` has just found more there; an empty answer would read as the end of the file.
     if size and not data:
         raise Garbled("base64", f"it has nothing of {path}")
     return data

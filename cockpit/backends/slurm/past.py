@@ -38,6 +38,7 @@ async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Look
     if known is not None:
         return known
     past, _ = await reading.sacct.accounted(slurm_id(wanted))
+    # Accounting first: a job that the list lacks has mostly ended long ago.
     if past is None and await reading.jobs_now(wanted):  # it was submitted after the list was read
         reading.forget({"squeue"})
         known = find_job(await reading.jobs(), wanted)
@@ -59,6 +60,7 @@ async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None)
 
 async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | None, user: str) -> list[EndedJob]:
     """Return the jobs that ended from `since` on and before `until`, the newest first."""
+    # sacct's times are whole seconds, so the bounds are compared once more.
     past = await reading.sacct.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
     done = map(_ended_job, past)
     wanted = (each for each in done if _within(each.row.ended_at or 0, since, until))

@@ -80,12 +80,14 @@ class Reading:
     def __init__(self, answers: Answers, now: Callable[[], Millis], intervals: PollIntervals | None = None) -> None:
         self._answers, self._now = answers, now
         self.intervals = intervals or PollIntervals()
+        # The commands that are needed may take the whole time limit; those of `OptionalLists` a third of it.
         answers.patience = self.intervals.patience
         self._optional = OptionalLists(answers, self.intervals.patience / 3)
         self.trouble = self._optional.trouble
         self.sacct = SacctReading(self, answers, now)
         self._fields: tuple[str, ...] = listing.FIELDS
         self._parsed = ParsedAnswers()
+        # By Slurm's own number of the record, as squeue prints it (JobID).
         self._records: dict[str, Listed] = {}
         self._looked_at = Millis(0)
         self._verified_list: Printed | None = None
@@ -104,6 +106,7 @@ class Reading:
 
     async def rules(self) -> Cluster:
         conf = await self.config()
+        # A fifth of the configuration's interval: partitions are opened and closed while the cluster runs.
         partitions = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         await self._check_inventory(
             await self._visible_list("nodes", nodes.COMMAND, self.intervals.settings), partitions
@@ -145,6 +148,7 @@ class Reading:
         except CockpitError as error:  # step 4
             self._records, self._looked_at = before
             self._parsed.forget("jobs")
+            # Else the incomplete list would be returned as the last answer until it is stale.
             self._answers.replace_by_error(listing.command(self._fields), error)
             raise
         return jobs
@@ -161,8 +165,11 @@ class Reading:
         """
         records, looked_at = before
         question = listing.command(self._fields)
+        # The time between two lists decides whether Slurm may have forgotten a job in between (MinJobAge).
         self._looked_at = self._now()
         look = ListComparison(self._records, records, (self._looked_at - looked_at) / 1000)
+        # Not where nodes or partitions are hidden: the question of `live_jobs` crashes scontrol of 22.05 there
+        # (`details`).
         if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
             live = await live_jobs(self._answers)
             # scontrol was asked first: a job that it has and that a later squeue lacks is missing, not merely new.
@@ -174,6 +181,7 @@ class Reading:
 
     async def _check_inventory(self, nodes_list: Printed, partitions_list: Printed) -> None:
         """Compare the lists of nodes and partitions, once for each pair of answers. Raises `Garbled`."""
+        # By identity: an answer from the cache is the same object, so each pair is compared once.
         pair = (nodes_list, partitions_list)
         if self._inventory is None or any(one is not other for one, other in zip(pair, self._inventory, strict=True)):
             if not (nodes_list.verified or partitions_list.verified):
@@ -218,6 +226,7 @@ class Reading:
 
         Empty where nodes or partitions are hidden: there the scontrol of 22.05 crashes on this question.
         """
+        # Card models and shards change with slurm.conf only, so an old list of nodes is good enough.
         gres = {each.node.name: each.gres for each in await self.nodes(self.intervals.settings)}
         if self.hidden:
             return NOTHING_KNOWN
@@ -235,6 +244,7 @@ class Reading:
         """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
         what = "scontrol show job"
         printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
+        # Also anew when squeue's list is another one: it may name jobs that the details should have.
         if self._detailed is not None and self._detailed[0] is printed and self._detailed[1] is self._verified_list:
             return printed
         asked_at = self._answers.given_at(placements.DETAIL) or self._now()
@@ -270,6 +280,8 @@ class Reading:
         qos = await self.of_accounting("sacctmgr list qos", accounts.QOS, self.intervals.settings)
         assoc = await self.of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.intervals.settings)
         name = rules.cluster_name(await self.config())
+        # Each list is compared with the other, in both directions. Answers of slurmrestd have records and no text, and
+        # are complete.
         if assoc.stdout and shares.stdout:
             check = cross_checks.of_shares(assoc.stdout, name)
             shares = await self._optional.completed("sshare", accounts.SHARES, shares, check)
@@ -281,6 +293,7 @@ class Reading:
             qos = await self._optional.completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
+            # sshare asks the controller, which knows shares even while the database is away.
             if not assoc.stdout and not assoc.records:
                 return accounts.of_shares(shares.rows())
             return accounts.accounts(assoc.rows(), qos.rows(), shares.rows(), name)
@@ -303,6 +316,7 @@ class Reading:
         def made() -> dict[int, tuple[Breakdown, ...]]:
             by_job: dict[int, tuple[Breakdown, ...]] = {}
             for each in priorities.breakdowns(printed.stdout, weights):
+                # A job that waits in several partitions has a line for each.
                 by_job[each.job] = tuple(sorted((*by_job.get(each.job, ()), each), key=lambda one: -one.total))
             return by_job
 
@@ -338,6 +352,7 @@ class Reading:
         self._expect(job, printed, records)
         if not records:
             return {}
+        # The first of an array's records: all tasks share their patterns.
         (record, *_) = records
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
 
@@ -357,6 +372,7 @@ class Reading:
         Empty where there is one, and where the configuration does not say (slurmrestd).
         """
         kind = (await self.config()).get("AccountingStorageType")
+        # Other kinds keep no associations: accounting_storage/none, and filetxt of old versions.
         return "" if kind is None or "slurmdbd" in kind else NO_ACCOUNTING.format(kind=kind)
 
     async def version(self) -> tuple[int, ...]:
@@ -394,6 +410,7 @@ class Reading:
             spreads=await self.spreads() if closely else NO_SPREADS,
         )
         rules = everything.rules
+        # Only this word hides which flags are meant (`normalization_flags`), and finding out needs sprio.
         if PriorityFlag.NO_NORMAL_ALL not in rules.priority.flags:
             return everything
         from cockpit.backends.slurm.normalization_flags import normalization_flags, with_priority_flags
@@ -412,6 +429,7 @@ class Reading:
                     return await self._answers.ask_now(listing.command(self._fields, job))
                 return await self._answers.ask(listing.command(self._fields), self.intervals.jobs)
             except Failed as failed:
+                # squeue names one unknown field at a time, so the loop takes one turn for each.
                 unknown = listing.unknown_field(failed.printed.stderr)
                 if unknown is None or unknown not in self._fields:
                     raise
@@ -421,6 +439,7 @@ class Reading:
         """Yield the records of squeue's list; a record that has not changed is the object of the previous list."""
         known, self._records = self._records, {}
         for fields in _jobs(printed, self._fields):
+            # The records are split by a random separator, so a wrong number here means that the answer is damaged.
             if not fields["JobID"].isdigit():
                 raise Garbled("squeue", f"{fields['JobID'][:20]!r} is not a job id")
             # the same object for an unchanged record: its parsed values, and rows made of it, need not be made again

@@ -88,6 +88,7 @@ class SacctReading:
             return printed
         begin = accounting.compared_since(since, self._now())
         question = ids_of_ended(argv, fields, self._lists.intervals.accounting, begin)
+        # slurmdbd may not have heard yet of a job that squeue lists as ended: then the list of ids decides (`IdCheck`).
         whose = (each for each in self._lists.listed_jobs if user in {"", each.fields["UserName"]})
         known = () if during else accounting.ids_of_ended(whose, begin)
         try:
@@ -110,6 +111,7 @@ class SacctReading:
                 printed = await self._answers.ask(
                     argv, self._lists.intervals.details, seconds=self._lists.intervals.patience / 3
                 )
+            # Any other refusal counts as no record.
             except Failed as failed:
                 if not self._leave_out_field(failed.printed.stderr):
                     return None, ()

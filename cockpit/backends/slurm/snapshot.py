@@ -26,6 +26,8 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
     everything = await reading.everything(closely=True)
     printed = await reading.priorities()
     told = dict(_recorded(everything.jobs, printed, {each.name: each for each in everything.reservations}))
+    # Slurm's factors are up to PriorityCalcPeriod old. To compute the same figures the scheduler must take the ages of
+    # that moment.
     counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
     everything = everything._replace(counted_at=counted, site_factors=site_factors(printed))
     whole = state(everything, as_ranked=False)
@@ -54,6 +56,7 @@ def counted_at(jobs: Iterable[Listed], printed: Printed, priority: Priority, now
     An age factor is printed as a rounded number, so each job limits that moment to an interval. The result is the
     middle of the intersection of all these intervals.
     """
+    # The search begins two periods back, one more than a controller in time needs.
     earliest, latest = now - 2000 * priority.calc_period_seconds, int(now)
     weight, whole = priority.weights.age, 1000 * priority.max_age_seconds
     for each in jobs:

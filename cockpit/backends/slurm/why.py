@@ -64,6 +64,7 @@ _RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
 
 def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
     """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
+    # Codes may be written with `_` or with blanks.
     match = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
     if match is None:
         return None
@@ -72,9 +73,12 @@ def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | Non
     wants = asked(spec.specs[0], spec.nodes) | {JOBS: ONE}
     limits = [
         each
+        # The partition's QOS has limits of its own (slurm.conf, Partition QOS), so the scope differs between
+        # partitions.
         for partition in job.partitions or ("",)
         for each in _limits_named(match, snapshot, rules, rules.scope(job, partition), wants)
     ]
+    # A limit of 0 admits nothing, so it counts as fuller than all others.
     return max(limits, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
 
 
@@ -142,6 +146,7 @@ async def outlook(
     if together and not isinstance(judged, LimitReached):
         figures = _alone(await mirror.snapshot(everything), everything, known)
     reason, held, in_all = with_figures(by_slurm.reason, figures), core.holders, core.holders_in_all
+    # Slurm's reason is kept, so the holders that the scheduler found are those of another reason.
     if reason is not judged:
         reason, held = await _limited(reading, mirror, everything, known, reason)
         in_all = len(held)

@@ -134,6 +134,7 @@ class Answers:
             self._outdated[program] = self._now()
             if self.cache is not None:
                 self.cache.outdate(program)
+        # A command that failed before the change may succeed after it.
         self._failed = {question: known for question, known in self._failed.items() if question[0] not in programs}
 
     async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:

@@ -56,7 +56,13 @@ class LocalCommands:
         pipe = asyncio.subprocess.PIPE
         try:
             return await asyncio.create_subprocess_exec(
-                *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True
+                # A session of its own, so that the program and its children can be killed as one group.
+                *argv,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=env,
+                start_new_session=True,
             )
         except OSError as error:
             raise Unreachable(f"{argv[0]} cannot be run on this machine: {error.strerror or error}.") from None
@@ -72,6 +78,7 @@ async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str)
             err = tasks.create_task(all_of(process.stderr, program))
             tasks.create_task(_feed(process, stdin))
     except ExceptionGroup as errors:
+        # The callers handle single errors, and one of the three is enough to stop.
         raise errors.exceptions[0] from None
     code = await process.wait()
     return Printed(out.result().decode(errors="replace"), err.result().decode(errors="replace"), code)
@@ -79,6 +86,7 @@ async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str)
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
     assert process.stdin is not None
+    # A program that does not read its input to the end is no error.
     with suppress(ConnectionError):
         process.stdin.write(stdin)
         await process.stdin.drain()

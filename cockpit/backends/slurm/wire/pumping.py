@@ -68,6 +68,7 @@ async def _session(connect: Connect, line: str, request: ShellRequest, ends: End
     size: dict[str, Any] = {}
     if request.terminal:
         size = {"term_type": request.term, "term_size": (request.columns, request.rows)}
+    # encoding=None: bytes, since a terminal's output need not be UTF-8.
     async with connection, connection.create_process(line, encoding=None, **size) as process:
         beside = Tasks()
         beside.start(_typed(process, ends.stdin), "what is typed")
@@ -103,6 +104,7 @@ async def _typed(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
             data = os.read(fd, 1 << 16)
         except OSError:
             data = b""
+        # End of input: an end of a terminal that is closed raises EIO instead.
         if not data:
             loop.remove_reader(fd)
         queue.put_nowait(data)

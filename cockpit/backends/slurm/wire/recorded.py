@@ -175,8 +175,10 @@ def _value(record: Mapping[str, str], name: str) -> str:
         person, _, number = record["GroupId" if name == "GroupID" else "UserId"].rstrip(")").partition("(")
         return person if name == "UserName" else number
     if name == "tres-alloc":
+        # 24.11 prints AllocTRES and ReqTRES in place of TRES.
         said = (record.get(key, "(null)") for key in ("TRES", "AllocTRES", "ReqTRES"))
         return next((each for each in said if each != "(null)"), "")
+    # scontrol prints a reason's blanks as underscores.
     if name == "Reason":
         return (
             record.get("Reason", "").replace("_", " ") if "_" in record.get("Reason", "") else record.get("Reason", "")

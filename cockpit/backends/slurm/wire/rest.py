@@ -134,6 +134,7 @@ class RestCommands:
     async def _known_version(self) -> int:
         """Return the newest version of the API that the daemon has, found once by pinging."""
         if self._version is None:
+            # Newest first: later versions have more fields, such as shares (v0.0.40).
             for version in range(NEWEST, OLDEST - 1, -1):
                 reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
                 # slurmrestd answers 404 for a version of its API that it lacks; a proxy's page is no JSON and raises
@@ -226,6 +227,7 @@ def expiry(token: str) -> Millis | None:
 
     claims = token.split(".")[1:2]
     try:
+        # The encoding of JWT leaves out the padding, which the decoder requires.
         payload = msgspec.json.decode(base64.urlsafe_b64decode(claims[0] + "=" * (-len(claims[0]) % 4)))
         return Millis(int(payload["exp"]) * 1000)
     except (LookupError, ValueError, TypeError, msgspec.DecodeError):

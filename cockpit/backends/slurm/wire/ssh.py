@@ -47,6 +47,7 @@ def remote_line(argv: Sequence[str], *, utc: bool = False, end: str = "") -> str
     `utc`: run the command with TZ=UTC. `end`: a line that is printed after the output of a command that succeeds; it
     is written so that sh, csh and fish all understand it.
     """
+    # `env` and not `TZ=UTC command`, which csh does not understand.
     line = " ".join((*(("env", "TZ=UTC") if utc else ()), *map(shlex.quote, argv)))
     return f"{line} && echo {shlex.quote(end)}" if end else line
 
@@ -57,6 +58,7 @@ def _whole(printed: Printed, end: str, program: str) -> Printed:
     Raises `Garbled` when that line is missing: then the output before it may be incomplete, too. An SSH connection
     that breaks can look like an ordinary end of output.
     """
+    # A command that failed explains itself on stderr; `&&` kept the mark from being printed.
     if not end or printed.code != 0:
         return printed
     if not printed.stdout.endswith(f"{end}\n"):
@@ -235,6 +237,7 @@ class SshCommands:
 
     def _jumps(self) -> Sequence[Host]:
         """Return the jump hosts (ProxyJump) in their order; each has its own entry in ~/.ssh/config."""
+        # One by one, so that each gets the settings of its own entry.
         names = str(_configured(self._to)["ProxyJump"] or "")
         return [_jump(each) for each in names.split(",") if each and each.lower() != "none"]
 
