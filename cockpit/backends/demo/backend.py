@@ -108,6 +108,7 @@ class DemoCluster:
         self.person = fixture.person
         self.folder = folder
         self._opening = opening
+        # The clock starts `lived_hours` early; `begin` simulates them in a few seconds.
         self._clock = VirtualClock(Millis(opening - int(fixture.lived_hours * HOUR_MS)))
         self._tasks = Tasks()
         scripts = Scripts(fixture, seed)
@@ -160,6 +161,7 @@ class DemoCluster:
         if self._members is not None:
             await begin(self._fixture, self._members, self.host)
         await self.host.act(lambda machine, _: self._beginning(machine), ENGINE)
+        # Before the host starts to schedule: the first pass finds a full queue.
         await self._crowd.begin()
         await self.host.start()
         await self.pace.reach(self._opening)
@@ -208,6 +210,7 @@ class DemoCluster:
         def executor_for(observer: Observer) -> ContainerRuntime:
             return self._members if self._members is not None else pretending("", observer)
 
+        # Before the host, which asks `executor_for` as soon as it is made.
         self._members = joined(fixture, pretending, self._clock, settings)
         accounts = rules_of(fixture)[1]
         held = tuple(past(fixture, scripts, nodes_of(fixture), accounts, self._clock.now()))
@@ -229,6 +232,7 @@ class DemoBackend(InProcessBackend):
         return [measured(row, self._now()) for row in await super().nodes()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        # Twice: the detail has the end of the log, which is written in between.
         record = (await super().job(job, task=task)).job
         self._logs.bring_up(record)
         return await super().job(record.id)
@@ -236,6 +240,7 @@ class DemoBackend(InProcessBackend):
     async def logs(self, request: LogRequest) -> LogChunk:
         while True:
             await self._bring_up(JobId(request.job))
+            # The engine would wait until the file grows, but only `_bring_up` makes it grow.
             chunk = await super().logs(replace(request, wait=False))
             if chunk.data or chunk.ended or not request.wait:
                 return chunk
@@ -280,6 +285,7 @@ def _own_folder(folder: Path | None) -> Path:
     else:
         own = folder
         own.mkdir(mode=0o700)
+    # Also for a demo that is not closed in order.
     atexit.register(_remove, own)
     return own
 

@@ -64,8 +64,10 @@ def _course(start: StartReplica, began: Millis, lasted: int, level: int, peak: i
     samples = []
     for number in range(STRETCHES):
         until = began + lasted * (number + 1) // STRETCHES
+        # A hash of what is asked and when, in place of a random number: the same question has the same answer.
         slot = f"{start.replica}/{until // LOOK_MS}"
         fills = min(1.0, 0.15 + number / (STRETCHES / 10))
+        # Drivers report the load of a card, not that of a share of it.
         percent = _busy(start.replica.job, until) if whole else None
         busy = given.cpus * 10 * min(100, level + _between(slot, -6, 6))
         memory = int(peak * fills * _between(slot, 94, 100) / 100)

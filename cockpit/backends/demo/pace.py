@@ -100,6 +100,7 @@ class DemoPace:
     async def reach(self, target: Millis) -> None:
         """Advance to `target` as fast as possible; every task that waits for an earlier moment wakes at that moment."""
         await self._settle()
+        # From event to event and not in one leap: what a task does at its moment may set an earlier next one.
         while (at := self._clock.next_wait()) is not None and at <= target:
             self._clock.advance(max(0, at - self._clock.now()))
             await self._settle()

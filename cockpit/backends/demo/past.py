@@ -44,6 +44,7 @@ def past(
         full = chance.uniform(*(WEEKEND if day.weekday() >= SATURDAY else WORKDAY))
         for user, part in _parts(fixture, chance):
             yield Span(
+                # No job has this id: the sums belong to none.
                 job=JobId(0),
                 attempt=0,
                 user=user.name,

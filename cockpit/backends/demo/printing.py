@@ -63,6 +63,7 @@ def _progress(done: int, lines: int, chance: Random) -> Iterator[str]:
     epochs = min(10, lines)
     for at in range(1, done + 1):
         epoch = (at * epochs - 1) // lines
+        # The lines of an epoch; `at` is within them, so `last > first`.
         first, last = epoch * lines // epochs, (epoch + 1) * lines // epochs
         share = (at - first) / (last - first)
         full = round(share * BAR)
@@ -175,12 +176,14 @@ class LogFiles:
         path = log_path(self._folder, ReplicaId(job.id, job.attempt.number, replica.rank), stream)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
+            # In append mode `tell` is the size of the file, which is as much as was printed before.
             file.write(text.encode()[file.tell() :])
 
     def _output(self, job: Job, replica: Replica, started_at: int) -> str:
         script = self._scripts.of(job.spec)
         limit_ms = job.spec.time_limit_seconds * 1000
         total_ms = int(UNENDING * limit_ms) if script.runs_ms is None else script.runs_ms
+        # A failing job prints at the pace of a whole run, and stops in the middle of it.
         if not script.exit.ok:
             total_ms = max(total_ms, limit_ms)
         until = replica.ended_at if replica.ended_at is not None else self._clock.now()

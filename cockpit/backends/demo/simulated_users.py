@@ -94,6 +94,7 @@ class SimulatedUsers:
         while True:
             at = Millis(at + 1 + int(self._chance.expovariate(highest) * HOUR_MS))
             await self._clock.wait_until(at)
+            # `highest` is the rate of the busiest hour, with an empty queue and without the factor of the weekend.
             if self._chance.random() * highest < self.rate(at) * self._eagerness():
                 await self._submit()
 

@@ -259,6 +259,7 @@ class FleetBackend(Asking, LiveBackend):
         if job is not None:
             member, own = self._whose(job)
             return member, replace(args, job=own)
+        # A name without a cluster does not say whose it is.
         cluster, colon, node = name.partition(":")
         known = next((each for each in self.members if colon and each.name == cluster), None)
         if known is None:

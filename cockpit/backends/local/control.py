@@ -76,6 +76,7 @@ class LocalEngineControl:
             drive(LocalBackend(lambda: channel).stop(jobs=jobs, holds=holds))
         elif (pid := self._running()) is not None:
             with contextlib.suppress(ProcessLookupError):
+                # A process that was stopped (SIGSTOP) would get SIGTERM only when it continues.
                 self._signal(pid, signal.SIGCONT)
                 self._signal(pid, signal.SIGTERM)
         if not self._gone_within(TERM_SECONDS):
@@ -133,8 +134,11 @@ class LocalEngineControl:
                 Refusal(RefusalKind.DENIED, "The machine-wide engine is controlled by root: use sudo.")
             ) from error
         try:
+            # The engine holds the lock exclusively as long as it lives, so a lock that can be shared has no holder. The
+            # file's text alone may be of a process that was killed.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
+            # Empty for a moment, between the engine's lock and its writing.
             written = os.pread(lock, 32, 0).strip()
             return int(written) if written.isdigit() else None
         finally:

@@ -78,6 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     0, or after an error 1; `STORE_FAILED` when the state folder cannot be used.
     """
     system = "--system" in arguments
+    # The folder that it was started in may be unmounted or removed later.
     os.chdir("/")
     try:
         places = system_paths() if system else paths(os.geteuid(), os.environ)
@@ -94,10 +95,12 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
         state, _ = await journal.load()  # step 2
+        # Containers of jobs that the journal does not know: it was replaced by an older one.
         folder.refuse_unknown_jobs(state.last_job_id)
         machine = Machine(state)
         gc.freeze()  # exempt the loaded state from garbage collection: traversing 100,000 jobs would stall the engine
         engine = _engine(machine, journal, folder.path, places, settings, system=system)  # step 3
+        # In a thread: the machine's probe runs programs such as nvidia-smi.
         setup = await asyncio.to_thread(_setup, places.cluster_file)  # step 4
         listener = listen(places.socket, system=system)  # step 5
         async with asyncio.TaskGroup() as group:  # step 6
@@ -105,6 +108,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
             watching = group.create_task(_watch_jobs(engine, settings))
             tidying = group.create_task(_tidy(engine, settings))
             await serve(engine, listener, setup)
+            # `serve` has ended; the group waits for its other tasks.
             watching.cancel()
             tidying.cancel()
     finally:

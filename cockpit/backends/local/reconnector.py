@@ -160,6 +160,7 @@ class Reconnector:
         self.begin()
         if wanted and self._wire.value is None:
             self._engine_wanted.set()
+        # None while there is no connection: wait for the next one.
         async for wire in self._wire.follow():
             if wire is not None:
                 return wire
@@ -218,6 +219,7 @@ class Reconnector:
     async def _ping(self, wire: Wire) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            # Not a time limit of the ping: a late answer still counts, and until then the data is marked as old.
             silence = loop.call_later(self.patience.silence, self._fall_stale, SILENT)
             try:
                 self.overview.put(msgspec.msgpack.decode(await wire.ask("overview", NoArgs()), type=Overview))

@@ -75,6 +75,7 @@ class RepeatedRequest:
             try:
                 return self._try(op, args, answer)
             except RequestRefused as no:
+                # An engine that is stopping refuses, though an earlier attempt may have been accepted before.
                 if not sent_before or no.refusal.kind is not RefusalKind.UNAVAILABLE:
                     raise
                 error: CockpitError = no
@@ -95,6 +96,7 @@ class RepeatedRequest:
         if self._folder not in {"", channel.hello.state_folder}:
             raise Unreachable(ANOTHER_ENGINE)
         channel.send(op, args, self._request, self._words)
+        # Only now may the engine have it: before, `send` raises `RequestNotSent`.
         self._folder = channel.hello.state_folder
         if not channel.is_answered(FIRST_SECONDS):
             channel.wait_for_answer(self._seconds_of_try())

@@ -48,6 +48,7 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
     be used.
     """
     log = _log_file(places)
+    # What the log has before it are the words of earlier engines.
     began = log.stat().st_size if log.exists() else 0
     deadline = time.monotonic() + START_SECONDS
     for _ in range(STARTS):
@@ -62,6 +63,7 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
             time.sleep(LOOK_SECONDS)
         if status is None:
             raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
+        # It ended by itself and said why; a second start would end likewise.
         if not os.WIFSIGNALED(status):
             break
     last_words = _last_words(log, began)

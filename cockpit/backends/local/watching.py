@@ -42,6 +42,7 @@ class LiveRows:
     def _differing(self, page: JobsPage) -> list[JobRow]:
         rows = rows_of(page)
         known = self._rows
+        # By value: rows that were decoded again are new objects.
         differing = [row for row in rows if known.get(row.id) != row]
         known.update([(row.id, row) for row in differing])
         self._unseen.difference_update([row.id for row in rows])
@@ -50,6 +51,7 @@ class LiveRows:
     def _changed(self, change: JobsChange) -> Iterator[JobsDelta]:
         new = self._differing(change.new)
         removed = self._forget([JobId(job) for job in change.removed])
+        # Once even without changed rows: new and removed ones, and the version, have to be passed on.
         for start in range(0, max(1, len(change.changed)), ROWS_AT_ONCE):
             changed = [self._patched(*each) for each in change.changed[start : start + ROWS_AT_ONCE]]
             yield JobsDelta((*new, *changed), removed, change.version)

@@ -91,6 +91,7 @@ class Wire:
         return body
 
     def _deliver(self, answer: Answer) -> None:
+        # None: the caller was cancelled before the answer came.
         waiting = self._open.get(answer.id)
         if waiting is not None:
             waiting.take(answer)
