@@ -66,6 +66,7 @@ def initial_cluster(
         if errors:
             raise SpecErrors([f"{spec_source}: {error}" for error in errors])
         file = sealed(_of_spec(_with_site(site, spec, machine), spec))
+    # Comments and order of the site's own text are kept where nothing has to be replaced.
     if text is not None and not has_rules(text, source):
         return InitialConfig(file, completed_text(text, site, file))
     return InitialConfig(file, cluster_text(file))
@@ -107,6 +108,7 @@ def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile
     """Return the spec with this machine as the first pool and its /home as the storage, where the site's file
     has none."""
     if not _pools_of_machine(site, machine):
+        # The first pool that the spec names gets the nodes, the others none: a single machine cannot be divided.
         pools = dict.fromkeys(_named_pools(spec), ())
         site = replace(site, node_pools={**pools, next(iter(pools)): (EVERY_OTHER_NODE,)})
     if spec.storage and not site.home:

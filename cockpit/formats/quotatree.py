@@ -70,6 +70,7 @@ def quantity(value: object) -> Fraction | None:
         if suffix in _BINARY
         else Fraction(10) ** (_DECIMAL[suffix or ""] + int(exponent or 0))
     )
+    # Fractions, because floats lose the last digits of 64 bits.
     amount = Fraction(digits) * scale * (-1 if sign == "-" else 1)
     return amount if abs(amount) <= MOST else None
 
@@ -111,6 +112,7 @@ class _Amounts:
         else:
             # In thousandths, of memory those of a MiB: exact fractions until here, so that 0.1 stays a tenth.
             return int(counted * _THOUSANDTHS.get(resource, 1000))
+        # Behind both errors: neither amount may be compared.
         _mark(reading, (resource,))
         return None
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 VERSION = 1
 MASK = "***"
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
+# The name decides, since a value looks like any other; hidden are rather too many than too few.
 _SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|private_?key|auth", re.IGNORECASE)
 
 
@@ -87,6 +88,7 @@ def _escaped(match: re.Match[str]) -> str:
 def read_snapshot(text: str, source: str) -> Snapshot:
     """The inverse. Raises `SpecErrors` for a file that is none, or one of a later cockpit."""
     try:
+        # The version first: a later format may not fit the types at all, and would give another error.
         version = msgspec.json.decode(text, type=_Version).version
         if version > VERSION:
             raise SpecErrors(
@@ -105,6 +107,7 @@ MOST_ERRORS = 20
 
 def snapshot_errors(state: ClusterState) -> list[str]:
     """Return one sentence per contradiction, behind its place; of many only the first ones."""
+    # One more than is shown, to know whether there are more. The generator stops there.
     errors = [error for _, error in zip(range(MOST_ERRORS + 1), _errors(state), strict=False)]
     return (
         [*errors[:MOST_ERRORS], "state: further contradictions are not listed"] if len(errors) > MOST_ERRORS else errors
@@ -162,6 +165,7 @@ def _allocation(at: str, part: Allocation, state: ClusterState) -> Iterator[str]
         yield f"{at}: runs on node {visible(part.node)}, which is not among the nodes"
         return
     for each in part.slices:
+        # The scheduler indexes the cards of a node with these numbers.
         if not 0 <= each.card < len(node.cards):
             yield f"{at}: has card {each.card} of node {visible(part.node)}, which has {len(node.cards)}"
 

@@ -54,7 +54,9 @@ class Table(Generic[Struct]):
         self._struct = struct
         self._short = short
         self._by_name = {field.name: field for field in fields}
+        # In the order of the table: a derived field may use the attributes of those before it.
         self._needed = tuple(field for field in fields if field.required or field.derive)
+        # An instance with all defaults, against which `write` compares. Required fields have stand-ins in it.
         self._usual = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
         self._either = tuple(self._by_name[name] for name in either)
         preset = {field.attribute: field.kind.stand_in for field in self._either[:1]}
@@ -87,6 +89,7 @@ class Table(Generic[Struct]):
         field = self._by_name.get(name)
         if field is None:
             reading.wrong(f"{prefix}{visible(name)}", f"is no field here{self._advice(name)}")
+        # By attribute: an alias and its field may both be written.
         elif field.attribute in given:
             reading.wrong(f"{prefix}{name}", "says again what another field says; keep one of them")
         else:
@@ -95,10 +98,12 @@ class Table(Generic[Struct]):
     def _absent(self, field: Field, prefix: str, reading: Reading, given: dict[str, Any]) -> object:
         if field.derive is not None:
             return field.derive(given)
+        # `about` of a required field begins with what to do: "Give a name".
         reading.wrong(f"{prefix}{field.name}", f"is missing; {field.about[0].lower()}{field.about[1:].rstrip('.')}")
         return field.kind.stand_in
 
     def _advice(self, name: str) -> str:
+        # Comparing is quadratic in the length of the name.
         near = difflib.get_close_matches(name, self._by_name, 1) if len(name) <= _LONGEST_NAME else []
         return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(self._by_name)}"
 
@@ -111,6 +116,7 @@ class Table(Generic[Struct]):
         }
 
     def _is_written(self, field: Field, value: Struct) -> bool:
+        # Its default is an empty value, which stands for a missing field.
         if field.spared is not None:
             return bool(getattr(value, field.attribute))
         return bool(field.required or field.derive or field.always or self._differs(field, value))

@@ -20,8 +20,10 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecErrors([f"{source}: is no TOML: {error}"]) from None
+    # tomllib reads nested arrays and tables by recursion, so a forged file can exhaust Python's stack.
     except RecursionError:
         raise SpecErrors([f"{source}: is no TOML: it nests too deep"]) from None
+    # Python refuses to convert integers of more than 4300 digits, and dates such as 30 February.
     except ValueError:
         raise SpecErrors([f"{source}: holds a number with thousands of digits, or a date that is none"]) from None
     _refuse_huge(table, "", source)
@@ -42,6 +44,7 @@ def _refuse_huge(value: object, at: str, source: str) -> None:
 
 def toml_text(value: object) -> str:
     """Return a value as TOML on one line; a text of several lines keeps them."""
+    # First: bool is a subclass of int, and its repr is no TOML.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -61,8 +64,10 @@ def toml_key(name: str) -> str:
 def toml_table(table: dict[str, object], at: str = "") -> list[str]:
     """The lines of a table: its values, then `[tables]` and `[[lists of tables]]` below it; what is still further
     down stands on one line."""
+    # `at` is the heading above and a dot behind each of its parts.
     inline = at.count(".") == _DEEPEST_HEADING
     below = {} if inline else {name: item for name, item in table.items() if _is_table(item) or _is_tables(item)}
+    # Values first: behind a [heading] they would belong to that table.
     lines = [f"{toml_key(name)} = {toml_text(item)}" for name, item in table.items() if name not in below]
     for name, item in below.items():
         place = f"{at}{toml_key(name)}"
@@ -84,12 +89,14 @@ def _is_tables(value: object) -> bool:
 def _text(text: str) -> str:
     """Return a text with invisible characters as escapes."""
     lines = text.split("\n")
+    # A literal text of several lines has no escapes at all, so it must not contain, or end with, its own quotes.
     if (
         len(lines) > 1
         and "'''" not in text
         and all(is_visible(line.replace("\t", "")) for line in lines)
         and not text.endswith("'")
     ):
+        # TOML drops the first line break behind the opening quotes.
         return f"'''\n{text}'''"
     return '"' + "".join(each if is_visible(each) and each not in '"\\' else _escape(each) for each in text) + '"'
 

@@ -47,11 +47,13 @@ def tres_number(name: str, value: object, meaning: NumberMeaning) -> float | str
 def _of_text(name: str, text: str, meaning: NumberMeaning) -> float | None:
     if _NUMBER.fullmatch(text):
         return float(text)
+    # Only memory has units in Slurm's lists of TRES.
     if name != "mem":
         return None
     if meaning is NumberMeaning.AMOUNT:
         mib = parse_memory(text)
         return float(mib) if isinstance(mib, int) else None
+    # A price per GiB is divided by 1024 to be one per MiB, the unit in which memory is counted.
     match = _PER_UNIT.fullmatch(text)
     return float(match[1]) / _MIB[match[2].lower()] if match and meaning is NumberMeaning.PRICE else None
 

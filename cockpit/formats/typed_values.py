@@ -41,6 +41,7 @@ def read_priority(text: str) -> WantedPriority | None:
     digits = text.removeprefix("+") if text.startswith("+") else text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
         return None
+    # A sign changes the priority by that much, by way of the site factor; a plain number sets it.
     return int(text) if digits == text else SiteFactor(int(text))
 
 
@@ -89,6 +90,7 @@ def read_weights(text: str) -> WeightChanges:
 def weights_text(weights: Weights) -> str:
     """Return the text that `read_weights` reads back: the usual factors always, others where they count."""
     usual = {name: getattr(weights, field) for name, field in NAMES.items()}
+    # `assoc` is rare, and is shown only where a site uses it.
     shown = {name: weight for name, weight in usual.items() if weight or name != "assoc"}
     resources = {f"{RESOURCE}{name}": weight for name, weight in weights.tres.items()}
     return ",".join(f"{name}={weight:.0f}" for name, weight in (shown | resources).items())

@@ -167,6 +167,7 @@ JOB = Table(
             Text(minLength=1, maxLength=COMMAND_BYTES),
             "Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
             required=True,
+            # A batch has tasks, a session a shell, a script itself: none of them needs a command.
             spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR or "script" in given,
         ),
         Field(

@@ -66,6 +66,7 @@ def texts_of(values: Mapping[str, object]) -> dict[str, str]:
     """Return the texts for a job file's mapping; its specs and tasks field by field."""
     texts: dict[str, str] = {}
     for name, value in values.items():
+        # Entries with other fields, such as the name of a spec, are shown as one text.
         if name in GROUPS and isinstance(value, list) and value and all(_is_plain_entry(name, each) for each in value):
             for number, entry in enumerate(value):
                 texts |= dict.fromkeys(member_paths(name, number), "")
@@ -81,7 +82,9 @@ def values_of(texts: Mapping[str, str]) -> dict[str, object]:
     values = {path: value for path, value in written.items() if member_of(path) is None}
     for group in GROUPS:
         entries = _entries(group, written)
+        # A text for the whole list wins over its entries.
         if entries and group not in values:
+            # An empty task keeps the numbers of those behind it; an empty spec is just not wanted.
             values[group] = entries if group == TASKS else [each for each in entries if each]
     return values
 
@@ -133,6 +136,7 @@ def _is_word(text: str) -> bool:
 
 
 def _value(field: Field, text: str) -> object:
+    # The schema tells how a field is written, so that a new field needs nothing here.
     schema = field.kind.schema()
     if schema.get("type") == "string" or "enum" in schema or (field.name in _SHORT and text[:1] != "{"):
         return _unquoted(text)
