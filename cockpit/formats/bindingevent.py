@@ -34,6 +34,7 @@ class BoundRoles(msgspec.Struct, frozen=True):
 def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
     """`members`: by rank, where the replica is bound to. Rank 0 is the master, as in a PyTorchJob."""
     bindings = []
+    # In the order in which the ranks name them.
     for cluster in dict.fromkeys(members):
         master = 1 if members[0] == cluster else 0
         workers = members.count(cluster) - master
@@ -52,6 +53,7 @@ def read_binding(text: str) -> tuple[BoundRoles, ...] | None:
     match = _RESULT.search(text)
     if match is None:
         return None
+    # Only separators may be left: anything else means that the text is of another form.
     rest = _CLUSTER.sub("", match["clusters"])
     clusters = tuple(_read(each) for each in _CLUSTER.finditer(match["clusters"]))
     return clusters if not rest.strip(" ,") else None

@@ -98,7 +98,7 @@ class Cards:
             reading.wrong(at, f"is {described(value)}; write a whole number or a share such as 0.5, without quotes")
         elif not CARDS.low <= value <= CARDS.high:
             reading.wrong(at, f"{visible(str(value))} is not between {CARDS.low} and {CARDS.high}")
-        # As floats 0.069 * 1000 is 69.00000000000001.
+        # With a tolerance, for shares that a program has computed: 0.1 + 0.2 is 0.30000000000000004.
         elif not math.isclose(value * WHOLE_CARD, round(value * WHOLE_CARD), abs_tol=1e-6):
             reading.wrong(at, f"{value} is finer than a thousandth of a card; write {max(value, 0.001):.3f}")
         else:

@@ -41,6 +41,7 @@ def filesystem_kind(path: Path, table: str) -> str:
     Nothing is touched, so symbolic links are taken for folders."""
     kind, longest = "", -1
     for line in table.splitlines():
+        # proc(5): the fields before the dash vary in number; behind it are type, source and options.
         before, _, special = line.partition(" - ")
         columns = before.split(" ")
         point = _unescaped(columns[4]) if len(columns) > 4 else ""

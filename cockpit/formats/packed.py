@@ -11,6 +11,7 @@ def unpacked(source: str, data: bytes) -> bytes:
     """The data itself, or what was packed by gzip. Raises `SpecErrors` where it is damaged."""
     if not data.startswith(_GZIP):
         return data
+    # Late: most files are not packed.
     import gzip
     import zlib
 

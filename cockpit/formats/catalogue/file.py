@@ -71,6 +71,7 @@ class _SpecTable(Table[SpecEntry]):
     def __init__(self) -> None:
         super().__init__(SpecEntry, _common(EntryKind.SPEC))
         self._node_fields = [each for each in NODE_SPEC.fields if each.name != "name"]
+        # `fields` has both for the schema and for settings; reading takes them apart again.
         self._own_fields, self.fields = self.fields, (*self.fields, *self._node_fields)
 
     def read(self, value: object, at: str, reading: Reading) -> SpecEntry:
@@ -145,6 +146,7 @@ def with_settings(kind: EntryKind, values: dict[str, object], words: Iterable[st
     """Return the entry's fields after the changes in `words`. An empty value removes a field; for lists `+a,b` adds and
     `-a` removes; `versions.v2=PATH` sets one of several. Raises `SpecErrors` with all errors."""
     table, changed, errors = TABLES[kind], dict(values), list[str]()
+    # The schema tells how a word becomes a value, so that a new field needs nothing here.
     schemas = {field.name: field.kind.schema() for field in table.fields}
     for word in words:
         name, equals, text = word.partition("=")
@@ -180,6 +182,7 @@ def _value(text: str, schema: Schema, before: object) -> object:
         return _list(text, before if isinstance(before, list) else [])
     if schema.get("type") == "string" or "enum" in schema:
         return text
+    # Numbers as a file has them; anything else stays text, and the field's own rule judges it.
     for number in (int, float):
         try:
             return number(text)
@@ -190,6 +193,7 @@ def _value(text: str, schema: Schema, before: object) -> object:
 
 def _list(text: str, before: list[object]) -> list[object]:
     words = [word for each in text.split(",") if (word := each.strip())]
+    # Words without signs replace the list.
     if not all(word[0] in "+-" for word in words):
         return list(words)
     added = [word[1:] for word in words if word[0] == "+"]

@@ -53,6 +53,7 @@ def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") ->
     machine."""
     reading = Reading("/", "")
     file = FILE.read(parse_toml(text, source), "", reading)
+    # Conflicts only if every field was read: a stand-in may seem to conflict with another field.
     errors = reading.errors or list(_conflicts(machine, file))
     if errors:
         raise SpecErrors([f"{source}: {error}" for error in errors])
@@ -112,6 +113,7 @@ def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
 
 
 def _with_declared(machine: Node, file: ClusterFile) -> Node:
+    # Real cards first: their indices are those of the driver, by which containers get them.
     cards = _numbered([*machine.cards, *_declared(file.machine.cards)])
     own = file.machine
     return msgspec.structs.replace(
@@ -163,6 +165,7 @@ def _conflicts(machine: Node, file: ClusterFile) -> Iterator[str]:
     excess = _excess(machine, file.nodes)
     if excess and not file.overcommit:
         yield f"nodes: together have {'; '.join(excess)}. Make them smaller or write overcommit = true"
+    # `own_nodes` indexes the machine's cards, so wrong numbers must be excluded before.
     wrong_cards = list(_wrong_machine_cards(machine, file.nodes))
     yield from wrong_cards
     if not wrong_cards:
@@ -264,6 +267,7 @@ def seal_of(file: ClusterFile) -> str:
         file.prolog_bash_scripts,
         file.epilog_bash_scripts,
     )
+    # Sorted, so that the order of keys in the file does not break the seal.
     return hashlib.sha256(msgspec.json.encode(fixed, order="sorted")).hexdigest()[:16]
 
 

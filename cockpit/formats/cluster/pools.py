@@ -37,8 +37,10 @@ def meant_pools(names: Sequence[str], pools: Pools, nodes: Sequence[Node]) -> tu
 
 
 def _pools_of_name(name: str, pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
+    # A pool may list nodes, other pools, or both.
     others = [word for word in pools.get(name, ()) if word in _own_pools(nodes)]
     yield from others
+    # It has nodes of its own, or is not in the table at all: then it stands for itself, too.
     if len(others) < len(pools.get(name, ())) or not others:
         yield name
 
@@ -79,6 +81,7 @@ def _member_errors(pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
                 yield f"{place}: {visible(word)} is no node and no node's pool; nodes are {', '.join(by_name)}"
             elif node is not None and node.pool not in {"", pool}:
                 yield f"{place}: node {word} is in pool {node.pool} already; write {node.pool} here, or move it"
+            # A pool may be in several others; a node is in one.
             elif word not in own and listed.setdefault(word, pool) != pool:
                 yield f"{place}: {word} is in pool {listed[word]} already; a node is in one pool"
 

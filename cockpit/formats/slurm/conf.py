@@ -33,6 +33,8 @@ MIB_PER_GIB = 1024
 NAME, STATE_FOLDER = "cockpit", "/var/spool/slurmctld"
 ALL = "all"
 """The partition of a cluster that has none."""
+# slurm.conf separates words by blanks, lists by commas, and a key from its value by `=`; `#` begins a comment and
+# brackets a range.
 _NO_WORD = re.compile(r"[^\w.:@+*-]")
 _NO_PATH = re.compile(r"[\x00-\x1f\"\\]")
 _QUOTED_PATH = re.compile(r"[\s#=]")
@@ -104,6 +106,7 @@ def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
         yield "GresTypes=gpu"
     if needs_database(cluster):
         if counted:
+            # The generic count beside those of models: limits such as GrpTRES=gres/gpu=8 need it.
             yield f"AccountingStorageTRES={','.join(sorted({CARDS} | counted))}"
         yield "AccountingStorageType=accounting_storage/slurmdbd"
     if cluster.enforce:
@@ -131,6 +134,7 @@ def named_qos(cluster: Cluster) -> list[str]:
 
 def _scheduling(backfill: Backfill) -> Iterator[str]:
     yield "SelectType=select/cons_tres"
+    # CPUs and memory are what cockpit allocates, too; without memory here Slurm would overcommit it.
     yield "SelectTypeParameters=CR_CPU_Memory"
     if backfill.kind is BackfillKind.OFF:
         yield "SchedulerType=sched/builtin"
@@ -180,10 +184,12 @@ def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
             cards[gres_type(card.model)] = cards.get(gres_type(card.model), 0) + 1
         gres = ",".join(f"gpu:{model}:{count}" for model, count in cards.items())
         words = [f"NodeName={_word('NodeName', node.name)}", f"CPUs={node.cpus}", f"RealMemory={node.memory_mib}"]
+        # UNKNOWN: slurmctld learns the state from slurmd when that registers.
         yield " ".join([*words, *([f"Gres={gres}"] if gres else []), "State=UNKNOWN"])
 
 
 def _partitions(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
+    # Without a default partition sbatch refuses jobs that name none.
     usual = cluster.default_partition
     for partition in cluster.partitions or (Partition(name=ALL),):
         words = _partition_words(partition, _nodes_of(partition, cluster, nodes))
@@ -207,6 +213,7 @@ def _partition_words(partition: Partition, nodes: Sequence[str]) -> Iterator[str
         yield f"Nodes={','.join(_word('Nodes', each) for each in nodes)}"
     yield f"State={partition.state.upper()}"
     yield f"MaxTime={_time(partition.max_time_seconds)}"
+    # Without it Slurm takes MaxTime.
     if partition.default_time_seconds is not None:
         yield f"DefaultTime={_time(partition.default_time_seconds)}"
     if partition.min_nodes:

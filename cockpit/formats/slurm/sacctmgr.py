@@ -107,8 +107,10 @@ def _settings(name: str, value: object) -> Iterator[str]:
     if not isinstance(value, tuple):
         yield f"{name}={_text(name, value)}"
         return
+    # One word for each sign: sacctmgr takes `QOS+=a` and `QOS-=b` beside each other, but no mixture in one.
     for sign in ("+", "-", ""):
         names = [each.removeprefix(sign) for each in value if (each[:1] if each[:1] in {"+", "-"} else "") == sign]
+        # An empty list is written as `QOS=`, which removes all.
         if names or (sign == "" and not value):
             yield f"{name}{sign}={','.join(names)}"
 
@@ -128,6 +130,7 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
             errors.append(f"{visible(word)}: {_advice(equals, own)}")
             continue
         try:
+            # Most limits are counts; those of resources are recognised by their attribute.
             value = _READERS.get(attribute, _tres if "tres" in attribute else _number)(text)
             value = tuple(f"{sign}{each}" for each in value) if sign else value
         except ValueError as error:
@@ -185,6 +188,7 @@ def _time(text: str) -> int:
 
 def _seconds(text: str) -> int:
     """Read a duration; without colons it counts seconds."""
+    # GraceTime is in seconds, while a plain number for a wall clock is minutes.
     return _number(text) if text == str(CLEAR) or (text.isascii() and text.isdigit()) else _time(text)
 
 
@@ -228,6 +232,7 @@ _READERS: dict[str, Read] = {
 
 def _text(name: str, value: object) -> str:
     if isinstance(value, dict):
+        # Minutes of memory have no unit: `mem=64G` would be read as an amount.
         return tres_text(value) if name.endswith("Mins") else amounts_text(value)
     if isinstance(value, tuple):
         return ",".join(value)

@@ -47,6 +47,7 @@ def read_slurm_spec(source: str, text: str) -> SlurmSpec:
     value, at = _inner(document, reading)
     spec = SPEC.read(value, at, reading)
     prefix = f"{at}." if at else ""
+    # No conflict is reported at a field that could not be read: its stand-in may be the cause.
     places = {error.partition(": ")[0] for error in reading.errors}
     between = [f"{prefix}{error}" for error in _conflicts(spec)]
     errors = [*reading.errors, *(error for error in between if error.partition(": ")[0] not in places)]
@@ -63,6 +64,7 @@ def read_slurm_spec(source: str, text: str) -> SlurmSpec:
 def _document(source: str, text: str) -> object:
     if len(text) > MOST_CHARACTERS:
         raise SpecErrors([f"{visible(source, 200)}: has {len(text)} characters; no slurmSpec is that long"])
+    # Texts are matched too, and put back, so that `//` within one stays.
     plain = _COMMENT.sub(lambda match: match[1] or " ", text.removeprefix("\ufeff"))
     try:
         return json_value(plain)
@@ -80,6 +82,7 @@ def _inner(document: object, reading: Reading) -> tuple[object, str]:
             reading.wrong(at, f"is {described(document)}; write a table with slurmSpec in it")
             return {"partitions": []}, at
         name_used = next((each for each in _OUTER_NAMES[name] if each in document), None)
+        # Either of the outer names may be missing: the slurmSpec alone is accepted, too.
         if name_used is None:
             continue
         beside = [each for each in document if each != name_used]

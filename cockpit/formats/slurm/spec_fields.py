@@ -96,6 +96,7 @@ class SlurmTime:
         if text == "-1":
             return 0
         if text.isascii() and text.isdigit():
+            # A plain number is minutes; with seconds behind it the clock's form says the same.
             text = f"{text}:00"
         seconds = parse_duration(text) if _CLOCK.match(text) else None
         if isinstance(seconds, int) and SECONDS.error(seconds) is None:

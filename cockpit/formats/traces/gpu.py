@@ -67,7 +67,9 @@ def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row]
 
 def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """Yield (line, values by column)."""
+    # utf-8-sig: published CSV files may begin with a byte order mark, which would be a part of the first column's name.
     lines = unpacked(source, data).decode("utf-8-sig", "replace").splitlines()
+    # restval: a line that is too short has empty values, which the columns' own checks report.
     reader = csv.DictReader(lines, restval="", strict=True)
     try:
         missing = [column for column in columns if column not in (reader.fieldnames or ())]
@@ -127,6 +129,7 @@ def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobS
     arrivals = list(pods)
     chance.shuffle(arrivals)
     requested = sum(map(card_milli, arrivals))
+    # Pods are left out, or drawn again, at random, so that the mixture of sizes stays that of the trace.
     while requested > target_milli:
         requested -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
     if len(arrivals) < len(pods):

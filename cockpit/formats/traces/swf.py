@@ -110,6 +110,7 @@ def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: S
     yield from (f"; {line}\n" for line in header)
     for job, (waited, ran) in zip(jobs, runs, strict=True):
         fields = job.line.split()
+        # Fields 3 and 4 of the format, which counts from 1.
         fields[2], fields[3] = str(waited), str(ran)
         yield " ".join(fields) + "\n"
 
@@ -211,6 +212,7 @@ def multifactor(past: History) -> tuple[ClusterConfigured, AccountsChanged]:
 def _skipped(job: SwfJob, processors: int) -> Skipped | None:
     if job.status in (Status.PART, Status.LAST_PART, Status.LAST_PART_FAILED):
         return Skipped.PART
+    # A cancelled job that ran occupied its processors, so it is replayed.
     if job.status == Status.CANCELLED and job.ran <= 0:
         return Skipped.CANCELLED
     if job.ran < 0 or job.asks <= 0:
