@@ -1,10 +1,10 @@
-"""Reads and writes the event in which a fleet's scheduler reports a job's clusters, in the form that stands on the job:
+"""Reads and writes the event in which a fleet's scheduler reports a job's clusters, in the form that the job shows:
 
     Normal  ScheduleBindingSucceed  …  Binding has been scheduled successfully. Result: {cn-1:0,[{master 1} {worker 2}]}
 
-Source: Alibaba Cloud's manual on scheduling PyTorchJobs over several clusters of a fleet. Karmada writes what stands in
-the braces with a comma between clusters (`targetClustersToString`); the `0` is its count of replicas, which a job that
-is bound by its roles leaves at nothing.
+Source: Alibaba Cloud's manual on scheduling PyTorchJobs over several clusters of a fleet. Karmada writes the
+clusters in the braces with a comma between them (`targetClustersToString`); the `0` is its count of replicas, which a
+job that is bound by its roles leaves at 0.
 """
 
 from __future__ import annotations

@@ -62,8 +62,10 @@ def toml_key(name: str) -> str:
 
 
 def toml_table(table: dict[str, object], at: str = "") -> list[str]:
-    """The lines of a table: its values, then `[tables]` and `[[lists of tables]]` below it; what is still further
-    down stands on one line."""
+    """Return the lines of a table: its values, then `[tables]` and `[[lists of tables]]`.
+
+    Tables deeper than two headings are written on one line.
+    """
     # `at` is the heading above and a dot behind each of its parts.
     inline = at.count(".") == _DEEPEST_HEADING
     below = {} if inline else {name: item for name, item in table.items() if _is_table(item) or _is_tables(item)}

@@ -141,7 +141,7 @@ def with_weights(text: str, priority: Priority, source: str = "cluster.toml") ->
     edited = "\n".join(_with_values(lines, WEIGHTS, weights)) + "\n"
     # The text was changed by lines, without understanding TOML: read it again before it replaces the file.
     if not _says(edited, before, priority):
-        raise SpecErrors([f"{source}: [{RULES}] does not stand there as tables; write the weights into it by hand"])
+        raise SpecErrors([f"{source}: [{RULES}] is not written as tables; write the weights into it by hand"])
     return edited
 
 

@@ -29,6 +29,7 @@ _MODES: Final = {
 _KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tfjob", "deepspeed": "deepspeedjob"}
 """The job kinds of arena by mode, for jobs that are not elastic."""
 _SHORT: Final = {"e": "env", "d": "data", "a": "annotation", "l": "label", "p": "priority", "n": "namespace"}
+# Options without a value: without this list `read_line` would take the next word for one.
 _FLAGS: Final = frozenset(
     {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "helm-binary", "queue"}
     | {"hostNetwork", "hostIPC", "hostPID", "gputopology", "mounts-on-launcher"}
@@ -75,6 +76,7 @@ def is_arena(text: str) -> bool:
         return False
     if not words or PurePosixPath(words[0]).name != "arena":
         return False
+    # Global options such as --loglevel may come before the verb.
     return read_line(words[1:], _FLAGS).rest[:1] == ["submit"]
 
 
@@ -82,6 +84,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     """`elastic_fields`: what a job file knows under `elastic`."""
     (_, *words), rest = command_line(text)
     line = _long_options(read_line(words, _FLAGS))
+    # `arena submit` alone has no kind; the empty one is refused below.
     _, kind, *command = [*line.rest, ""] if len(line.rest) == 1 else line.rest
     draft = Draft()
     draft.lacks_behind(rest)
@@ -96,12 +99,14 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
             options[name] = value
     _take(kind, options, draft, elastic_fields)
     words_of_command = [word for word in command if word] or []
+    # One word is the text of a shell, as arena takes it; several are a program and its arguments.
     text_of = command[0] if len(command) == 1 else shlex.join(words_of_command)
     if text_of:
         draft.values["command"] = runnable(text_of)
     else:
         draft.run([])
     _variables(text_of, options, draft)
+    # After the size, by which the number of processes is judged.
     take_torchrun(draft, options.get(_PROCESSES), f"--{_PROCESSES}")
     take_roles({name: options[name] for name in options if name in ROLE_OPTIONS}, draft)
     return draft
@@ -113,7 +118,7 @@ def _long_options(line: Line) -> Line:
     def long(name: str) -> str:
         if name in _FLAGS:
             return name
-        return _UPPER.sub(lambda found: ("-" if found.start() else "") + found[0].lower(), _SHORT.get(name, name))
+        return _UPPER.sub(lambda match: ("-" if match.start() else "") + match[0].lower(), _SHORT.get(name, name))
 
     return Line([(long(name), value) for name, value in line.options], line.rest)
 
@@ -123,6 +128,7 @@ def _repeated(name: str, value: str, draft: Draft) -> None:
     if name == "env" and "=" in value:
         draft.env(key, given)
     elif name == "toleration":
+        # arena writes `KEY=VALUE:EFFECT,OPERATOR`; there is only one effect here (NoSchedule).
         draft.values.setdefault("tolerations", []).append("*" if value == "all" else value.partition(":")[0])
     elif name == "selector" and "=" in value:
         draft.values.setdefault("node_selector", {})[key] = given
@@ -153,6 +159,7 @@ def _note(name: str, value: str, draft: Draft) -> None:
 
 
 def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: frozenset[str]) -> None:
+    # Annotations and labels were taken before (`_repeated`); these two belong to the elastic part.
     elastic: dict[str, Any] = {
         name: draft.values.pop(name) for name in ("best_effort", "supervised") if name in draft.values
     }
@@ -165,6 +172,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
         elif not _carry_over(name, value, options, draft):
             _note(name, value, draft)
     if elastic or is_elastic:
+        # A job file has either `nodes` or `elastic`.
         draft.values["elastic"] = {"workers": draft.values.pop("nodes", 1), **elastic}
 
 
@@ -200,6 +208,7 @@ def _are_retries(name: str, value: str, options: Mapping[str, str], draft: Draft
     elif name == "job-restart-policy" and value in {"Never", "OnFailure"}:
         given = options.get("job-backoff-limit", _BACKOFF_LIMIT)
         retries = int(given) if value == "OnFailure" and is_whole(given) else 0
+    # The limit by itself says nothing: the restart policy reads it.
     elif name != "job-backoff-limit" or not is_whole(value):
         return False
     if retries:
@@ -228,7 +237,7 @@ def _size(name: str, value: str, draft: Draft) -> None:
 
 
 def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
-    """The launcher of an elastic job has them by itself."""
+    """Set the variables that arena puts into a command. The launcher of an elastic job has them by itself."""
     if "elastic" in draft.values:
         return
     given = {
@@ -238,6 +247,7 @@ def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
         "maxWorkers": options.get("max-workers", options.get("workers", "1")),
     }
     for name in _VARIABLES:
+        # Only those that the command uses, so that other jobs get no variables that they do not know.
         if f"${{{name}}}" in command or f"${name}" in command:
             draft.env(name, given[name])
 
@@ -273,6 +283,7 @@ def write_arena(values: Mapping[str, Any]) -> str:
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
     command = without_nodes(str(values["command"]))
+    # Else the command would be read as an option.
     options_end = ["--"] if command.startswith("-") else []
     return " \\\n  ".join([f"arena submit {kind}", *lines, *options_end, shlex.quote(command)]) + "\n"
 
@@ -306,6 +317,7 @@ def take_roles(options: Mapping[str, str], draft: Draft) -> None:
     """`options`: those of the roles. What is said of all comes first, and is taken where a role says nothing."""
     own = {role: _role_spec(role, options, draft) for role in _ROLES}
     servers = int(options["ps"]) if is_whole(options.get("ps", "")) else 0
+    # A job file has these roles only as worker pools.
     if _is_on(options, "chief") or _is_on(options, "evaluator"):
         _take_pools(options, own, servers, draft)
         return
@@ -352,6 +364,7 @@ def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], serv
     """A chief, or in its place the first worker."""
     workers, whole = int(draft.values.pop("nodes", 1)), (draft.values.pop("specs", None) or [{}])[0]
     has_chief = _is_on(options, "chief")
+    # Without a chief the first worker is one, so that the others are one fewer.
     counts = [1, workers if has_chief else workers - 1, servers, int(_is_on(options, "evaluator"))]
     if not has_chief:
         own["chief"] = own["worker"]
@@ -364,6 +377,7 @@ def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], serv
         is_worker = role == "worker" or (role == "chief" and not has_chief)
         spec = {**(whole if is_worker else {}), **mine.pop("spec", {})}
         pools.append({"replicas": count, **({"spec": spec} if spec else {}), **mine} if count else {})
+    # Empty pools keep the positions of those behind them; at the end there are none.
     while not pools[-1]:
         pools.pop()
     draft.values |= {"mode": "worker-pools", "worker_pools": pools}

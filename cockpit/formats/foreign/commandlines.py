@@ -29,9 +29,12 @@ def _split(text: str) -> tuple[list[str], str]:
     lines = text.split("\n")
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
+    # Manuals print a prompt before commands.
     line = "\n".join(lines).strip().removeprefix("$ ")
     if line.endswith("\\") and not line.endswith("\\\\"):  # a continued line that nothing follows
         line = line[:-1].rstrip()
+    # The lexer of job files first: it knows the variables that stay. A text with pipes or redirections is none for it,
+    # and of such a text only the first command is read.
     words = lex(line)
     if not isinstance(words, NotSimple):
         return ["".join(map(_as_written, word.parts)) for word in words], ""

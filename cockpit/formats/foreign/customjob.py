@@ -62,9 +62,10 @@ def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
     """Return the object with the API's names of fields, which may be written with underscores too."""
     if isinstance(value, dict):
         named = {str(name): item for name, item in value.items()}
+        # Below these are names of users, not of fields.
         plain = {"env", "labels"}
         return {
-            _SNAKE.sub(lambda found: found[1].upper(), name): item if name in plain else camel(item)
+            _SNAKE.sub(lambda match: match[1].upper(), name): item if name in plain else camel(item)
             for name, item in named.items()
         }
     return [camel(item) for item in value] if isinstance(value, list) else value
@@ -78,11 +79,12 @@ def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
     if wait:
         take_longest_wait(wait, f"scheduling.maxWaitDuration={wait}s", draft, limit)
     never, again = scheduling.pop("disableRetries", None), scheduling.pop("restartJobOnWorkerRestart", None)
+    # disableRetries wins in the API, too.
     if again and not never:
         draft.values["restart"] = {"max_restarts": _RESTARTS}
-        draft.lacks("scheduling.restartJobOnWorkerRestart", f"the job begins again up to {_RESTARTS} times")
+        draft.lacks("scheduling.restartJobOnWorkerRestart", f"the job restarts up to {_RESTARTS} times")
     if never:
-        draft.lacks("scheduling.disableRetries", "no job begins again here unless `restart` says so")
+        draft.lacks("scheduling.disableRetries", "a job restarts here only if `restart` says so")
     strategy = str(scheduling.pop("strategy", "") or "")
     if strategy in _SPOT:
         draft.values["tolerations"] = [SPOT]
@@ -109,7 +111,9 @@ def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
         _pool(pool if isinstance(pool, dict) else {}, index, draft, environments) for index, pool in enumerate(pools)
     ]
     _environment(environments, draft)
+    # None: an empty pool, which has no container.
     commands: list[list[str] | None] = [each.pop("run", None) for each in read]
+    # The first command is the job's; pools with another one have it themselves.
     draft.run(next((command for command in commands if command), []))
     job_command = draft.values["command"]
     for each, command in zip(read, commands, strict=True):
@@ -132,6 +136,7 @@ def _environment(environments: Sequence[Mapping[str, str]], draft: Draft) -> Non
 
 
 def _command_of(arguments: Sequence[str]) -> str:
+    # As `Draft.run` writes it, to compare the texts; its notes are not wanted twice.
     probe = Draft()
     probe.run(arguments)
     return str(probe.values["command"])
@@ -165,6 +170,7 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
     spec: dict[str, Any] = {}
     if known is not None:
         spec = {"cpus": known.cpus, "memory": f"{known.memory_mib}M"}
+        # Machine types such as a2-highgpu-1g have cards of their own.
         count, model = (count, model) if count else (known.cards, known.card_model)
     elif name:
         draft.lacks(f"{at}.machineType={name}", "is not known here; write what it has under spec")
@@ -176,6 +182,7 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
             spec["card_models"] = [str(model)]
     if spec:
         values["spec"] = spec
+    # A custom type names no bandwidth.
     if name and not name.startswith("custom-"):
         values["machine_type"] = name
     for each in left:
@@ -221,6 +228,7 @@ def write_custom_job(spec: JobSpec) -> dict[str, Any]:
         if container.get("command") == [ENTRYPOINT]:
             del container["command"]
     scheduling: dict[str, Any] = {"timeout": f"{spec.time_limit_seconds}s"}
+    # Only the number that reading assumes: the API has none.
     if spec.restart is not None and spec.restart.max_restarts == _RESTARTS:
         scheduling["restartJobOnWorkerRestart"] = True
     if [each.text for each in spec.tolerations] == [SPOT]:

@@ -18,7 +18,10 @@ from cockpit.model.text import visible
 
 
 def take_longest_wait(seconds: int, at: str, draft: Draft, limit_seconds: int | None = None) -> None:
-    """`limit_seconds`: the time limit; None: nothing gives one, and the usual one is written down."""
+    """Turn a longest waiting time into a deadline: waiting time and time limit from now on.
+
+    `limit_seconds`: the time limit; None: nothing gives one, and the usual one is written into the draft.
+    """
     if not seconds:
         return
     if limit_seconds is None:
@@ -29,10 +32,10 @@ def take_longest_wait(seconds: int, at: str, draft: Draft, limit_seconds: int | 
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """Handed to the readers, which look at no clock and no environment themselves."""
+    """What readers may know of the submission; they read no clock and no environment themselves."""
 
     now: datetime | None = None
-    """The moment, in the zone in which the person tells the time; None: unknown, and local moments are refused."""
+    """The present time, in the user's time zone; None: unknown, and local times are refused."""
     variables: Mapping[str, str] | None = None
     """The environment of the submitting shell; None: it is not taken over."""
 
@@ -51,7 +54,7 @@ _BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
 
 
 class Draft:
-    """Filled by one reader."""
+    """The values of a job file that a reader fills in, and notes about what it left out."""
 
     def __init__(self, name: str = "") -> None:
         self.values: dict[str, Any] = {"name": name} if name else {}
@@ -64,10 +67,10 @@ class Draft:
     def lacks_behind(self, rest: str) -> None:
         """Note what is left out behind the command. `rest`: the text after the command that was read."""
         if rest:
-            self.lacks(rest.splitlines()[0], "stands behind the command and is another one; left out")
+            self.lacks(rest.splitlines()[0], "follows the command and is another one; left out")
 
     def spec(self, **fields: object) -> None:
-        """Return the spec of each node; fields that are None were not given."""
+        """Set fields of the spec of each node; fields that are None were not given."""
         known = {name: value for name, value in fields.items() if value is not None}
         if known:
             self.values.setdefault("specs", [{}])[0].update(known)
@@ -87,12 +90,10 @@ class Draft:
         """Return the draft with the fields that a job file must have."""
         if "name" not in self.values:
             self.values["name"] = "job"
-            self.lacks("name", "nothing gives one; `job` stands for it")
+            self.lacks("name", "nothing gives one; `job` is used")
         if "output" not in self.values:
             self.values["output"] = f"./{visible(str(self.values['name']))}"
-            self.lacks(
-                "output", "nothing says where results go; a folder of the job's name beside the file stands for it"
-            )
+            self.lacks("output", "nothing says where results go; a folder with the job's name beside the file is used")
         return self.values
 
 
@@ -134,6 +135,7 @@ def cpu_count(quantity: object) -> int | None:
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None or match["unit"] not in {"", "m", "k"}:
         return None
+    # round: a float that is a little above a whole number must not add a CPU.
     return max(1, upwards(round(float(match["number"]) * _DECIMAL[match["unit"]], 6)))
 
 

@@ -1,5 +1,7 @@
-"""Between job files and what other systems write: recognised by its text, taken over with a word on whatever is left
-out, and written with a word on whatever does not come back."""
+"""Converts jobs between job files and the forms of other systems.
+
+A form is recognised by its text (`form_of`). Reading notes what is left out; writing notes what is lost.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ _OF_STDIN: Final = "sbatch"
 STDIN: Final = "stdin"
 """The name of a text without a file."""
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Stands in JSON as it is, but not in YAML, which JSON is read as too."""
+"""Characters that JSON allows without an escape and YAML does not; JSON is also read as YAML."""
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -101,6 +103,8 @@ def alone(name: str) -> str:
 def taken_over(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> TakenOver | None:
     """Return the converted job; None: it has no foreign form. `submission`: the place that the job is submitted from.
     Raises `SpecErrors` if it has one and cannot be read."""
+    # A script without #SBATCH lines is for sbatch, too, when it is submitted; `form_of` does not take it for one, since
+    # any text may begin with `#!`.
     form = form_of(text) or (Form.SBATCH if text.startswith("#!") else None)
     if form is None:
         _refuse_other_kinds(source, text)
@@ -113,6 +117,7 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
         values = json.dumps(draft.finished(), ensure_ascii=False, separators=(",", ":"))
     except OSError as failed:
         raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None
+    # A forged manifest may have any value anywhere: the readers do not check each type.
     except (ValueError, OverflowError, TypeError, AttributeError, KeyError) as error:
         why = _TOO_LONG if "int_max_str_digits" in str(error) else error
         raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {why}"]) from None
@@ -121,6 +126,7 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
 
 def _refuse_other_kinds(source: str, text: str) -> None:
     """An object of Kubernetes that is none of the jobs. Raises SpecErrors."""
+    # A quick look before the text is parsed, which takes long for large files.
     if "apiVersion" not in text or "kind" not in text:
         return
     try:
@@ -142,6 +148,7 @@ def form_of(text: str) -> Form | None:
         return Form.ARENA
     if "gcloud" in text and is_gcloud(text):
         return Form.GCLOUD
+    # By patterns, without parsing: this runs for every text that is typed or pasted.
     for kind, group in kinds_in(text) if "kind" in text else ():
         if (form := _form_of_kind(kind, group)) is not None:
             return form
@@ -198,7 +205,7 @@ def _differences(given: Mapping[str, object], back: Mapping[str, object]) -> lis
 
 
 def _normal(value: object, name: str = "") -> object:
-    """However a command is quoted, it is the same."""
+    """Return a value in a form in which equal commands compare equal, however they are quoted."""
     if isinstance(value, dict):
         return {key: _normal(item, key) for key, item in value.items()}
     if isinstance(value, list):
@@ -209,7 +216,7 @@ def _normal(value: object, name: str = "") -> object:
 
 
 def _part(part: Part) -> tuple[str, str]:
-    """However a variable is written, it is the same."""
+    """Return a part of a word in a form that does not depend on how a variable is written."""
     if isinstance(part, Variable):
         return "variable", part.name
     return ("text", part.text) if isinstance(part, Literal) else ("sum", part.text)
@@ -291,7 +298,7 @@ _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
 
 def _json(value: object) -> str:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 def _yaml(value: Mapping[str, object]) -> str:
@@ -331,11 +338,11 @@ _VERSION: Final = re.compile(r"""["']?\bapiVersion["']?\s*:\s*["']?(?P<group>[A-
 
 def items_of(documents: list[object]) -> list[object]:
     """The documents with those that a `List` holds in its place."""
-    found: list[object] = []
+    single: list[object] = []
     for each in documents:
         items = each.get("items") if isinstance(each, dict) and str(each.get("kind", "")).endswith("List") else None
-        found += items_of(items) if isinstance(items, list) else [each] if each is not None else []
-    return found
+        single += items_of(items) if isinstance(items, list) else [each] if each is not None else []
+    return single
 
 
 def kinds_in(text: str) -> list[tuple[str, str]]:
@@ -357,6 +364,7 @@ def beside(documents: list[object], job: object, draft: Draft) -> None:
     """Read the documents beside the job; each that means nothing here is noted."""
     others = [each for each in documents if each is not job]
     policies = [each for each in others if is_policy(each)]
+    # Two policies may contradict each other; then none is taken, and both are noted.
     if len(policies) == 1:
         take_policy(policies[0], draft)
         others.remove(policies[0])

@@ -82,6 +82,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
     for pool in job["workerPoolSpecs"]:
         _run(pool, command, arguments)
     draft = read_custom_job({"displayName": name, "jobSpec": job})
+    # Notes of the line first, in the order of the line.
     draft.notes[:0] = left_out.notes
     draft.values |= left_out.values
     return draft
@@ -114,6 +115,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 def _joined(items: Sequence[str]) -> str:
     """Return a list in a form that reads back as these items, whatever they contain."""
     text = "".join(items)
+    # A list that starts with `^` would be read as one with another delimiter.
     if "," not in text and not (items and items[0].startswith("^")):
         return ",".join(items)
     delimiter = next(each for each in _delimiters() if each not in text)
@@ -145,6 +147,7 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
 
 def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None:
     """gcloud gives command and arguments to the containers of all pools."""
+    # An empty pool stays empty: it only keeps its position.
     if pool and not {"containerSpec", "pythonPackageSpec"} & pool.keys():
         pool["containerSpec"] = {}
     if "containerSpec" in pool and command:
@@ -164,6 +167,7 @@ def write_gcloud(spec: JobSpec) -> str:
     command = commands[0] if commands else []
     if command and command[0] != ENTRYPOINT:
         lines.append(f"--command={shlex.quote(_joined(command))}")
+    # The image's own ENTRYPOINT, with arguments: only these can be given.
     elif len(command) > 1:
         lines.append(f"--args={shlex.quote(_joined(command[1:]))}")
     if spec.labels:

@@ -36,6 +36,7 @@ def command_of(words: Sequence[str], known: Collection[str]) -> str:
 
 
 def _word(word: str, known: Collection[str]) -> str:
+    # Texts and names of variables in turn, with whether it is a variable.
     pieces: list[tuple[str, bool]] = []
     at = 0
     for match in _REFERENCE.finditer(word):
@@ -48,6 +49,7 @@ def _word(word: str, known: Collection[str]) -> str:
     if not any(is_variable for _, is_variable in pieces):
         return shlex.quote("".join(text for text, _ in pieces))
     literals = "".join(text for text, is_variable in pieces if not is_variable)
+    # Nothing needs quotes, so the word stays readable.
     if _PLAIN.fullmatch(literals):
         return "".join(f"${{{text}}}" if is_variable else text for text, is_variable in pieces)
     inside = "".join(f"${{{text}}}" if is_variable else text.translate(_ESCAPES) for text, is_variable in pieces)

@@ -35,6 +35,7 @@ def read_job(value: Mapping[str, Any]) -> Draft:
     read_name(dict(value.get("metadata") or {}), draft)
     template = dict(spec.pop("template", None) or {})
     pod = dict(template.get("spec") or {})
+    # Handled here, so that `read_template` does not note it.
     restarts = pod.get("restartPolicy") == "OnFailure"
     if restarts:
         del pod["restartPolicy"]
@@ -45,7 +46,7 @@ def read_job(value: Mapping[str, Any]) -> Draft:
     if int(retries):
         draft.values["restart"] = {"max_restarts": int(retries)}
     elif restarts:
-        draft.lacks("spec.template.spec.restartPolicy=OnFailure", "`restart` says how often the job begins again")
+        draft.lacks("spec.template.spec.restartPolicy=OnFailure", "`restart` says how often the job restarts")
     if (seconds := spec.pop("activeDeadlineSeconds", None)) is not None:
         draft.values["time_limit"] = int(seconds)
     if spec.pop("suspend", False):
@@ -60,6 +61,7 @@ def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
     mode = str(spec.pop("completionMode", "") or "NonIndexed")
     index, task = f"${{{_INDEX}}}", "${SLURM_ARRAY_TASK_ID}"
     completions, parallelism = spec.pop("completions", None), spec.pop("parallelism", None)
+    # batch/v1 JobSpec: parallelism is 1 by default, and 0 suspends the job.
     at_once = 1 if parallelism is None else int(parallelism)
     if completions is None and at_once > 1:
         draft.lacks(f"spec.parallelism={at_once}", "without completions one success ends the others; here all run on")
@@ -137,6 +139,7 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
     if (nodes := trainer.pop("numNodes", None)) is not None:
         draft.values["nodes"] = int(nodes)
     processes = trainer.pop("numProcPerNode", None)
+    # The trainer has a container's fields, except for this name.
     trainer["resources"] = trainer.pop("resourcesPerNode", None)
     read_container(trainer, "spec.trainer", draft, GIVEN)
     take_torchrun(draft, processes, "spec.trainer.numProcPerNode")
@@ -224,6 +227,7 @@ def _take_pools(roles: dict[str, Role], draft: Draft) -> None:
     present = [roles[name] for name in _POOLS if name in roles]
     merge(present, _TF_AT, draft, besides=PER_POOL)
     draft.values |= {name: value for name, value in present[0].values.items() if name in {"command", "image"}}
+    # No empty pools behind the last role.
     last = max(_POOLS.index(name) for name in roles)
     pools_of([roles.get(name) for name in _POOLS[: last + 1]], draft)
 
@@ -302,6 +306,7 @@ def read_mpi_job(value: Mapping[str, Any]) -> Draft:
         draft.values["nodes"] += 1
     _slots(spec.pop("slotsPerWorker", None), draft)
     policy = dict(spec.pop("runPolicy", None) or {})
+    # Older versions have these beside runPolicy, v2beta1 in it.
     for name in ("cleanPodPolicy", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
         if name in spec:
             policy.setdefault(name, spec.pop(name))

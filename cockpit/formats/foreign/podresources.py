@@ -37,6 +37,7 @@ def read_resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
     for name, quantity in {**requests, **limits}.items():
         if not _take(str(name), quantity, draft):
             draft.lacks(f"{at}.{name}={quantity}")
+        # Compared as amounts: `1000m` and `1` are the same.
         elif name in requests and name in limits and _amount(name, requests[name]) != _amount(name, limits[name]):
             draft.lacks(f"{at}.requests.{name}={requests[name]}", f"the limit, {limits[name]}, is taken")
 
@@ -49,6 +50,7 @@ def _take(name: str, quantity: object, draft: Draft) -> bool:
     elif _CARDS.fullmatch(name) and is_whole(str(quantity)):
         if int(str(quantity)):
             draft.spec(cards=int(str(quantity)))
+        # The name of the resource is the model's maker, and a job file has models.
         if not name.endswith("/gpu"):
             draft.lacks(name, "cards of any model will do; name those that are meant under card_models")
     else:
@@ -95,6 +97,7 @@ def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, rea
     field, place = ("datasets", _DATASETS) if read_only else ("volumes", _VOLUMES)
     taken = {each["name"] for each in draft.values.get(field, [])}
     if name in taken and path:
+        # Two mounts of one volume with different paths: a job's folders have different names.
         name = next(f"{name}-{number}" for number in count(2) if f"{name}-{number}" not in taken)
     folder = {"name": name, **({"path": path} if path else {}), **({"read_only": True} if read_only else {})}
     draft.values.setdefault(field, []).append(folder)
@@ -126,15 +129,15 @@ def written_volumes(spec: JobSpec) -> tuple[list[dict[str, Any]], list[dict[str,
     named = writable | {f"datasets[{index}]" for index in range(len(spec.datasets))}
     paths = {f"volumes[{index}]": each.path for index, each in enumerate(spec.volumes)}
     paths |= {f"datasets[{index}]": each.path for index, each in enumerate(spec.datasets)}
-    found = [each for each in mounted_folders(spec) if each.what in named]
-    volumes = [_volume(posixpath.basename(each.target), paths[each.what]) for each in found]
+    folders = [each for each in mounted_folders(spec) if each.what in named]
+    volumes = [_volume(posixpath.basename(each.target), paths[each.what]) for each in folders]
     mounts = [
         {
             "name": posixpath.basename(each.target),
             "mountPath": each.target,
             **({} if each.what in writable else {"readOnly": True}),
         }
-        for each in found
+        for each in folders
     ]
     return volumes, mounts
 

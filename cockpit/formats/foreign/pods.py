@@ -22,7 +22,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "imagePullPolicy": "nothing is ever pulled; left out",
     "imagePullSecrets": "nothing is ever pulled; left out",
     "ports": "every port is open between the replicas of a job, and none to others; left out",
-    "workingDir": "the command begins in the job's own folder; left out",
+    "workingDir": "the command starts in the job's own folder; left out",
     "envFrom": "its values are in the cluster; write them under env",
     "initContainers": "the script hooks.before_start runs before a command; left out",
     "schedulerName": "cockpit schedules; left out",

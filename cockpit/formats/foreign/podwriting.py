@@ -77,6 +77,7 @@ def container_of(
     if (root := image or spec.image) != HOST:
         container["image"] = root
     program, *rest = arguments_of(spec.command if command is None else command, {*spec.env, *given})
+    # core/v1 Container: without `command` the image's ENTRYPOINT runs, with `args` in place of its CMD.
     if program != ENTRYPOINT:
         container["command"] = [program, *rest]
     elif rest:

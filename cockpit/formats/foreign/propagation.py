@@ -17,7 +17,7 @@ _DIVIDED: Final = "Divided"
 _GANG: Final = "Gang"
 _AT_ONCE: Final = "Immediately"
 _OF_NO_CONCERN: Final = frozenset({"resourceSelectors", "propagateDeps"})
-"""Fields that mean nothing here: the job that the policy is about stands beside it."""
+"""Fields that mean nothing here: the job that the policy is about is in the same file."""
 
 
 def is_policy(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -39,6 +39,7 @@ def _take_failover(application: dict[str, Any], draft: Draft) -> None:
     conditions = dict(application.pop("decisionConditions", None) or {})
     if (seconds := conditions.pop("tolerationSeconds", None)) is not None:
         draft.values["failover"] = {"toleration_seconds": int(seconds)}
+    # The only way here: a placement that is given up is removed at once.
     if application.get("purgeMode") == _AT_ONCE:
         del application["purgeMode"]
     for name in (*application, *conditions):

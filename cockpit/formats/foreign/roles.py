@@ -34,6 +34,7 @@ def read_roles(
 
 
 def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Collection[str]) -> Role:
+    # A draft of its own: only `merge` decides what of it becomes the job's.
     own = Draft()
     count = int(replica.pop("replicas", 1))
     policy = str(replica.pop("restartPolicy", "") or "Never")
@@ -77,6 +78,7 @@ def pools_of(roles: Sequence[Role | None], draft: Draft) -> None:
             if name in role.values and role.values[name] != first.values.get(name)
         }
         pools.append(pool)
+    # Pools have their sizes themselves.
     draft.values.pop("nodes", None)
     draft.values.pop("specs", None)
     draft.values |= {"mode": "worker-pools", "worker_pools": pools}
@@ -110,7 +112,7 @@ def take_restart_policies(roles: Sequence[Role], at: str, draft: Draft) -> None:
             draft.values["elastic"]["worker_restart_policy"] = role.restart_policy
         elif role.restart_policy != "OnFailure" or "restart" not in draft.values:
             path = f"{at.rpartition('.')[0]}…{role.name}.restartPolicy={role.restart_policy}"
-            draft.lacks(path, "no container begins again by itself; `restart` says how often the whole job does")
+            draft.lacks(path, "no container restarts by itself; `restart` says how often the whole job does")
 
 
 def _scheduling(policy: dict[str, Any], at: str, roles: Sequence[Role], draft: Draft) -> None:

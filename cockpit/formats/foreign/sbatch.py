@@ -239,7 +239,7 @@ def _container_image(value: str, draft: Draft) -> None:
     if value.endswith((".sqsh", ".squashfs")):
         draft.lacks(f"--container-image={value}", "packed images of enroot cannot be read here; left out")
         return
-    # pyxis: `USER@REGISTRY#IMAGE`. Without a `#`, an `@` begins the image's digest and must stay.
+    # pyxis: `USER@REGISTRY#IMAGE`. Without a `#`, an `@` starts the image's digest and must stay.
     name = value.removeprefix("docker://").rpartition("@")[2] if "#" in value else value.removeprefix("docker://")
     draft.values["image"] = name.replace("#", "/", 1)
 
@@ -259,21 +259,21 @@ def _early_signal(value: str, draft: Draft) -> None:
 def _signal_name(given: str) -> str:
     """Return the signal's name; empty: there is no signal of that name or number."""
     try:
-        found = signal.Signals(int(given)).name if is_whole(given) else given.upper()
+        full_name = signal.Signals(int(given)).name if is_whole(given) else given.upper()
     except ValueError:
         return ""
-    name = found.removeprefix("SIG")
+    name = full_name.removeprefix("SIG")
     return name if re.fullmatch(SIGNAL_PATTERN, name) else ""
 
 
 def _requeue(value: str, draft: Draft) -> None:
-    """Again where its node fails, however often; a job that gives way to another waits again anyway."""
+    """Restart the job when its node fails, however often; a preempted job is requeued anyway."""
     del value
     draft.values["restart"] = {"max_restarts": RESTARTS.high, "lost_only": True}
 
 
 def _no_requeue(value: str, draft: Draft) -> None:
-    """Nothing: a job begins again only if it says so."""
+    """Do nothing: a job restarts only if it says so."""
     del value, draft
 
 

@@ -34,15 +34,19 @@ _FIELDS: Final = {
 
 
 def write_sbatch(values: Mapping[str, Any]) -> str:
-    """`values`: of a job file. What has no counterpart is not there; who reads it again misses it. Variables that
-    `--export` cannot carry are set by the script. Raises SpecErrors, with the field, for a value that no option can be
-    given."""
+    """Return the script for the values of a job file. Fields without a counterpart are left out.
+
+    Variables that `--export` cannot carry are set by the script. Raises `SpecErrors`, with the field, for a value that
+    no option can have.
+    """
     spec = (values.get("specs") or [{}])[0]
     env = dict(values.get("env", {}))
     each, tasks, per_node = (env.pop(variable, None) for variable in TASKS.values())
+    # Reading has multiplied the tasks into the CPUs of a node; dividing again gives the options as they were.
     per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
+    # A batch script gets its shell's variables, as under sbatch; a job of a file has its own variables alone.
     shell = "ALL" if values.get("script") else "NONE"
     memory = _memory_options(spec, env)
     # `--export` splits at commas and removes quotes, so that other values become `export` lines of the script.
@@ -72,14 +76,15 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     if (values.get("restart") or {}).get("lost_only"):
         lines.append(f"{DIRECTIVE} --requeue")
     if script := values.get("script"):
+        # The script's own options are replaced by the job's, which may have been edited.
         first, *rest = script_lines(script["text"])
         return "\n".join([first, *lines, *without_directives(rest), ""])
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in exported]
     body = _body(str(values["command"]))
     if exports:
         body = f"{ENV_HEAD}{''.join(exports)}\n{body}"
-    # A command that begins with `#SBATCH` lines of its own: they are text of the job, not options of this file.
-    elif _begins_with_options(body):
+    # A command that starts with `#SBATCH` lines of its own: they are text of the job, not options of this file.
+    elif _starts_with_options(body):
         body = f"{NO_OPTIONS}\n{body}"
     return "\n".join(["#!/bin/bash", *lines, "", body, ""])
 
@@ -98,7 +103,7 @@ def _directive(name: str, value: str) -> str:
         raise SpecErrors([f"{_FIELDS.get(name, name)}: {error}; change it, or take another form"]) from None
 
 
-def _begins_with_options(body: str) -> bool:
+def _starts_with_options(body: str) -> bool:
     """Return whether Slurm would take the first lines of the command for options of the job."""
     lines = body.split("\n")
     return any(line.startswith(DIRECTIVE) for line in takewhile(lambda line: not is_command(line), lines))
@@ -119,14 +124,14 @@ def _tasks_per_node(cpus: int, each: str | None) -> int | None:
 
 
 def _clock(duration: object) -> str:
-    """Slurm's days-hours:minutes:seconds of a duration as a job file writes it."""
+    """Return a duration of a job file in Slurm's form `days-hours:minutes:seconds`."""
     seconds = parse_duration(duration) if isinstance(duration, str | int | float) else 0
     seconds = seconds if isinstance(seconds, int) else 0
     return f"{seconds // 86_400}-{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _body(command: str) -> str:
-    """The script that bash was handed, else the command itself."""
+    """Return the script of `bash -c SCRIPT`; any other command as it is."""
     try:
         words = shlex.split(command)
     except ValueError:

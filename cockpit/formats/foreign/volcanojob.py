@@ -55,6 +55,7 @@ def read_volcano_job(value: Mapping[str, Any]) -> Draft:
 
 def _note_plugins_gifts(mode: str, draft: Draft) -> None:
     for name in dict.fromkeys(_OF_PLUGINS.findall(str(draft.values.get("command", "")))):
+        # That one cockpit sets, too.
         if not (name == "VK_TASK_INDEX" and mode == "tensorflow"):
             draft.lacks(name, "is set by a plugin of Volcano, which cockpit lacks; docs/launch.md has what a mode sets")
 
@@ -65,23 +66,25 @@ def _tasks(tasks: list[Mapping[str, Any]], draft: Draft) -> list[Role]:
         task.pop("name", None)
         template = dict(task.get("template") or {})
         pod = dict(template.get("spec") or {})
+        # Volcano has the policy in the pod; `read_roles` expects it where the training operator has it.
         task["restartPolicy"] = pod.pop("restartPolicy", None)
         task["template"] = {**template, "spec": pod}
+        # All replicas together, as every job here starts.
         if task.get("minAvailable") == task.get("replicas"):
             task.pop("minAvailable", None)
     return [role for role in read_roles(named, list(named), "spec.tasks", draft, GIVEN) if role.replicas]
 
 
 def _mode(plugins: Mapping[str, Any], roles: list[Role], draft: Draft) -> str:
-    found = next((mode for name, mode in _PLUGINS.items() if name in plugins), "")
+    by_plugin = next((mode for name, mode in _PLUGINS.items() if name in plugins), "")
     for name, arguments in plugins.items():
         if name not in _PLUGINS and name not in _NEEDLESS:
             draft.lacks(f"spec.plugins.{name}")
         elif arguments and name not in _NEEDLESS:
             draft.lacks(f"spec.plugins.{name}", "its arguments have no counterpart here; left out")
     count = sum(role.replicas for role in roles)
-    if found or count <= 1:
-        return found
+    if by_plugin or count <= 1:
+        return by_plugin
     if any(word in str(role.values.get("command", "")) for role in roles for word in ("mpirun", "mpiexec")):
         return "horovod"
     if any(role.name in _SERVERS for role in roles):
@@ -115,7 +118,7 @@ def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
             role.restart_policy == "OnFailure" and "restart" not in draft.values
         ):
             draft.lacks(
-                f"spec.tasks.{role.name}…restartPolicy={role.restart_policy}", "no container begins again by itself"
+                f"spec.tasks.{role.name}…restartPolicy={role.restart_policy}", "no container restarts by itself"
             )
 
 
@@ -125,6 +128,7 @@ def _take_launcher(launcher: Role, workers: list[Role], draft: Draft) -> None:
     draft.values["nodes"] = sum(role.replicas for role in workers)
     draft.values["command"] = launcher.values["command"]
     if not str(launcher.values["command"]).startswith(ENTRYPOINT):
+        # Workers without a command are usual: they wait for the launcher.
         draft.notes = [note for note in draft.notes if not note.startswith("command:")]
     if env := {**draft.values.get("env", {}), **launcher.values.get("env", {})}:
         draft.values["env"] = env
@@ -173,6 +177,7 @@ def _written_tasks(spec: JobSpec) -> list[dict[str, Any]]:
     template = template_of(spec, "main", GIVEN, command=without_nodes(spec.command))
     template["spec"]["activeDeadlineSeconds"] = spec.time_limit_seconds
     if spec.mode in LAUNCHED_BY_FIRST:
+        # A copy down to the container, whose command is removed: the launcher has the same template.
         waiting = {**template, "spec": {**template["spec"], "containers": [dict(template["spec"]["containers"][0])]}}
         waiting["spec"]["containers"][0].pop("command", None)
         return [_task("master", 1, template), _task("worker", spec.nodes, waiting)]

@@ -1,6 +1,6 @@
 """A job's fields as short texts, as a form shows them, and the values of a job file that such texts mean.
 
-Words and paths stand as they are (in quotes where that could not be seen), lists of words with commas between them,
+Words and paths are shown as they are (in quotes where that could not be seen), lists of words with commas between them,
 everything else as YAML in one line.
 """
 
