@@ -307,7 +307,7 @@ def test_a_script_of_several_components_is_refused_with_the_line_and_the_remedy(
     with pytest.raises(SpecErrors) as refused:
         taken(script)
     assert str(refused.value) == (
-        f"file: looks like sbatch and cannot be read as that: line 3: {' '.join(separator.split())} begins a second "
+        f"file: looks like sbatch and cannot be read as that: line 3: {' '.join(separator.split())} starts a second "
         "component, and a job here has one; submit a job for each component, or submit the script to a Slurm cluster"
     )
 
