@@ -43,6 +43,7 @@ def connect(cluster: str | None) -> Backend:
 
     name = address_of(chosen(cluster))
     way = {OWN: _to_own, SYSTEM: _to_system, "": _to_any}[name]
+    # `_act_patience` is a function, since the settings are read only if no answer comes at once.
     return LocalBackend(way, lambda: _again(name), _act_patience)
 
 
@@ -109,11 +110,13 @@ async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[
     from cockpit.runtime.clock import SystemClock
 
     places, intervals = own_places(), _poll_intervals(member)
+    # Answers go to the runtime folder, which is emptied at logout or boot; what was seen of jobs stays on the disk.
     folders = opening.Folders(places.socket.parent / "slurm", places.state_folder / "seen")
     if address.startswith(REST):
         file = member.token_file if member is not None else ""
         return await opening.open_rest(address, user_name(), folders, intervals, file), SystemClock().now
     if address.startswith(SSH):
+        # ssh asks at /dev/tty; without one it would fail in the middle of its questions.
         typing = typing and has_terminal()
         return await opening.open_over_ssh(address, folders, intervals, typing=typing), SystemClock().now
     return await opening.open_here(user_name(), folders, intervals), SystemClock().now
@@ -211,6 +214,7 @@ def _again(name: str) -> Channel:
     from cockpit.backends.local.start import EngineDialer, reconnect
     from cockpit.config.places import system_paths
 
+    # Either engine where none was named: the machine-wide one may just be restarting.
     ways = [EngineDialer(system_paths(), system=True)] if name != OWN else []
     return reconnect([*ways, *([EngineDialer(configured(own_places()))] if name != SYSTEM else [])])
 

@@ -100,6 +100,7 @@ def _checked(document: dict[str, object], path: Path) -> dict[str, Lists]:
     """Return the filters of the file. Raises `FilterFileError` when it has another form."""
     clusters: dict[str, Lists] = {}
     for cluster, lists in document.items():
+        # A value in place of a table goes through the same check, which refuses it.
         for table, filters in lists.items() if isinstance(lists, dict) else [("", lists)]:
             if not isinstance(filters, dict) or not all(isinstance(text, str) for text in filters.values()):
                 raise FilterFileError(f'{path}: wants [cluster.list] and lines such as name = "state:failed"')
@@ -112,6 +113,7 @@ def _as_toml(clusters: dict[str, Lists]) -> str:
     for cluster, lists in sorted(clusters.items()):
         for table, filters in sorted(lists.items()):
             if filters:
+                # Sorted, so that the file changes only where a filter was changed.
                 lines = (f"{_key(name)} = {_quoted(text)}\n" for name, text in sorted(filters.items()))
                 parts.append(f"[{_key(cluster)}.{_key(table)}]\n{''.join(lines)}")
     return "\n".join(parts)

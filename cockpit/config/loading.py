@@ -28,6 +28,7 @@ def load_settings(
     merged: dict[str, Any] = {}
     for path in reversed(list(files)):  # later layers replace earlier ones
         merged |= _layer(_file(path, errors), str(path), str(path.parent), home, errors)
+    # Relative paths begin at the folder of the file that has them; in variables and flags at the working folder.
     merged |= _layer(_environment(env), "environment", _here(), home, errors)
     merged |= _layer(_flags(flags or {}), "flags", _here(), home, errors)
     if errors:
@@ -38,6 +39,7 @@ def load_settings(
 def _layer(values: Mapping[str, object], source: str, folder: str, home: str, errors: list[str]) -> dict[str, Any]:
     """Return what this layer sets, by field of `Settings`."""
     reading = Reading(folder, home)
+    # Only what the layer gives: defaults would hide the layers below it.
     given = SETTINGS.given(dict(values), "", reading) or {}
     errors += [f"{source}: {error}" for error in reading.errors]
     return given
@@ -77,7 +79,9 @@ def _typed(name: str, text: str) -> object:
     """Return the value of a flag or variable with the type that it would have in TOML."""
     default = getattr(SETTINGS.stand_in, _ATTRIBUTES.get(name, ""), text)
     if isinstance(default, bool):
+        # An unknown word stays text, which the setting's own check refuses with its name.
         return TRUTHS.get(text.lower(), text)
+    # Durations are counted in seconds in `Settings`, but may also be written `2h`: such texts stay.
     return int(text) if isinstance(default, int) and is_whole(text) else text
 
 

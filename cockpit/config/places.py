@@ -77,6 +77,7 @@ class EnginePaths(msgspec.Struct, frozen=True):
 
     @property
     def _config_files(self) -> tuple[str, ...]:
+        # The system engine's own folder is the machine's: each file counts once.
         return tuple(dict.fromkeys(f"{folder}/config.toml" for folder in (self.settings, SYSTEM_CONFIG)))
 
 
@@ -106,6 +107,7 @@ def _runtime_folder(uid: int, env: Mapping[str, str]) -> str:
     folder = env.get("XDG_RUNTIME_DIR", "")
     if folder.startswith("/") and _owned_folder(folder, uid):
         return f"{folder.rstrip('/')}/{FOLDER}"
+    # XDG's own folder is missing after su, in cron and in containers.
     return f"/tmp/{FOLDER}-{uid}"  # noqa: S108 - its owner and mode are checked before it is used
 
 

@@ -240,6 +240,7 @@ def variable(setting: Field) -> str:
 
 def default_text(setting: Field) -> str:
     """Return a setting's default as it would be written in config.toml; empty where there is none."""
+    # TOML writes true where Python writes True.
     default = setting.kind.write(getattr(SETTINGS.stand_in, setting.attribute))
     if isinstance(default, bool):
         return str(default).lower()

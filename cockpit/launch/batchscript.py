@@ -120,7 +120,8 @@ def output_of(spec: JobSpec, job: int, user: str) -> str:
     assert script is not None
     pattern = script.output or ("slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out")
     kept = {"N"} | ({"a", "j", "J"} if spec.array is not None else set())
-    pieces = re.sub(r"%(\d{0,2})([aNjJ])", lambda found: f"%{found[0]}" if found[2] in kept else found[0], pattern)
+    # expanded() makes one % of two, so that these patterns are left.
+    pieces = re.sub(r"%(\d{0,2})([aNjJ])", lambda match: f"%{match[0]}" if match[2] in kept else match[0], pattern)
     name = expanded(pieces, name=spec.name, user=user, host="", job=job, task=None)
     return posixpath.normpath(posixpath.join(script.work_dir, name))
 
@@ -179,6 +180,7 @@ def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
     own = [part.rank for part in placement].index(replica.rank)
     each = tasks_on_nodes(spec.env, len(hosts))
     requested = {name: spec.env[name] for name in (_NTASKS, _PER_NODE, _PER_TASK) if name in spec.env}
+    # Slurm sets the number of tasks too when only tasks per node are asked for.
     if _PER_NODE in requested:
         requested[_NTASKS] = str(sum(each))
     if _NTASKS in requested:

@@ -93,6 +93,7 @@ def _held_cards(node: Node, slices: Iterable[CardSlice]) -> list[tuple[Card, Car
     cards = {card.index: card for card in node.cards}
     # Drivers number the visible cards from 0 in the order of the list, and programs expect that of the node.
     ordered = sorted(slices, key=lambda part: (part.card, part.slot or 0))
+    # A card that the node has lost since the placement gets no variable.
     return [(cards[part.card], part) for part in ordered if part.card in cards]
 
 

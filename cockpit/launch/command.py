@@ -40,6 +40,7 @@ def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
     Raises `SpecErrors`, which begin with `command:`, for a wrong command or for arithmetic that fails.
     """
+    # The first word never disappears: without a program there is nothing to run.
     first, *rest = _words(command)
     try:
         return (_expanded(first, env), *(_expanded(word, env) for word in rest if not _disappears(word, env)))

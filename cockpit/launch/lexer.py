@@ -99,7 +99,9 @@ _NO_PROGRAMS = """
 """Reserved words and builtins of a shell."""
 _SHELL_WORDS = frozenset(_NO_PROGRAMS.split())
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
+# `-c`, also behind other letters: `-lc`, `-exc`.
 _SCRIPT_FOLLOWS = re.compile(r"-[A-Za-z]*c")
+# `bash -o pipefail -c …`: the word behind is the option's value.
 _OPTION_WITH_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 
@@ -137,6 +139,7 @@ def _continued(text: str) -> str:
             return _ESCAPED.sub(lambda pair: "" if pair[0] == "\\\n" else pair[0], match[0])
         return "" if match[0] == "\\\n" else match[0]
 
+    # The quick test first: few commands have several lines.
     return _QUOTED.sub(kept, text) if "\\\n" in text else text
 
 
@@ -150,6 +153,7 @@ def script_follows(words: Sequence[Word]) -> bool:
     if not words or not _SCRIPT_FOLLOWS.fullmatch(words[-1].source):
         return False
     sources = [word.source for word in words[:-1]]
+    # The last one: `env bash -c` and `srun bash -c` have other words before the shell.
     shells = [at for at, source in enumerate(sources) if source.rpartition("/")[2] in _SHELLS]
     return bool(shells) and _are_options(sources[shells[-1] + 1 :])
 
@@ -235,6 +239,7 @@ class _Lexer:
         self._at = len(self._text) - len(self._text.lstrip(" \t\n"))
         words: list[Word] = []
         while self._skip_blanks():
+            # Known before the word is read: quotes within a script are read otherwise.
             self._in_script = script_follows(words)
             words.append(self._word())
         return words
@@ -253,6 +258,7 @@ class _Lexer:
 
     def _word(self) -> Word:
         begin, self._parts, self._quoted = self._at, [], False
+        # Only at the start of a word; `a#b` is an ordinary word, in a shell too.
         if self._peek() == "#":
             raise _refuse('has a word that begins with "#", which begins a comment in a shell; quote it to mean it')
         while (char := self._peek()) not in {"", " ", "\t", "\n"}:
@@ -269,6 +275,7 @@ class _Lexer:
             self._escape()
         elif char == "$":
             self._dollar(in_quotes=False)
+        # As many ordinary characters at once as there are.
         elif match := _PLAIN.match(self._text, self._at):
             self._take(match[0])
         else:

@@ -144,6 +144,7 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> ModeSetup:
     workers = [each for each in peers if each.role.word != LAUNCHER_ROLE]
     env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(workers)
+    # The launcher on rank 0 starts their processes through the agent.
     if rank > 0:
         return ModeSetup(STAYS_OPEN, env, files)
     # There is a launcher: its command starts the workers itself, as arena's etjob does, and is not changed.
@@ -187,6 +188,7 @@ def _slurm(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
 def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
     return {
         "OMPI_MCA_orte_default_hostfile": HOSTFILE,
+        # Open MPI 4, Open MPI 5 (PRRTE) and MPICH (Hydra) each read variables of their own.
         "PRTE_MCA_prte_default_hostfile": HOSTFILE,
         "HYDRA_HOST_FILE": MPICH_HOSTFILE,
         "HYDRA_IFACE": INTERFACE,
@@ -207,6 +209,7 @@ def mpi_command(command: str, processes: str) -> str:
         return command
     return (
         f"mpirun --allow-run-as-root -np {processes} -bind-to none -map-by slot "
+        # ^openib leaves out Open MPI's old InfiniBand transport.
         "-x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH -mca pml ob1 -mca btl ^openib "
         f"{command.strip()}"
     )
@@ -245,4 +248,5 @@ def _remote_shell(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
     if not has_agent(mode, peers):
         return {}
     open_mpi = {"OMPI_MCA_plm_rsh_agent": AGENT, "PRTE_MCA_plm_ssh_agent": AGENT}
+    # pdsh is what DeepSpeed's launcher calls; its ssh module finds the agent as `ssh` on PATH.
     return {**open_mpi, "HYDRA_LAUNCHER_EXEC": AGENT, "PDSH_RCMD_TYPE": "ssh"}

@@ -16,6 +16,7 @@ def development(spec: JobSpec) -> JobSpec:
     without the fields that say when and how often the job starts, and what runs around its command."""
     return replace(
         _without_waiting(spec),
+        # Cut, since the mark must fit into the longest name.
         name=spec.name[: NAME_LENGTH - len(MARK)] + MARK,
         kind=JobKind.INTERACTIVE,
         command="",
