@@ -79,6 +79,7 @@ def places(root: QuotaNode) -> Iterator[Place]:
             Place(f"{place.path}{SEPARATOR}{child.name}", place.depth + 1, child, f"{place.where}.children[{number}]")
             for number, child in enumerate(place.node.children)
         ]
+        # Reversed, since the last one is taken first: the order of the manifest is kept.
         stack += reversed(below)
 
 
@@ -120,6 +121,7 @@ def _unknown(amounts: Amounts) -> bool:
 def _root_errors(root: QuotaNode) -> Iterator[str]:
     for resource in sorted(root.min.keys() | root.max.keys(), key=_MANIFEST_NAMES.__getitem__):
         least, most = root.min.get(resource), root.max.get(resource)
+        # A number of jobs may be bounded on one side only.
         if least == most or (resource == JOBS and None in (least, most)):
             continue
         both = f"min is {_amount_text(resource, least)}, max is {_amount_text(resource, most)}"
@@ -158,6 +160,7 @@ def _errors_below(place: Place) -> Iterator[str]:
                 yield f"{where}.max.{_MANIFEST_NAMES[resource]}: {about}"
     for resource in dict.fromkeys(resource for child in node.children for resource in child.min):
         together = sum(child.min.get(resource, 0) for child in node.children)
+        # An amount of MOST means unlimited.
         if together > node.min.get(resource, 0) < MOST:
             about = f"its children's min come to {_amount_text(resource, together)}"
             least = _amount_text(resource, node.min.get(resource, 0))

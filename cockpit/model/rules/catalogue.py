@@ -67,6 +67,7 @@ def _own(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
             if entry.spec.card_models and not entry.spec.card_milli:
                 yield "card_models", "needs cards; add cards: 1 (or more), or remove it"
         case PoolEntry():
+            # A pool's name is also one of cluster.toml, whose rule for names is narrower.
             yield "name", rule_name_error(entry.name)
             yield from _words("nodes", entry.nodes)
         case ProjectEntry():
@@ -98,6 +99,7 @@ def _words(field: str, words: Sequence[str]) -> Iterator[tuple[str, str | None]]
 
 
 def _email_error(text: str) -> str | None:
+    # RFC 5321 limits an address to 254 characters.
     if not text or (len(text) <= EMAIL_LENGTH and _EMAIL.fullmatch(text) and is_visible(text)):
         return None
     return f'"{visible(text)}" is no e-mail address; write name@host'

@@ -95,6 +95,7 @@ def _between_pools(spec: JobSpec) -> Iterator[tuple[str, str]]:
         if pool.spec.name:
             yield f"worker_pools[{index}].spec.name", "names of the catalogue mean nothing in a pool; write its fields"
     servers = spec.worker_pools[SERVERS] if len(spec.worker_pools) > SERVERS else None
+    # The third pool serves parameters, or reduces gradients: only its image tells which.
     if servers is not None and REDUCTION_SERVER in servers.image:
         yield from _about_reduction(spec, servers)
 

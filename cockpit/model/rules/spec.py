@@ -206,6 +206,7 @@ def _label_pair_checks(spec: JobSpec) -> _Checks:
     yield from _selector_checks("node_selector", spec.node_selector)
     yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
     for index, each in enumerate(spec.tolerations[:MOST_LABELS]):
+        # An empty key tolerates every taint.
         error = (key_error(each.key) if each.key else None) or value_error(each.value or "")
         lost = not each.key and each.value is not None
         yield f"tolerations[{index}]", "has a value without a key; give both" if lost else error
@@ -258,6 +259,7 @@ def image_error(text: str) -> str | None:
         return path_error(where)
     if not text:
         return "is empty; give one"
+    # The name is an argument of podman.
     if text.startswith("-"):
         return f'"{visible(text)}" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'
     return label_error(text)
@@ -271,6 +273,7 @@ def label_error(text: str) -> str | None:
 
 
 def variable_error(name: str) -> str | None:
+    # `$` in the pattern also matches before a last line break.
     if _VARIABLE.match(name) and not name.endswith("\n"):
         return None
     return f'"{visible(name)}" is no variable name; use letters, digits and "_", not beginning with a digit'

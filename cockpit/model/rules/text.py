@@ -6,6 +6,7 @@ import re
 
 from cockpit.model.text import is_visible, visible
 
+# Linux's PATH_MAX is 4096 with the final NUL.
 PATH_BYTES = 4095
 COMMAND_BYTES = 64 * 1024
 
@@ -30,6 +31,7 @@ def text_error(text: str, most_bytes: int, least: int = 1) -> str | None:
         return f'"{visible(text)}" contains a NUL character; remove it'
     if (size := utf8_size(text)) > most_bytes:
         return f"has {size} bytes; use at most {most_bytes}"
+    # isascii first: it is stored with the string, while the loop reads each character.
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         return f'"{visible(text)}" contains half of a surrogate pair; write whole characters'
     return None
@@ -40,6 +42,7 @@ def count_error(count: int, most: int, least: int = 0) -> str | None:
 
 
 def utf8_size(text: str) -> int:
+    # surrogatepass: a lone surrogate has an error of its own, and must not raise here.
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
