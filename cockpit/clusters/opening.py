@@ -140,6 +140,7 @@ async def _member(name: str) -> Opened:
     if address == DEMO:
         from cockpit.backends.demo.backend import open_demo
 
+        # The demo has a clock of its own, which may be ahead.
         demo = await open_demo()
         return Opened(demo.backend, demo.now, demo.close)
     if is_read_in_this_process(name):
@@ -162,6 +163,7 @@ def beside(backend: LiveBackend, now: Callable[[], Millis], name: str) -> Watchi
 
     real_now = SystemClock().now
     has_them = backend.capabilities.has(Ability.CLUSTERS)
+    # Ages of a recording or a snapshot are counted from its own present.
     still = address_of(name).startswith((RECORDED, SNAPSHOT))
 
     async def as_it_is_open() -> Opened:
@@ -183,6 +185,7 @@ def opened_for_commands(name: str, *, typing: bool) -> tuple[Backend, Callable[[
 
     from cockpit.backends.blocking import Blocking
 
+    # One event loop for all calls: the backend's tasks and locks belong to the loop that opened it.
     runner = asyncio.Runner()
     backend, now = runner.run(opened(name, typing=typing))
     return Blocking(runner, backend), now
@@ -191,6 +194,7 @@ def opened_for_commands(name: str, *, typing: bool) -> tuple[Backend, Callable[[
 def has_terminal() -> bool:
     """Whether the process has a terminal, even if its input and output are redirected."""
     try:
+        # O_NOCTTY: testing must not make a terminal the controlling one.
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
         return False

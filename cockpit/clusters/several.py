@@ -59,6 +59,7 @@ def _own_runs() -> bool:
     from cockpit.errors import CockpitError
 
     try:
+        # Connected only to see whether it answers: a socket may outlive its engine.
         channel = connect(own_places())
     except CockpitError:
         return False

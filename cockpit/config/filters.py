@@ -72,6 +72,7 @@ class SavedFilters:
             return self._clusters
         try:
             document = parse_toml(self._path.read_text(encoding="utf-8"), str(self._path))
+        # A user without saved filters has no file, which is no error.
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except SpecErrors as error:

@@ -48,6 +48,7 @@ def _layer(values: Mapping[str, object], source: str, folder: str, home: str, er
 def _file(path: Path, errors: list[str]) -> dict[str, object]:
     try:
         return parse_toml(path.read_text(encoding="utf-8"), str(path))
+    # No config file is needed; one that cannot be read is an error, since the user relies on what it says.
     except (FileNotFoundError, NotADirectoryError):
         pass
     except (OSError, UnicodeDecodeError) as error:

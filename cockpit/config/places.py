@@ -116,6 +116,7 @@ def _owned_folder(folder: str, uid: int) -> bool:
         status = os.stat(folder)
     except OSError:
         return False
+    # Root may use a folder of any user, so that access alone would not tell.
     return stat.S_ISDIR(status.st_mode) and status.st_uid == uid
 
 

@@ -38,6 +38,7 @@ class Keys:
         return {"type": "object", "additionalProperties": {"anyOf": [key, {"type": "array", "items": key}]}}
 
     def _keys(self, value: object, at: str, reading: Reading) -> tuple[str, ...]:
+        # A single key needs no list around it.
         given = value if isinstance(value, list) else [value]
         if all(isinstance(key, str) and key for key in given):
             return tuple(given)

@@ -42,6 +42,7 @@ class Site:
         before = self.cluster_text()
         copy = None
         if before is not None:
+            # A copy and not a rename: the cluster is never without its file.
             copy = self.cluster_file.with_name(f"{self.cluster_file.name}.before")
             _write(copy, before)
         _write(self.cluster_file, text)

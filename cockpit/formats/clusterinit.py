@@ -62,6 +62,7 @@ def initial_cluster(
     if spec is None:
         file = _usual(site)
     else:
+        # Checked before the two are merged, so that an error names the place in the spec, which is what the user edits.
         errors = list(_unknown_to(site, spec, machine))
         if errors:
             raise SpecErrors([f"{spec_source}: {error}" for error in errors])
@@ -80,6 +81,7 @@ def _usual(site: ClusterFile) -> ClusterFile:
         fixed="",
         partitions=(Partition(name="main", default=True),),
         priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=USUAL_WEIGHTS),
+        # Without preemption, accounting and scripts, as in a file that leaves them out.
         preemption=FILE.stand_in.preemption,
         accounting=Accounting(),
         login_node_pool="",
@@ -120,6 +122,7 @@ def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[s
     """Return the names in the spec that the site's file lacks, for the kinds that it has entries of."""
     prefix = f"{spec.at}." if spec.at else ""
     known = _pools_of_machine(site, machine)
+    # A site without pools takes those of the spec, so that no name can be unknown.
     for at, partition in enumerate(spec.cluster.partitions if known else ()):
         for index, pool in enumerate(partition.pools):
             if pool not in known:

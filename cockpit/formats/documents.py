@@ -78,6 +78,7 @@ def json_value(text: str) -> object:
     """The value that the text is. Raises `UnreadableError`."""
     try:
         return _DECODER.decode(text)
+    # It is a ValueError, too, but already has its sentence: the decoder's hooks below raise it.
     except UnreadableError:
         raise
     except json.JSONDecodeError as error:
@@ -92,6 +93,7 @@ def json_value(text: str) -> object:
 
 def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
+    # JSON allows a name twice in one object; Python's decoder would silently keep the last one.
     if len(table) == len(pairs):
         return table
     seen: set[str] = set()

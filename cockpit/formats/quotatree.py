@@ -92,6 +92,7 @@ class _Amounts:
     def read(self, value: object, at: str, reading: Reading) -> Amounts:
         if not isinstance(value, dict):
             reading.wrong(at, f"is {described(value)}; write resources: {', '.join(RESOURCES)}")
+            # No amount of this entry could be read, so that none may be compared with other entries.
             _mark(reading, RESOURCES.values())
             return self.stand_in
         amounts: Amounts = {}

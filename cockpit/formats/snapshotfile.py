@@ -145,9 +145,11 @@ def _misnamed(at: str, names: Mapping[object, object]) -> Iterator[str]:
 
 def _job(job: Job, state: ClusterState) -> Iterator[str]:
     at = f"state.jobs[{job.id}]"
+    # What a job occupies is the placement of its attempt.
     if job.state in OCCUPYING and job.attempt is None:
         yield f"{at}: is {job.state} without an attempt"
     attempts = () if job.attempt is None else (*job.earlier, job.attempt)
+    # Only these hold cards now; a node of an ended attempt may be gone.
     if job.attempt is not None and (job.state in OCCUPYING or job.kept):
         for part in job.attempt.placement:
             yield from _allocation(f"{at}.attempt", part, state)

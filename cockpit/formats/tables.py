@@ -68,6 +68,7 @@ class Table(Generic[Struct]):
 
     def given(self, value: object, at: str, reading: Reading) -> dict[str, Any] | None:
         """Return the attributes that the file gives, and all required ones; None if the value is no mapping."""
+        # The short form: a text in place of the table gives its most important field.
         if self._short and isinstance(value, str):
             value = {self._short: value}
         if not isinstance(value, dict):
@@ -134,6 +135,7 @@ class Table(Generic[Struct]):
         if required := [field.name for field in self.fields if field.required and field.spared is None]:
             table["required"] = required
         if self._either:
+            # At least one of them, as `given` checks.
             table["anyOf"] = [{"required": [field.name]} for field in self._either]
         return {"anyOf": [self._by_name[self._short].kind.schema(), table]} if self._short else table
 

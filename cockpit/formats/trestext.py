@@ -63,6 +63,7 @@ def parse_tres(text: str, meaning: NumberMeaning = NumberMeaning.AMOUNT) -> Tres
     tres: Tres = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")
+        # Before the names are compared: `CPU` and `cpu` are the same resource.
         name = tres_name(name)
         if not equals:
             return f'"{visible(part)}" is no amount; write {text_of_example(meaning)}'

@@ -68,6 +68,7 @@ def read_weights(text: str) -> WeightChanges:
     named: dict[str, int] = {}
     resources: dict[str, float] = {}
     errors: list[str] = []
+    # Slurm's names have capitals (`JobSize`); they are typed in either way.
     for pair in filter(None, map(str.strip, text.lower().split(","))):
         name, _, figure = (part.strip() for part in pair.partition("="))
         if name not in NAMES and (not name.startswith(RESOURCE) or name == RESOURCE):
@@ -80,6 +81,7 @@ def read_weights(text: str) -> WeightChanges:
             named[NAMES[name]] = int(figure)
         else:
             resources[name.removeprefix(RESOURCE)] = int(figure)
+    # Without this, an empty text would seem to have changed something.
     if not (named or resources or errors):
         errors.append("no weight is given; write them as age=1000,fairshare=2000")
     if errors:

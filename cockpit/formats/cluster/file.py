@@ -107,6 +107,7 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
 
 def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
     """The cluster's nodes before pools are given to them."""
+    # All declared nodes share the one machine, so that their sum decides for each of them.
     overcommitted = bool(_excess(machine, file.nodes))
     virtual = tuple(_virtual_node(machine, node, overcommitted=overcommitted) for node in file.nodes)
     return virtual or (_with_declared(machine, file),)
@@ -127,6 +128,7 @@ def _with_declared(machine: Node, file: ClusterFile) -> Node:
 
 
 def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> Node:
+    # Its share of the machine's real cards; the declared ones have no hardware.
     own = [machine.cards[index] for index in node.machine_cards]
     return Node(
         name=NodeName(node.name),
@@ -150,6 +152,7 @@ def _declared(rows: Sequence[DeclaredCards]) -> Iterator[Card]:
         card = Card(
             index=0, model=row.model, vendor=row.vendor, memory_mib=row.memory_mib, slices=row.slices, declared=True
         )
+        # The same object several times: `_numbered` gives each copy its own index.
         yield from [card] * row.count
 
 

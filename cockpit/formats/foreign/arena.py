@@ -343,10 +343,12 @@ def _role_spec(role: str, options: Mapping[str, str], draft: Draft) -> dict[str,
     spec: dict[str, Any] = {}
     for name in ("cpu", "memory"):
         limits, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
+        # A job here has a single amount, where Kubernetes distinguishes what is reserved from what is allowed.
         if limits and limit and limits != limit:
             draft.lacks(f"--{role}-{name}={limits}", f"the limit, {limit}, is taken")
         if value := limit or limits:
             mib = memory_mib(value)
+            # If it is no quantity, it is passed on as it is, and the job file's own check reports it.
             known = cpu_count(value) if name == "cpu" else f"{mib}M" if mib else None
             spec["cpus" if name == "cpu" else "memory"] = known or value
     if (cards := options.get(f"{role}-gpus", "0")) != "0":

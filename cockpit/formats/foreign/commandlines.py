@@ -71,6 +71,7 @@ def read_line(words: Sequence[str], flags: Collection[str] = ()) -> Line:
             rest.append(word)
             continue
         name, equals, value = word.lstrip("-").partition("=")
+        # A following option is no value, so that an unknown flag does not swallow it.
         if not equals and name not in flags and left and not left[0].startswith("-"):
             value = left.pop(0)
         options.append((name, value))

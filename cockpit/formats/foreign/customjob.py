@@ -40,6 +40,7 @@ def is_custom_job(value: object) -> bool:
 def read_custom_job(value: Mapping[str, Any]) -> Draft:
     whole = camel(value)
     job = whole.pop("jobSpec", None)
+    # A file for `gcloud --config` has the content of jobSpec alone.
     spec = job if isinstance(job, dict) else whole
     draft = Draft(str(whole.pop("displayName", "") or ""))
     pools = spec.pop("workerPoolSpecs", [])
@@ -143,6 +144,7 @@ def _command_of(arguments: Sequence[str]) -> str:
 
 
 def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[dict[str, str]]) -> dict[str, Any]:
+    # The position of a pool is its role, so that a role that is left out has an empty pool.
     if not pool:
         return {}
     left = dict(pool)
@@ -198,10 +200,12 @@ def _arguments(
     left.pop("env", None)
     arguments = [str(word) for word in left.pop("args", None) or []]
     if package:
+        # `pythonModule` names a module to run (v1 PythonPackageSpec).
         arguments = ["python3", "-m", str(left.pop("pythonModule", "")), *arguments]
     else:
         command = [str(word) for word in left.pop("command", None) or []]
         if arguments and not command:
+            # As in Kubernetes: arguments alone are for the ENTRYPOINT of the image.
             command = [ENTRYPOINT]
             draft.lacks(f"workerPoolSpecs[{index}].containerSpec.args", "are those of the image's own ENTRYPOINT")
         arguments = [*command, *arguments]

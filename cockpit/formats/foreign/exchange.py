@@ -175,6 +175,7 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
     if spec.script is not None and form not in {Form.YAML, Form.JSON, Form.SBATCH}:
         spec = without_script(spec)
     text = _WRITERS[form](spec)
+    # cockpit's own forms have every field.
     if form in {Form.YAML, Form.JSON}:
         return WrittenJob(text, ())
     read_back = taken_over(form, text)
@@ -183,6 +184,7 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
         (again,) = read(form, read_back.text)
     except SpecErrors as wrong:
         return WrittenJob(text, tuple(wrong.errors))
+    # A script that only the form needs is no difference.
     if spec.script is None and again.script is not None:
         again = without_script(again)
     given, back = (_comparable(spec_as_table(each)) for each in (spec, again))
@@ -194,6 +196,7 @@ def _comparable(table: dict[str, object]) -> dict[str, object]:
     origin."""
     script = table.get("script")
     if isinstance(script, dict):
+        # The job's other fields say what the options do.
         lines = [line for line in str(script["text"]).splitlines() if line and not line.startswith("#SBATCH")]
         rest = {name: value for name, value in script.items() if name not in {"file", "submit_dir"}}
         table = {**table, "script": {**rest, "text": lines}}

@@ -138,6 +138,7 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
         part, key = _KEYS[name]
         place = pool.setdefault(part, {}) if part else pool
         place[key] = int(value) if name in _COUNTS and is_whole(value) else value
+    # gcloud builds an image that has this script; nothing is built here.
     script = pool.pop("script", None)
     if script is not None:
         image = pool.pop("pythonPackageSpec", {}).get("executorImageUri")
@@ -186,6 +187,7 @@ def _pool_text(pool: Mapping[str, Any]) -> str:
         "accelerator-count": machine.get("acceleratorCount"),
         "boot-disk-type": disk.get("bootDiskType"),
         "boot-disk-size": disk.get("bootDiskSizeGb"),
+        # Command and arguments are given once for all pools (`--command`, `--args`); a pool's own key is the image.
         "container-image-uri": pool["containerSpec"].get("imageUri"),
     }
     return _joined([f"{name}={value}" for name, value in pairs.items() if value is not None])

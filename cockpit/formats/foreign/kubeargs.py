@@ -63,8 +63,10 @@ def arguments_of(command: str, known: Collection[str]) -> list[str]:
     """
     words = lex(command)
     if isinstance(words, NotSimple):
+        # The container would get pipes and redirections as arguments: it is started without a shell.
         return ["bash", "-c", escaped(command)]
     parts = [part for word in words for part in word.parts]
+    # Kubernetes expands `$(NAME)` of the container's own variables only, and computes nothing.
     if any(isinstance(part, Sum) or (isinstance(part, Variable) and part.name not in known) for part in parts):
         return ["bash", "-c", escaped(shell_text(command, known))]
     return [

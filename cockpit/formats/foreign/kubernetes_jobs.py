@@ -86,6 +86,7 @@ def write_job(spec: JobSpec) -> dict[str, Any]:
     command = spec.command
     if spec.array is not None:
         body |= _completions(spec.array, indexed=command.startswith(_TASK))
+        # What reading a Job put before its command, and Kubernetes' own name for the index.
         command = command.removeprefix(_TASK).replace("${SLURM_ARRAY_TASK_ID}", f"${{{_INDEX}}}")
     template = template_of(spec, "main", {_INDEX}, command=command)
     template["spec"]["restartPolicy"] = "Never"
@@ -157,6 +158,7 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
 
 def _runtime(reference: dict[str, Any], draft: Draft) -> None:
     name = str(reference.pop("name", "") or "")
+    # A site names its runtimes as it likes; most names tell the framework.
     mode = next((mode for part, mode in _MODES if part in name.lower()), "")
     draft.values["mode"] = mode or "pytorch"
     if not name:
@@ -203,6 +205,7 @@ def read_tf_job(value: Mapping[str, Any]) -> Draft:
     known = (*_CHIEFS, "Worker", "PS", "Evaluator")
     roles = read_roles(spec.pop("tfReplicaSpecs", None) or {}, known, _TF_AT, draft, _TF_GIVEN)
     by_name = {("Chief" if role.name in _CHIEFS else role.name): role for role in roles if role.replicas}
+    # The mode `tensorflow` has workers and servers only; the other roles need worker pools.
     if {"Chief", "Evaluator"} & by_name.keys():
         _take_pools(by_name, draft)
     else:
@@ -237,6 +240,7 @@ def _take_servers(roles: dict[str, Role], draft: Draft) -> None:
     workers, servers = roles.get("Worker"), roles.get("PS")
     draft.values["nodes"] = workers.replicas if workers is not None else 1
     merge([role for role in (workers, servers) if role is not None], _TF_AT, draft, besides=("specs",))
+    # The workers' size counts, even where the servers come first or ask for more.
     if workers is not None and "specs" in workers.values:
         draft.values["specs"] = workers.values["specs"]
     if servers is not None:
@@ -252,6 +256,7 @@ def write_tf_job(spec: JobSpec) -> dict[str, Any]:
     if spec.mode is Mode.WORKER_POOLS:
         replicas = {
             name: _replicas(spec, pool.replicas, each=pool.spec, image=pool.image, command=pool.command or None)
+            # Fewer pools than roles are usual.
             for name, pool in zip(_POOLS, spec.worker_pools, strict=False)
             if pool.replicas
         }
@@ -349,6 +354,7 @@ def _slots(count: object, draft: Draft) -> None:
 def write_mpi_job(spec: JobSpec) -> dict[str, Any]:
     """The manifest."""
     template = template_of(spec, "mpi")
+    # A copy down to the container, whose command is removed below: the launcher has the same template.
     waits = {**template, "spec": {**template["spec"], "containers": [dict(template["spec"]["containers"][0])]}}
     if spec.mode in LAUNCHED_BY_FIRST:
         waits["spec"]["containers"][0].pop("command", None)
@@ -357,6 +363,7 @@ def write_mpi_job(spec: JobSpec) -> dict[str, Any]:
         "Worker": {"replicas": spec.nodes, "restartPolicy": "Never", "template": waits},
     }
     body = {
+        # A slot for each card, as `_slots` expects; a node without whole cards has one, too.
         "slotsPerWorker": max(1, -(-spec.specs[0].card_milli // WHOLE_CARD)),
         "runPolicy": run_policy(spec),
         "mpiReplicaSpecs": replicas,

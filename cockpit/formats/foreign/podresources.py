@@ -81,6 +81,7 @@ def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, dra
         used.add(name)
         volume = known.get(name, {})
         if not _take_volume(name, volume, mount, at, draft):
+            # A volume has one key beside its name, which is its kind (core/v1 VolumeSource).
             kinds = [kind for kind in volume if kind != "name"] or ["volume"]
             part = " with a subPath" if mount.get("subPath") else ""
             draft.lacks(f"{at}…volumeMounts[{name}]", f"its {kinds[0]}{part} has no counterpart here; left out")
@@ -112,6 +113,7 @@ def _take_volume(name: str, volume: Mapping[str, Any], mount: Mapping[str, Any],
         path = posixpath.join(*filter(None, (str(folder.get("path", "")), sub)))
         take_folder(name, path, wanted, at, draft, read_only=bool(mount.get("readOnly")))
         return True
+    # A folder of the catalogue is mounted as a whole.
     if (claim := volume.get("persistentVolumeClaim")) and not sub:
         read_only = bool(mount.get("readOnly") or claim.get("readOnly"))
         take_folder(str(claim.get("claimName", name)), "", wanted, at, draft, read_only=read_only)
@@ -126,6 +128,7 @@ def _take_volume(name: str, volume: Mapping[str, Any], mount: Mapping[str, Any],
 def written_volumes(spec: JobSpec) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Volumes and mounts of the folders that a job names by their paths."""
     writable = {f"volumes[{index}]" for index in range(len(spec.volumes))}
+    # Reading makes nothing else of a pod's volumes, so that only these two come back as they were.
     named = writable | {f"datasets[{index}]" for index in range(len(spec.datasets))}
     paths = {f"volumes[{index}]": each.path for index, each in enumerate(spec.volumes)}
     paths |= {f"datasets[{index}]": each.path for index, each in enumerate(spec.datasets)}

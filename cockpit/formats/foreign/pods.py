@@ -160,6 +160,7 @@ def _environment(given: Collection[Mapping[str, Any]], at: str, draft: Draft) ->
 def _metadata(metadata: dict[str, Any], at: str, draft: Draft) -> None:
     """The label and the annotation that say how its pods share their nodes, and what else there is."""
     labels, notes = dict(metadata.pop("labels", None) or {}), dict(metadata.pop("annotations", None) or {})
+    # Removed here, so that it does not become a label of the job, too.
     if labels.get(COMPUTE_QOS) == BEST_EFFORT:
         del labels[COMPUTE_QOS]
         supervised = str(notes.pop(SUPERVISED, "")).lower() == "true"
@@ -175,6 +176,7 @@ def _place(pod: dict[str, Any], at: str, draft: Draft) -> None:
     """Read which nodes the pod accepts."""
     if selector := pod.pop("nodeSelector", None):
         draft.values["node_selector"] = {str(name): str(item) for name, item in selector.items()}
+    # Kubernetes' scheduler is bypassed by a nodeName; here the job waits for that node like any other job.
     if name := pod.pop("nodeName", None):
         draft.values["node_names"] = [str(name)]
     for index, each in enumerate(pod.pop("tolerations", None) or ()):

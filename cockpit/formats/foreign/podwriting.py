@@ -104,6 +104,7 @@ def _place(spec: JobSpec) -> dict[str, Any]:
     if spec.tolerations:
         place["tolerations"] = [_toleration(each) for each in spec.tolerations]
     if spec.node_names:
+        # `nodeName` would allow a single node, and bypass the scheduler.
         names = {"key": HOSTNAME, "operator": "In", "values": list(spec.node_names)}
         term = {"nodeSelectorTerms": [{"matchExpressions": [names]}]}
         place["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}

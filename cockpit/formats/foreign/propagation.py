@@ -64,6 +64,7 @@ def policy_of(spec: JobSpec) -> dict[str, Any] | None:
     body: dict[str, Any] = {}
     if spec.suspension.scheduling:
         body["suspension"] = {"scheduling": True}
+    # A policy with defaults alone would say nothing.
     if spec.failover != Failover():
         conditions = {"tolerationSeconds": spec.failover.toleration_seconds}
         body["failover"] = {"application": {"decisionConditions": conditions, "purgeMode": _AT_ONCE}}

@@ -29,6 +29,7 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
     merge(roles, _AT, draft)
     if not roles:
         draft.run([])
+    # Before torchrun and the run policy, which both depend on whether the job is elastic.
     _elastic(spec.pop("elasticPolicy", None), draft)
     take_torchrun(draft, spec.pop("nprocPerNode", None), "spec.nprocPerNode")
     read_policy(spec.pop("runPolicy", None) or {}, roles, draft)

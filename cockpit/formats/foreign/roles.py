@@ -50,6 +50,7 @@ def merge(roles: Sequence[Role], at: str, draft: Draft, besides: Collection[str]
     if not roles:
         return
     first, *others = roles
+    # The job's own metadata may have given labels already; the first role adds its own.
     labels = {**draft.values.get("labels", {}), **first.values.get("labels", {})}
     draft.values |= {name: value for name, value in first.values.items() if name not in besides}
     if labels:

@@ -211,6 +211,7 @@ def _is_taken_over(name: str, value: str) -> bool:
 def _moment(name: str, value: str, submission: Submission) -> str:
     if _WITH_ZONE.search(value):
         return value
+    # `now+1hour` needs no clock to be read: the job file has the same form, which counts from the submission.
     if submission.now is None:
         if value.lower().startswith("now"):
             return value
@@ -359,6 +360,7 @@ def _command(lines: list[str], draft: Draft) -> str:
     words = lines[0].removeprefix("#!").split()
     interpreter = PurePosixPath(words[0]).name if words else "sh"
     body = _taken_env("\n".join(without_directives(lines[1:])).strip("\n"), draft)
+    # Options of the interpreter, such as `bash -x`, would be lost.
     if interpreter in _SHELLS and len(words) == 1:
         return runnable(_without_comments(body)) if body.strip() else "true"
     if words and interpreter == "env":

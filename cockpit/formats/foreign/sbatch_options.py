@@ -169,6 +169,7 @@ def _words(text: str) -> list[str]:
         if char.isspace() and not quote:
             words += [] if word is None else [word]
             word, escaped = None, False
+        # Behind a backslash any character but an unquoted blank is taken as it is.
         elif escaped:
             word, escaped = f"{word or ''}{char}", False
         elif char == "\\":

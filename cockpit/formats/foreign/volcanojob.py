@@ -83,8 +83,10 @@ def _mode(plugins: Mapping[str, Any], roles: list[Role], draft: Draft) -> str:
         elif arguments and name not in _NEEDLESS:
             draft.lacks(f"spec.plugins.{name}", "its arguments have no counterpart here; left out")
     count = sum(role.replicas for role in roles)
+    # A single replica needs no mode: its command runs as it is.
     if by_plugin or count <= 1:
         return by_plugin
+    # Many manifests come without plugins; the command and the names of the tasks tell the framework, too.
     if any(word in str(role.values.get("command", "")) for role in roles for word in ("mpirun", "mpiexec")):
         return "horovod"
     if any(role.name in _SERVERS for role in roles):
@@ -109,6 +111,7 @@ def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
         _take_launcher(first, rest, draft)
     else:
         merge([*others, *servers], "spec.tasks", draft, besides=("specs",) if servers else ())
+        # The job has the workers' size; servers have one of their own, as noted above.
         if servers and "specs" in first.values:
             draft.values["specs"] = first.values["specs"]
         if (count := sum(role.replicas for role in others)) > 1:

@@ -135,6 +135,7 @@ def _conditions(term: str) -> list[Dependency] | str:
     """Parse a term such as `afterok:12:13_4`, which is two conditions; return the error of a wrong one."""
     word, *jobs = term.split(":", MOST_DEPENDENCIES)
     kind = _KINDS.get(word)
+    # `?` and `+` come before the job: advice on these forms of sbatch is better than calling an id wrong.
     if kind is None or "?" in term or "+" in term:
         return f'"{visible(term)}" {_no_condition(term, word)}'
     if kind is DependencyKind.SINGLETON:

@@ -173,6 +173,7 @@ def _preemption(preemption: Preemption) -> Iterator[str]:
     yield f"PreemptType={preemption.kind}"
     yield f"PreemptMode={','.join(preemption.mode)}"
     yield f"PreemptExemptTime={slurm_time(preemption.exempt_seconds)}"
+    # The default is Slurm's own; the line would only puzzle a site without gang scheduling.
     if preemption.slice_seconds != Preemption().slice_seconds:
         yield f"SchedulerTimeSlice={preemption.slice_seconds}"
 

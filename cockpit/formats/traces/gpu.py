@@ -58,6 +58,7 @@ def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row]
         except ValueError as error:
             errors.append(f"{source}:{line}: {error}")
     if errors:
+        # A file of another kind has an error in every line, too many to print.
         more = len(errors) - _MOST_ERRORS
         raise SpecErrors([*errors[:_MOST_ERRORS], f"{source}: … and {more} more"] if more > 0 else errors)
     if not rows:
@@ -90,6 +91,7 @@ def _pod(row: Row) -> JobSpec:
     if cards > 1 and milli != WHOLE_CARD:
         msg = f"{milli} thousandths of each of {cards} cards; a pod has a part of one card, or whole cards."
         raise ValueError(msg)
+    # Sorted, so that requests that differ only in the order of the models share one object.
     models = tuple(sorted(filter(None, row["gpu_spec"].split("|"))))
     spec = _node_spec(_whole(row, "cpu_milli"), _whole(row, "memory_mib"), cards * milli, models)
     return JobSpec(name=_text(row, "name"), command="", output="", specs=spec)
