@@ -36,7 +36,7 @@ class FilterFileError(CockpitError):
 class SavedFilters:
     """The saved filters of one cluster. Without a `path` they are not written to a file, as in the demo.
 
-    The file is read anew each time, so that changes of other cockpits and of an editor are seen.
+    The file is read again each time, so that changes of other cockpits and of an editor are seen.
     """
 
     def __init__(self, path: Path | None = None, cluster: str = "") -> None:

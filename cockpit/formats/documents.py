@@ -22,7 +22,7 @@ class Document(NamedTuple):
 class Documents(NamedTuple):
     """All documents of a text."""
 
-    found: list[Document]
+    items: list[Document]
     errors: list[str]
     """Syntax errors, each of which begins with its place: `:17: …`."""
 

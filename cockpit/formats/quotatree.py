@@ -36,7 +36,7 @@ def read_quota_tree(source: str, text: str) -> QuotaTree:
     path: `quota.yaml: spec.root.children[0].max.cpu: …`."""
     documents = parsed(source, text)
     errors = list(documents.errors)
-    items = [(document.where, item) for document in documents.found for item in (_items(document.value))]
+    items = [(document.where, item) for document in documents.items for item in (_items(document.value))]
     trees = []
     for where, value in items:
         reading = _Reading()
@@ -217,8 +217,8 @@ def _without_empty(value: object) -> object:
 def _mapped(node: QuotaNode, without: Collection[str], most: int | None = None) -> QuotaNode:
     """The tree without some resources; amounts beyond `most` thousandths, where it is given, count as that."""
 
-    def amounts(found: Amounts) -> Amounts:
-        kept = {resource: amount for resource, amount in found.items() if resource not in without}
+    def amounts(given: Amounts) -> Amounts:
+        kept = {resource: amount for resource, amount in given.items() if resource not in without}
         return kept if most is None else {resource: min(amount, most) for resource, amount in kept.items()}
 
     below = tuple(_mapped(child, without, most) for child in node.children)

@@ -116,8 +116,8 @@ def snapshot_errors(state: ClusterState) -> list[str]:
 
 def _errors(state: ClusterState) -> Iterator[str]:
     yield from _misnamed("nodes", {name: node.name for name, node in state.nodes.items()})
-    yield from _misnamed("jobs", {job: found.id for job, found in state.jobs.items()})
-    yield from _misnamed("reservations", {name: found.name for name, found in state.reservations.items()})
+    yield from _misnamed("jobs", {job: each.id for job, each in state.jobs.items()})
+    yield from _misnamed("reservations", {name: each.name for name, each in state.reservations.items()})
     yield from _accounts(state.accounts)
     for key in state.usage:
         if key not in state.accounts.associations:

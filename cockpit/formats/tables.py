@@ -117,7 +117,7 @@ class Table(Generic[Struct]):
         }
 
     def _is_written(self, field: Field, value: Struct) -> bool:
-        # Its default is an empty value, which stands for a missing field.
+        # Its default is an empty value, which means a missing field.
         if field.spared is not None:
             return bool(getattr(value, field.attribute))
         return bool(field.required or field.derive or field.always or self._differs(field, value))

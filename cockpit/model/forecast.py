@@ -129,7 +129,7 @@ class EngineRestarted(msgspec.Struct, frozen=True, tag="engine_restarted"):
 
 
 class Replanned(msgspec.Struct, frozen=True, tag="replanned"):
-    """The scheduler planned the queue anew, and none of the other causes applies."""
+    """The scheduler planned the queue again, and none of the other causes applies."""
 
 
 MoveCause = (

@@ -72,7 +72,7 @@ def _changes(struct: type[msgspec.Struct]) -> tuple[tuple[str, Change], ...]:
 
 def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one line for each kind of it
     if hint is JobId:
-        # 0 stands for no job.
+        # 0 means no job.
         return lambda job, words: member_id(words.number, job) if job else job
     if hint is Millis:
         return lambda at, words: Millis(at + words.shift_ms) if words.shift_ms else at

@@ -83,7 +83,7 @@ class LocalEngineControl:
             self._kill()
 
     def restart(self) -> EngineStatus:
-        """Stop it, however it is, and start it anew; no job ends."""
+        """Stop the engine, whatever its state, and start it again; no job ends."""
         self.stop(jobs=False)
         return self.start()
 

@@ -55,11 +55,11 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
         pid = _spawn(log, system=system)
         status = None
         while status is None and time.monotonic() < deadline:
-            ended, found = os.waitpid(pid, os.WNOHANG)
+            ended, wait_status = os.waitpid(pid, os.WNOHANG)
             channel = _answering(places, system=system)
             if channel is not None:
                 return channel
-            status = found if ended else None
+            status = wait_status if ended else None
             time.sleep(LOOK_SECONDS)
         if status is None:
             raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
@@ -159,7 +159,7 @@ class EngineDialer:
     def reach_again(self) -> Channel:
         """Connect again after a lost connection. An engine that was stopped in order is not started again.
 
-        It removes its socket then; one that was killed leaves it, and is started anew. A socket that only comes while
+        It removes its socket then; one that was killed leaves it, and is started again. A socket that only comes while
         we look is another engine's.
         """
         left = self._places.socket.exists()

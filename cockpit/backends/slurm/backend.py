@@ -308,7 +308,7 @@ class SlurmBackend(Asking, LiveBackend):
         # Its allocation is still there, so a step in it is enough.
         if job.spec.debug_hold.allocation is not HoldAllocation.FREE or job.state is JobState.RUNNING:
             return await self._commands.open_shell(entering.command(job, fields.get("WorkDir", ""), request), request)
-        argv = entering.anew(job, await self._reading.comment(slurm_id(job.id)), request)
+        argv = entering.command_in_new_job(job, await self._reading.comment(slurm_id(job.id)), request)
         await self._acts.show([CommandPreview(argv)])  # the user confirms, because the new job is billed
         return await self._commands.open_shell(argv, request)
 
@@ -396,7 +396,7 @@ class SlurmBackend(Asking, LiveBackend):
         """Return a job and the rows of all jobs, which include its own while squeue lists it."""
         while True:
             known, rows = await find(), await self._all_rows()
-            # squeue's list may have been read anew between the two, without the job or with the array split otherwise:
+            # squeue's list may have been read again between the two, without the job or with the array split otherwise:
             # then the job is looked up in that list.
             if known.listed is None or known.listed.id in rows:
                 return known, rows

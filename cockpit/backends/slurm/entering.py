@@ -14,7 +14,7 @@ from cockpit.model.refusal import Refusal, RefusalKind
 SHELL = ("/bin/bash", "-l")
 
 
-def anew(job: Job, comment: str, request: ShellRequest) -> tuple[str, ...]:
+def command_in_new_job(job: Job, comment: str, request: ShellRequest) -> tuple[str, ...]:
     """Return an srun of a new job of the same size, in the copy of a failed job's folder or in its held container.
 
     Refused when there is neither any more.
@@ -44,8 +44,10 @@ def _within(container: HeldContainer | None) -> tuple[str, ...]:
 
 
 def command(job: Job, folder: str, request: ShellRequest) -> tuple[str, ...]:
-    """srun on the node of that rank, in the job's working folder, within its allocation but beside its steps. Refused
-    where none runs."""
+    """Return an srun on the node of that rank, in the job's working folder, within its allocation but beside its steps.
+
+    Refused when the job does not run.
+    """
     attempt = job.attempt
     if (job.state is not JobState.RUNNING and not job.kept) or attempt is None:
         raise RequestRefused(

@@ -244,7 +244,7 @@ class Reading:
         """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
         what = "scontrol show job"
         printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
-        # Also anew when squeue's list is another one: it may name jobs that the details should have.
+        # Also read again when squeue's list is another one: it may name jobs that the details should have.
         if self._detailed is not None and self._detailed[0] is printed and self._detailed[1] is self._verified_list:
             return printed
         asked_at = self._answers.given_at(placements.DETAIL) or self._now()
@@ -306,7 +306,8 @@ class Reading:
         printed = await self._optional.ask("sprio", priorities.COMMAND, self.intervals.priorities)
         check = cross_checks.of_priorities(self._records.values())
         if check.lacks(printed.stdout) and not self._same_moment(priorities.COMMAND):
-            # Jobs of an older list may have started since, and those of a newer one were not there yet: read both anew.
+            # Jobs of an older list may have started since, and those of a newer one were not there yet: both lists are
+            # read again.
             await self._answers.ask_now(listing.command(self._fields))
             await self.jobs()
             printed = await self._optional.ask("sprio", priorities.COMMAND, 0.0)

@@ -25,13 +25,13 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
     """Return a snapshot of the cluster, whose lists are as fresh as the poll intervals allow."""
     everything = await reading.everything(closely=True)
     printed = await reading.priorities()
-    told = dict(_recorded(everything.jobs, printed, {each.name: each for each in everything.reservations}))
+    reports = dict(_recorded(everything.jobs, printed, {each.name: each for each in everything.reservations}))
     # Slurm's factors are up to PriorityCalcPeriod old. To compute the same figures the scheduler must take the ages of
     # that moment.
     counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
     everything = everything._replace(counted_at=counted, site_factors=site_factors(printed))
     whole = state(everything, as_ranked=False)
-    return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=told, state=whole)
+    return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=reports, state=whole)
 
 
 def _recorded(

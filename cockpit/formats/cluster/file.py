@@ -1,4 +1,4 @@
-"""cluster.toml: what the embedded cluster consists of, when it is not just the machine as found, and its rules."""
+"""cluster.toml: what the embedded cluster consists of, when it is more than the machine itself, and its rules."""
 
 from __future__ import annotations
 

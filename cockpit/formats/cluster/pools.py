@@ -32,7 +32,7 @@ def _in_pool(node: Node, pool: str, apart: set[str]) -> Node:
 
 
 def meant_pools(names: Sequence[str], pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return the pools of nodes that the names mean: a name that stands for other pools is replaced by these."""
+    """Return the pools of nodes that the names mean: the name of several pools is replaced by these."""
     return tuple(dict.fromkeys(each for name in names for each in _pools_of_name(name, pools, nodes)))
 
 
@@ -40,7 +40,7 @@ def _pools_of_name(name: str, pools: Pools, nodes: Sequence[Node]) -> Iterator[s
     # A pool may list nodes, other pools, or both.
     others = [word for word in pools.get(name, ()) if word in _own_pools(nodes)]
     yield from others
-    # It has nodes of its own, or is not in the table at all: then it stands for itself, too.
+    # It has nodes of its own, or is not in the table at all: then it is meant itself, too.
     if len(others) < len(pools.get(name, ())) or not others:
         yield name
 

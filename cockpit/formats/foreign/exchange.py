@@ -254,7 +254,7 @@ def _documents(source: str, text: str) -> list[object]:
     documents = parsed(f"{source}.yaml" if not source.endswith((".json", ".yaml", ".yml")) else source, _plain(text))
     if documents.errors:
         raise ValueError(documents.errors[0].lstrip(": "))
-    return [each.value for each in documents.found]
+    return [each.value for each in documents.items]
 
 
 def _configured(name: str, beside: Beside) -> Mapping[str, Any]:

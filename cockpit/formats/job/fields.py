@@ -92,7 +92,7 @@ _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
 
 class _NodeSpecs(Table[NodeSpec]):
-    """Reads node specs; the name of one stands for the fields of a catalogue entry."""
+    """Reads node specs; a name alone means the entry of the catalogue with its fields."""
 
     def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
         spec = super().read(value, at, reading)

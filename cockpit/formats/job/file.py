@@ -52,11 +52,11 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
     documents = parsed(source, text)  # step 1
     errors = list(documents.errors)
     specs = []
-    for document in documents.found:
+    for document in documents.items:
         reading = Reading(folder, defaults.home_folder, defaults.now)
         specs.append(_job(document, reading, defaults))  # step 2
         errors += [f"{document.where}: {error}" for error in reading.errors]
-    errors += _repeated_names(documents.found, specs)  # step 3
+    errors += _repeated_names(documents.items, specs)  # step 3
     if not specs and not errors:
         errors = [": holds no job; write name, command and output"]
     if errors:
@@ -67,7 +67,7 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
 def job_values(source: str, text: str) -> dict[str, object]:
     """Return the plain fields of a text with one job, without reading them. Raises `SpecErrors` for any other text."""
     documents = parsed(source, text)
-    values = [each.value for each in documents.found]
+    values = [each.value for each in documents.items]
     if documents.errors or len(values) != 1 or not isinstance(values[0], dict):
         errors = documents.errors or [": write the fields of one job that differ, such as time_limit: 2h"]
         raise SpecErrors([f"{visible(source, 200)}{error}" for error in errors])

@@ -161,7 +161,7 @@ def _yaml_value(text: str) -> object:
     from cockpit.formats.yamltext import yaml_documents
 
     documents = yaml_documents(f"value: {text}")
-    parsed = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
+    parsed = documents.items[0].value if len(documents.items) == 1 and not documents.errors else None
     return _without_doubt(parsed["value"]) if isinstance(parsed, dict) and parsed.keys() == {"value"} else text
 
 

@@ -34,8 +34,8 @@ def accounts(associations: Iterable[Record], qos: Iterable[Record], shares: Iter
     """Return the tree. Parents come from sshare, which alone prints them by its indents."""
     parents = {row.key: row.parent for row in shared(shares)}
     rows = [row for row in associations if row.get("Cluster", cluster) == cluster]
-    found = {each.key: each for each in (_association(row, parents) for row in rows)}
-    return Accounts(associations=found, qos={each.name: each for each in map(_qos, qos)})
+    by_key = {each.key: each for each in (_association(row, parents) for row in rows)}
+    return Accounts(associations=by_key, qos={each.name: each for each in map(_qos, qos)})
 
 
 def of_shares(shares: Iterable[Record]) -> Accounts:

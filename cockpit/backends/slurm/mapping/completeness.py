@@ -28,7 +28,7 @@ _TEXTS: Final = frozenset(
 """Fields whose text users choose, so that it may be any bytes."""
 _SPRIO_ID: Final = re.compile(r"\s*[0-9]+\s*\|")
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffd]")
-"""Characters that nothing has but text of users: control characters, and what stands for bytes that are no text."""
+"""Characters that only texts of users have: control characters, and the replacement of bytes that are no UTF-8."""
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVELS: Final = frozenset({"", "None", "Operator", "Administrator"})
 _SPRIO_FIELDS = 13

@@ -110,7 +110,7 @@ def _array(number: str, printed: str) -> tuple[ArrayTask | None, tuple[int, ...]
         return None, ()
     indices, _, at_once = printed.partition("%")
     every = numbers(indices)
-    # A record of several tasks stands for all of them; its first and last index bound the range that is shown.
+    # A record of several tasks describes all of them; its first and last index bound the range that is shown.
     task = ArrayTask(JobId(array), every[0], int(at_once) if at_once.isdigit() else 0, len(every), every[0], every[-1])
     return task, every if len(every) > 1 else ()
 

@@ -196,7 +196,7 @@ def _pattern(folder: str) -> str:
 
 
 def _size(spec: JobSpec, group: Group) -> Iterator[str]:
-    """Return the options that each component of a job sets anew."""
+    """Return the options that each component of a job sets for itself."""
     yield f"--nodes={group.nodes}"
     yield "--ntasks-per-node=1"
     yield f"--cpus-per-task={group.each.cpus}"

@@ -89,8 +89,8 @@ def _tasks(block: str) -> Tasks | None:
 
 
 def _of_card(pattern: re.Pattern[str], block: str) -> int:
-    found = pattern.search(block)
-    return int(found[1]) if found is not None else 0
+    match = pattern.search(block)
+    return int(match[1]) if match is not None else 0
 
 
 def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> JobSpec | None:

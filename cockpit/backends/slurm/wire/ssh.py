@@ -139,7 +139,7 @@ class SshCommands:
         except TimeoutError:
             raise error_type(f"{argv[0]} on {self.name} has not answered within {seconds:g} s.") from None
         except (OSError, asyncssh.Error) as error:
-            # the next command connects anew
+            # the next command connects again
             self._connection = None
             raise error_type(f"The connection to {self.name} was lost: {error}.") from None
 

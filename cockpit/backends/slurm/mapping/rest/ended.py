@@ -12,7 +12,7 @@ from cockpit.backends.slurm.mapping.rest.figures import Json, at, count, exit_co
 def _job_id(job: Json) -> str:
     array = count(at(job, "array", "job_id"))
     task = figure(at(job, "array", "task_id")) or f"[{word(at(job, 'array', 'task'))}]"
-    # 0 stands for no array and no heterogeneous job; task 0 is a real task, hence the text.
+    # 0 means no array and no heterogeneous job; task 0 is a real task, hence the text.
     leader = count(at(job, "het", "job_id"))
     if leader:
         return f"{leader}+{count(at(job, 'het', 'job_offset'))}"

@@ -124,7 +124,7 @@ def _nothing(_: Json) -> str:
 def _is(job: Json, wanted: str) -> bool:
     number, _, task = wanted.partition("_")
     mine = number in {figure(job.get("job_id")), figure(job.get("array_job_id"))}
-    # The record of pending tasks has no task id and stands for each of them.
+    # The record of pending tasks has no task id and describes all of them.
     started = figure(job.get("array_task_id"))
     return mine and (not task or not started or started == task)
 
