@@ -100,7 +100,7 @@ class TypedLogin(Protocol):
 
     @property
     def is_needed(self) -> bool:
-        """The cluster refused the last attempt to connect without a typed login."""
+        """Whether the cluster refused the last attempt to connect without a typed login."""
         ...
 
     def ask_at_terminal(self) -> None:

@@ -32,7 +32,10 @@ class BoundRoles(msgspec.Struct, frozen=True):
 
 
 def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
-    """`members`: by rank, where the replica is bound to. Rank 0 is the master, as in a PyTorchJob."""
+    """Return how many replicas of each role are bound to each cluster.
+
+    `members`: by rank, the cluster of each replica. Rank 0 is the master, as in a PyTorchJob.
+    """
     bindings = []
     # In the order in which the ranks name them.
     for cluster in dict.fromkeys(members):
@@ -43,7 +46,7 @@ def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
 
 
 def binding_message(bindings: Iterable[BoundRoles]) -> str:
-    """The event's message."""
+    """Return the event's message."""
     return f"{SENTENCE}{{{', '.join(map(_binding_text, bindings))}}}"
 
 

@@ -55,9 +55,12 @@ def initial_cluster(
     source: str = "cluster.toml",
     spec_source: str = "slurmSpec",
 ) -> InitialConfig:
-    """The file that `spec` (None: a usual beginning) makes of the site's present file (None: there is none). A file
-    without rules is completed, its text stays as it is; else everything but the rules is kept. Raises `SpecErrors`:
-    for the present file, or with the spec's paths for what the file does not know."""
+    """Return the file that `spec` makes of the site's present file.
+
+    `spec`: None means the usual rules. `text`: None means that there is no file. A file without rules is completed and
+    its text stays as it is; else everything but the rules is kept. Raises `SpecErrors` for the present file, or with
+    the spec's paths for what the file does not know.
+    """
     site = read_cluster_file(machine, text, source) if text is not None else ClusterFile()
     if spec is None:
         file = _usual(site)
@@ -139,6 +142,6 @@ def _pools_of_machine(site: ClusterFile, machine: Node) -> tuple[str, ...]:
 
 
 def _named_pools(spec: SlurmSpec) -> list[str]:
-    """The partitions' pools, then the login pool."""
+    """Return the partitions' pools, then the login pool."""
     named = [pool for partition in spec.cluster.partitions for pool in partition.pools]
     return list(dict.fromkeys([*named, *filter(None, [spec.cluster.login_pool])]))

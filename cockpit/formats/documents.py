@@ -75,7 +75,7 @@ def is_json(text: str) -> bool:
 
 
 def json_value(text: str) -> object:
-    """The value that the text is. Raises `UnreadableError`."""
+    """Return the value of a JSON text. Raises `UnreadableError`."""
     try:
         return _DECODER.decode(text)
     # It is a ValueError, too, but already has its sentence: the decoder's hooks below raise it.

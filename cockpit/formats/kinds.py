@@ -46,7 +46,7 @@ class FieldType(Protocol[Value]):
 
     @property
     def stand_in(self) -> Value:
-        """Value that replaces a wrong one."""
+        """Return the value that replaces a wrong one."""
         ...
 
     def read(self, value: object, at: str, reading: Reading) -> Value:

@@ -101,7 +101,7 @@ def _pairs(text: str) -> dict[str, object] | None:
 
 
 def _words(value: object, at: str, reading: Reading) -> tuple[str, str | None] | None:
-    """Key and value, None for no value; None where it is no taint."""
+    """Return key and value, None for no value; None when it is no taint."""
     if not isinstance(value, str):
         reading.wrong(at, f"is {described(value)}; write a taint as kubectl does: gpu=yes")
         return None

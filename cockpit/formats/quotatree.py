@@ -32,8 +32,11 @@ _QUANTITY = re.compile(
 
 
 def read_quota_tree(source: str, text: str) -> QuotaTree:
-    """The one tree of a text. `source` is its name. Raises `SpecErrors` with all errors, each led by source, place and
-    path: `quota.yaml: spec.root.children[0].max.cpu: …`."""
+    """Return the one tree of a text. `source` is its name.
+
+    Raises `SpecErrors` with all errors, each led by source, place and path: `quota.yaml: spec.root.children[0].max.cpu:
+    …`.
+    """
     documents = parsed(source, text)
     errors = list(documents.errors)
     items = [(document.where, item) for document in documents.items for item in (_items(document.value))]
@@ -159,7 +162,7 @@ _NODE = Table(
 
 
 def _items(value: object) -> list[object]:
-    """The manifests of a List, as `kubectl get -o yaml` writes it; else the one."""
+    """Return the manifests of a List, as `kubectl get -o yaml` writes it; else the one."""
     if (
         isinstance(value, dict)
         and value.get("kind") in {"List", f"{KIND}List"}
@@ -170,7 +173,7 @@ def _items(value: object) -> list[object]:
 
 
 def _tree(value: object, reading: _Reading) -> QuotaTree:
-    """The tree as far as it can be read; what is wrong with it stays in `reading`."""
+    """Return the tree as far as it can be read; what is wrong with it stays in `reading`."""
     manifest = _table(value, "", reading)
     if manifest.get("kind") != KIND:
         reading.wrong("kind", f"is {described(manifest.get('kind'))}; only {KIND} is read here")
@@ -215,7 +218,10 @@ def _without_empty(value: object) -> object:
 
 
 def _mapped(node: QuotaNode, without: Collection[str], most: int | None = None) -> QuotaNode:
-    """The tree without some resources; amounts beyond `most` thousandths, where it is given, count as that."""
+    """Return the tree without some resources.
+
+    `most`: the largest amount in thousandths; larger ones count as that.
+    """
 
     def amounts(given: Amounts) -> Amounts:
         kept = {resource: amount for resource, amount in given.items() if resource not in without}

@@ -36,22 +36,22 @@ class Lowered:
 
 
 def name() -> Checked[str]:
-    """The name of a partition, pool or node, with its case."""
+    """Return the kind of a name of a partition, pool or node, with its case."""
     return Checked(Text(pattern=NAME_PATTERN), rule_name_error)
 
 
 def lowered() -> Checked[str]:
-    """The name of an account or QOS, in lower case."""
+    """Return the kind of a name of an account or QOS, in lower case."""
     return Checked(Lowered(), rule_name_error)
 
 
 def user() -> Checked[str]:
-    """The name of a user, as the machine knows it."""
+    """Return the kind of a name of a user, as the machine knows it."""
     return Checked(Text(minLength=1), user_name_error)
 
 
 def names(kind: FieldType[Any]) -> ListOf:
-    """Any number of names."""
+    """Return the kind of any number of names."""
     return ListOf(kind, MOST_NAMES)
 
 

@@ -74,7 +74,7 @@ def _without_secrets(spec: JobSpec) -> JobSpec:
 
 
 def write_snapshot(snapshot: Snapshot) -> str:
-    """JSON, indented for people, in ASCII: no terminal takes anything of it for an order."""
+    """Return JSON, indented for people, in ASCII: a terminal takes nothing of it for a control sequence."""
     text = msgspec.json.format(msgspec.json.encode(snapshot), indent=1).decode()
     return _NOT_ASCII.sub(_escaped, text) + "\n"
 
@@ -86,7 +86,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def read_snapshot(text: str, source: str) -> Snapshot:
-    """The inverse. Raises `SpecErrors` for a file that is none, or one of a later cockpit."""
+    """Read what `write_snapshot` writes. Raises `SpecErrors` for another file, or one of a later cockpit."""
     try:
         # The version first: a later format may not fit the types at all, and would give another error.
         version = msgspec.json.decode(text, type=_Version).version

@@ -13,7 +13,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def parse_toml(text: str, source: str) -> dict[str, object]:
-    """The table that `text` is; `SpecErrors`, led by `source`, where it is no TOML."""
+    """Return the table of a TOML text. Raises `SpecErrors`, led by `source`, when it is no TOML."""
     import tomllib
 
     try:
@@ -31,7 +31,7 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
 
 
 def _refuse_huge(value: object, at: str, source: str) -> None:
-    """TOML has integers of 64 bits; Python's reader takes any, and such as it cannot even print."""
+    """Refuse integers beyond TOML's 64 bits; Python's reader takes any, even such as it cannot print."""
     if isinstance(value, dict):
         for name, item in value.items():
             _refuse_huge(item, f"{at}.{toml_key(name)}" if at else toml_key(name), source)
@@ -57,7 +57,7 @@ def toml_text(value: object) -> str:
 
 
 def toml_key(name: str) -> str:
-    """A key, quoted where it must be."""
+    """Return a key, quoted where it must be."""
     return name if _BARE.fullmatch(name) else _text(name)
 
 

@@ -28,7 +28,7 @@ class NumberMeaning(Enum):
 
 
 def tres_name(text: str) -> str:
-    """Slurm does not mind the case."""
+    """Return the name of a resource in lower case, since Slurm ignores the case."""
     return text.strip().lower()
 
 
@@ -59,7 +59,7 @@ def _of_text(name: str, text: str, meaning: NumberMeaning) -> float | None:
 
 
 def parse_tres(text: str, meaning: NumberMeaning = NumberMeaning.AMOUNT) -> Tres | str:
-    """The amounts; a str is the error. Each resource may be there once."""
+    """Return the amounts; a str is the error. Each resource may be there once."""
     tres: Tres = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")
@@ -84,12 +84,12 @@ def text_of_example(meaning: NumberMeaning) -> str:
 
 
 def plain_number(number: float) -> int | float:
-    """Whole numbers without a point."""
+    """Return a whole number without a point."""
     return int(number) if number == int(number) else number
 
 
 def tres_text(tres: Tres) -> str:
-    """Text that `parse_tres` reads back as equal."""
+    """Return a text that `parse_tres` reads back as equal."""
     return ",".join(f"{name}={plain_number(number)!r}" for name, number in tres.items())
 
 

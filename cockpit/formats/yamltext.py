@@ -159,7 +159,7 @@ class _Builder:
         raise UnreadableError('"<<" takes a table, or a list of tables')
 
     def _repeated(self, anchor: str) -> object:
-        """The anchored value; what it holds counts again, so that aliases of aliases cannot grow without bound."""
+        """Return the anchored value; its content counts again, so that aliases of aliases cannot grow without bound."""
         if anchor not in self._anchors:
             raise UnreadableError(
                 f"*{visible(anchor)} repeats nothing that came before it; write &{visible(anchor)} there"

@@ -148,7 +148,7 @@ def _variable(name: str, env: Mapping[str, str]) -> int:
 
 
 def _quotient(left: int, right: int) -> int:
-    """Towards zero, as in C."""
+    """Return the quotient, rounded towards zero as in C."""
     if right == 0:
         raise ExpressionError("divides by zero")
     # Not int(left / right): a double has 53 bits, and the values have 64.

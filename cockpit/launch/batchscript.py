@@ -175,7 +175,7 @@ def tasks_on_nodes(env: Mapping[str, str], nodes: int) -> list[int]:
 
 
 def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
-    """Slurm's variables of one replica."""
+    """Return Slurm's variables of one replica."""
     submitter, placement, replica, hosts, facts = run
     own = [part.rank for part in placement].index(replica.rank)
     each = tasks_on_nodes(spec.env, len(hosts))

@@ -282,7 +282,7 @@ class _Lexer:
             raise self._operator()
 
     def _take(self, text: str, width: int | None = None) -> None:
-        """Literal text, and how much of the source it was."""
+        """Add literal text. `width`: how much of the source it was."""
         self._parts.append(Literal(text))
         self._at += len(text) if width is None else width
 
@@ -327,7 +327,7 @@ class _Lexer:
         self._take(pair[1], 2)
 
     def _escape_in_quotes(self) -> None:
-        """Inside double quotes a backslash quotes only what is special there."""
+        """Read a backslash inside double quotes, which quotes only what is special there."""
         pair = self._peek(2)
         if len(pair) == 2 and pair[1] in '$`"\\':
             self._take(pair[1], 2)
@@ -402,7 +402,7 @@ def _closing(text: str, begin: int) -> int | None:
 
 
 def _joined(parts: list[Part]) -> tuple[Part, ...]:
-    """Neighbouring literals become one."""
+    """Return the parts with neighbouring literals made one."""
     if len(parts) == 1:
         return tuple(parts)
     joined: list[Part] = []

@@ -108,7 +108,10 @@ def mpich_hostfile(peers: Sequence[Peer]) -> str:
 
 
 def torch_environment(peers: Sequence[Peer], rank: int) -> dict[str, str]:
-    """Counts nodes, not processes: torchrun and `torch.distributed.launch` make those of it."""
+    """Return the variables of PyTorch's launchers.
+
+    They count nodes, not processes: torchrun and `torch.distributed.launch` compute the latter.
+    """
     return {
         "MASTER_ADDR": peers[0].host,
         "MASTER_PORT": str(PORT),
@@ -119,7 +122,7 @@ def torch_environment(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def tf_config(peers: Sequence[Peer], rank: int) -> str:
-    """TensorFlow's cluster specification; the index is a string, as the platform writes it."""
+    """Return TensorFlow's cluster specification; the index is a string, as the platform writes it."""
     cluster: dict[str, list[str]] = {}
     for peer in peers:
         # In the order of the ranks, so that each address is at the index that its replica has as its role.
@@ -223,8 +226,11 @@ def _mpi_hints(command: str) -> list[str]:
 
 
 def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
-    """Compose torchrun's command. Since PyTorch 1.9 the first node's launcher passes its own name of the master to all
-    others; the relays make that name reachable."""
+    """Compose torchrun's command.
+
+    Since PyTorch 1.9 the first node's launcher passes its own name of the master to all others; the relays make that
+    name reachable.
+    """
     launched = torch_command(
         command,
         slots=str(peers[rank].slots),
@@ -237,8 +243,10 @@ def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
 
 
 def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
-    """Compose DeepSpeed's command. Its launcher finds the host file by itself, and starts the others' processes through
-    a remote shell."""
+    """Compose DeepSpeed's command.
+
+    Its launcher finds the host file by itself, and starts the others' processes through a remote shell.
+    """
     env = {**torch_environment(peers, rank), **_remote_shell(Mode.DEEPSPEED, peers)}
     return ModeSetup(STAYS_OPEN if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
 

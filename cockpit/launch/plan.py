@@ -305,7 +305,7 @@ def reducers(workers: int, gbps: int, reducer_gbps: int) -> int:
 
 
 def bandwidth(pool: WorkerPool) -> int:
-    """Gbps of one replica, outward; 0: not known."""
+    """Return the bandwidth of one replica to other machines in Gbps; 0: not known."""
     model = pool.spec.card_models[0] if pool.spec.card_models else ""
     return pool.bandwidth_gbps or bandwidth_gbps(pool.machine_type, pool.spec.card_milli // WHOLE_CARD, model)
 

@@ -95,7 +95,10 @@ def replica_spec(spec: JobSpec, rank: int) -> JobSpec:
 
 
 def pool_environment(spec: JobSpec, peers: Sequence[Peer], rank: int, *, job: str, trial: str = "") -> dict[str, str]:
-    """`job`: its id; `trial`: the number of the trial, from 1, where parameters are being searched."""
+    """Return the variables of one replica of a worker pool.
+
+    `job`: its id; `trial`: the number of the trial, from 1, where parameters are being searched.
+    """
     own = peers[rank].role
     cluster: dict[str, list[str]] = {}
     for peer in peers:

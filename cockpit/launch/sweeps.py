@@ -68,7 +68,7 @@ def swept(spec: JobSpec, index: int) -> JobSpec:
 
 
 def _chosen(sweep: Sweep) -> Iterator[int]:
-    """All numbers of combinations, in the order of their trials."""
+    """Yield all numbers of combinations, in the order of their trials."""
     combinations = prod(len(values) for values in sweep.parameters.values())
     seen: set[int] = set()
     for step in count():
@@ -82,7 +82,7 @@ def _chosen(sweep: Sweep) -> Iterator[int]:
 
 
 def _mixed(number: int) -> int:
-    """splitmix64 (Steele, Lea and Flood, 2014): neighbouring numbers come out far apart."""
+    """Return the splitmix64 of a number (Steele, Lea and Flood, 2014): neighbouring numbers come out far apart."""
     number = (number + 0x9E3779B97F4A7C15) & _MASK
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK

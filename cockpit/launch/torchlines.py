@@ -99,7 +99,10 @@ def _python_command(words: list[str]) -> _PythonCommand | None:
 
 
 def _with_program(call: list[str], kind: str, rest: list[str]) -> _PythonCommand | None:
-    """`call`: the interpreter with its options; `rest`: the program with its arguments."""
+    """Return the parsed command; None without a program.
+
+    `call`: the interpreter with its options; `rest`: the program with its arguments.
+    """
     return _PythonCommand(call[0], call[1:], kind, rest[0], rest[1:]) if rest else None
 
 

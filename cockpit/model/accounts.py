@@ -208,7 +208,7 @@ class TreeError(NamedTuple):
 
 
 def account_troubles(accounts: Accounts) -> Iterator[TreeError]:
-    """Everything that is wrong with the tree."""
+    """Yield everything that is wrong with the tree."""
     for key, each in accounts.associations.items():
         yield from (TreeError(key, field, sentence) for field, sentence in _place(accounts, each))
         yield from (TreeError(key, field, sentence) for field, sentence in _qos(accounts, each))

@@ -16,7 +16,7 @@ NAME_PATTERN = r"^[^\s/.\-][^/\n]*$"
 
 
 def name_error(name: str) -> str | None:
-    """What is wrong with the name of a job, project or volume, as a clause after its path; None when it is fine."""
+    """Return what is wrong with the name of a job, project or volume, as a clause after its path; None: it is fine."""
     return next(_name_troubles(name), None)
 
 

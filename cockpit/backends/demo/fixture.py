@@ -235,7 +235,7 @@ def quota_of(fixture: Fixture) -> QuotaTree | None:
 
 
 def catalogue_of(fixture: Fixture) -> tuple[AnyEntry, ...]:
-    """Raises `SpecErrors`."""
+    """Return the catalogue of a fixture. Raises `SpecErrors`."""
     return tuple(read_entries(fixture.catalogue, f"{fixture.name}: catalogue.", Reading("/", "")))
 
 

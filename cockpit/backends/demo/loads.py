@@ -81,7 +81,7 @@ def _percent(row: NodeRow, card: int, now: Millis) -> int:
 
 
 def _busy(job: int, at: int) -> int:
-    """Percent: about as busy as the job is, a little more or less from look to look."""
+    """Return the load of a card in percent: about as busy as the job is, varying a little from look to look."""
     level = _between(f"{job}", LEAST, MOST)
     return max(0, min(MOST, level + _between(f"{job}/{at // LOOK_MS}", -WAVERS, WAVERS)))
 

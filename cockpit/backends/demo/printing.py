@@ -28,7 +28,7 @@ BAR = 20
 
 
 def printed(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) -> str:
-    """Standard output after so long; `total_ms` is the length of the whole run."""
+    """Return the standard output after `elapsed_ms`; `total_ms` is the length of the whole run."""
     lines = max(1, min(LINES, total_ms // LEAST_MS))
     done = int(lines * min(1.0, elapsed_ms / max(1, total_ms)))
     text = _HEADERS[printing] + "".join(_BODIES[printing](done, lines, chance))
@@ -36,7 +36,7 @@ def printed(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) 
 
 
 def error_output(status: ExitStatus, chance: Random) -> str:
-    """Standard error of a replica that has ended."""
+    """Return the standard error of a replica that has ended."""
     if status.signal == 15:
         return "received SIGTERM, leaving\n"
     if status.code == 3:

@@ -103,7 +103,10 @@ class RepeatedRequest:
         return channel.take(answer, self._seconds_of_try)
 
     def _reason(self, error: CockpitError) -> str:
-        """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
+        """Return why there is no answer.
+
+        It does not advise to run the command again, which would do it a second time.
+        """
         if isinstance(error, NoAnswerInTime):
             return str(NoAnswerInTime(error.where, time.monotonic() - self._began_at))
         return error.cause if isinstance(error, ConnectionLost) else str(error)

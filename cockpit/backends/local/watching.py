@@ -26,7 +26,7 @@ class LiveRows:
         self._unseen: set[JobId] = set()
 
     def begin(self) -> None:
-        """A subscription begins: rows that it does not have are gone."""
+        """Note that a subscription starts: rows that it does not have are gone."""
         self._unseen = set(self._rows)
 
     def take(self, update: Update) -> Iterator[JobsDelta]:

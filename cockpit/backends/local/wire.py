@@ -39,12 +39,12 @@ class Wire:
 
     @classmethod
     async def over(cls, channel: Channel, heard: Callable[[], None]) -> Wire:
-        """Takes over the connection of a channel that has been greeted."""
+        """Take over the connection of a channel that has been greeted."""
         reader, writer = await asyncio.open_unix_connection(sock=channel.detach(), limit=READ_AHEAD)
         return cls(reader, writer, heard, channel.hello.state_folder)
 
     async def run(self) -> Unreachable:
-        """Distribute answers until the connection ends; why it did."""
+        """Distribute answers until the connection ends, and return the reason of the end."""
         try:
             while True:
                 self._deliver(_decode_answer(await self._frame()))

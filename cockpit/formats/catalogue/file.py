@@ -224,7 +224,7 @@ def read_entries(document: Mapping[str, object], source: str, reading: Reading) 
 
 
 def catalogue_text(entries: Iterable[AnyEntry]) -> str:
-    """A file that `read_catalogue` reads back as the same entries."""
+    """Return a file that `read_catalogue` reads back as the same entries."""
     listed: dict[str, object] = {}
     for heading, kind in HEADINGS.items():
         if rows := [entry_values(each) for each in entries if each.kind is kind]:
@@ -233,7 +233,7 @@ def catalogue_text(entries: Iterable[AnyEntry]) -> str:
 
 
 def catalogue_schema() -> Schema:
-    """JSON Schema 2020-12 of catalogue.toml, published by `cockpit schema catalogue-file`."""
+    """Return the JSON Schema 2020-12 of catalogue.toml, published by `cockpit schema catalogue-file`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:cockpit-cluster:catalogue:1",

@@ -38,8 +38,10 @@ class ClusterSetup(msgspec.Struct, frozen=True):
 
 
 def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") -> ClusterSetup:
-    """The nodes (`machine` as it is without a file, with declared cards, or cut into virtual nodes), the rules and the
-    accounts. `source` leads every error. Raises `SpecErrors` with all errors.
+    """Read the nodes, the rules and the accounts from cluster.toml.
+
+    The nodes are `machine` as it is without a file, with declared cards, or cut into virtual nodes. `source` leads
+    every error. Raises `SpecErrors` with all errors.
     """
     if text is None:
         return ClusterSetup((machine,), Cluster(), Accounts())
@@ -72,7 +74,7 @@ def read_rules(document: Mapping[str, Any], nodes: Sequence[Node], source: str) 
 
 
 def cluster_schema() -> Schema:
-    """JSON Schema 2020-12 of cluster.toml, published by `cockpit schema cluster`."""
+    """Return the JSON Schema 2020-12 of cluster.toml, published by `cockpit schema cluster`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:cockpit-cluster:cluster:1",
@@ -106,7 +108,7 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
 
 
 def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
-    """The cluster's nodes before pools are given to them."""
+    """Return the cluster's nodes before pools are given to them."""
     # All declared nodes share the one machine, so that their sum decides for each of them.
     overcommitted = bool(_excess(machine, file.nodes))
     virtual = tuple(_virtual_node(machine, node, overcommitted=overcommitted) for node in file.nodes)
@@ -222,7 +224,7 @@ def _excess(machine: Node, nodes: Sequence[DeclaredNode]) -> list[str]:
 
 
 def initial_accounts(file: ClusterFile) -> Accounts:
-    """The tree of the file beside what always exists; an account without a parent is below root."""
+    """Return the tree of the file beside what always exists; an account without a parent is below root."""
     begin = Accounts()
     return Accounts(
         associations=begin.associations | {each.key: each for _, each in _associations(file)},
@@ -259,7 +261,7 @@ def _repeated(what: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def seal_of(file: ClusterFile) -> str:
-    """A digest of the settings that a slurmSpec has, and of nothing that is the site's own."""
+    """Return a digest of the settings that a slurmSpec has, and of nothing that is the site's own."""
     fixed = (
         file.partitions,
         file.login_node_pool,
@@ -275,7 +277,7 @@ def seal_of(file: ClusterFile) -> str:
 
 
 def sealed(file: ClusterFile) -> ClusterFile:
-    """The file with these settings fixed."""
+    """Return the file with these settings fixed."""
     return replace(file, mutable=False, fixed=seal_of(file))
 
 

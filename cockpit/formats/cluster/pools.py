@@ -20,7 +20,7 @@ def known_pools(pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def in_pools(file: ClusterFile, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes, each in the pool that lists it, which may be set apart."""
+    """Return the nodes, each in the pool that lists it, which may be set apart."""
     listed = {word: pool for pool, words in file.node_pools.items() for word in words}
     rest = listed.get(EVERY_OTHER_NODE, "")
     apart = set(meant_pools(file.dedicated_pools, file.node_pools, nodes))
@@ -46,7 +46,7 @@ def _pools_of_name(name: str, pools: Pools, nodes: Sequence[Node]) -> Iterator[s
 
 
 def _own_pools(nodes: Sequence[Node]) -> set[str]:
-    """Pools that nodes have by themselves, unless a node's name is the same word."""
+    """Return the pools that nodes have by themselves, unless a node's name is the same word."""
     return {node.pool for node in nodes if node.pool} - {node.name for node in nodes}
 
 

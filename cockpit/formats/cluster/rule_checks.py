@@ -10,7 +10,10 @@ _EXCLUSIVE = ("CANCEL", "REQUEUE", "SUSPEND")
 
 
 def preemption_errors(preemption: Preemption, *, kind: str = "type", mode: str = "mode") -> Iterator[str]:
-    """`kind`, `mode`: what the file calls the two. Source: slurm.conf(5), PreemptMode; slurmctld's own check."""
+    """Yield what is wrong with the rules of preemption.
+
+    `kind`, `mode`: what the file calls the two. Source: slurm.conf(5), PreemptMode; slurmctld's own check.
+    """
     modes = set(preemption.mode)
     acts = [each for each in _EXCLUSIVE if each in modes]
     if not modes:

@@ -81,7 +81,10 @@ def is_arena(text: str) -> bool:
 
 
 def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
-    """`elastic_fields`: what a job file knows under `elastic`."""
+    """Read an `arena submit` line.
+
+    `elastic_fields`: what a job file knows under `elastic`.
+    """
     (_, *words), rest = command_line(text)
     line = _long_options(read_line(words, _FLAGS))
     # `arena submit` alone has no kind; the empty one is refused below.
@@ -289,7 +292,7 @@ def write_arena(values: Mapping[str, Any]) -> str:
 
 
 def _folder(volume: Mapping[str, Any]) -> tuple[str, str]:
-    """The option for a folder of the machine, or for one that the catalogue knows."""
+    """Return the option for a folder of the machine, or for one that the catalogue knows."""
     if "path" in volume:
         return "data-dir", str(volume["path"])
     return "data", f"{volume['name']}:/workspace/volume/{volume['name']}"
@@ -314,7 +317,10 @@ _SERVER: Final = (
 
 
 def take_roles(options: Mapping[str, str], draft: Draft) -> None:
-    """`options`: those of the roles. What is said of all comes first, and is taken where a role says nothing."""
+    """Read the options of single roles; where a role says nothing, it has what is said of all.
+
+    `options`: those of the roles.
+    """
     own = {role: _role_spec(role, options, draft) for role in _ROLES}
     servers = int(options["ps"]) if is_whole(options.get("ps", "")) else 0
     # A job file has these roles only as worker pools.
@@ -339,7 +345,7 @@ def _is_on(options: Mapping[str, str], name: str) -> bool:
 
 
 def _role_spec(role: str, options: Mapping[str, str], draft: Draft) -> dict[str, Any]:
-    """`image`, `spec` and `selector`; a limit comes before a request, which is noted."""
+    """Return a role's `image`, `spec` and `selector`; a limit comes before a request, which is noted."""
     spec: dict[str, Any] = {}
     for name in ("cpu", "memory"):
         limits, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
@@ -363,7 +369,7 @@ def _role_spec(role: str, options: Mapping[str, str], draft: Draft) -> dict[str,
 
 
 def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], servers: int, draft: Draft) -> None:
-    """A chief, or in its place the first worker."""
+    """Make worker pools of the roles: a chief, or in its place the first worker, comes first."""
     workers, whole = int(draft.values.pop("nodes", 1)), (draft.values.pop("specs", None) or [{}])[0]
     has_chief = _is_on(options, "chief")
     # Without a chief the first worker is one, so that the others are one fewer.

@@ -53,7 +53,7 @@ def read_custom_job(value: Mapping[str, Any]) -> Draft:
 
 
 def listed(pools: object) -> list[Any]:
-    """The pools; gcloud's reference writes the only one without a list."""
+    """Return the pools; gcloud's reference writes the only one without a list."""
     if isinstance(pools, dict):
         return [pools]
     return pools if isinstance(pools, list) else []
@@ -105,7 +105,7 @@ def _seconds(value: object, name: str, draft: Draft) -> int | None:
 
 
 def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
-    """Into a job with worker pools. What all containers have in common is the job's."""
+    """Read pools into a job with worker pools; what all containers have in common is the job's."""
     draft.values["mode"] = "worker-pools"
     environments: list[dict[str, str]] = []
     read = [
@@ -223,7 +223,7 @@ def _variables(given: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def write_custom_job(spec: JobSpec) -> dict[str, Any]:
-    """The API's JSON."""
+    """Return the job as the API's JSON."""
     from cockpit.launch.pools import custom_job_spec
 
     job = custom_job_spec(spec)

@@ -79,7 +79,7 @@ class Draft:
         self.values.setdefault("env", {})[name] = value
 
     def run(self, arguments: Sequence[str]) -> None:
-        """A program and its arguments, or nothing: then the image says what runs."""
+        """Set a program and its arguments as the command; without any, the image says what runs."""
         if arguments:
             self.values["command"] = joined(arguments)
         else:
@@ -106,7 +106,7 @@ def joined(arguments: Sequence[str]) -> str:
 
 
 def runnable(text: str) -> str:
-    """A shell's text as a command: as it is where cockpit takes it for the same, else handed to bash."""
+    """Return a shell's text as a command: unchanged where cockpit understands it alike, else handed to bash."""
     plain = text.strip()
     words = lex(plain)
     if isinstance(words, NotSimple) or any(_is_expanded_by_a_shell(word) for word in words):
@@ -140,5 +140,8 @@ def cpu_count(quantity: object) -> int | None:
 
 
 def upwards(amount: float) -> int:
-    """The next whole number; of what is no longer counted exactly, the last that is, which every bound refuses."""
+    """Return the next whole number.
+
+    Beyond the numbers that are counted exactly it is the last of these, which every bound refuses.
+    """
     return math.ceil(min(amount, _EXACT))

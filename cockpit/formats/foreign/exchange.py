@@ -125,7 +125,7 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
 
 
 def _refuse_other_kinds(source: str, text: str) -> None:
-    """An object of Kubernetes that is none of the jobs. Raises SpecErrors."""
+    """Refuse an object of Kubernetes that is none of the jobs. Raises SpecErrors."""
     # A quick look before the text is parsed, which takes long for large files.
     if "apiVersion" not in text or "kind" not in text:
         return
@@ -156,7 +156,10 @@ def form_of(text: str) -> Form | None:
 
 
 def _form_of_kind(kind: str, group: str) -> Form | None:
-    """`group`: of the API, with its version."""
+    """Return the form of a kind of object.
+
+    `group`: of the API, with its version.
+    """
     if kind == "Job":
         name = group.partition("/")[0]
         return {"batch": Form.JOB, "batch.volcano.sh": Form.VOLCANOJOB}.get(name)
@@ -340,7 +343,7 @@ _VERSION: Final = re.compile(r"""["']?\bapiVersion["']?\s*:\s*["']?(?P<group>[A-
 
 
 def items_of(documents: list[object]) -> list[object]:
-    """The documents with those that a `List` holds in its place."""
+    """Return the documents, with the items of a `List` in its place."""
     single: list[object] = []
     for each in documents:
         items = each.get("items") if isinstance(each, dict) and str(each.get("kind", "")).endswith("List") else None
@@ -356,7 +359,7 @@ def kinds_in(text: str) -> list[tuple[str, str]]:
 
 
 def unknown_kind(documents: list[object]) -> str:
-    """The kind of the first object of Kubernetes among documents, with its API; empty: there is none."""
+    """Return the kind of the first object of Kubernetes among documents, with its API; empty: there is none."""
     for each in documents:
         if isinstance(each, Mapping) and "apiVersion" in each and "kind" in each:
             return f"{each['kind']} ({each['apiVersion']})"

@@ -52,7 +52,10 @@ def is_gcloud(text: str) -> bool:
 
 
 def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Draft:
-    """`configured`: the document of the file that `--config` names. What the line says itself comes before it."""
+    """Read a `gcloud ai custom-jobs create` line.
+
+    `configured`: the document of the file that `--config` names. What the line says itself comes before it.
+    """
     words, rest = command_line(text)
     line = read_line([word for word in words[1:] if word not in _RELEASES][3:], _FLAGS)
     left_out = Draft()
@@ -89,7 +92,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
 
 
 def _configured(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[str, Any], str]:
-    """The specification of a job, in a CustomJob too, whose name counts where the line gives none."""
+    """Return the specification of a job, also from a CustomJob, and the name for a line that gives none."""
     job = whole.pop("jobSpec", None)
     if not isinstance(job, dict):
         return whole, name
@@ -147,7 +150,7 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
 
 
 def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None:
-    """gcloud gives command and arguments to the containers of all pools."""
+    """Set command and arguments, which gcloud gives to the containers of all pools."""
     # An empty pool stays empty: it only keeps its position.
     if pool and not {"containerSpec", "pythonPackageSpec"} & pool.keys():
         pool["containerSpec"] = {}

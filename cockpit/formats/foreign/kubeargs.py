@@ -22,7 +22,7 @@ _SIGNIFICANT: Final = re.compile(r"\$(?=[$(])")
 
 
 def expanded(text: str, values: Mapping[str, str]) -> str:
-    """The text with the values of the names that are known."""
+    """Return the text with the values of the names that are known in place of `$(NAME)`."""
 
     def value(match: re.Match[str]) -> str:
         return "$" if match["name"] is None else values.get(match["name"], match[0])
@@ -31,7 +31,7 @@ def expanded(text: str, values: Mapping[str, str]) -> str:
 
 
 def command_of(words: Sequence[str], known: Collection[str]) -> str:
-    """The command of a job that is started with these arguments. `known`: the names that are replaced."""
+    """Return the command of a job that is started with these arguments. `known`: the names that are replaced."""
     return " ".join(_word(word, known) for word in words)
 
 
@@ -57,7 +57,7 @@ def _word(word: str, known: Collection[str]) -> str:
 
 
 def arguments_of(command: str, known: Collection[str]) -> list[str]:
-    """The arguments by which Kubernetes starts the command of a job. What it cannot expand, a shell does.
+    """Return the arguments by which Kubernetes starts the command of a job. What it cannot expand, a shell does.
 
     `known`: the names that it replaces, of the container's variables.
     """
@@ -76,7 +76,7 @@ def arguments_of(command: str, known: Collection[str]) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """The text as Kubernetes must find it for the container to get it unchanged."""
+    """Return the text as Kubernetes must have it for the container to get it unchanged."""
     return _SIGNIFICANT.sub("$$", text)
 
 

@@ -76,7 +76,7 @@ def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
 
 
 def write_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a Job (batch/v1)."""
     body: dict[str, Any] = {
         "activeDeadlineSeconds": spec.time_limit_seconds,
         "backoffLimit": spec.restart.max_restarts if spec.restart is not None else 0,
@@ -126,7 +126,7 @@ _POD_CHANGES: Final = ("podTemplateOverrides", "podSpecOverrides", "runtimePatch
 
 
 def read_train_job(value: Mapping[str, Any]) -> Draft:
-    """Raises ValueError for a field without which the job would run elsewhere or otherwise."""
+    """Read a TrainJob. Raises ValueError for a field without which the job would run elsewhere or otherwise."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     for name in _POD_CHANGES:
         if spec.get(name):
@@ -171,7 +171,7 @@ def _runtime(reference: dict[str, Any], draft: Draft) -> None:
 
 
 def write_train_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a TrainJob (trainer.kubeflow.org/v1alpha1)."""
     container = container_of(spec, GIVEN, command=without_nodes(spec.command))
     trainer: dict[str, Any] = {"numNodes": spec.nodes}
     if (resources := container.pop("resources", None)) is not None:
@@ -251,7 +251,7 @@ def _take_servers(roles: dict[str, Role], draft: Draft) -> None:
 
 
 def write_tf_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest: workers and servers, or the roles of worker pools."""
+    """Return the manifest of a TFJob: workers and servers, or the roles of worker pools."""
     policy = run_policy(spec)
     if spec.mode is Mode.WORKER_POOLS:
         replicas = {
@@ -295,7 +295,7 @@ _MPI_FIRST: Final = (
 
 
 def read_mpi_job(value: Mapping[str, Any]) -> Draft:
-    """Raises ValueError for a manifest of kubeflow.org/v1alpha1."""
+    """Read an MPIJob. Raises ValueError for a manifest of kubeflow.org/v1alpha1."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     if first := [f"spec.{name}" for name in _MPI_FIRST if name in spec]:
         raise ValueError(
@@ -352,7 +352,7 @@ def _slots(count: object, draft: Draft) -> None:
 
 
 def write_mpi_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of an MPIJob (kubeflow.org/v2beta1)."""
     template = template_of(spec, "mpi")
     # A copy down to the container, whose command is removed below: the launcher has the same template.
     waits = {**template, "spec": {**template["spec"], "containers": [dict(template["spec"]["containers"][0])]}}

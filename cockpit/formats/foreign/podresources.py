@@ -94,7 +94,10 @@ def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, dra
 
 
 def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, read_only: bool = False) -> None:
-    """`path`: on the machine; empty: the catalogue's of that name. `wanted`: where the container would have it."""
+    """Add a mounted folder to the job, and note where its place differs from the wanted one.
+
+    `path`: on the machine; empty: the catalogue's of that name. `wanted`: where the container would have it.
+    """
     field, place = ("datasets", _DATASETS) if read_only else ("volumes", _VOLUMES)
     taken = {each["name"] for each in draft.values.get(field, [])}
     if name in taken and path:
@@ -126,7 +129,7 @@ def _take_volume(name: str, volume: Mapping[str, Any], mount: Mapping[str, Any],
 
 
 def written_volumes(spec: JobSpec) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes and mounts of the folders that a job names by their paths."""
+    """Return volumes and mounts of the folders that a job names by their paths."""
     writable = {f"volumes[{index}]" for index in range(len(spec.volumes))}
     # Reading makes nothing else of a pod's volumes, so that only these two come back as they were.
     named = writable | {f"datasets[{index}]" for index in range(len(spec.datasets))}
@@ -146,5 +149,5 @@ def written_volumes(spec: JobSpec) -> tuple[list[dict[str, Any]], list[dict[str,
 
 
 def _volume(name: str, path: str) -> dict[str, Any]:
-    """A folder of the machine, or a claim where the catalogue knows it."""
+    """Return a folder of the machine as a volume, or a claim where the catalogue knows it."""
     return {"name": name, **({"hostPath": {"path": path}} if path else {"persistentVolumeClaim": {"claimName": name}})}

@@ -31,7 +31,7 @@ _REASONS: Final[Mapping[str, str]] = {
 
 
 def read_name(metadata: Mapping[str, Any], draft: Draft) -> None:
-    """The metadata of the whole job: name, namespace, labels; what is left of it is noted."""
+    """Read the metadata of the whole job: name, namespace, labels; what is left of it is noted."""
     # Each known field is removed from the copy. What is left has no counterpart, and each is noted.
     left = dict(metadata)
     if name := str(left.pop("name", "") or left.pop("generateName", "").rstrip("-")):
@@ -54,7 +54,7 @@ def take_namespace(namespace: str, at: str, draft: Draft) -> None:
 
 
 def take_labels(labels: Mapping[str, Any], at: str, draft: Draft) -> None:
-    """Into the labels of the job, where they can be written as such."""
+    """Add labels to those of the job; note each that cannot be written as a label of cockpit."""
     for key, value in labels.items():
         if wrong := key_error(str(key)) or value_error(str(value)):
             draft.lacks(f"{at}.{key}={value}", f"{wrong}; left out")
@@ -63,7 +63,7 @@ def take_labels(labels: Mapping[str, Any], at: str, draft: Draft) -> None:
 
 
 def take_priority_class(name: object, at: str, draft: Draft) -> None:
-    """A class that is called as a priority here is that; any other is noted."""
+    """Take a priority class that is called as a priority here; note any other."""
     if str(name) in {*PriorityWord}:
         draft.values["priority"] = str(name)
     elif name:
@@ -81,7 +81,10 @@ def take_queue(name: object, at: str, draft: Draft) -> None:
 
 
 def read_template(template: Mapping[str, Any], at: str, draft: Draft, given: Collection[str] = ()) -> None:
-    """`given`: names of variables that the job's mode sets, which `$(NAME)` may mean."""
+    """Read a pod template.
+
+    `given`: names of variables that the job's mode sets, which `$(NAME)` may mean.
+    """
     for name in template:
         if name not in {"metadata", "spec"}:
             draft.lacks(f"{at}.template.{name}")
@@ -119,8 +122,11 @@ def read_container(
 
 
 def take_command(command: object, args: object, draft: Draft, known: Collection[str]) -> None:
-    """`known`: the names that `$(NAME)` may mean. Without a command the image's own ENTRYPOINT runs, with the arguments
-    or else its CMD."""
+    """Set the job's command from a container's command and arguments.
+
+    `known`: the names that `$(NAME)` may mean. Without a command the image's own ENTRYPOINT runs, with the arguments or
+    else its CMD.
+    """
     program, arguments = _words(command), _words(args)
     if not program:
         program = [ENTRYPOINT]
@@ -139,7 +145,7 @@ def _words(value: object) -> list[str]:
 
 
 def _environment(given: Collection[Mapping[str, Any]], at: str, draft: Draft) -> list[str]:
-    """The names of all variables; those with a value become the job's, with what is before them filled in."""
+    """Return the names of all variables; those with a value become the job's, with earlier ones expanded in it."""
     values: dict[str, str] = {}
     names = []
     for each in given:
@@ -158,7 +164,7 @@ def _environment(given: Collection[Mapping[str, Any]], at: str, draft: Draft) ->
 
 
 def _metadata(metadata: dict[str, Any], at: str, draft: Draft) -> None:
-    """The label and the annotation that say how its pods share their nodes, and what else there is."""
+    """Read the label and the annotation that say how its pods share their nodes, and note what else there is."""
     labels, notes = dict(metadata.pop("labels", None) or {}), dict(metadata.pop("annotations", None) or {})
     # Removed here, so that it does not become a label of the job, too.
     if labels.get(COMPUTE_QOS) == BEST_EFFORT:

@@ -72,7 +72,7 @@ def _cards(draft: Draft) -> int:
 
 
 def take_processes(count: object, at: str, draft: Draft) -> None:
-    """A node has as many processes as cards, or one."""
+    """Note a number of processes per node that is not the usual one: as many as cards, or one."""
     cards = _cards(draft)
     if count is not None and str(count) not in {"auto", "gpu", str(cards)}:
         draft.lacks(at if "=" in at else f"{at}={count}", f"a node has a process for each card, {cards} here; left out")
@@ -100,7 +100,7 @@ def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
 
 
 def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a PyTorchJob (kubeflow.org/v1)."""
     count = spec.nodes if spec.elastic is None else spec.elastic.workers
     policy = spec.elastic.worker_restart_policy if spec.elastic is not None else "Never"
     template = template_of(spec, "pytorch", GIVEN, command=without_nodes(spec.command))

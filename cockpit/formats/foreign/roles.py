@@ -46,7 +46,7 @@ def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Coll
 
 
 def merge(roles: Sequence[Role], at: str, draft: Draft, besides: Collection[str] = ()) -> None:
-    """The job has what the first role has; where another differs, but for `besides`, it is noted."""
+    """Give the job what the first role has; note where another role differs, but for `besides`."""
     if not roles:
         return
     first, *others = roles
@@ -63,7 +63,7 @@ def merge(roles: Sequence[Role], at: str, draft: Draft, besides: Collection[str]
 
 
 def pools_of(roles: Sequence[Role | None], draft: Draft) -> None:
-    """Worker pools, a role each by its position; None leaves one out."""
+    """Make worker pools of the roles, by position; None leaves one out."""
     first = next(role for role in roles if role is not None)
     pools: list[dict[str, Any]] = []
     for role in roles:

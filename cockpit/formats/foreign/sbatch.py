@@ -77,7 +77,10 @@ def is_sbatch(text: str) -> bool:
 
 
 def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Draft:
-    """Folders and files of the draft are relative to where the script is submitted. Raises ValueError."""
+    """Read a batch script. Raises ValueError.
+
+    Folders and files of the draft are relative to where the script is submitted.
+    """
     draft = Draft()
     lines = script_lines(text)
     # Step 1
@@ -224,7 +227,7 @@ def _moment(name: str, value: str, submission: Submission) -> str:
 
 
 def _constraint(value: str, draft: Draft) -> None:
-    """Features that a node must have, as labels."""
+    """Take features that a node must have, as labels."""
     features = [each.strip() for each in re.split(r"[&,]", value)]
     if not all(_FEATURE.fullmatch(each) for each in features):
         draft.lacks(f"--constraint={value}", "choices and counts of features have no counterpart here; left out")
@@ -236,7 +239,7 @@ def _constraint(value: str, draft: Draft) -> None:
 
 
 def _container_image(value: str, draft: Draft) -> None:
-    """Enroot's `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file."""
+    """Take Enroot's `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file, as the image."""
     if value.endswith((".sqsh", ".squashfs")):
         draft.lacks(f"--container-image={value}", "packed images of enroot cannot be read here; left out")
         return
@@ -246,7 +249,7 @@ def _container_image(value: str, draft: Draft) -> None:
 
 
 def _early_signal(value: str, draft: Draft) -> None:
-    """`[{R|B}:]SIGNAL[@SECONDS]`."""
+    """Take `[{R|B}:]SIGNAL[@SECONDS]` as the early signal."""
     match = _SIGNAL.fullmatch(value)
     name = _signal_name(match["name"]) if match is not None else ""
     if match is None or not name:
@@ -289,7 +292,7 @@ def _exclude(value: str, draft: Draft) -> None:
 
 
 def _split_list(value: str) -> list[list[str]]:
-    """`n[1-3,7],m2`."""
+    """Return the names of each part of a list of nodes such as `n[1-3,7],m2`."""
     parts = re.findall(r"[^,\[]+(?:\[[^\]]*\][^,]*)?", value)
     return [_expanded(part) for part in parts]
 
@@ -342,7 +345,7 @@ NO_OPTIONS: Final = "true # no options of sbatch follow"
 
 
 def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, object]:
-    """The fields of the job's script."""
+    """Return the fields of the job's script."""
     fields: dict[str, object] = {"text": text, "work_dir": options.get("chdir", "."), "submit_dir": "."}
     for name in ("output", "error", "input"):
         if options.get(name):
@@ -356,7 +359,7 @@ def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, obj
 
 
 def _command(lines: list[str], draft: Draft) -> str:
-    """The command that does what a script does, where there is no batch script: in other forms, on other clusters."""
+    """Return the command that does what a script does, for forms and clusters without batch scripts."""
     words = lines[0].removeprefix("#!").split()
     interpreter = PurePosixPath(words[0]).name if words else "sh"
     body = _taken_env("\n".join(without_directives(lines[1:])).strip("\n"), draft)
@@ -378,7 +381,10 @@ def without_script(spec: JobSpec) -> JobSpec:
 
 
 def without_directives(lines: list[str]) -> list[str]:
-    """Behind the first command Slurm takes them for comments, and so does the shell."""
+    """Return the lines without options of sbatch.
+
+    Behind the first command Slurm takes `#SBATCH` for a comment, and so does the shell.
+    """
     first = next((number for number, line in enumerate(lines) if is_command(line)), len(lines))
     head = [line for line in lines[:first] if not line.startswith(DIRECTIVE)]
     # The marker is a line of `write_sbatch`; without its removal each conversion would add another one.
@@ -398,7 +404,7 @@ def _taken_env(body: str, draft: Draft) -> str:
 
 
 def _without_comments(body: str) -> str:
-    """A script of one command, whatever is said above it; any other as it is."""
+    """Return a script of one command without the comments above it; any other as it is."""
     lines = body.splitlines()
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)

@@ -160,8 +160,11 @@ def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
 
 
 def _words(text: str) -> list[str]:
-    """The words of an option line, split as Slurm does (`get_argument` of sbatch): a backslash escapes within quotes
-    too, and an unquoted `#` starts a comment. Raises ValueError where a quote is never closed."""
+    """Return the words of an option line, split as Slurm does (`get_argument` of sbatch).
+
+    A backslash escapes within quotes, too, and an unquoted `#` starts a comment. Raises ValueError when a quote is
+    never closed.
+    """
     words: list[str] = []
     word: str | None = None
     quote, escaped = "", False
@@ -188,7 +191,7 @@ def _words(text: str) -> list[str]:
 
 
 def _take_option(words: list[str], options: dict[str, str], flags: Collection[str] = ()) -> None:
-    """The first word, and the next where that is its value."""
+    """Take the first word as an option, and the next one where that is its value."""
     if words[0].lstrip("-").partition("=")[0] in flags:
         words.pop(0)
         return

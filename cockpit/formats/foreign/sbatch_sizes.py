@@ -67,7 +67,7 @@ def take_size(options: Mapping[str, str], draft: Draft) -> None:
 
 
 def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str]:
-    """Per node, and of which model."""
+    """Return the number of cards per node, and their model."""
     for name, share in (("gpus-per-node", 1.0), ("gpus-per-task", float(tasks)), ("gpus", 1 / nodes)):
         if value := options.get(name):
             count, model = _of_one_model(f"--{name}={value}", _split_counts(value))
@@ -96,7 +96,7 @@ def _of_one_model(text: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
 
 
 def _split_counts(value: str) -> list[tuple[str, int]]:
-    """`a100:2,v100` as models and counts."""
+    """Return the models and counts of a text such as `a100:2,v100`."""
     counts = []
     for each in value.split(","):
         model, _, count = each.rpartition(":")

@@ -126,7 +126,7 @@ def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
 
 
 def _take_launcher(launcher: Role, workers: list[Role], draft: Draft) -> None:
-    """The launcher's command on the workers' nodes."""
+    """Give the launcher's command to the workers' nodes."""
     merge(workers, "spec.tasks", draft)
     draft.values["nodes"] = sum(role.replicas for role in workers)
     draft.values["command"] = launcher.values["command"]
@@ -159,7 +159,7 @@ def _least(spec: dict[str, Any], roles: list[Role], draft: Draft) -> None:
 
 
 def write_volcano_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a Job (batch.volcano.sh/v1alpha1)."""
     tasks = _written_tasks(spec)
     body: dict[str, Any] = {"schedulerName": "volcano", "minAvailable": sum(task["replicas"] for task in tasks)}
     plugin = next((name for name, mode in _PLUGINS.items() if mode == spec.mode), "")

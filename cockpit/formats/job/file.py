@@ -158,8 +158,11 @@ SPEC_VERSION = 1
 
 
 def job_schema() -> Schema:
-    """JSON Schema 2020-12 of one job. It accepts whatever `read_jobs` accepts; what a schema cannot say (the command's
-    grammar, fields that exclude each other, characters that cannot be seen), `read_jobs` refuses beyond it."""
+    """Return the JSON Schema 2020-12 of one job.
+
+    It accepts all that `read_jobs` accepts; what a schema cannot say (the command's grammar, fields that exclude each
+    other, characters that cannot be seen), `read_jobs` refuses beyond it.
+    """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:cockpit-cluster:job:{SPEC_VERSION}",

@@ -28,7 +28,10 @@ _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
 
 def pool_table(node_spec: Table[NodeSpec]) -> Table[WorkerPool]:
-    """`node_spec`: how a node spec is written."""
+    """Return the table that reads and writes a worker pool.
+
+    `node_spec`: how a node spec is written.
+    """
     return Table(
         WorkerPool,
         [

@@ -77,7 +77,7 @@ def texts_of(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def values_of(texts: Mapping[str, str]) -> dict[str, object]:
-    """A job file's mapping; what is blank is left out."""
+    """Return a job file's mapping without its blank values."""
     written = {path: _value(field_of(path), text.strip()) for path, text in texts.items() if text.strip()}
     values = {path: value for path, value in written.items() if member_of(path) is None}
     for group in GROUPS:
@@ -121,7 +121,7 @@ def _json(value: object) -> str:
 
 
 def _one_escape(pair: re.Match[str]) -> str:
-    """YAML writes in one escape what JSON writes in two."""
+    """Return a surrogate pair, which JSON writes as two escapes, as the one escape that YAML has for it."""
     code = ord(json.loads(f'"{pair[2]}"'))
     return f"{pair[1]}\\U{code:08x}"
 
@@ -147,7 +147,7 @@ def _value(field: Field, text: str) -> object:
 
 
 def _unquoted(text: str) -> str:
-    """A text in JSON's quotes is what they hold; any other, such as a command that begins with one, itself."""
+    """Return what a text in JSON's quotes holds; any other text as it is, even one that starts with a quote."""
     try:
         value = json.loads(text) if text[:1] == '"' else text
         json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is no text that a file could hold
@@ -166,7 +166,10 @@ def _yaml_value(text: str) -> object:
 
 
 def _without_doubt(value: object) -> object:
-    """The value with every doubtful word as plain text: the form is its only reader, and the field's rule judges it."""
+    """Return the value with every doubtful word as plain text.
+
+    The form is its only reader, and the field's rule judges it.
+    """
     if isinstance(value, dict):
         return {name: _without_doubt(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -46,7 +46,7 @@ def begin_moment(text: str, now: datetime) -> datetime:
 
 
 def _local(text: str, now: datetime) -> datetime:
-    """A day, a time of a day, or both: with a `T` between them, or blanks in any order."""
+    """Return the moment of a day, a time of a day, or both: with a `T` between them, or blanks in any order."""
     words = re.split(r"[T\s]+", text) if re.match(r"\d{4}-", text) else text.split()
     day, clock = _split(words)
     if not day:
@@ -111,7 +111,7 @@ def _dated(month: int, day: int, year: int, now: datetime) -> date:
 
 
 def _next_at(at: time, now: datetime) -> datetime:
-    """The next time that a clock shows this."""
+    """Return the next moment at which a clock shows this time."""
     moment = _combine(now.date(), at, now)
     return moment if moment > now else _combine(now.date() + timedelta(days=1), at, now)
 

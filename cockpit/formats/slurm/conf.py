@@ -59,8 +59,11 @@ class SlurmConf(msgspec.Struct, frozen=True):
 def slurm_conf(
     cluster: Cluster, nodes: Sequence[Node], *, scripts: Mapping[str, str] | None = None, host: str = "localhost"
 ) -> SlurmConf:
-    """`scripts`: by `Prolog` and `Epilog`, the pattern of the files that the scripts were written to; None: they were
-    not. `host`: where slurmctld runs."""
+    """Return the slurm.conf of a cluster, and what its site has to do beside it.
+
+    `scripts`: by `Prolog` and `Epilog`, the pattern of the files that the scripts were written to; None: they were not.
+    `host`: where slurmctld runs.
+    """
     sections = (
         ("This site: fill these in", _site(host)),
         ("Accounting", _accounting(cluster, nodes)),
@@ -80,7 +83,10 @@ def _section(title: str, body: list[str]) -> list[str]:
 
 
 def _path(name: str, path: str) -> str:
-    """slurm.conf takes blanks and `#` within double quotes, and has no word for the others. Raises SpecErrors."""
+    """Return a path as slurm.conf reads it.
+
+    Blanks and `#` are allowed within double quotes; for other special characters there is no way. Raises SpecErrors.
+    """
     if _NO_PATH.search(path):
         raise SpecErrors([f"{name}: no line of slurm.conf can name {visible(path, 200)}; export to another folder"])
     return f'"{path}"' if _QUOTED_PATH.search(path) else path
@@ -127,7 +133,7 @@ def _weighed_cards(cluster: Cluster) -> set[str]:
 
 
 def named_qos(cluster: Cluster) -> list[str]:
-    """QOS that partitions name; slurmctld ends where slurmdbd does not have the one that is a partition's own."""
+    """Return the QOS that partitions name; slurmctld ends if slurmdbd lacks the one that is a partition's own."""
     names = (name for each in cluster.partitions for name in (each.qos, *each.allow_qos, *each.deny_qos))
     return list(dict.fromkeys(name for name in names if name not in {"", NORMAL}))
 
@@ -199,7 +205,7 @@ def _partitions(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _nodes_of(partition: Partition, cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
-    """Login nodes run no jobs, so they are in no partition."""
+    """Return the nodes of a partition without login nodes, which run no jobs."""
     every = not (partition.pools or partition.nodes)
     return [
         node.name
@@ -246,7 +252,7 @@ def _lists(partition: Partition) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _prices(tres: Tres) -> str:
-    """Memory for each GiB, as people write it."""
+    """Return prices, of memory for each GiB, as people write it."""
     return ",".join(
         f"{name}={plain_number(price * MIB_PER_GIB)!r}G" if name == "mem" else f"{name}={plain_number(price)!r}"
         for name, price in _slurm_names(tres).items()
@@ -259,7 +265,7 @@ def _slurm_names(tres: Tres) -> Tres:
 
 
 def _time(seconds: int | None) -> str:
-    """Slurm counts time limits in minutes and rounds up."""
+    """Return a time limit, which Slurm counts in minutes and rounds up."""
     return "UNLIMITED" if seconds is None else slurm_time(-(-seconds // MINUTE) * MINUTE)
 
 

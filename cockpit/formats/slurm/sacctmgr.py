@@ -77,13 +77,13 @@ def qos_change(words: Sequence[str]) -> QosChange:
 
 
 def limit_words(limits: Limits) -> tuple[str, ...]:
-    """The limits that there are: `MaxJobs=4`."""
+    """Return the limits that are set: `MaxJobs=4`."""
     given = ((name, getattr(limits, attribute)) for name, (attribute, *_) in _LIMITS.items())
     return tuple(f"{name}={_text(name, value)}" for name, value in given if value not in (None, {}))
 
 
 def qos_words(qos: Qos) -> tuple[str, ...]:
-    """Everything that a QOS says beside its name and priority."""
+    """Return everything that a QOS has beside its name and priority."""
     usual = Qos(name=qos.name)
     given = ((name, attribute) for name, (attribute, *_) in _OF_QOS.items() if name != "Priority")
     own = (
@@ -145,7 +145,7 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
 
 
 def _place(name: str, own: Mapping[str, tuple[str, ...]]) -> tuple[int, str]:
-    """0: a setting of its own, 1: a limit. With the attribute's name; empty: unknown."""
+    """Return 0 for a setting of its own or 1 for a limit, with the attribute's name; empty: unknown."""
     # Hyphens and underscores are accepted too: `max-jobs` is MaxJobs.
     wanted = name.lower().replace("-", "").replace("_", "")
     for place, table in enumerate((own, _LIMITS)):

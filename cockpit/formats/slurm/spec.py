@@ -41,7 +41,10 @@ class SlurmSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_slurm_spec(source: str, text: str) -> SlurmSpec:
-    """`source` leads every error. Raises `SpecErrors` with all errors and their JSON paths."""
+    """Read a slurmSpec.
+
+    `source` leads every error. Raises `SpecErrors` with all errors and their JSON paths.
+    """
     document = _document(source, text)
     reading = Reading("/", "")
     value, at = _inner(document, reading)
@@ -104,7 +107,7 @@ def _conflicts(spec: SpecFields) -> Iterator[str]:
 
 
 def _idle(spec: SchedulingSpec) -> Iterator[str]:
-    """Settings that count for nothing beside the others."""
+    """Yield settings that count for nothing beside the others."""
     if spec.priority_type == PriorityKind.BASIC and _weights(spec) != Weights():
         yield "scheduling.priority_type: with priority/basic the weights count for nothing"
     if spec.exempt_seconds and not {"REQUEUE", "CANCEL"} & set(spec.preempt_mode):

@@ -35,12 +35,12 @@ Read = TypeVar("Read")
 
 
 def read_pods(source: str, data: bytes) -> list[JobSpec]:
-    """The pods in the file's order, each as a job of one replica. Raises `SpecErrors` that name the lines."""
+    """Return the pods in the file's order, each as a job of one replica. Raises `SpecErrors` that name the lines."""
     return _read(source, data, POD_COLUMNS, _pod, "pod")
 
 
 def read_nodes(source: str, data: bytes) -> list[Node]:
-    """The nodes in the file's order. Raises `SpecErrors` that name the lines."""
+    """Return the nodes in the file's order. Raises `SpecErrors` that name the lines."""
     nodes = _read(source, data, NODE_COLUMNS, _node, "node")
     names = [node.name for node in nodes]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
@@ -125,8 +125,10 @@ def _whole(row: Row, column: str, most: int = _MOST) -> int:
 
 
 def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobSpec]:
-    """The pods that come, in order; together they ask for at most `target_milli` thousandths of cards. One of them
-    at least must ask for some."""
+    """Return the pods that come, in order; together they ask for at most `target_milli` thousandths of cards.
+
+    At least one of them must ask for some.
+    """
     chance = Random(seed)  # noqa: S311 - a sample, no secret
     arrivals = list(pods)
     chance.shuffle(arrivals)

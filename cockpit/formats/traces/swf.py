@@ -76,12 +76,12 @@ class SwfJob(msgspec.Struct, frozen=True):
 
     @property
     def asks(self) -> int:
-        """Processors, as far as known."""
+        """Return the number of processors that are requested, else that were used, as far as known."""
         return self.asked_processors if self.asked_processors > 0 else self.processors
 
 
 def read_swf(source: str, data: bytes) -> list[SwfJob]:
-    """The jobs of a log, plain or gzip, sorted by submission and number: the order in which they came.
+    """Return the jobs of a log, plain or gzip, sorted by submission and number: the order in which they came.
 
     Raises `SpecErrors` that name the line and what to do.
     """
@@ -146,7 +146,7 @@ def _job(fields: list[str], line: str) -> SwfJob:
 
 
 def _number(text: str, index: int) -> int:
-    """Some logs write fractions of a second; they are cut off, as the format asks for whole numbers."""
+    """Return a whole number; fractions of a second, which some logs have against the format, are cut off."""
     try:
         return int(float(text))
     except (ValueError, OverflowError):
@@ -185,8 +185,10 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history(jobs: Sequence[SwfJob], processors: int, *, perfect: bool = False) -> History:
-    """The jobs, sorted by submission, as they come to a machine of so many processors. `perfect`: each asks for exactly
-    the time it runs."""
+    """Return the jobs, sorted by submission, as they come to a machine of so many processors.
+
+    `perfect`: each asks for exactly the time it runs.
+    """
     verdicts = [(job, _skipped(job, processors)) for job in jobs]
     replayed = [job for job, verdict in verdicts if verdict is None]
     return History(
@@ -197,12 +199,12 @@ def history(jobs: Sequence[SwfJob], processors: int, *, perfect: bool = False) -
 
 
 def machine(processors: int) -> Node:
-    """The cluster of a log: one node that has all processors; of memory the logs say too little."""
+    """Return the cluster of a log: one node that has all processors; of memory the logs say too little."""
     return Node(name=MACHINE, cpus=processors, memory_mib=0)
 
 
 def multifactor(past: History) -> tuple[ClusterConfigured, AccountsChanged]:
-    """The rules by which users (field 12) have equal shares of one account and jobs go by Slurm's priority."""
+    """Return rules by which users (field 12) have equal shares of one account and jobs go by Slurm's priority."""
     users = dict.fromkeys(arrival.submitted.submitter.name for arrival in past.arrivals)
     members = (Association(account=ACCOUNT, user=user, default=True) for user in users)
     account = Association(account=ACCOUNT, parent=ROOT)

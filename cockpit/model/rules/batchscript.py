@@ -59,7 +59,7 @@ def script_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _first_line_error(text: str) -> str | None:
-    """Source: sbatch's own check of a script."""
+    """Return what is wrong with the first line. Source: sbatch's own check of a script."""
     if not text.startswith("#!"):
         return "does not begin with an interpreter; write one in its first line: #!/bin/bash"
     # The kernel would look for an interpreter whose name ends with a carriage return.

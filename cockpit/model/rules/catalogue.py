@@ -37,7 +37,7 @@ _EMAIL = re.compile(r"[^\s@<>,;:\"]+@[^\s@<>,;:\"]+")
 
 
 def entry_errors(entry: AnyEntry) -> list[str]:
-    """Everything that is wrong with it by itself."""
+    """Return everything that is wrong with an entry by itself."""
     return [f"{field}: {error}" for field, error in (*_common(entry), *_own(entry)) if error]
 
 

@@ -51,7 +51,7 @@ def _versioned(spec: JobSpec) -> tuple[tuple[str, Sequence[Dataset | Model]], ..
 
 
 def _place(each: Dataset | Model) -> str:
-    """An annotation's folder says nothing of its version."""
+    """Return the place of a mount below its kind's folder; that of an annotation does not depend on its version."""
     version = "" if each.source is DatasetSource.ANNOTATION else each.version
     return "/".join(filter(None, (each.source, each.name, version)))
 
@@ -67,7 +67,10 @@ def reference_checks(at: str, given: Reference) -> Iterator[tuple[str, str | Non
 
 
 def _named_checks(at: str, given: Reference) -> Iterator[tuple[str, str | None]]:
-    """A folder has a name too: that of its place in the job."""
+    """Yield the errors of a reference.
+
+    A folder has a name, too: that of its place in the job.
+    """
     yield f"{at}.name", name_error(given.name)
     if given.path:
         yield f"{at}.path", path_error(given.path)

@@ -59,7 +59,7 @@ _Checks = Iterator[tuple[str, str | None]]
 
 
 def spec_errors(spec: JobSpec) -> list[str]:
-    """Everything that is wrong with a spec but the command's grammar (`launch.command`)."""
+    """Return everything that is wrong with a spec but the command's grammar (`launch.command`)."""
     return [*field_errors(spec), *conflict_errors(spec)]
 
 
@@ -234,7 +234,7 @@ def _env_checks(env: dict[str, str]) -> _Checks:
 
 
 def cards_error(milli: int) -> str | None:
-    """Cards are whole, or one share below 1."""
+    """Return what is wrong with a number of cards: it must be whole, or one share below 1."""
     if milli < 0 or milli > CARDS.high * WHOLE_CARD:
         return f"{milli / WHOLE_CARD:g} is not between {CARDS.low} and {CARDS.high}"
     if milli > WHOLE_CARD and milli % WHOLE_CARD:

@@ -24,7 +24,7 @@ def path_error(path: str) -> str | None:
 
 
 def text_error(text: str, most_bytes: int, least: int = 1) -> str | None:
-    """Text that the kernel takes as an argument: no NUL, and encodable."""
+    """Return what keeps the kernel from taking a text as an argument: NUL, size, or half of a surrogate pair."""
     if len(text) < least:
         return "is empty; give one"
     if "\0" in text:
@@ -57,21 +57,21 @@ _USER = re.compile(r"[^\s,/:=|*+-][^\s,/:=|*]{0,252}")
 
 
 def rule_name_error(name: str) -> str | None:
-    """What is wrong with the name of a partition, pool, account or QOS; None when it is fine."""
+    """Return what is wrong with the name of a partition, pool, account or QOS; None when it is fine."""
     if _NAME.fullmatch(name) and is_visible(name):
         return None
     return f'"{visible(name)}" is no name here; use letters, digits and ._@+- , at most 63, not beginning with a sign'
 
 
 def user_name_error(name: str) -> str | None:
-    """What is wrong with a user's name, whatever the machine's own rule is; None when it is fine."""
+    """Return what is wrong with a user's name by any machine's rule; None when it is fine."""
     if _USER.fullmatch(name) and is_visible(name):
         return None
     return f'"{visible(name)}" is no user name'
 
 
 def tres_name_error(name: str) -> str | None:
-    """What is wrong with a resource's name; None when it is one that cockpit counts."""
+    """Return what is wrong with a resource's name; None when it is one that cockpit counts."""
     if len(name) <= 80 and _TRES.fullmatch(name) and is_visible(name):
         return None
     known = "cpu, mem, node, billing, gres/gpu and gres/gpu:MODEL"

@@ -48,7 +48,7 @@ def runtime_of(printed: str) -> Runtime | None:
 
 
 def image_refusals(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
-    """Why there can be no such container there."""
+    """Yield why Slurm cannot run the job in a container with its image."""
     for position, pool in enumerate(spec.worker_pools):
         if pool.image:
             yield f"worker_pools[{position}].image: all pools have the job's image there; write `image`"
@@ -88,7 +88,10 @@ def contained(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
 
 
 def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
-    """Runs `cockpit_run`; where it fails the container stays on its node, and the nodes are given back."""
+    """Yield lines that run `cockpit_run`.
+
+    When it fails, the container stays on its node, and the nodes are given back.
+    """
     kept = "cockpit-$SLURM_JOB_ID" if runtime is Runtime.PYXIS else _OVERLAY
     yield "cockpit_run"
     yield "rc=$?"

@@ -19,8 +19,10 @@ _REACH = {SignalTarget.ALL: ("--full",), SignalTarget.SCRIPT: ("--batch",), Sign
 
 
 def command(wanted: Directive, *, on_this_disk: bool = False) -> Command:
-    """Raises `NotPossible` for what is no signal or no field. `on_this_disk`: the command sees the files that the user
-    names."""
+    """Return the command for a directive. Raises `NotPossible` for what is no signal or no field.
+
+    `on_this_disk`: the command sees the files that the user names.
+    """
     match wanted:
         case SubmitScript():
             return _submit(wanted, by_name=on_this_disk and bool(wanted.file))

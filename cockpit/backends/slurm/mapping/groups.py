@@ -88,12 +88,12 @@ class Group(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """Processes per node that a launcher starts."""
+        """Return the number of processes per node that a launcher starts."""
         return max(1, -(-self.each.card_milli // WHOLE_CARD))
 
     @property
     def peers(self) -> str:
-        """The script's variable with the addresses of these nodes, as JSON."""
+        """Return the name of the script's variable with the addresses of these nodes, as JSON."""
         return f"COCKPIT_PEERS_{self.position}"
 
     def of_slurm(self, name: str) -> str:

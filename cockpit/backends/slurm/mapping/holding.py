@@ -61,7 +61,7 @@ def folder_copied(comment: str) -> str:
 
 
 def kept_until(job: Job) -> Millis:
-    """0 where it is not kept."""
+    """Return the end of a job's debug hold; 0 when it has none."""
     return job.held_until or Millis(0)
 
 

@@ -33,7 +33,7 @@ def licences(records: Iterable[Record]) -> Iterator[Licence]:
 
 
 def asked(fields: dict[str, str]) -> dict[str, int]:
-    """`matlab:3,fluent@site:1|…`: how many of each the job has, or wants."""
+    """Return how many of each licence the job has or wants, from `matlab:3,fluent@site:1|…`."""
     counts = {}
     # `,` means and; some versions also take `;`, or `|` for alternatives, which are all listed.
     for part in values.text(fields.get("Licenses", "")).replace("|", ",").replace(";", ",").split(","):
@@ -63,7 +63,7 @@ def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[Que
 
 
 def figures(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
-    """`matlab: 3 of 4 in use, 2 asked`: of those that the job cannot have just now, else of all that it wants."""
+    """Return `matlab: 3 of 4 in use, 2 asked` for those that the job cannot have now, else for all that it wants."""
     of_it = [each for each in known if each.name in wanted]
     short = [each for each in of_it if each.used + wanted[each.name] > each.total]
     return "; ".join(

@@ -63,7 +63,7 @@ export PATH="$COCKPIT_FILES:$PATH" PDSH_RCMD_TYPE=ssh"""
 
 
 def prelude(spec: JobSpec) -> Iterator[str]:
-    """Once, before anything is started."""
+    """Yield the lines that run once, before anything is started."""
     (first, *_) = all_groups = groups(spec)
     # From 10000 to 29999: above most services, and below the ports that the kernel hands out (from 32768 on).
     if spec.mode in _ADDRESSED | _TORCH:
@@ -140,7 +140,7 @@ def _of_pool(spec: JobSpec, group: Group) -> Iterator[str]:
 
 
 def _with_hostfile(command: str) -> str:
-    """DeepSpeed's launcher would look for the file at a place that only root can write."""
+    """Add the host file, which DeepSpeed's launcher would look for at a place that only root can write."""
     # Not when the user names a host file.
     program, _, rest = command.strip(" \t\n").partition(" ")
     if program != "deepspeed" or "hostfile" in command:

@@ -58,7 +58,7 @@ def _breakdown(fields: list[str], of: dict[FactorName, int], weights: Weights) -
 
 
 def _part(name: FactorName, weight: float, contribution: float, tres: str = "") -> Part:
-    """sprio prints what a factor counts; the factor itself follows from the weight."""
+    """Return a factor of the priority. sprio prints its contribution; the factor itself follows from the weight."""
     return Part(name, contribution / weight if weight else 0.0, weight, contribution, tres)
 
 

@@ -90,7 +90,7 @@ def prices(text: str, meaning: NumberMeaning) -> Tres:
 
 
 def _backfill(conf: Record) -> Backfill:
-    """Slurm keeps room for each of the jobs that it looks at: conservative, but only so deep and so far ahead."""
+    """Return the backfill rules: Slurm reserves for each job that it looks at, but only so deep and so far ahead."""
     if "backfill" not in conf.get("SchedulerType", "backfill"):
         return Backfill(kind=BackfillKind.OFF)
     parameters = dict(each.partition("=")[::2] for each in conf.get("SchedulerParameters", "").split(","))

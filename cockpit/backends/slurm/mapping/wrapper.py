@@ -59,12 +59,15 @@ exit "$rc\""""
 
 
 def copying() -> Iterator[str]:
-    """Runs `cockpit_run`; where it fails, copies the working folder, gives the nodes back, and has the job wait."""
+    """Yield lines that run `cockpit_run`, and keep the files of a run that fails.
+
+    They copy the working folder, give the nodes back, and have the job wait.
+    """
     yield from _COPYING.splitlines()
 
 
 def keeping(seconds: int) -> Iterator[str]:
-    """Runs `cockpit_run`, then keeps. `seconds`: for how long."""
+    """Yield lines that run `cockpit_run`, and hold the allocation of a run that fails for `seconds`."""
     yield from _KEEPING.format(seconds=seconds).splitlines()
 
 

@@ -243,7 +243,7 @@ class SshCommands:
 
     @property
     def _by_hand(self) -> tuple[str, ...]:
-        """The command with which a user connects to the same server."""
+        """Return the command with which a user connects to the same server."""
         return ("ssh", *(("-p", str(self._port)) if self._port is not None else ()), self.name)
 
     async def _unverified(self, error: Exception) -> str:
