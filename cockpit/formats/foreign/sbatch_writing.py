@@ -39,29 +39,17 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     Variables that `--export` cannot carry are set by the script. Raises `SpecErrors`, with the field, for a value that
     no option can have.
     """
-    spec = (values.get("specs") or [{}])[0]
     env = dict(values.get("env", {}))
-    each, tasks, per_node = (env.pop(variable, None) for variable in TASKS.values())
-    # Reading has multiplied the tasks into the CPUs of a node; dividing again gives the options as they were.
-    per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
-    models = spec.get("card_models", [])
-    gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
+    # Before `env` is written: some variables of Slurm in it are options of the size.
+    sizes = _size_options(values, env)
     # A batch script gets its shell's variables, as under sbatch; a job of a file has its own variables alone.
     shell = "ALL" if values.get("script") else "NONE"
-    memory = _memory_options(spec, env)
     # `--export` splits at commas and removes quotes, so that other values become `export` lines of the script.
     exported = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
         "chdir": values["output"],
-        "nodes": values.get("nodes"),
-        "ntasks": tasks,
-        "ntasks-per-node": per_node,
-        "cpus-per-task": each,
-        # Where no number of tasks is known, --mincpus requests a node's CPUs and says nothing about tasks.
-        "mincpus": None if each or tasks or per_node else spec.get("cpus"),
-        **memory,
-        "gres": gres,
+        **sizes,
         "time": values.get("time_limit") and _clock(values["time_limit"]),
         "partition": ",".join(values.get("partitions", [])) or None,
         "nodelist": ",".join(values.get("node_names", [])) or None,
@@ -87,6 +75,25 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     elif _starts_with_options(body):
         body = f"{NO_OPTIONS}\n{body}"
     return "\n".join(["#!/bin/bash", *lines, "", body, ""])
+
+
+def _size_options(values: Mapping[str, Any], env: dict[str, Any]) -> dict[str, object]:
+    """Return the options for nodes, tasks, CPUs, memory and cards. Their variables are removed from `env`."""
+    spec = (values.get("specs") or [{}])[0]
+    each, tasks, per_node = (env.pop(variable, None) for variable in TASKS.values())
+    # Reading has multiplied the tasks into the CPUs of a node; dividing again gives the options as they were.
+    per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
+    models, cards = spec.get("card_models", []), spec.get("cards")
+    return {
+        "nodes": values.get("nodes"),
+        "ntasks": tasks,
+        "ntasks-per-node": per_node,
+        "cpus-per-task": each,
+        # Where no number of tasks is known, --mincpus requests a node's CPUs and says nothing about tasks.
+        "mincpus": None if each or tasks or per_node else spec.get("cpus"),
+        **_memory_options(spec, env),
+        "gres": f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{cards}" if cards else None,
+    }
 
 
 def _memory_options(spec: Mapping[str, Any], env: dict[str, Any]) -> dict[str, object]:
