@@ -202,6 +202,7 @@ def has_terminal() -> bool:
 
 
 def _snapshot_in(file: str) -> Snapshot:
+    """Read a snapshot file. Raises `SpecErrors`."""
     from pathlib import Path
 
     from cockpit.errors import SpecErrors, why_unreadable

@@ -68,6 +68,7 @@ class SavedFilters:
             self._write(clusters)
 
     def _read(self) -> dict[str, Lists]:
+        """Return the filters by cluster, list and name. Raises `FilterFileError`."""
         if self._path is None:
             return self._clusters
         try:
@@ -82,6 +83,7 @@ class SavedFilters:
         return _checked(document, self._path)
 
     def _write(self, clusters: dict[str, Lists]) -> None:
+        """Replace the file atomically. Raises `FilterFileError`."""
         self._clusters = clusters
         if self._path is None:
             return
@@ -110,6 +112,7 @@ def _checked(document: dict[str, object], path: Path) -> dict[str, Lists]:
 
 
 def _as_toml(clusters: dict[str, Lists]) -> str:
+    """Return the text of the file."""
     parts = [HEAD]
     for cluster, lists in sorted(clusters.items()):
         for table, filters in sorted(lists.items()):

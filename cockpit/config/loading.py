@@ -46,6 +46,7 @@ def _layer(values: Mapping[str, object], source: str, folder: str, home: str, er
 
 
 def _file(path: Path, errors: list[str]) -> dict[str, object]:
+    """Return the values of a config file, empty if it does not exist. What is wrong is added to `errors`."""
     try:
         return parse_toml(path.read_text(encoding="utf-8"), str(path))
     # No config file is needed; one that cannot be read is an error, since the user relies on what it says.

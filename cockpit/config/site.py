@@ -81,6 +81,7 @@ def _text(file: Path) -> str | None:
 
 
 def _write(file: Path, text: str) -> None:
+    """Write a file atomically, and its folder if that is missing. Raises `CockpitError`."""
     # Written aside and renamed: a reader never sees half a file.
     half = file.with_name(f"{file.name}.half")
     try:

@@ -95,6 +95,7 @@ def _usual(site: ClusterFile) -> ClusterFile:
 
 
 def _of_spec(site: ClusterFile, spec: SlurmSpec) -> ClusterFile:
+    """Return the site's file with the rules of a spec."""
     cluster = spec.cluster
     return replace(
         site,

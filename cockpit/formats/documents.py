@@ -92,6 +92,7 @@ def json_value(text: str) -> object:
 
 
 def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the mapping of a JSON object. Raises `UnreadableError` for a name that is there twice."""
     table = dict(pairs)
     # JSON allows a name twice in one object; Python's decoder would silently keep the last one.
     if len(table) == len(pairs):

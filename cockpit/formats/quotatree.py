@@ -108,6 +108,7 @@ class _Amounts:
         return amounts
 
     def _amount(self, resource: str, value: object, at: str, reading: Reading) -> int | None:
+        """Return an amount in thousandths; None if it is wrong."""
         counted = quantity(value)
         if counted is None:
             reading.wrong(at, f"is {described(value)}; write a quantity of at most 64 bits, such as 8, 500m or 64Gi")
@@ -199,6 +200,7 @@ def _metadata(metadata: dict[str, Any], reading: Reading) -> str:
 
 
 def _table(value: object, at: str, reading: Reading) -> dict[str, Any]:
+    """Return the mapping; an empty one for another value, which is reported to `reading`."""
     if isinstance(value, dict):
         return value
     reading.wrong(

@@ -111,6 +111,7 @@ class TresOf:
         return tres
 
     def _table(self, table: dict[str, object], at: str, reading: Reading) -> Tres:
+        """Return the amounts of a table; wrong ones are reported to `reading`."""
         tres: Tres = {}
         for key, value in table.items():
             name, place = tres_name(key), f"{at}.{visible(key)}"

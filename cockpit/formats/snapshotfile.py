@@ -115,6 +115,7 @@ def snapshot_errors(state: ClusterState) -> list[str]:
 
 
 def _errors(state: ClusterState) -> Iterator[str]:
+    """Yield the contradictions of a state."""
     yield from _misnamed("nodes", {name: node.name for name, node in state.nodes.items()})
     yield from _misnamed("jobs", {job: each.id for job, each in state.jobs.items()})
     yield from _misnamed("reservations", {name: each.name for name, each in state.reservations.items()})
@@ -144,6 +145,7 @@ def _misnamed(at: str, names: Mapping[object, object]) -> Iterator[str]:
 
 
 def _job(job: Job, state: ClusterState) -> Iterator[str]:
+    """Yield the contradictions of a job."""
     at = f"state.jobs[{job.id}]"
     # What a job occupies is the placement of its attempt.
     if job.state in OCCUPYING and job.attempt is None:
@@ -162,6 +164,7 @@ def _job(job: Job, state: ClusterState) -> Iterator[str]:
 
 
 def _allocation(at: str, part: Allocation, state: ClusterState) -> Iterator[str]:
+    """Yield what is wrong with resources that a job holds."""
     node = state.nodes.get(part.node)
     if node is None:
         yield f"{at}: runs on node {visible(part.node)}, which is not among the nodes"

@@ -87,6 +87,7 @@ class Table(Generic[Struct]):
         return given
 
     def _read_field(self, name: str, item: object, prefix: str, reading: Reading, given: dict[str, Any]) -> None:
+        """Read one field into `given`, by its attribute."""
         field = self._by_name.get(name)
         if field is None:
             reading.wrong(f"{prefix}{visible(name)}", f"is no field here{self._advice(name)}")

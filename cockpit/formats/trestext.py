@@ -45,6 +45,7 @@ def tres_number(name: str, value: object, meaning: NumberMeaning) -> float | str
 
 
 def _of_text(name: str, text: str, meaning: NumberMeaning) -> float | None:
+    """Return the number of a text with its unit; None if it is none."""
     if _NUMBER.fullmatch(text):
         return float(text)
     # Only memory has units in Slurm's lists of TRES.

@@ -105,6 +105,7 @@ class _Builder:
             yield event
 
     def _value(self, event: events.Event, depth: int) -> object:
+        """Return the value that starts with an event."""
         if isinstance(event, events.AliasEvent):
             return self._repeated(str(event.anchor))
         assert isinstance(event, _NODE)
@@ -118,6 +119,7 @@ class _Builder:
         return value
 
     def _fresh(self, event: _Node, depth: int) -> object:
+        """Return a value that is no alias. Raises `UnreadableError`."""
         if isinstance(event, events.ScalarEvent):
             # A quoted or block scalar has a style and is always text.
             return event.value if event.style else _meaning(event.value)
@@ -128,6 +130,7 @@ class _Builder:
         return self._mapping(depth)
 
     def _mapping(self, depth: int) -> dict[str, object]:
+        """Return a mapping with its merged fields."""
         table: dict[str, object] = {}
         merged: list[dict[str, object]] = []
         for key in self._until(events.MappingEndEvent):

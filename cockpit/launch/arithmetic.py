@@ -70,6 +70,7 @@ class _Reader:
         return value
 
     def _product(self) -> int:
+        """Parse and compute a product, in the order of its operators."""
         value = self._signed()
         while self._peek() in {"*", "/", "%"}:
             operator, right = self._next(), self._signed()
@@ -90,6 +91,7 @@ class _Reader:
         return -value if negative else value
 
     def _operand(self) -> int:
+        """Parse a number, a variable or a group in parentheses."""
         token = self._next()
         if token.startswith("("):
             return self._group()
@@ -100,6 +102,7 @@ class _Reader:
         raise ExpressionError(f'has "{token}" where a number was expected' if token else "ends too early")
 
     def _group(self) -> int:
+        """Parse what is in parentheses."""
         self._nesting += 1
         # Each level takes several Python calls, so that a forged command could exhaust the stack.
         if self._nesting > _MOST_NESTING:
@@ -112,6 +115,7 @@ class _Reader:
 
 
 def _tokens(text: str) -> list[str]:
+    """Split an expression into tokens. Raises `ExpressionError`."""
     tokens = []
     position, text = 0, text.rstrip()
     while position < len(text):

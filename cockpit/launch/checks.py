@@ -87,6 +87,7 @@ def needs_container(spec: JobSpec) -> list[str]:
 
 
 def _needs(spec: JobSpec) -> Iterator[str]:
+    """Yield the fields that plain processes cannot provide."""
     if spec.root_image != HOST:
         yield "image: plain processes have no other root than this machine's; leave it out"
     if spec.staging:

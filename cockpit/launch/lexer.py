@@ -121,6 +121,7 @@ def lex(command: str) -> list[Word] | NotSimple:
 
 
 def _first_word_trouble(first: Word) -> NotSimple | None:
+    """Return why the first word starts no executable; None when it does."""
     if match := _ASSIGNMENT.match(first.source):
         return NotSimple(f"begins with {match[0]}…, which sets a variable; set it under env, begin with an executable")
     # The source is compared, not the value: a quoted `"if"` is an ordinary program name in a shell, too.
@@ -200,6 +201,7 @@ def _end_of_piece(text: str, at: int, closing: str) -> int | None:
 
 
 def _end_of_quotes(text: str, at: int) -> int | None:
+    """Return the end of the text in double quotes that starts at `at`; None: it is not closed."""
     at += 1
     while at < len(text):
         if text[at] == '"':
@@ -301,6 +303,7 @@ class _Lexer:
         self._take(self._text[self._at + 1 : end], end + 1 - self._at)
 
     def _double_quoted(self) -> None:
+        """Read a text in double quotes."""
         self._quoted = True
         self._at += 1
         while (char := self._peek()) != '"':
@@ -348,6 +351,7 @@ class _Lexer:
         return match.end() if match else None
 
     def _dollar(self, *, in_quotes: bool) -> None:
+        """Read what a `$` starts: a variable, a sum, or just the character. Other expansions are refused."""
         text, at = self._text, self._at
         if text.startswith("$((", at):
             # `$((` is tested before `$(`, which is its beginning.
@@ -368,6 +372,7 @@ class _Lexer:
             self._take("$")
 
     def _sum(self) -> None:
+        """Read `$((…))`. Its expression is checked now and computed when the job starts."""
         end = _closing(self._text, self._at + 3)
         if end is None:
             raise _refuse('has a "$((" without its "))"', wrappable=False)

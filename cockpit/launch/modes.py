@@ -145,6 +145,7 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> ModeSetup:
+    """Return the setup of Horovod: rank 0 starts the processes of all workers, which wait for that."""
     workers = [each for each in peers if each.role.word != LAUNCHER_ROLE]
     env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(workers)
     # The launcher on rank 0 starts their processes through the agent.
@@ -189,6 +190,7 @@ def _slurm(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
 
 
 def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
+    """Return the variables by which each MPI learns of the hosts and of the remote shell."""
     return {
         "OMPI_MCA_orte_default_hostfile": HOSTFILE,
         # Open MPI 4, Open MPI 5 (PRRTE) and MPICH (Hydra) each read variables of their own.

@@ -338,6 +338,7 @@ def _about_servers(servers: WorkerPool, total: int) -> Iterator[str]:
 
 
 def _about_messages(spec: JobSpec) -> Iterator[str]:
+    """Yield advice for jobs with reduction servers."""
     yield (
         "reduction servers need TensorFlow 2.3, PyTorch 1.4, or NCCL 2.7 with google-reduction-server in the images of "
         "the first two pools"

@@ -224,6 +224,7 @@ def unknown_qos(accounts: Accounts, name: str) -> str:
 
 
 def _place(accounts: Accounts, each: Association) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the position of an association in the tree, by its field."""
     above = each.account if each.user else each.parent
     if each.account == ROOT and not each.user:
         if each.parent:

@@ -21,6 +21,7 @@ def name_error(name: str) -> str | None:
 
 
 def _name_troubles(name: str) -> Iterator[str]:
+    """Yield what is wrong with a name."""
     shown = f'"{visible(name)}"'
     if not name:
         yield "is empty; give a name"

@@ -129,6 +129,7 @@ def _root_errors(root: QuotaNode) -> Iterator[str]:
 
 
 def _own_errors(place: Place) -> Iterator[str]:
+    """Yield what is wrong with a node by itself."""
     node = place.node
     if error := name_error(node.name):
         yield f"{place.where}.name: {error}"
@@ -146,6 +147,7 @@ def _own_errors(place: Place) -> Iterator[str]:
 
 
 def _errors_below(place: Place) -> Iterator[str]:
+    """Yield what is wrong between a node and its children."""
     node, seen = place.node, set[str]()
     for number, child in enumerate(node.children):
         where = f"{place.where}.children[{number}]"

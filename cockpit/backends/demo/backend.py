@@ -280,6 +280,7 @@ def _moment(fixture: Fixture) -> Millis:
 
 
 def _own_folder(folder: Path | None) -> Path:
+    """Create the demo's folder, a temporary one if none is given, and have it removed when the process ends."""
     if folder is None:
         own = Path(tempfile.mkdtemp(prefix="cockpit-demo-"))
     else:

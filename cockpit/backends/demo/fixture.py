@@ -267,6 +267,7 @@ def _shipped_file(name: str) -> Traversable:
 
 
 def _node(group: NodeGroup, number: int) -> Node:
+    """Return the node of a group with this number."""
     name = f"{group.prefix}{number:02}"
     rows = [row for row in group.cards for _ in range(row.count)]
     return Node(
@@ -284,6 +285,7 @@ def _node(group: NodeGroup, number: int) -> Node:
 
 
 def _card(row: CardGroup, node: str, index: int) -> Card:
+    """Return a card with a UUID that follows from its node and index."""
     return Card(
         index=index,
         model=row.model,

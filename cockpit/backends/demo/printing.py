@@ -45,6 +45,7 @@ def error_output(status: ExitStatus, chance: Random) -> str:
 
 
 def _training(done: int, lines: int, chance: Random) -> Iterator[str]:
+    """Yield the lines of a training run up to `done`: a falling loss, a rate that warms up, and checkpoints."""
     for at in range(1, done + 1):
         share = at / lines
         loss = 0.9 + 1.9 * math.exp(-3.2 * share) + chance.gauss(0, 0.03)
@@ -180,6 +181,7 @@ class LogFiles:
             file.write(text.encode()[file.tell() :])
 
     def _output(self, job: Job, replica: Replica, started_at: int) -> str:
+        """Return what a replica has printed until now, or until it ended."""
         script = self._scripts.of(job.spec)
         limit_ms = job.spec.time_limit_seconds * 1000
         total_ms = int(UNENDING * limit_ms) if script.runs_ms is None else script.runs_ms

@@ -74,6 +74,7 @@ class Scripts:
 
 
 def _drawn(template: Template, spec: JobSpec, chance: Random) -> Script:
+    """Return what a job will do, drawn from the outcomes of its template."""
     (outcome,) = chance.choices(list(template.outcomes), list(template.outcomes.values()))
     share = chance.uniform(*(template.uses if outcome is Outcome.SUCCESS else FAILS_WITHIN))
     return Script(

@@ -103,6 +103,7 @@ class SimulatedUsers:
         return max(0.0, 1 - self._queued() / self._fixture.arrivals.patience)
 
     async def _submit(self) -> None:
+        """Let a random user submit jobs of one of their templates, and plan what happens to the jobs later."""
         user = _chosen(self._chance, self._fixture.users)
         (name,) = self._chance.choices(list(user.templates), list(user.templates.values()))
         template = self._templates[name]
@@ -137,6 +138,7 @@ class SimulatedUsers:
         return user.name != self._fixture.person or self._clock.now() < self._opening
 
     def _spec(self, user: User, template: Template, *, held: bool) -> JobSpec:
+        """Return the spec of a job with a random size and time limit of the template."""
         size = _chosen(self._chance, template.sizes)
         home = f"/home/{user.name}/{template.name}"
         return JobSpec(

@@ -71,6 +71,7 @@ def _changes(struct: type[msgspec.Struct]) -> tuple[tuple[str, Change], ...]:
 
 
 def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one line for each kind of it
+    """Return the function that translates values of a type; None if they contain no id, time or node name."""
     if hint is JobId:
         # 0 means no job.
         return lambda job, words: member_id(words.number, job) if job else job

@@ -118,6 +118,7 @@ class Member:
             await self._fetch_overview(backend)
 
     async def _fetch_overview(self, backend: LiveBackend) -> None:
+        """Store the overview and the state of the connection. Raises `CockpitError`."""
         try:
             self.overview = await backend.overview()
         except RequestRefused:

@@ -185,6 +185,7 @@ class Channel:
         return answer
 
     def _greeting(self) -> Hello:
+        """Return the engine's greeting. Raises `RequestRefused` when it refuses the connection instead."""
         try:
             body = self._body()
         # The engine is ending: `start.connect` takes it for one that does not run.
@@ -214,6 +215,7 @@ class Channel:
         return self._exactly(body_length(self._exactly(HEADER.size)))
 
     def _exactly(self, size: int) -> bytes:
+        """Receive as many bytes. Raises `ConnectionResetError` when the connection ends before."""
         buffer = bytearray(size)
         view = memoryview(buffer)
         while view:

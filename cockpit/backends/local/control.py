@@ -95,6 +95,7 @@ class LocalEngineControl:
             channel.close()
 
     def _status_without_engine(self, pid: int | None, trouble: str = "") -> EngineStatus:
+        """Return the status when no engine answers. `pid`: of one that runs but does not answer."""
         return EngineStatus(
             running=pid is not None,
             pid=pid,
@@ -114,6 +115,7 @@ class LocalEngineControl:
         return self._holder() or self._answering()
 
     def _answering(self) -> int | None:
+        """Return the process id of the engine that answers; None without one."""
         try:
             channel = connect(self._places, system=self._system)
         except CockpitError:

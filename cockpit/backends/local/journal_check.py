@@ -72,6 +72,7 @@ def _restore(folder: Path) -> str:
 
 
 def _looked_at(verified: Verified) -> list[Finding]:
+    """Return what was verified, and what cannot be verified because an older cockpit wrote it."""
     summary = (
         f"{counted(verified.events, 'event')}, {grouped(verified.archived)} archived, "
         f"{counted(verified.snapshots, 'snapshot')}, {counted(verified.answers, 'answer')} to requests, "

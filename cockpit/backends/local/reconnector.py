@@ -179,6 +179,7 @@ class Reconnector:
             await asyncio.wait([running])
 
     async def _keep(self) -> None:
+        """Connect, and connect again after each loss. Never ends."""
         attempt = 0
         while True:
             starting = self._engine_wanted.is_set()
@@ -206,6 +207,7 @@ class Reconnector:
             pass
 
     async def _use(self, wire: Wire) -> None:
+        """Offer a connection to the requests until it ends."""
         pinging = self._tasks.start(self._ping(wire), "pings")
         try:
             self._wire.put(wire)
@@ -217,6 +219,7 @@ class Reconnector:
             pinging.cancel()
 
     async def _ping(self, wire: Wire) -> None:
+        """Ask for the overview from time to time, and mark the data as old while no answer comes."""
         loop = asyncio.get_running_loop()
         while True:
             # Not a time limit of the ping: a late answer still counts, and until then the data is marked as old.

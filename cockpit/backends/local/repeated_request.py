@@ -69,6 +69,10 @@ class RepeatedRequest:
             raise MayBeAccepted("You interrupted it before the engine had answered.", self._request) from None
 
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """Send the request until an answer comes.
+
+        Raises `MayBeAccepted` when the time is over and an engine may have it.
+        """
         lost = 0
         while True:
             sent_before = bool(self._folder)
@@ -91,6 +95,7 @@ class RepeatedRequest:
             time.sleep(PAUSE_SECONDS)
 
     def _try(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """Send the request once and return its answer."""
         channel = self._lines.open()
         # Only the engine that has the request can tell a repetition; another one would execute it a second time.
         if self._folder not in {"", channel.hello.state_folder}:

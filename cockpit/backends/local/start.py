@@ -85,6 +85,7 @@ def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
 
 
 def _log_file(places: EnginePaths) -> Path:
+    """Create the engine's log, with its folder, and return its path. Raises `StoreError`."""
     try:
         places.state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         log = places.state_folder / LOG

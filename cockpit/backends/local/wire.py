@@ -73,6 +73,7 @@ class Wire:
 
     @contextmanager
     def _send_question(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> Iterator[Question]:
+        """Send a request, and provide the place where its answer arrives."""
         if self._lost is not None:
             raise self._lost
         self._last_id += 1

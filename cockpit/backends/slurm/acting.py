@@ -260,6 +260,7 @@ class Acts:
         raise refusals[0]
 
     async def _judge_directive(self, wanted: Directive) -> None:
+        """Refuse a directive that Slurm would refuse this user, or that changes another user's job."""
         if isinstance(wanted, SubmitScript) or await self.is_admin():
             return
         if isinstance(wanted, MoveToTop):

@@ -83,6 +83,7 @@ def _while_waiting(row: JobRow, old: JobRow) -> Iterator[EventBody]:
 
 
 def _while_running(row: JobRow, old: JobRow) -> Iterator[EventBody]:
+    """Yield the events of a job that goes on, which follow from how its row changed."""
     if row.state is JobState.QUEUED:
         yield events.JobRequeued(row.id, EndCause.REQUEUE)
     elif row.state is JobState.SUSPENDED and old.state is not JobState.SUSPENDED:

@@ -92,6 +92,7 @@ class IdCheck:
         return printed
 
     async def _compared(self, question: IdQuestion, printed: Printed) -> Printed:
+        """Compare an answer with the list of ids, and ask again for what it lacks. Raises `Garbled`."""
         try:
             listed = _listed(question, await self._answers.ask(question.ids, question.fresh_seconds))
             printed = await self._with_all(question, printed, listed)  # step 3

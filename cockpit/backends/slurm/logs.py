@@ -92,6 +92,7 @@ async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[Ste
 
 
 async def _path(reading: Reading, known: LookedUpJob, request: LogRequest) -> str:
+    """Return the path of the requested output: of a step, else of the job."""
     if request.step:
         _, steps = await reading.sacct.accounted(slurm_id(known.job.id))
         step = next((each for each in steps if each.name == request.step), None)
@@ -142,6 +143,7 @@ async def _remembered(reading: Reading, known: LookedUpJob) -> dict[str, str]:
 
 
 async def _size(commands: Commands, path: str) -> int | None:
+    """Return the size of a file in bytes; None if it does not exist. Refused for a file of another user."""
     printed = await commands.run(("stat", "--dereference", "--format=%s", "--", path), seconds=SECONDS)
     if printed.code == 0:
         if (size := values.number(printed.stdout)) is None:

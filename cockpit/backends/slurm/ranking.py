@@ -77,6 +77,7 @@ def _direct_or_counted(each: Breakdown) -> Breakdown:
 
 
 def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow:
+    """Return the row of a job for one partition."""
     return PriorityRow(
         job=row.id,
         name=row.name,

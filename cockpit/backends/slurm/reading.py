@@ -105,6 +105,7 @@ class Reading:
         return self._parsed.once("config", printed, printed.settings)
 
     async def rules(self) -> Cluster:
+        """Return the cluster's rules and partitions."""
         conf = await self.config()
         # A fifth of the configuration's interval: partitions are opened and closed while the cluster runs.
         partitions = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
@@ -254,6 +255,7 @@ class Reading:
         return printed
 
     async def reservations(self) -> tuple[Reservation, ...]:
+        """Return the reservations that this user may see."""
         what = "scontrol show reservation"
         printed = await self._optional.ask(what, reservations.COMMAND, self.intervals.reservations)
         names = reservations.names(
@@ -276,6 +278,7 @@ class Reading:
         return self._parsed.once("shares", printed, lambda: tuple(accounts.shared(printed.rows())))
 
     async def accounts(self) -> Accounts:
+        """Return the tree of accounts, of as much as the database and the controller report."""
         shares = await self.of_accounting("sshare", accounts.SHARES, self.intervals.shares)
         qos = await self.of_accounting("sacctmgr list qos", accounts.QOS, self.intervals.settings)
         assoc = await self.of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.intervals.settings)

@@ -37,6 +37,7 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
 def _recorded(
     jobs: Iterable[Listed], printed: Printed, reservations: Mapping[str, Reservation]
 ) -> Iterable[tuple[JobId, SchedulerReport]]:
+    """Yield what Slurm reports of each pending job, and of each task of an array."""
     for each in jobs:
         for job in each.each() if each.waits else ():
             own = tuple(replace(one, job=job.id) for one in printed_of(job.id, printed))

@@ -85,6 +85,7 @@ def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | Non
 def _limits_named(
     code: re.Match[str], snapshot: Snapshot, rules: Rulebook, scope: LimitScope, wants: dict[str, int]
 ) -> Iterator[LimitReached]:
+    """Yield the limits that a code of Slurm means, with their figures."""
     for limit in scope.per_job:
         if _is(code, limit.holder, limit.limit, limit.resource):
             yield LimitReached(

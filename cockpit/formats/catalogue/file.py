@@ -245,6 +245,7 @@ def catalogue_schema() -> Schema:
 
 
 def _entries(document: Mapping[str, object], reading: Reading) -> Iterator[tuple[str, AnyEntry]]:
+    """Yield the entries of all headings, each with its place."""
     for heading, rows in document.items():
         kind = HEADINGS.get(heading)
         if kind is None:

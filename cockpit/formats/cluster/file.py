@@ -84,6 +84,8 @@ def cluster_schema() -> Schema:
 
 
 def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
+    """Return the rules of a file. Names of pools of pools are replaced by those pools."""
+
     def meant(names: Sequence[str]) -> tuple[str, ...]:
         return meant_pools(names, file.node_pools, nodes)
 
@@ -116,6 +118,7 @@ def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
 
 
 def _with_declared(machine: Node, file: ClusterFile) -> Node:
+    """Return the machine with its declared cards and fields."""
     # Real cards first: their indices are those of the driver, by which containers get them.
     cards = _numbered([*machine.cards, *_declared(file.machine.cards)])
     own = file.machine
@@ -130,6 +133,7 @@ def _with_declared(machine: Node, file: ClusterFile) -> Node:
 
 
 def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> Node:
+    """Return a declared node, which has its cards from the machine, or declared ones."""
     # Its share of the machine's real cards; the declared ones have no hardware.
     own = [machine.cards[index] for index in node.machine_cards]
     return Node(
@@ -202,6 +206,7 @@ def _repeated_names(nodes: Sequence[DeclaredNode]) -> Iterator[str]:
 
 
 def _wrong_machine_cards(machine: Node, nodes: Sequence[DeclaredNode]) -> Iterator[str]:
+    """Yield cards of the machine that do not exist, or that two nodes have."""
     given: set[int] = set()
     for index, node in enumerate(nodes):
         for card in node.machine_cards:

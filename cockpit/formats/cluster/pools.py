@@ -72,6 +72,7 @@ def unknown_pool(name: str, known: Sequence[str]) -> str:
 
 
 def _member_errors(pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield what is wrong with the members of pools."""
     by_name = {node.name: node for node in nodes}
     own, listed = _own_pools(nodes), dict[str, str]()
     for pool, words in pools.items():

@@ -57,6 +57,7 @@ def project_errors(projects: Sequence[Project]) -> Iterator[str]:
 
 
 def _bounds_errors(at: str, partition: Partition) -> Iterator[str]:
+    """Yield bounds of a partition that exclude each other."""
     if partition.max_nodes is not None and partition.max_nodes < partition.min_nodes:
         yield f"{at}.max_nodes: is below min_nodes, so no job ever fits"
     longest, usual = partition.max_time_seconds, partition.default_time_seconds

@@ -70,6 +70,7 @@ _UPPER: Final = re.compile(r"(?<=[a-z])[A-Z]|^[A-Z]")
 
 
 def is_arena(text: str) -> bool:
+    """Return whether a text is an `arena submit` line."""
     try:
         words, _ = command_line(text)
     except ValueError:
@@ -127,6 +128,7 @@ def _long_options(line: Line) -> Line:
 
 
 def _repeated(name: str, value: str, draft: Draft) -> None:
+    """Take an option that may be given several times."""
     key, _, given = value.partition("=")
     if name == "env" and "=" in value:
         draft.env(key, given)
@@ -162,6 +164,7 @@ def _note(name: str, value: str, draft: Draft) -> None:
 
 
 def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: frozenset[str]) -> None:
+    """Read the options that are given once; those of an elastic job go below `elastic`."""
     # Annotations and labels were taken before (`_repeated`); these two belong to the elastic part.
     elastic: dict[str, Any] = {
         name: draft.values.pop(name) for name in ("best_effort", "supervised") if name in draft.values
@@ -228,6 +231,7 @@ def _elastic_value(field: str, value: str) -> object:
 
 
 def _size(name: str, value: str, draft: Draft) -> None:
+    """Take the size of a node, or the number of workers."""
     if name == "workers":
         draft.values["nodes"] = int(value) if is_whole(value) else 1
     elif name == "memory":
@@ -256,6 +260,7 @@ def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
 
 
 def write_arena(values: Mapping[str, Any]) -> str:
+    """Return the `arena submit` line for the values of a job file. Fields without an option are left out."""
     spec = (values.get("specs") or [{}])[0]
     elastic = dict(values.get("elastic") or {})
     kind = "etjob" if elastic else _KINDS.get(str(values.get("mode", "")), "pytorchjob")

@@ -26,6 +26,7 @@ def command_line(text: str) -> tuple[list[str], str]:
 
 
 def _split(text: str) -> tuple[list[str], str]:
+    """Return the words of the first command in a text, and the rest of the text."""
     lines = text.split("\n")
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)

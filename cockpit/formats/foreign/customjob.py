@@ -38,6 +38,7 @@ def is_custom_job(value: object) -> bool:
 
 
 def read_custom_job(value: Mapping[str, Any]) -> Draft:
+    """Read a CustomJob, or its specification alone."""
     whole = camel(value)
     job = whole.pop("jobSpec", None)
     # A file for `gcloud --config` has the content of jobSpec alone.
@@ -73,6 +74,7 @@ def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
 
 
 def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
+    """Read the time limit, the longest wait, the retries and the strategy."""
     limit = _seconds(scheduling.pop("timeout", None), "timeout", draft)
     if limit:
         draft.values["time_limit"] = limit
@@ -144,6 +146,7 @@ def _command_of(arguments: Sequence[str]) -> str:
 
 
 def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[dict[str, str]]) -> dict[str, Any]:
+    """Return a worker pool for the job file. Its variables are added to `environments`."""
     # The position of a pool is its role, so that a role that is left out has an empty pool.
     if not pool:
         return {}
@@ -165,6 +168,7 @@ def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[
 
 
 def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft: Draft) -> None:
+    """Set what a replica asks for, by its machine type and accelerators."""
     left = dict(machine)
     name = str(left.pop("machineType", "") or "")
     model, count = left.pop("acceleratorType", None), int(left.pop("acceleratorCount", 0) or 0)
@@ -194,6 +198,7 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
 def _arguments(
     container: Mapping[str, Any], package: Mapping[str, Any] | None, values: dict[str, Any], index: int, draft: Draft
 ) -> list[str]:
+    """Return the command line of a pool's container or package, and set its image."""
     left = dict(package or container)
     if image := left.pop("executorImageUri" if package else "imageUri", None):
         values["image"] = str(image)

@@ -40,6 +40,7 @@ _KEYS: Final = {
 
 
 def is_gcloud(text: str) -> bool:
+    """Return whether a text is a `gcloud ai custom-jobs create` line, of any release."""
     try:
         words, _ = command_line(text)
     except ValueError:
@@ -162,6 +163,7 @@ def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None
 
 
 def write_gcloud(spec: JobSpec) -> str:
+    """Return the `gcloud ai custom-jobs create` line of a job."""
     from cockpit.launch.pools import custom_job_spec
 
     lines = ["gcloud ai custom-jobs create", f"--display-name={shlex.quote(spec.name)}"]
@@ -180,6 +182,7 @@ def write_gcloud(spec: JobSpec) -> str:
 
 
 def _pool_text(pool: Mapping[str, Any]) -> str:
+    """Return the value of --worker-pool-spec; empty for a role that is left out."""
     if not pool:
         return ""
     machine, disk = pool["machineSpec"], pool.get("diskSpec", {})

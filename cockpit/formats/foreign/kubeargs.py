@@ -36,6 +36,7 @@ def command_of(words: Sequence[str], known: Collection[str]) -> str:
 
 
 def _word(word: str, known: Collection[str]) -> str:
+    """Return an argument as a word of a command. `known`: the names that become variables."""
     # Texts and names of variables in turn, with whether it is a variable.
     pieces: list[tuple[str, bool]] = []
     at = 0

@@ -31,6 +31,7 @@ _DEFAULT_RETRIES: Final = 6
 
 
 def read_job(value: Mapping[str, Any]) -> Draft:
+    """Read a Job (batch/v1)."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     template = dict(spec.pop("template", None) or {})
@@ -58,6 +59,7 @@ def read_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
+    """Read several completions as an array of tasks."""
     mode = str(spec.pop("completionMode", "") or "NonIndexed")
     index, task = f"${{{_INDEX}}}", "${SLURM_ARRAY_TASK_ID}"
     completions, parallelism = spec.pop("completions", None), spec.pop("parallelism", None)
@@ -157,6 +159,7 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _runtime(reference: dict[str, Any], draft: Draft) -> None:
+    """Set the mode by the name of the runtime."""
     name = str(reference.pop("name", "") or "")
     # A site names its runtimes as it likes; most names tell the framework.
     mode = next((mode for part, mode in _MODES if part in name.lower()), "")
@@ -200,6 +203,7 @@ _TF_GIVEN: Final = frozenset({"TF_CONFIG"})
 
 
 def read_tf_job(value: Mapping[str, Any]) -> Draft:
+    """Read a TFJob (kubeflow.org/v1)."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     known = (*_CHIEFS, "Worker", "PS", "Evaluator")
@@ -221,6 +225,7 @@ def read_tf_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _take_pools(roles: dict[str, Role], draft: Draft) -> None:
+    """Make worker pools of the roles; without a chief the first worker is one."""
     if "Chief" not in roles and "Worker" in roles:
         worker = roles.pop("Worker")
         draft.lacks(f"{_TF_AT}.Worker", "the first of them is the chief, by which the job ends")
@@ -236,6 +241,7 @@ def _take_pools(roles: dict[str, Role], draft: Draft) -> None:
 
 
 def _take_servers(roles: dict[str, Role], draft: Draft) -> None:
+    """Set workers and parameter servers."""
     draft.values["mode"] = "tensorflow"
     workers, servers = roles.get("Worker"), roles.get("PS")
     draft.values["nodes"] = workers.replicas if workers is not None else 1
@@ -324,6 +330,7 @@ def read_mpi_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _take_roles(launcher: Role | None, worker: Role | None, draft: Draft) -> None:
+    """Give the launcher's command and variables to the workers' nodes."""
     whole = worker or launcher
     if whole is None:
         draft.run([])

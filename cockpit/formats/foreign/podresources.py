@@ -30,6 +30,7 @@ _CARDS: Final = re.compile(
 
 
 def read_resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
+    """Read the limits of a container, or its requests without limits."""
     requests, limits = dict(resources.get("requests") or {}), dict(resources.get("limits") or {})
     for name in resources:
         if name not in {"requests", "limits"}:
@@ -43,6 +44,7 @@ def read_resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
 
 
 def _take(name: str, quantity: object, draft: Draft) -> bool:
+    """Return whether a resource was taken."""
     if name == "cpu" and (cpus := cpu_count(quantity)):
         draft.spec(cpus=cpus)
     elif name == "memory" and (mib := memory_mib(quantity)):
@@ -74,6 +76,7 @@ _DATASETS: Final = "/workspace/dataset/private"
 
 
 def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, draft: Draft) -> None:
+    """Read the mounts of a container, and note volumes that none mounts."""
     known = {str(each.get("name", "")): each for each in volumes}
     used = set()
     for mount in mounts:
@@ -110,6 +113,7 @@ def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, rea
 
 
 def _take_volume(name: str, volume: Mapping[str, Any], mount: Mapping[str, Any], at: str, draft: Draft) -> bool:
+    """Return whether a mount was taken."""
     wanted, at = str(mount.get("mountPath", "")), f"{at}…volumeMounts[{name}]"
     sub = str(mount.get("subPath", "") or "")
     if folder := volume.get("hostPath"):

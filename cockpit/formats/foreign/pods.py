@@ -110,6 +110,7 @@ def read_template(template: Mapping[str, Any], at: str, draft: Draft, given: Col
 def read_container(
     container: dict[str, Any], at: str, draft: Draft, given: Collection[str] = (), volumes: Collection[Any] = ()
 ) -> None:
+    """Read image, variables, command, resources and mounts of a container."""
     container.pop("name", None)
     if image := container.pop("image", None):
         draft.values["image"] = str(image)

@@ -98,6 +98,7 @@ def _best_effort(spec: JobSpec) -> dict[str, Any]:
 
 
 def _place(spec: JobSpec) -> dict[str, Any]:
+    """Return the fields of a pod that say which nodes it accepts."""
     place: dict[str, Any] = {}
     if spec.node_selector:
         place["nodeSelector"] = dict(spec.node_selector)

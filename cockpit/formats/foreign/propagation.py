@@ -36,6 +36,7 @@ def take_policy(value: Mapping[str, Any], draft: Draft) -> None:
 
 
 def _take_failover(application: dict[str, Any], draft: Draft) -> None:
+    """Read how long a failure is tolerated."""
     conditions = dict(application.pop("decisionConditions", None) or {})
     if (seconds := conditions.pop("tolerationSeconds", None)) is not None:
         draft.values["failover"] = {"toleration_seconds": int(seconds)}
@@ -47,6 +48,7 @@ def _take_failover(application: dict[str, Any], draft: Draft) -> None:
 
 
 def _take_placement(placement: dict[str, Any], draft: Draft) -> None:
+    """Read how replicas are divided; note what has no counterpart."""
     how = dict(placement.pop("replicaScheduling", None) or {})
     if how.pop("replicaSchedulingType", "") == _DIVIDED:
         draft.lacks(

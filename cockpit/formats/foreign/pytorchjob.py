@@ -21,6 +21,7 @@ _AT: Final = "spec.pytorchReplicaSpecs"
 
 
 def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
+    """Read a PyTorchJob (kubeflow.org/v1)."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     draft.values["mode"] = "pytorch"
@@ -79,6 +80,7 @@ def take_processes(count: object, at: str, draft: Draft) -> None:
 
 
 def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
+    """Read the elastic policy, or make one for a best-effort job without it."""
     # Set by the pods' labels (`pods._metadata`), before the policy is known.
     best_effort = draft.values.pop("elastic", {})
     if policy is None and not best_effort:

@@ -34,6 +34,7 @@ def read_roles(
 
 
 def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Collection[str]) -> Role:
+    """Return a role with its values; notes on them are added to `draft`."""
     # A draft of its own: only `merge` decides what of it becomes the job's.
     own = Draft()
     count = int(replica.pop("replicas", 1))

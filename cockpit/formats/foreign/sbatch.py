@@ -99,6 +99,7 @@ def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Dra
 
 
 def _take(options: Mapping[str, str], submission: Submission, draft: Draft) -> None:
+    """Take the options, and note each without a counterpart."""
     take_size(options, draft)
     for each in gres(options):
         if each.partition(":")[0] != "gpu":
@@ -139,6 +140,7 @@ def _flag(field: str) -> Callable[[str, Draft], None]:
 
 
 def _dependencies(value: str, draft: Draft) -> None:
+    """Take dependencies on other jobs. Raises ValueError for alternatives."""
     # `?` separates alternatives in --dependency. To drop them would start the job too late or too early, so refuse.
     if "?" in value:
         raise ValueError(
@@ -164,6 +166,7 @@ def _time(value: str, draft: Draft) -> None:
 
 
 def _seconds(value: str) -> int | None:
+    """Return the seconds of a time limit, also 0; None if it is none."""
     days, dash, clock = value.rpartition("-")
     parts = clock.split(":")
     if not all(is_whole(part) for part in (*parts, *([days] if dash else []))) or len(parts) > 3:
@@ -212,6 +215,7 @@ def _is_taken_over(name: str, value: str) -> bool:
 
 
 def _moment(name: str, value: str, submission: Submission) -> str:
+    """Return a moment with its zone, or one that counts from the submission. Raises ValueError."""
     if _WITH_ZONE.search(value):
         return value
     # `now+1hour` needs no clock to be read: the job file has the same form, which counts from the submission.
@@ -298,6 +302,7 @@ def _split_list(value: str) -> list[list[str]]:
 
 
 def _expanded(part: str) -> list[str]:
+    """Return the names of one part of a list of nodes."""
     match = _LIST.fullmatch(part)
     if match is None or _RANGES.fullmatch(match["ranges"]) is None:
         return [part]

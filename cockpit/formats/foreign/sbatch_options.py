@@ -147,6 +147,7 @@ def _starts_component(text: str) -> bool:
 
 
 def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
+    """Add the options of one line to `options`."""
     try:
         words = _words(text)
     except ValueError:

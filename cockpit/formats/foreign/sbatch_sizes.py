@@ -108,6 +108,7 @@ def _split_counts(value: str) -> list[tuple[str, int]]:
 
 
 def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> str | None:
+    """Return the memory per node in the form of a job file; None if none is requested."""
     for name, times in (("mem", 1), ("mem-per-cpu", cpus), ("mem-per-gpu", max(1, cards))):
         match = _MEMORY.fullmatch(options.get(name, ""))
         if match is None:

@@ -33,6 +33,7 @@ _OF_MASTER: Final = ("command", "env")
 
 
 def read_volcano_job(value: Mapping[str, Any]) -> Draft:
+    """Read a Job of Volcano."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     roles = _tasks(spec.pop("tasks", None) or [], draft)
@@ -61,6 +62,7 @@ def _note_plugins_gifts(mode: str, draft: Draft) -> None:
 
 
 def _tasks(tasks: list[Mapping[str, Any]], draft: Draft) -> list[Role]:
+    """Return the tasks as roles, without those that have no replicas."""
     named = {str(task.get("name", "") or index): dict(task) for index, task in enumerate(tasks)}
     for task in named.values():
         task.pop("name", None)
@@ -76,6 +78,7 @@ def _tasks(tasks: list[Mapping[str, Any]], draft: Draft) -> list[Role]:
 
 
 def _mode(plugins: Mapping[str, Any], roles: list[Role], draft: Draft) -> str:
+    """Return the mode by the plugins, else by the command or the names of tasks."""
     by_plugin = next((mode for name, mode in _PLUGINS.items() if name in plugins), "")
     for name, arguments in plugins.items():
         if name not in _PLUGINS and name not in _NEEDLESS:
@@ -96,6 +99,7 @@ def _mode(plugins: Mapping[str, Any], roles: list[Role], draft: Draft) -> str:
 
 
 def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
+    """Set nodes, parameter servers and the command from the roles."""
     if not roles:
         draft.run([])
         return
@@ -177,6 +181,7 @@ def write_volcano_job(spec: JobSpec) -> dict[str, Any]:
 
 
 def _written_tasks(spec: JobSpec) -> list[dict[str, Any]]:
+    """Return the tasks of a job, by its mode."""
     template = template_of(spec, "main", GIVEN, command=without_nodes(spec.command))
     template["spec"]["activeDeadlineSeconds"] = spec.time_limit_seconds
     if spec.mode in LAUNCHED_BY_FIRST:

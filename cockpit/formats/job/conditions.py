@@ -106,6 +106,7 @@ class Dependencies:
         return tuple(dependencies)
 
     def _terms(self, text: str, at: str, reading: Reading) -> tuple[Dependency, ...]:
+        """Return the conditions of a text; wrong ones are reported to `reading`."""
         dependencies: list[Dependency] = []
         # Bounded, so that a text of megabytes makes no list of megabytes.
         for term in text.split(",", MOST_DEPENDENCIES):
@@ -193,6 +194,7 @@ _WRITE_ARRAY = "write the tasks as 0-9, as 1,3,5-9:2, or with a bound as 0-9%2"
 
 
 def _array(text: str) -> Array | str:
+    """Parse the tasks of an array; return the error of a wrong text."""
     # `$` also matches before a last line break.
     if not _ARRAY.match(text) or text.endswith("\n"):
         return f'"{visible(text)}" names no tasks; {_WRITE_ARRAY}'

@@ -136,6 +136,7 @@ def _is_word(text: str) -> bool:
 
 
 def _value(field: Field, text: str) -> object:
+    """Return what a text in a form means for its field."""
     # The schema tells how a field is written, so that a new field needs nothing here.
     schema = field.kind.schema()
     if schema.get("type") == "string" or "enum" in schema or (field.name in _SHORT and text[:1] != "{"):

@@ -75,6 +75,7 @@ def _is_clock(word: str) -> bool:
 
 
 def _time_of(text: str) -> time:
+    """Return the time of a day. Raises ValueError."""
     if text.lower() in _NAMED:
         return _NAMED[text.lower()]
     match = _CLOCK.fullmatch(text)
@@ -90,6 +91,7 @@ def _time_of(text: str) -> time:
 
 
 def _date_of(text: str, now: datetime) -> date:
+    """Return the date. Raises ValueError."""
     if named := _NAMED_DATE.fullmatch(text):
         month = _MONTHS.index(named["month"].lower()) + 1
         return _dated(month, int(named["day"]), int(named["year"] or 0), now)
@@ -121,6 +123,7 @@ def _combine(day: date, at: time, now: datetime) -> datetime:
 
 
 def _offset(match: re.Match[str], text: str) -> int:
+    """Return the seconds behind `now`. Raises ValueError for an unknown unit."""
     if match["count"] is None:
         return 0
     unit = (match["unit"] or "second").lower()

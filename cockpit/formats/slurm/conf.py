@@ -106,6 +106,7 @@ def _site(host: str) -> Iterator[str]:
 
 
 def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield which resources are counted, where, and which limits are enforced."""
     models = {f"{CARDS}:{gres_type(card.model)}" for node in nodes for card in node.cards}
     counted = models | _weighed_cards(cluster)
     if counted:
@@ -139,6 +140,7 @@ def named_qos(cluster: Cluster) -> list[str]:
 
 
 def _scheduling(backfill: Backfill) -> Iterator[str]:
+    """Yield what is allocated, and the parameters of the backfill."""
     yield "SelectType=select/cons_tres"
     # CPUs and memory are what cockpit allocates, too; without memory here Slurm would overcommit it.
     yield "SelectTypeParameters=CR_CPU_Memory"
@@ -156,6 +158,7 @@ def _scheduling(backfill: Backfill) -> Iterator[str]:
 
 
 def _priority(priority: Priority) -> Iterator[str]:
+    """Yield the rules of priority."""
     yield f"PriorityType={priority.kind}"
     if priority.flags:
         yield f"PriorityFlags={','.join(each.slurm for each in priority.flags)}"
@@ -185,6 +188,7 @@ def _preemption(preemption: Preemption) -> Iterator[str]:
 
 
 def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield a line for each node."""
     for node in nodes:
         cards: dict[str, int] = {}
         for card in node.cards:
@@ -216,6 +220,7 @@ def _nodes_of(partition: Partition, cluster: Cluster, nodes: Sequence[Node]) -> 
 
 
 def _partition_words(partition: Partition, nodes: Sequence[str]) -> Iterator[str]:
+    """Yield the settings of a partition."""
     if nodes:
         yield f"Nodes={','.join(_word('Nodes', each) for each in nodes)}"
     yield f"State={partition.state.upper()}"
@@ -278,6 +283,7 @@ def _adding(names: Sequence[str]) -> str:
 
 
 def _to_do(cluster: Cluster, nodes: Sequence[Node], scripts: Mapping[str, str] | None) -> Iterator[str]:
+    """Yield what a site has to add or do itself."""
     yield "ClusterName, SlurmctldHost, StateSaveLocation: give your site's; the rest of its kind has Slurm's defaults"
     yield "NodeName: each node is its own host; add NodeAddr or NodeHostname where its name is not one"
     if needs_database(cluster):

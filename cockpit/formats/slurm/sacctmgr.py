@@ -120,6 +120,7 @@ def shares_text(association: Association) -> str:
 
 
 def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return own settings and limits by attribute. Raises `SpecErrors` with all errors."""
     settings: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     errors = []
     for word in words:

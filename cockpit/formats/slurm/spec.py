@@ -65,6 +65,7 @@ def read_slurm_spec(source: str, text: str) -> SlurmSpec:
 
 
 def _document(source: str, text: str) -> object:
+    """Parse the JSON of a spec, which may have comments. Raises `SpecErrors`."""
     if len(text) > MOST_CHARACTERS:
         raise SpecErrors([f"{visible(source, 200)}: has {len(text)} characters; no slurmSpec is that long"])
     # Texts are matched too, and put back, so that `//` within one stays.
@@ -95,6 +96,7 @@ def _inner(document: object, reading: Reading) -> tuple[object, str]:
 
 
 def _conflicts(spec: SpecFields) -> Iterator[str]:
+    """Yield what is wrong between the fields."""
     seen: set[str] = set()
     for index, partition in enumerate(spec.partitions):
         if partition.name in seen:
@@ -115,6 +117,7 @@ def _idle(spec: SchedulingSpec) -> Iterator[str]:
 
 
 def _weights(spec: SchedulingSpec) -> Weights:
+    """Return the weights of a spec."""
     return Weights(
         age=spec.age,
         assoc=spec.assoc,
@@ -131,6 +134,7 @@ def _preemption(spec: SchedulingSpec) -> Preemption:
 
 
 def _cluster(spec: SpecFields) -> Cluster:
+    """Return the rules of a spec; they are not mutable."""
     return Cluster(
         partitions=spec.partitions,
         enforce=spec.accounting.enforce,

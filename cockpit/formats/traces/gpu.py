@@ -50,6 +50,7 @@ def read_nodes(source: str, data: bytes) -> list[Node]:
 
 
 def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row], Read], what: str) -> list[Read]:
+    """Return what all rows hold. Raises `SpecErrors` that name the first wrong lines."""
     rows: list[Read] = []
     errors: list[str] = []
     for line, row in _rows(source, data, columns):
@@ -84,6 +85,7 @@ def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[in
 
 
 def _pod(row: Row) -> JobSpec:
+    """Return a pod as a job. Raises ValueError."""
     cards, milli = _whole(row, "num_gpu", _MOST_CARDS), _whole(row, "gpu_milli", WHOLE_CARD)
     if cards and not milli:
         msg = "gpu_milli is 0 beside a num_gpu; it has thousandths of a card, 1000 for all of it."

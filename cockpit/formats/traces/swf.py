@@ -116,6 +116,7 @@ def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: S
 
 
 def _jobs(source: str, lines: Iterable[str], errors: list[str]) -> Iterator[SwfJob]:
+    """Yield the jobs of a log; wrong lines are added to `errors`."""
     for number, line in enumerate(lines, 1):
         fields = line.split()
         if not fields or fields[0].startswith(";"):
@@ -127,6 +128,7 @@ def _jobs(source: str, lines: Iterable[str], errors: list[str]) -> Iterator[SwfJ
 
 
 def _job(fields: list[str], line: str) -> SwfJob:
+    """Return the job of a line. Raises ValueError."""
     if len(fields) != FIELDS:
         msg = f"{len(fields)} fields where SWF has {FIELDS}; correct the line, or put `;` before it."
         raise ValueError(msg)
@@ -212,6 +214,7 @@ def multifactor(past: History) -> tuple[ClusterConfigured, AccountsChanged]:
 
 
 def _skipped(job: SwfJob, processors: int) -> Skipped | None:
+    """Return why a job is not replayed; None when it is."""
     if job.status in (Status.PART, Status.LAST_PART, Status.LAST_PART_FAILED):
         return Skipped.PART
     # A cancelled job that ran occupied its processors, so it is replayed.

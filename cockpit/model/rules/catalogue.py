@@ -52,6 +52,7 @@ def _common(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
 
 
 def _own(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
+    """Yield the checks of the fields that only this kind of entry has."""
     match entry:
         case DatasetEntry() | ModelEntry():
             yield from _versions(entry)

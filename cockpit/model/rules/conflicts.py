@@ -45,6 +45,7 @@ def kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts of a batch, whose tasks have commands of their own."""
     if not spec.tasks:
         yield "tasks", "is missing; a batch has one or more: [{command: …, algorithm: …}]"
     for field, given in (("command", spec.command), ("algorithm", spec.algorithm)):
@@ -77,6 +78,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
 
 
 def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts between the fields that all kinds of jobs have."""
     if spec.node_names:
         for path, value in (("pool", spec.pool), ("driver_version", spec.driver_version)):
             if value is not None:
@@ -115,6 +117,7 @@ def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts of an elastic job."""
     elastic = spec.elastic
     if elastic is None:
         return
@@ -139,6 +142,7 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _retry_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts between the ways to start a job again."""
     resume = spec.resume
     if spec.restart is not None and resume is not None:
         yield "restart", "cannot be used with resume, which restarts it too; remove one of them"

@@ -69,6 +69,7 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 
 def _checks(spec: JobSpec) -> _Checks:
+    """Yield the path of each field with what is wrong with it, None for nothing."""
     yield "name", name_error(spec.name)
     yield from kind_checks(spec)
     yield "output", path_error(spec.output)
@@ -156,6 +157,7 @@ def node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
 
 
 def _elastic_checks(spec: JobSpec) -> _Checks:
+    """Yield the checks of the fields below `elastic`."""
     if spec.elastic is not None:
         for name in ("workers", "min_workers", "max_workers"):
             yield f"elastic.{name}", NODES.error(getattr(spec.elastic, name))
@@ -184,6 +186,7 @@ def _retry_checks(spec: JobSpec) -> _Checks:
 
 
 def _pool_checks(spec: JobSpec) -> _Checks:
+    """Yield the checks of the fields of worker pools."""
     yield from pool_checks(spec.worker_pools)
     for index, pool in enumerate(spec.worker_pools[:MOST_POOLS]):
         at = f"worker_pools[{index}]"
@@ -220,6 +223,7 @@ def _selector_checks(at: str, labels: dict[str, str]) -> _Checks:
 
 
 def _env_checks(env: dict[str, str]) -> _Checks:
+    """Yield the checks of the job's variables."""
     if not env:
         return
     # Returns here: a message for each of a million variables helps no user.

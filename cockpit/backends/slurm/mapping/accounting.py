@@ -204,6 +204,7 @@ def _run_of(job: str, runs: Sequence[list[Record]]) -> list[Record]:
 
 
 def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
+    """Return the step of a record of sacct."""
     state = states.word(record["State"])
     ended_at = values.moment(record["End"], zone)
     how = states.exit_of(state, record["ExitCode"]) if ended_at is not None else None

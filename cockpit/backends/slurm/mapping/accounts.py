@@ -91,6 +91,7 @@ def _shares(printed: str) -> int | None:
 
 
 def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
+    """Return the association of a row of sacctmgr. `parents`: by account, from sshare."""
     account, user, partition = row["Account"], row.get("User", ""), row.get("Partition", "")
     priority = values.number(row.get("Priority", ""))
     return Association(
@@ -108,6 +109,8 @@ def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
 
 
 def _limits(row: Record) -> Limits:
+    """Return the limits of a row of sacctmgr, of an association or a QOS."""
+
     def count(*names: str) -> int | None:
         return next((values.number(row[name]) for name in names if row.get(name)), None)
 
@@ -128,6 +131,7 @@ def _limits(row: Record) -> Limits:
 
 
 def _qos(row: Record) -> Qos:
+    """Return the QOS of a row of sacctmgr."""
     mode = row.get("PreemptMode", "")
     return Qos(
         name=row["Name"],

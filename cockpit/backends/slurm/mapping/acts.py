@@ -134,6 +134,7 @@ def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
 
 
 def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
+    """Yield the settings of `scontrol update` for the fields that differ."""
     was, now = before.specs[0], after.specs[0]
     words = (
         ("JobName", before.name, after.name),
@@ -211,6 +212,7 @@ def command(wanted: change.AccountChange) -> tuple[str, ...]:
 
 
 def _words(wanted: change.AccountChange) -> Iterator[str]:
+    """Yield the arguments of sacctmgr for a change."""
     match wanted:
         case change.AddUser() | change.ModifyUser() | change.RemoveUser():
             yield from _of_user(wanted)
@@ -233,6 +235,7 @@ _KIND: dict[type, str] = {
 
 
 def _of_user(wanted: change.AddUser | change.ModifyUser | change.RemoveUser) -> Iterator[str]:
+    """Yield the arguments of sacctmgr for a change of a user's association."""
     if isinstance(wanted, change.AddUser):
         yield from ("add", "user", wanted.user, f"Accounts={wanted.account}", *_partition_setting(wanted.partition))
         yield from change_words(wanted.change)

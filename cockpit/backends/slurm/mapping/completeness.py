@@ -50,6 +50,7 @@ def flaw(argv: Sequence[str], printed: str, separator: str) -> str:
 
 
 def _check(argv: Sequence[str]) -> Callable[[Sequence[str], str, str], str] | None:
+    """Return the check for the output of a command; None if its form tells nothing."""
     program, words = argv[0], [word for word in argv[1:] if not word.startswith("-")]
     if program in {"squeue", "sacct"} and "--noheader" not in argv and "--batch-script" not in argv:
         return _fields
@@ -94,6 +95,7 @@ def _table(_argv: Sequence[str], printed: str, _separator: str) -> str:
 
 
 def _priorities(argv: Sequence[str], printed: str, _separator: str) -> str:
+    """Check the table of sprio."""
     if printed == _NO_SUCH_JOB and any(word.startswith("--jobs=") for word in argv):
         return ""
     lines = printed.split("\n")

@@ -112,6 +112,7 @@ def groups(spec: JobSpec) -> tuple[Group, ...]:
 
 
 def _kinds(spec: JobSpec) -> Iterator[tuple[int, NodeSpec, str, str]]:
+    """Yield for each group its number of nodes, the size of a node, its role and its command."""
     if spec.mode is not Mode.WORKER_POOLS:
         # First, because its exit code is the job's: parameter servers serve until they are ended.
         yield spec.nodes, spec.specs[0], "worker", _command(spec, spec.command)

@@ -122,6 +122,7 @@ def limit_seconds(fields: Fields) -> int:
 
 
 def spec(fields: Fields, begin: Millis | None, shards: int) -> JobSpec:
+    """Return the spec of a job as far as its record tells it. `shards`: per card (gres/shard)."""
     array = fields.get("ArrayTaskID", "")
     indices, _, at_once = array.partition("%")
     return JobSpec(

@@ -163,6 +163,7 @@ def find_job(listed: Iterable[Listed], wanted: JobId) -> LookedUpJob | None:
 
 
 def _job(listed: Listed) -> Job:
+    """Return the job of a record of squeue."""
     fields, kind = listed.fields, listed.kind
     submitted = listed.at("SubmitTime") or Millis(0)
     # EndTime of a running job is the end of its time limit, so it counts only when the job has ended.

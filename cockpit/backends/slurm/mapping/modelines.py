@@ -122,6 +122,7 @@ def _addresses(all_groups: tuple[Group, ...]) -> Iterator[str]:
 
 
 def _of_pool(spec: JobSpec, group: Group) -> Iterator[str]:
+    """Yield the lines that set the variables of a worker pool, on each of its nodes."""
     all_groups = groups(spec)
     values = pool_values(
         spec,

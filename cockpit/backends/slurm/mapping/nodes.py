@@ -127,6 +127,7 @@ def slurm_nodes(records: Iterable[Record]) -> Iterator[SlurmNode]:
 
 
 def _node_of(record: Record) -> SlurmNode:
+    """Return the node of a record of `scontrol show node`."""
     state = record.get("State", "UNKNOWN")
     gres = cards_of(values.text(record.get("Gres", "")))
     node = Node(

@@ -191,6 +191,7 @@ def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[Nod
 def _placed(
     job: Job, nodes: Mapping[NodeName, Node], known: Mapping[NodeName, Allocation], unattributed: UnattributedGpus
 ) -> Job:
+    """Return the job with what it holds on each node: by its details if they are known, else an estimate."""
     attempt = job.attempt
     if attempt is None:
         # Without nodes or a start it has no place, and a job without a place cannot count as running.

@@ -40,6 +40,7 @@ def breakdowns(printed: str, weights: Weights) -> Iterator[Breakdown]:
 
 
 def _breakdown(fields: list[str], of: dict[FactorName, int], weights: Weights) -> Breakdown:
+    """Return the breakdown of a line of sprio. `of`: the weights by factor."""
     job, partition, _, total, *columns, site, tres, nice = fields
     # The site factor has no weight (priority_multifactor.html), so its contribution is the factor itself.
     parts = [Part(FactorName.SITE, _figure(site), 1.0, _figure(site))] if _figure(site) else []

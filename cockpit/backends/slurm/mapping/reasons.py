@@ -96,6 +96,7 @@ def _cached_reason(code: str, about: str) -> SchedulerReason:
 
 
 def _by_code(listed: Listed, reservations: Mapping[str, Reservation]) -> Reason | None:
+    """Return the reason for a code of Slurm that names more than itself; None for any other code."""
     match listed.code:
         case "BeginTime" if (begin := listed.begin_at) is not None:
             return BeginsLater(begin)

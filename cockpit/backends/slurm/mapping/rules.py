@@ -52,6 +52,7 @@ def version(conf: Record) -> str:
 
 
 def _priority(conf: Record) -> Priority:
+    """Return the rules of priority in slurm.conf."""
     kind = PriorityKind.MULTIFACTOR if "multifactor" in conf.get("PriorityType", "") else PriorityKind.BASIC
     max_age = values.seconds(conf.get("PriorityMaxAge", ""))
     return Priority(
@@ -69,6 +70,8 @@ def _priority(conf: Record) -> Priority:
 
 
 def _weights(conf: Record) -> Weights:
+    """Return the weights in slurm.conf."""
+
     def weight(name: str) -> int:
         return values.number(conf.get(f"PriorityWeight{name}", "")) or 0
 
@@ -117,6 +120,8 @@ def partitions_of(records: Iterable[Record]) -> Iterator[Partition]:
 
 
 def _partition(record: Record) -> Partition:
+    """Return the partition of a record of `scontrol show partition`."""
+
     def said(name: str) -> str:
         return record.get(name, "")
 

@@ -63,6 +63,7 @@ def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime 
 
 
 def _place(spec: JobSpec) -> Iterator[str]:
+    """Yield the lines that set the job's id, hosts and sizes."""
     # The first group runs the script: its first node is the master.
     (first, *_) = all_groups = groups(spec)
     replicas = " + ".join(each.of_slurm("SLURM_JOB_NUM_NODES") for each in all_groups)
@@ -103,6 +104,7 @@ def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
 
 
 def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[str]:
+    """Yield the step whose exit code is the job's; under Open MPI, mpirun starts its processes."""
     plain, launched = _step(spec, group, started(spec, group), runtime), under_mpi(spec, group)
     if launched is None or launched == group.command:
         yield plain
@@ -233,6 +235,7 @@ def gres(each: NodeSpec) -> str:
 
 
 def _wishes(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield options of sbatch that the user may leave out, empty where that is so."""
     yield "account", spec.account or ""
     yield "nodelist", ",".join(spec.node_names)
     yield "dependency", dependency_text(spec.dependencies)

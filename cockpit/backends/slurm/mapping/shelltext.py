@@ -37,6 +37,7 @@ def _filled_in(variables: Iterator[str | Variable]) -> str:
 
 
 def _pieces(value: object) -> Iterator[str | Variable]:
+    """Yield the JSON of a value as literal texts and variables."""
     if isinstance(value, Variable):
         yield value
     elif isinstance(value, dict) and value:

@@ -67,6 +67,7 @@ def spreads(printed: str) -> dict[str, Tasks]:
 
 
 def _tasks(block: str) -> Tasks | None:
+    """Return the size of a job in tasks; None if it does not request tasks."""
     size, least, per_node = _SIZE.search(block), _LEAST.search(block), _PER_NODE.search(block)
     if size is None or least is None or int(size["tasks"]) < 1:
         return None

@@ -91,6 +91,7 @@ def moment(value: str, zone: tzinfo | None) -> Millis | None:
 
 @lru_cache(maxsize=16384)
 def _tres(value: str) -> tuple[tuple[str, float], ...]:
+    """Return the amounts of a list of TRES, memory in MiB."""
     amounts = []
     for part in value.split(","):
         name, equals, amount = part.rpartition("=")
@@ -148,6 +149,7 @@ def hosts(value: str) -> tuple[NodeName, ...]:
 
 
 def _expanded(piece: str) -> Iterator[str]:
+    """Yield the hosts of one piece of a list, such as `rack[0-1]n[1-4]`."""
     # Host names may have several brackets, `rack[0-1]n[1-4]`; the last one counts fastest, as in Slurm.
     match = _RANGE.search(piece)
     if match is None:
@@ -159,6 +161,7 @@ def _expanded(piece: str) -> Iterator[str]:
 
 
 def _padded(ranges: str) -> Iterator[str]:
+    """Yield the numbers of ranges, with leading zeros; `MOST` bounds each range."""
     for part in ranges.split(","):
         low, dash, high = part.partition("-")
         if not dash or not (low.isdigit() and high.isdigit()):

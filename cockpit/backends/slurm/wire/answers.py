@@ -210,6 +210,7 @@ class Answers:
         return at if self.cache is None else max(at, self.cache.outdated_at(program))
 
     async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
+        """Return an answer that is at most `fresh_seconds` old, from the cache or from the command."""
         began = self._now()
         if self.cache is None:
             return Answer(await self._run(question, seconds), began, self._now() - began)

@@ -85,6 +85,7 @@ async def _connected(place: Place) -> tuple[asyncio.StreamReader, asyncio.Stream
 
 
 async def _reply(reader: asyncio.StreamReader) -> Reply:
+    """Read a reply. Raises ValueError or `IncompleteReadError` when it is none."""
     version, status, *_ = (await reader.readuntil(b"\n")).decode("latin-1").split(" ")
     if not version.startswith("HTTP/1."):
         raise ValueError(version)
@@ -97,6 +98,7 @@ async def _reply(reader: asyncio.StreamReader) -> Reply:
 
 
 async def _headers(reader: asyncio.StreamReader) -> dict[str, str]:
+    """Return the headers by their names in lower case."""
     headers: dict[str, str] = {}
     for _ in range(MOST_HEADERS):
         line = (await reader.readuntil(b"\n")).decode("latin-1").strip()

@@ -53,15 +53,16 @@ class LocalCommands:
         """Do nothing: no connection is open between two commands."""
 
     async def _start(self, argv: Sequence[str], env: Mapping[str, str]) -> asyncio.subprocess.Process:
+        """Start the program. Raises `Unreachable`."""
         pipe = asyncio.subprocess.PIPE
         try:
             return await asyncio.create_subprocess_exec(
-                # A session of its own, so that the program and its children can be killed as one group.
                 *argv,
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
                 env=env,
+                # A session of its own, so that the program and its children can be killed as one group.
                 start_new_session=True,
             )
         except OSError as error:
@@ -69,6 +70,7 @@ class LocalCommands:
 
 
 async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str) -> Printed:
+    """Write the input, read both outputs, and wait for the end."""
     assert process.stdout is not None
     assert process.stderr is not None
     # at the same time: a program whose pipe is full would wait for ever

@@ -64,6 +64,7 @@ def _live(connect: Connect, line: str, request: ShellRequest, ends: Ends, contro
 
 
 async def _session(connect: Connect, line: str, request: ShellRequest, ends: Ends, control: socket.socket) -> int:
+    """Run the command in an SSH session, connected to `ends`, and return its exit code."""
     connection = await connect()
     size: dict[str, Any] = {}
     if request.terminal:

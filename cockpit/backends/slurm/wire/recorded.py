@@ -110,6 +110,7 @@ class RecordedCommands:
         """Do nothing: nothing is open."""
 
     def _printed(self, argv: Sequence[str]) -> str:
+        """Return what a command would print. Raises `Unreachable` if it was not recorded."""
         plain = tuple(word for word in argv if not word.startswith("-"))
         if argv[0] == "squeue":
             return "".join(self._jobs(argv))
@@ -171,6 +172,7 @@ def _of_array(record: Mapping[str, str]) -> str:
 
 
 def _value(record: Mapping[str, str], name: str) -> str:
+    """Return a field of squeue from a record of `scontrol show job`."""
     if name in {"UserName", "UserID", "GroupID"}:
         person, _, number = record["GroupId" if name == "GroupID" else "UserId"].rstrip(")").partition("(")
         return person if name == "UserName" else number
@@ -180,7 +182,5 @@ def _value(record: Mapping[str, str], name: str) -> str:
         return next((each for each in said if each != "(null)"), "")
     # scontrol prints a reason's blanks as underscores.
     if name == "Reason":
-        return (
-            record.get("Reason", "").replace("_", " ") if "_" in record.get("Reason", "") else record.get("Reason", "")
-        )
+        return record.get("Reason", "").replace("_", " ")
     return record.get(_KEYS.get(name, name), "N/A")

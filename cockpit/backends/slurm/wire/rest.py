@@ -105,6 +105,7 @@ class RestCommands:
         """Do nothing: no connection is open between two requests."""
 
     async def _read(self, argv: Sequence[str]) -> Printed:
+        """Answer a reading command; the steps are those of the module's docstring."""
         version = await self._known_version()  # step 1
         query = question(argv, version, await self._cluster_name() if argv[-1] == "config" else "")  # step 2
         if query is None:

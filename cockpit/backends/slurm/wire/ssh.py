@@ -319,6 +319,8 @@ def _end(process: asyncssh.SSHClientProcess[bytes]) -> None:
 
 
 async def _talk(process: asyncssh.SSHClientProcess[bytes], stdin: bytes, program: str) -> Printed:
+    """Write the input, read both outputs, and wait for the end."""
+
     async def feed() -> None:
         with suppress(OSError):
             process.stdin.write(stdin)

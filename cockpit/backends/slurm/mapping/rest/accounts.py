@@ -154,6 +154,7 @@ def tree_of(answers: Sequence[Json]) -> tuple[Record, ...]:
 
 
 def _branch(below: Mapping[str, list[Json]], above: str, depth: int, seen: frozenset[str]) -> Iterator[Record]:
+    """Yield the shares below an account, indented by their depth as sshare prints them."""
     for each in below.get(above, ()):
         account, user = word(each.get("account")), word(each.get("user"))
         yield {

@@ -107,6 +107,7 @@ def _of_node(node: str, changes: Sequence[str], version: int) -> RestRequest:
 
 
 def _cancel(job: str, options: Sequence[str], version: int) -> RestRequest:
+    """Return the request for an scancel. Raises `NoSuchRequest`."""
     if others := [each for each in options if not each.startswith("-")]:
         raise NoSuchRequest(f"slurmrestd cancels one job at a time, not {' '.join([*others, job])}.")
     signal = next((each.partition("=")[2] for each in options if each.startswith("--signal=")), "")
@@ -192,6 +193,7 @@ def _changed(change: str, version: int) -> tuple[str, object]:
 
 
 def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
+    """Return the request for an sbatch. Raises `NoSuchRequest` for options that slurmrestd does not support."""
     # `mapping.directives` names standard input only where arguments follow.
     if STDIN in options:
         raise NoSuchRequest(f"slurmrestd gives a script no arguments: {_ON_A_LOGIN_NODE}.")

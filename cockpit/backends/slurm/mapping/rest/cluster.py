@@ -25,6 +25,7 @@ def config(meta: object, cluster: str) -> Record:
 
 
 def node(json: Json) -> Record:
+    """Return a node in the form of `scontrol show node`."""
     return {
         "NodeName": word(json.get("name")),
         "NodeHostName": word(json.get("hostname")),
@@ -86,6 +87,7 @@ def _bound(value: object) -> str:
 
 
 def reservation(json: Json) -> Record:
+    """Return a reservation in the form of `scontrol show reservation`."""
     return {
         "ReservationName": word(json.get("name")),
         "StartTime": moment(json.get("start_time")),

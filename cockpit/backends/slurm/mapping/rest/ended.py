@@ -85,6 +85,7 @@ def ended(jobs: Iterable[Json], fields: Sequence[str], user: str = "") -> tuple[
 
 
 def _records(job: Json, fields: Sequence[str]) -> Iterator[Record]:
+    """Yield the records of a job and of its steps, with the fields that sacct would print."""
     yield {name: _FIELDS.get(name, _nothing)(job) for name in fields}
     steps = job.get("steps")
     for step in steps if isinstance(steps, list) else ():

@@ -135,6 +135,7 @@ def allocations(jobs: Iterable[Json]) -> tuple[Record, ...]:
 
 
 def _allocations(job: Json) -> Iterator[Record]:
+    """Yield what a job has on each node, in the form of `scontrol -d show job`."""
     gres = job.get("gres_detail")
     array, task = count(job.get("array_job_id")), figure(job.get("array_task_id"))
     own = {"JobId": figure(job.get("job_id")), "ArrayJobId": "", "ArrayTaskId": ""}

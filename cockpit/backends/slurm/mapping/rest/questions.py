@@ -75,6 +75,7 @@ _LIMITS_OF_ENDED: Final = {"start_time": "--starttime", "end_time": "--endtime",
 
 
 def _of_sacct(argv: Sequence[str]) -> Question | None:
+    """Return the question for an sacct; None for a script, which slurmrestd does not report."""
     if "--batch-script" in argv:
         return None
     fields = option(argv, "--format").split(",")
@@ -91,6 +92,7 @@ def _of_sacct(argv: Sequence[str]) -> Question | None:
 
 
 def _of_sshare(version: int) -> Question:
+    """Return the question for sshare."""
     # The tree and the shares at least; usage and fair share are left out.
     if version < OLDEST_SHARES:
         return Question(DATABASE, "associations", lambda answer: accounts.tree_of(_all(answer, "associations")))
@@ -112,6 +114,7 @@ _SHOWN: Final[Mapping[str, tuple[str, Callable[[Json], Record]]]] = {
 
 
 def _of_scontrol(what: str, cluster_name: str) -> Question | None:
+    """Return the question for a `scontrol show`; None if slurmrestd does not report it."""
     if what == "config":
         return Question(SLURM, "ping", lambda answer: (cluster.config(answer.get("meta"), cluster_name),))
     if what == "job":
