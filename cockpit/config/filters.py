@@ -80,7 +80,7 @@ class SavedFilters:
             raise FilterFileError(str(error)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise FilterFileError(f"{self._path}: {why_unreadable(error)}") from None
-        return _checked(document, self._path)
+        return _parse_filters(document, self._path)
 
     def _write(self, clusters: dict[str, Lists]) -> None:
         """Replace the file atomically. Raises `FilterFileError`."""
@@ -99,7 +99,7 @@ class SavedFilters:
             raise FilterFileError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _checked(document: dict[str, object], path: Path) -> dict[str, Lists]:
+def _parse_filters(document: dict[str, object], path: Path) -> dict[str, Lists]:
     """Return the filters of the file. Raises `FilterFileError` when it has another form."""
     clusters: dict[str, Lists] = {}
     for cluster, lists in document.items():
@@ -118,15 +118,15 @@ def _as_toml(clusters: dict[str, Lists]) -> str:
         for table, filters in sorted(lists.items()):
             if filters:
                 # Sorted, so that the file changes only where a filter was changed.
-                lines = (f"{_key(name)} = {_quoted(text)}\n" for name, text in sorted(filters.items()))
+                lines = (f"{_key(name)} = {_toml_string(text)}\n" for name, text in sorted(filters.items()))
                 parts.append(f"[{_key(cluster)}.{_key(table)}]\n{''.join(lines)}")
     return "\n".join(parts)
 
 
 def _key(text: str) -> str:
-    return text if BARE_KEY.fullmatch(text) else _quoted(text)
+    return text if BARE_KEY.fullmatch(text) else _toml_string(text)
 
 
-def _quoted(text: str) -> str:
+def _toml_string(text: str) -> str:
     """Return the text as a TOML string: JSON's form, except for the character DEL, which TOML does not allow."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

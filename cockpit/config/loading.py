@@ -61,12 +61,12 @@ def _file(path: Path, errors: list[str]) -> dict[str, object]:
 
 def _environment(env: Mapping[str, str]) -> dict[str, object]:
     texts = {setting.name: env.get(variable(setting), "") for setting in SETTINGS.fields}
-    return {name: _typed(name, text) for name, text in texts.items() if text}
+    return {name: _parse_typed(name, text) for name, text in texts.items() if text}
 
 
 def _flags(flags: Mapping[str, str | bool | None]) -> dict[str, object]:
     given = {name: value for name, value in flags.items() if value is not None}
-    return {name: _typed(name, value) if isinstance(value, str) else value for name, value in given.items()}
+    return {name: _parse_typed(name, value) if isinstance(value, str) else value for name, value in given.items()}
 
 
 def _here() -> str:
@@ -77,7 +77,7 @@ def _here() -> str:
         return "/"
 
 
-def _typed(name: str, text: str) -> object:
+def _parse_typed(name: str, text: str) -> object:
     """Return the value of a flag or variable with the type that it would have in TOML."""
     default = getattr(SETTINGS.stand_in, _ATTRIBUTES.get(name, ""), text)
     if isinstance(default, bool):

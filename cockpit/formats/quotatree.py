@@ -187,9 +187,9 @@ def _tree(value: object, reading: _Reading) -> QuotaTree:
         reading.wrong(f"spec.{visible(unknown)}", "is no field here; known is root")
     tree = QuotaTree(name, _NODE.read(_without_empty(spec.get("root", {})), "spec.root", reading))
     # Amounts that could not be read are left out of these checks, or one error would cause several others.
-    reading.errors += tree_errors(QuotaTree(name, _mapped(tree.root, reading.unread)))
+    reading.errors += tree_errors(QuotaTree(name, _change_amounts(tree.root, reading.unread)))
     # Clusters write "unlimited" as a very large number; it counts as the largest one that is stored.
-    return QuotaTree(name, _mapped(tree.root, (), MOST))
+    return QuotaTree(name, _change_amounts(tree.root, (), MOST))
 
 
 def _metadata(metadata: dict[str, Any], reading: Reading) -> str:
@@ -219,7 +219,7 @@ def _without_empty(value: object) -> object:
     return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 
-def _mapped(node: QuotaNode, without: Collection[str], most: int | None = None) -> QuotaNode:
+def _change_amounts(node: QuotaNode, without: Collection[str], most: int | None = None) -> QuotaNode:
     """Return the tree without some resources.
 
     `most`: the largest amount in thousandths; larger ones count as that.
@@ -229,7 +229,7 @@ def _mapped(node: QuotaNode, without: Collection[str], most: int | None = None) 
         kept = {resource: amount for resource, amount in given.items() if resource not in without}
         return kept if most is None else {resource: min(amount, most) for resource, amount in kept.items()}
 
-    below = tuple(_mapped(child, without, most) for child in node.children)
+    below = tuple(_change_amounts(child, without, most) for child in node.children)
     return replace(node, min=amounts(node.min), max=amounts(node.max), children=below)
 
 

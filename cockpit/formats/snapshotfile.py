@@ -76,10 +76,10 @@ def _without_secrets(spec: JobSpec) -> JobSpec:
 def write_snapshot(snapshot: Snapshot) -> str:
     """Return JSON, indented for people, in ASCII: a terminal takes nothing of it for a control sequence."""
     text = msgspec.json.format(msgspec.json.encode(snapshot), indent=1).decode()
-    return _NOT_ASCII.sub(_escaped, text) + "\n"
+    return _NOT_ASCII.sub(_escape, text) + "\n"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     """Return a character as JSON escapes it: beyond 16 bits as two halves."""
     halves = match[0].encode("utf-16-be")
     return "".join(f"\\u{halves[at]:02x}{halves[at + 1]:02x}" for at in range(0, len(halves), 2))

@@ -107,7 +107,7 @@ class _Builder:
     def _value(self, event: events.Event, depth: int) -> object:
         """Return the value that starts with an event."""
         if isinstance(event, events.AliasEvent):
-            return self._repeated(str(event.anchor))
+            return self._repeat_alias(str(event.anchor))
         assert isinstance(event, _NODE)
         before = self._values
         self._count(1)
@@ -161,7 +161,7 @@ class _Builder:
             return base
         raise UnreadableError('"<<" takes a table, or a list of tables')
 
-    def _repeated(self, anchor: str) -> object:
+    def _repeat_alias(self, anchor: str) -> object:
         """Return the anchored value; its content counts again, so that aliases of aliases cannot grow without bound."""
         if anchor not in self._anchors:
             raise UnreadableError(

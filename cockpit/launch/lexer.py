@@ -108,7 +108,7 @@ _OPTION_WITH_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 def lex(command: str) -> list[Word] | NotSimple:
     """Return the words of one simple command, at least one; or why it is not one."""
     # Step 1
-    command = _continued(command)
+    command = _join_continued_lines(command)
     try:
         # Step 2
         words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
@@ -132,7 +132,7 @@ def _first_word_trouble(first: Word) -> NotSimple | None:
     return None
 
 
-def _continued(text: str) -> str:
+def _join_continued_lines(text: str) -> str:
     """Remove backslash-newline pairs outside single quotes, which a shell does before anything else."""
 
     def kept(match: re.Match[str]) -> str:
@@ -265,7 +265,7 @@ class _Lexer:
             raise _refuse('has a word that begins with "#", which begins a comment in a shell; quote it to mean it')
         while (char := self._peek()) not in {"", " ", "\t", "\n"}:
             self._piece(char)
-        return Word(self._text[begin : self._at], _joined(self._parts), self._quoted)
+        return Word(self._text[begin : self._at], _join_literals(self._parts), self._quoted)
 
     def _piece(self, char: str) -> None:
         """Read the next part of a word, which is quoted in one way."""
@@ -343,7 +343,7 @@ class _Lexer:
         if _VARIABLE.match(text, at):
             return None
         # A sum that is not one of cockpit's (`$((i++))`) is for the shell of the script, like `$(…)`.
-        if text.startswith("$((", at) and (end := _closing(text, at + 3)) and _is_sum(text[at + 3 : end]):
+        if text.startswith("$((", at) and (end := _find_closing(text, at + 3)) and _is_sum(text[at + 3 : end]):
             return None
         if text.startswith(("${", "$(", "`"), at):
             return _end_of_construct(text, at)
@@ -373,7 +373,7 @@ class _Lexer:
 
     def _sum(self) -> None:
         """Read `$((…))`. Its expression is checked now and computed when the job starts."""
-        end = _closing(self._text, self._at + 3)
+        end = _find_closing(self._text, self._at + 3)
         if end is None:
             raise _refuse('has a "$((" without its "))"', wrappable=False)
         inside = self._text[self._at + 3 : end]
@@ -393,7 +393,7 @@ def _is_sum(text: str) -> bool:
     return True
 
 
-def _closing(text: str, begin: int) -> int | None:
+def _find_closing(text: str, begin: int) -> int | None:
     """Return the position of the `))` that closes a `$((` whose content begins at `begin`."""
     depth = 0
     for at in range(begin, len(text)):
@@ -406,7 +406,7 @@ def _closing(text: str, begin: int) -> int | None:
     return None
 
 
-def _joined(parts: list[Part]) -> tuple[Part, ...]:
+def _join_literals(parts: list[Part]) -> tuple[Part, ...]:
     """Return the parts with neighbouring literals made one."""
     if len(parts) == 1:
         return tuple(parts)

@@ -101,7 +101,7 @@ def tree_errors(tree: QuotaTree) -> Iterator[str]:
     if any(place.depth >= MOST_LEVELS for place in everything):
         yield f"spec.root: has more than {MOST_LEVELS} levels; use fewer"
         return
-    if any(_unknown(amounts) for place in everything for amounts in (place.node.min, place.node.max)):
+    if any(_has_unknown_amounts(amounts) for place in everything for amounts in (place.node.min, place.node.max)):
         yield f"spec.root: bounds something else than {', '.join(RESOURCES)}, or by less than 0"
         return
     if len(everything) > MOST_NODES:
@@ -114,7 +114,7 @@ def tree_errors(tree: QuotaTree) -> Iterator[str]:
     yield from _repeated_namespaces(everything)
 
 
-def _unknown(amounts: Amounts) -> bool:
+def _has_unknown_amounts(amounts: Amounts) -> bool:
     return not _MANIFEST_NAMES.keys() >= amounts.keys() or min(amounts.values(), default=0) < 0
 
 

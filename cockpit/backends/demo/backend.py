@@ -114,7 +114,7 @@ class DemoCluster:
         scripts = Scripts(fixture, seed)
         self._fixture = fixture
         self.host = self._host(fixture, scripts, settings)
-        self.pace = DemoPace(self._clock, self._resting, speed=speed)
+        self.pace = DemoPace(self._clock, self._is_resting, speed=speed)
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
         self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock)
@@ -160,7 +160,7 @@ class DemoCluster:
         """Simulate the first hours at once; then, if `going`, continue at the demo's speed."""
         if self._members is not None:
             await begin(self._fixture, self._members, self.host)
-        await self.host.act(lambda machine, _: self._beginning(machine), ENGINE)
+        await self.host.act(lambda machine, _: self._first_events(machine), ENGINE)
         # Before the host starts to schedule: the first pass finds a full queue.
         await self._crowd.begin()
         await self.host.start()
@@ -168,7 +168,7 @@ class DemoCluster:
         if going:
             self._tasks.start(self.pace.run(), "the demo's pace")
 
-    def _beginning(self, machine: Machine) -> Sequence[EventBody]:
+    def _first_events(self, machine: Machine) -> Sequence[EventBody]:
         return [
             *decide.nodes_changed(machine, self._nodes),
             events.ClusterConfigured(self._rules),
@@ -193,7 +193,7 @@ class DemoCluster:
             await executor.close()
         _remove(self.folder)
 
-    def _resting(self) -> bool:
+    def _is_resting(self) -> bool:
         return self.host.resting and (self._members is None or self._members.resting)
 
     def _host(self, fixture: Fixture, scripts: Scripts, settings: Settings) -> Host:

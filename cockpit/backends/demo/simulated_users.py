@@ -104,7 +104,7 @@ class SimulatedUsers:
 
     async def _submit(self) -> None:
         """Let a random user submit jobs of one of their templates, and plan what happens to the jobs later."""
-        user = _chosen(self._chance, self._fixture.users)
+        user = _choose(self._chance, self._fixture.users)
         (name,) = self._chance.choices(list(user.templates), list(user.templates.values()))
         template = self._templates[name]
         held = self._chance.random() < user.holds
@@ -139,7 +139,7 @@ class SimulatedUsers:
 
     def _spec(self, user: User, template: Template, *, held: bool) -> JobSpec:
         """Return the spec of a job with a random size and time limit of the template."""
-        size = _chosen(self._chance, template.sizes)
+        size = _choose(self._chance, template.sizes)
         home = f"/home/{user.name}/{template.name}"
         return JobSpec(
             name=f"{template.name}-{next(self._numbers)}",
@@ -184,5 +184,5 @@ def _node_spec(size: WeightedSize, template: Template) -> NodeSpec:
     )
 
 
-def _chosen(chance: Random, among: tuple[Chosen, ...]) -> Chosen:
+def _choose(chance: Random, among: tuple[Chosen, ...]) -> Chosen:
     return chance.choices(among, [each.weight for each in among])[0]

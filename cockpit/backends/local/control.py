@@ -56,7 +56,7 @@ class LocalEngineControl:
     def take_over(self) -> None:
         """Start it if it was stopped and its containers are still there: nothing else can end them."""
         with contextlib.suppress(FileNotFoundError, PermissionError):
-            if any((self._places.state_folder / "containers").iterdir()) and self._running() is None:
+            if any((self._places.state_folder / "containers").iterdir()) and self._find_pid() is None:
                 self.start()
 
     def holds(self) -> list[HoldRow]:
@@ -74,7 +74,7 @@ class LocalEngineControl:
         """End the engine, if it runs. Jobs and held containers stay, unless they are to be ended first."""
         if (jobs or holds) and (channel := connect(self._places, system=self._system)) is not None:
             drive(LocalBackend(lambda: channel).stop(jobs=jobs, holds=holds))
-        elif (pid := self._running()) is not None:
+        elif (pid := self._find_pid()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 # A process that was stopped (SIGSTOP) would get SIGTERM only when it continues.
                 self._signal(pid, signal.SIGCONT)
@@ -109,12 +109,12 @@ class LocalEngineControl:
             trouble=(trouble,) if trouble else (),
         )
 
-    def _running(self) -> int | None:
+    def _find_pid(self) -> int | None:
         """Return the engine's process: the holder of the state folder, else, since the folder may be gone, the one that
         answers."""
-        return self._holder() or self._answering()
+        return self._holder() or self._find_answering_pid()
 
-    def _answering(self) -> int | None:
+    def _find_answering_pid(self) -> int | None:
         """Return the process id of the engine that answers; None without one."""
         try:
             channel = connect(self._places, system=self._system)
@@ -157,14 +157,14 @@ class LocalEngineControl:
 
     def _gone_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while self._running() is not None:
+        while self._find_pid() is not None:
             if time.monotonic() > deadline:
                 return False
             time.sleep(LOOK_SECONDS)
         return True
 
     def _kill(self) -> None:
-        pid = self._running()
+        pid = self._find_pid()
         if pid is not None:
             self._signal(pid, signal.SIGKILL)
             if not self._gone_within(TERM_SECONDS):

@@ -56,7 +56,7 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
         status = None
         while status is None and time.monotonic() < deadline:
             ended, wait_status = os.waitpid(pid, os.WNOHANG)
-            channel = _answering(places, system=system)
+            channel = _try_connect(places, system=system)
             if channel is not None:
                 return channel
             status = wait_status if ended else None
@@ -74,7 +74,7 @@ def _store_failed(status: int) -> bool:
     return os.WIFEXITED(status) and os.WEXITSTATUS(status) == STORE_FAILED
 
 
-def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
+def _try_connect(places: EnginePaths, *, system: bool) -> Channel | None:
     """Return the engine's greeting; None also if the engine ends while it greets: its log then says why."""
     try:
         return connect(places, system=system)

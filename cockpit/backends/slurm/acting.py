@@ -116,11 +116,11 @@ class Acts:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
                 changes = await self._edits(args)
-                return [await self._naming(each, args.job) for each in changes]
+                return [await self._name_pending_tasks(each, args.job) for each in changes]
             if isinstance(args, messages.ExtendArgs):
                 return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
             parts = await self._waiting_parts(op, args) if isinstance(args, messages.JobArgs) else [args]
-            return [await self._naming(_BY_OP[op](each), getattr(each, "job", None)) for each in parts]
+            return [await self._name_pending_tasks(_BY_OP[op](each), getattr(each, "job", None)) for each in parts]
         except NotPossible as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
 
@@ -140,18 +140,18 @@ class Acts:
         done = await self._carry_out(await self.commands(op, args))
         if isinstance(args, messages.ExtendArgs):
             return messages.HeldUntil(until + 1000 * args.seconds)
-        return messages.Submitted(tuple(map(_submitted, filter(None, done)))) if op == "submit" else None
+        return messages.Submitted(tuple(map(_parse_job_id, filter(None, done)))) if op == "submit" else None
 
     async def direct(self, wanted: Directive) -> JobId | None:
         """Run a command that only Slurm has; return the id of the job that it submitted, if any."""
         try:
             await self._judge_directive(wanted)
             command = directives.command(wanted, on_this_disk=self._commands.on_this_disk)
-            command = await self._naming(command, getattr(wanted, "job", None))
+            command = await self._name_pending_tasks(command, getattr(wanted, "job", None))
             (done,) = await self._carry_out([command])
         except NotPossible as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
-        return _submitted(done) if isinstance(wanted, SubmitScript) else None
+        return _parse_job_id(done) if isinstance(wanted, SubmitScript) else None
 
     async def show(self, commands: Sequence[CommandPreview]) -> None:
         """Show the commands to the user. Raises `NotRun` if they must not run."""
@@ -170,7 +170,7 @@ class Acts:
                 done.append(await self._run(command))
             except CockpitError:
                 # mkdir prints nothing, and a folder that was made may stay.
-                submitted = [str(_submitted(each)) for each in done if each and command.argv[0] == "sbatch"]
+                submitted = [str(_parse_job_id(each)) for each in done if each and command.argv[0] == "sbatch"]
                 for job in submitted:
                     await self._run(Command(("scancel", job)))
                 raise
@@ -273,7 +273,7 @@ class Acts:
         else:
             preflight.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
-    async def _naming(self, command: Command, job: int | None) -> Command:
+    async def _name_pending_tasks(self, command: Command, job: int | None) -> Command:
         """Return the command with the indices of an array's pending tasks, if `job` means these."""
         if job is None or task_of(job)[1] != REST:
             return command
@@ -341,7 +341,7 @@ def _where_to_look(command: Command) -> str:
     )
 
 
-def _submitted(printed: str) -> JobId:
+def _parse_job_id(printed: str) -> JobId:
     """Return the job id in the output of `sbatch --parsable`."""
     # With several clusters sbatch prints `1234;cluster`.
     return JobId(int(printed.split(";", maxsplit=1)[0]))

@@ -228,7 +228,7 @@ class SlurmBackend(Asking, LiveBackend):
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         """Predict with the embedded scheduler, without asking Slurm. A debug hold does not change a job's start."""
         plain = [replace(spec, debug_hold=DebugHold()) for spec in specs]
-        return [replace(each, told_by=SLURM) for each in await (await self._judged()).predict(plain)]
+        return [replace(each, told_by=SLURM) for each in await (await self._judging_backend()).predict(plain)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()
@@ -241,7 +241,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def _queues(self) -> view.QueuesShown:
         """Return the partitions, then the licences."""
-        shown, jobs = await (await self._looked()).queues(), await self._reading.jobs()
+        shown, jobs = await (await self._looking_backend()).queues(), await self._reading.jobs()
         waiting: Counter[str] = Counter()
         for each in jobs:
             # The mirror plans at most `PLANNED_TASKS` of an array; the records have the true number.
@@ -251,7 +251,7 @@ class SlurmBackend(Asking, LiveBackend):
         return replace(shown, rows=(*rows, *licences.queue_rows(await self._reading.licences(), jobs)))
 
     async def accounts(self) -> view.AccountsShown:
-        shown = await (await self._looked()).accounts()
+        shown = await (await self._looking_backend()).accounts()
         if missing := self._reading.missing("sacctmgr list qos", "sacctmgr list assoc"):
             # sshare alone has accounts and shares, without limits and QOS.
             known = bool(await self._reading.shares())
@@ -360,7 +360,7 @@ class SlurmBackend(Asking, LiveBackend):
         if op not in _MIRRORED:
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
         # Only the nodes view shows which job has which card, for which scontrol must list every job.
-        looked = await self._looked(closely=op == "nodes")
+        looked = await self._looking_backend(closely=op == "nodes")
         # After the look, which finds out what is hidden.
         if op in self._reading.hidden:
             raise RequestRefused(Refusal(RefusalKind.DENIED, self._reading.hidden[op]))
@@ -412,8 +412,8 @@ class SlurmBackend(Asking, LiveBackend):
     async def _find(self, job: JobId, task: int | None = None) -> Job:
         return (await look_up(self._reading, job, task)).job
 
-    async def _looked(self, *, closely: bool = False) -> InProcessBackend:
+    async def _looking_backend(self, *, closely: bool = False) -> InProcessBackend:
         return await self._mirror.look_at(await self._reading.everything(closely=closely))
 
-    async def _judged(self) -> InProcessBackend:
+    async def _judging_backend(self) -> InProcessBackend:
         return await self._mirror.judge(await self._reading.everything(closely=True))

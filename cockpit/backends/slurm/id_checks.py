@@ -87,19 +87,19 @@ class IdCheck:
             return printed
         expected = {*known, *(_ids(question, before) if before is not None else ())}
         if before is None or not expected <= _ids(question, printed):  # step 2
-            printed = await self._compared(question, printed)
+            printed = await self._compare_with_ids(question, printed)
         self._checked[question.argv] = printed
         return printed
 
-    async def _compared(self, question: IdQuestion, printed: Printed) -> Printed:
+    async def _compare_with_ids(self, question: IdQuestion, printed: Printed) -> Printed:
         """Compare an answer with the list of ids, and ask again for what it lacks. Raises `Garbled`."""
         try:
-            listed = _listed(question, await self._answers.ask(question.ids, question.fresh_seconds))
+            listed = _parse_ids(question, await self._answers.ask(question.ids, question.fresh_seconds))
             printed = await self._with_all(question, printed, listed)  # step 3
             if not _ids(question, printed) - listed:
                 return printed
             printed = await self._answers.ask_now(question.argv)  # step 4
-            listed = _listed(question, await self._answers.ask_now(question.ids))
+            listed = _parse_ids(question, await self._answers.ask_now(question.ids))
         except Garbled:
             raise
         except CockpitError:
@@ -123,7 +123,7 @@ def _ids(question: IdQuestion, printed: Printed) -> set[str]:
     return {name for name, end in question.records(printed) if end >= question.begin and _ID.fullmatch(name)}
 
 
-def _listed(question: IdQuestion, printed: Printed) -> set[str]:
+def _parse_ids(question: IdQuestion, printed: Printed) -> set[str]:
     """Return the ids in the short answer, whose lines are `12_3|2026-11-21T08:00:00`."""
     pairs = (line.partition("|")[::2] for line in printed.stdout.splitlines())
     return {name for name, end in pairs if end >= question.begin and _ID.fullmatch(name)}

@@ -83,7 +83,7 @@ async def output_path(reading: Reading, known: LookedUpJob, stream: LogStream = 
 async def _files(reading: Reading, known: LookedUpJob) -> dict[str, str]:
     """Return the files of the job, or of the one that runs its script, as far as Slurm reports them."""
     known = await _leader(reading, known)
-    return await reading.output_files(_one_job(known)) or await _remembered(reading, known)
+    return await reading.output_files(_one_job(known)) or await _accounting_record(reading, known)
 
 
 async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
@@ -134,7 +134,7 @@ async def _words(reading: Reading, known: LookedUpJob, path: str) -> dict[str, s
     return outputs.batch_words(known, await reading.version(), host)
 
 
-async def _remembered(reading: Reading, known: LookedUpJob) -> dict[str, str]:
+async def _accounting_record(reading: Reading, known: LookedUpJob) -> dict[str, str]:
     """Return the record from accounting of a job that Slurm has forgotten."""
     files = outputs.of_record(known.fields)
     if outputs.OUT not in files and (script := await reading.sacct.script(slurm_id(known.job.id))):

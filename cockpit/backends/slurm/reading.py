@@ -155,7 +155,7 @@ class Reading:
         return jobs
 
     def _jobs_in(self, printed: Printed, shards: int) -> tuple[Listed, ...]:
-        return self._parsed.once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
+        return self._parsed.once("jobs", (printed, shards), lambda: tuple(self._parse_listed(printed, shards)))
 
     async def _verify_jobs(
         self, jobs: tuple[Listed, ...], before: tuple[dict[str, Listed], Millis], shards: int
@@ -439,7 +439,7 @@ class Reading:
                     raise
                 self._fields = tuple(name for name in self._fields if name != unknown)
 
-    def _listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
+    def _parse_listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
         """Yield the records of squeue's list; a record that has not changed is the object of the previous list."""
         known, self._records = self._records, {}
         for fields in _jobs(printed, self._fields):

@@ -136,9 +136,9 @@ async def outlook(
     reading: Reading, mirror: PlanningMirror, known: LookedUpJob, rows: Mapping[JobId, JobRow]
 ) -> Outlook:
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
-    row, by_slurm = _waiting(known, rows)  # step 1
+    row, by_slurm = _find_waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
-    planned, together = _planned(everything, known)
+    planned, together = _planned_id(everything, known)
     core = await (await mirror.judge(everything)).explain(planned)  # step 2
     judged = core.explanation.reason if core.explanation is not None else None
     # Step 3
@@ -149,7 +149,7 @@ async def outlook(
     reason, held, in_all = with_figures(by_slurm.reason, figures), core.holders, core.holders_in_all
     # Slurm's reason is kept, so the holders that the scheduler found are those of another reason.
     if reason is not judged:
-        reason, held = await _limited(reading, mirror, everything, known, reason)
+        reason, held = await _with_limit_figures(reading, mirror, everything, known, reason)
         in_all = len(held)
     # Step 4
     never = known.listed is not None and never_starts(known.listed)
@@ -179,7 +179,7 @@ async def outlook(
     )
 
 
-def _planned(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]:
+def _planned_id(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]:
     """Return the id by which the scheduler's copy has the job, and whether that is one of several components."""
     for first, others in components(everything.jobs).items():
         if known.job.id == first or any(each.id == known.job.id for each in others):
@@ -204,7 +204,7 @@ def _component_named(named: Iterable[HoldingJob], rows: Mapping[JobId, JobRow]) 
         yield each if row is None or row.component is None else replace(each, component=row.component)
 
 
-def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
+def _find_waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
     row = task_row(rows[known.listed.id], known.job) if known.listed is not None else None
     by_slurm = explanation(row, rows) if row is not None else None
     if row is None or by_slurm is None:
@@ -213,7 +213,7 @@ def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, 
     return row, by_slurm
 
 
-async def _limited(
+async def _with_limit_figures(
     reading: Reading, mirror: PlanningMirror, everything: ClusterLists, known: LookedUpJob, reason: Reason
 ) -> tuple[Reason, tuple[JobId, ...]]:
     """Return Slurm's reason with the figures of the limit or licences that it names, and the jobs that use them."""

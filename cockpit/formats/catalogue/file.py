@@ -215,7 +215,7 @@ def read_catalogue(text: str, source: str = "catalogue.toml", folder: str = "/",
 def read_entries(document: Mapping[str, object], source: str, reading: Reading) -> list[AnyEntry]:
     """Return the entries of a table in the form of catalogue.toml. `source` leads every error."""
     entries = list(_entries(document, reading))
-    errors = [*reading.errors, *_repeated(entries)]
+    errors = [*reading.errors, *_repeated_names(entries)]
     for at, entry in entries if not reading.errors else ():
         errors += [f"{at}.{error}" for error in entry_errors(entry)]
     if errors:
@@ -262,7 +262,7 @@ def _of_kind(kind: EntryKind, heading: str, rows: Sequence[object], reading: Rea
         yield at, TABLES[kind].read(row, at, reading)
 
 
-def _repeated(entries: Iterable[tuple[str, AnyEntry]]) -> Iterator[str]:
+def _repeated_names(entries: Iterable[tuple[str, AnyEntry]]) -> Iterator[str]:
     first: dict[str, str] = {}
     for at, entry in entries:
         earlier = first.setdefault(entry.key, at)

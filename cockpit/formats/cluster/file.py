@@ -120,7 +120,7 @@ def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
 def _with_declared(machine: Node, file: ClusterFile) -> Node:
     """Return the machine with its declared cards and fields."""
     # Real cards first: their indices are those of the driver, by which containers get them.
-    cards = _numbered([*machine.cards, *_declared(file.machine.cards)])
+    cards = _number_cards([*machine.cards, *_declared_cards(file.machine.cards)])
     own = file.machine
     return msgspec.structs.replace(
         machine,
@@ -140,7 +140,7 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
         name=NodeName(node.name),
         cpus=node.cpus,
         memory_mib=node.memory_mib,
-        cards=_numbered([*own, *_declared(node.cards)]),
+        cards=_number_cards([*own, *_declared_cards(node.cards)]),
         pool=node.pool,
         labels=dict(node.labels),
         taints=node.taints,
@@ -153,16 +153,16 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
     )
 
 
-def _declared(rows: Sequence[DeclaredCards]) -> Iterator[Card]:
+def _declared_cards(rows: Sequence[DeclaredCards]) -> Iterator[Card]:
     for row in rows:
         card = Card(
             index=0, model=row.model, vendor=row.vendor, memory_mib=row.memory_mib, slices=row.slices, declared=True
         )
-        # The same object several times: `_numbered` gives each copy its own index.
+        # The same object several times: `_number_cards` gives each copy its own index.
         yield from [card] * row.count
 
 
-def _numbered(cards: list[Card]) -> tuple[Card, ...]:
+def _number_cards(cards: list[Card]) -> tuple[Card, ...]:
     return tuple(msgspec.structs.replace(card, index=index) for index, card in enumerate(cards))
 
 

@@ -98,7 +98,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     options: dict[str, str] = {}
     for name, value in line.options:
         if name in _REPEATED:
-            _repeated(name, value, draft)
+            _take_repeated(name, value, draft)
         else:
             options[name] = value
     _take(kind, options, draft, elastic_fields)
@@ -127,7 +127,7 @@ def _long_options(line: Line) -> Line:
     return Line([(long(name), value) for name, value in line.options], line.rest)
 
 
-def _repeated(name: str, value: str, draft: Draft) -> None:
+def _take_repeated(name: str, value: str, draft: Draft) -> None:
     """Take an option that may be given several times."""
     key, _, given = value.partition("=")
     if name == "env" and "=" in value:
@@ -165,7 +165,7 @@ def _note(name: str, value: str, draft: Draft) -> None:
 
 def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: frozenset[str]) -> None:
     """Read the options that are given once; those of an elastic job go below `elastic`."""
-    # Annotations and labels were taken before (`_repeated`); these two belong to the elastic part.
+    # Annotations and labels were taken before (`_take_repeated`); these two belong to the elastic part.
     elastic: dict[str, Any] = {
         name: draft.values.pop(name) for name in ("best_effort", "supervised") if name in draft.values
     }

@@ -260,7 +260,7 @@ def _documents(source: str, text: str) -> list[object]:
     return [each.value for each in documents.items]
 
 
-def _configured(name: str, beside: Beside) -> Mapping[str, Any]:
+def _read_config(name: str, beside: Beside) -> Mapping[str, Any]:
     documents = _documents(name, beside(name))
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise ValueError(f"{name} is no CustomJobSpec")
@@ -291,7 +291,7 @@ _MANIFESTS: Final[Mapping[Form, Callable[[Mapping[str, Any]], Draft]]] = {
 }
 _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
     Form.ARENA: lambda _, text, __: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
-    Form.GCLOUD: lambda _, text, beside: read_gcloud(text, lambda name: _configured(name, beside)),
+    Form.GCLOUD: lambda _, text, beside: read_gcloud(text, lambda name: _read_config(name, beside)),
     Form.PYTORCHJOB: _manifest,
     Form.TFJOB: _manifest,
     Form.MPIJOB: _manifest,

@@ -69,7 +69,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
             case "display-name":
                 name = value
             case "config":
-                job, name = _configured(camel(configured(value)), name, left_out)
+                job, name = _take_config(camel(configured(value)), name, left_out)
             case "worker-pool-spec":
                 pools.append(_pool(value, len(pools), left_out))
             case "command":
@@ -92,7 +92,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
     return draft
 
 
-def _configured(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[str, Any], str]:
+def _take_config(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[str, Any], str]:
     """Return the specification of a job, also from a CustomJob, and the name for a line that gives none."""
     job = whole.pop("jobSpec", None)
     if not isinstance(job, dict):
@@ -116,7 +116,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (each.partition("=") for each in _items(text) if each)]
 
 
-def _joined(items: Sequence[str]) -> str:
+def _list_text(items: Sequence[str]) -> str:
     """Return a list in a form that reads back as these items, whatever they contain."""
     text = "".join(items)
     # A list that starts with `^` would be read as one with another delimiter.
@@ -172,12 +172,12 @@ def write_gcloud(spec: JobSpec) -> str:
     commands: list[list[str]] = [pool["containerSpec"].get("command", []) for pool in pools if pool]
     command = commands[0] if commands else []
     if command and command[0] != ENTRYPOINT:
-        lines.append(f"--command={shlex.quote(_joined(command))}")
+        lines.append(f"--command={shlex.quote(_list_text(command))}")
     # The image's own ENTRYPOINT, with arguments: only these can be given.
     elif len(command) > 1:
-        lines.append(f"--args={shlex.quote(_joined(command[1:]))}")
+        lines.append(f"--args={shlex.quote(_list_text(command[1:]))}")
     if spec.labels:
-        lines.append(f"--labels={shlex.quote(_joined([f'{key}={value}' for key, value in spec.labels.items()]))}")
+        lines.append(f"--labels={shlex.quote(_list_text([f'{key}={value}' for key, value in spec.labels.items()]))}")
     return " \\\n  ".join(lines) + "\n"
 
 
@@ -196,4 +196,4 @@ def _pool_text(pool: Mapping[str, Any]) -> str:
         # Command and arguments are given once for all pools (`--command`, `--args`); a pool's own key is the image.
         "container-image-uri": pool["containerSpec"].get("imageUri"),
     }
-    return _joined([f"{name}={value}" for name, value in pairs.items() if value is not None])
+    return _list_text([f"{name}={value}" for name, value in pairs.items() if value is not None])

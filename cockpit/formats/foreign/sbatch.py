@@ -123,14 +123,14 @@ def _set_field(field: str) -> Callable[[str, Draft], None]:
     return take
 
 
-def _listed(field: str) -> Callable[[str, Draft], None]:
+def _set_list(field: str) -> Callable[[str, Draft], None]:
     def take(value: str, draft: Draft) -> None:
         draft.values[field] = value.split(",")
 
     return take
 
 
-def _flag(field: str) -> Callable[[str, Draft], None]:
+def _set_flag(field: str) -> Callable[[str, Draft], None]:
     def take(value: str, draft: Draft) -> None:
         if value:
             draft.lacks(f"--{field}={value}", "is taken for the plain flag")
@@ -298,10 +298,10 @@ def _exclude(value: str, draft: Draft) -> None:
 def _split_list(value: str) -> list[list[str]]:
     """Return the names of each part of a list of nodes such as `n[1-3,7],m2`."""
     parts = re.findall(r"[^,\[]+(?:\[[^\]]*\][^,]*)?", value)
-    return [_expanded(part) for part in parts]
+    return [_expand_ranges(part) for part in parts]
 
 
-def _expanded(part: str) -> list[str]:
+def _expand_ranges(part: str) -> list[str]:
     """Return the names of one part of a list of nodes."""
     match = _LIST.fullmatch(part)
     if match is None or _RANGES.fullmatch(match["ranges"]) is None:
@@ -321,11 +321,11 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "array": _set_field("array"),
     "qos": _set_field("qos"),
     "reservation": _set_field("reservation"),
-    "partition": _listed("partitions"),
+    "partition": _set_list("partitions"),
     "dependency": _dependencies,
     "time": _time,
-    "hold": _flag("hold"),
-    "exclusive": _flag("exclusive"),
+    "hold": _set_flag("hold"),
+    "exclusive": _set_flag("exclusive"),
     "nice": _nice,
     "nodelist": _nodelist,
     "exclude": _exclude,

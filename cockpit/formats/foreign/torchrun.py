@@ -26,7 +26,7 @@ def with_nodes(command: str, *, nodes: int, processes: str = SLOTS) -> str:
 
     Any other command is returned as it is.
     """
-    launcher, arguments = _parted(command)
+    launcher, arguments = _split_launcher(command)
     if not launcher or not arguments:
         return command
     added = _options(
@@ -38,7 +38,7 @@ def with_nodes(command: str, *, nodes: int, processes: str = SLOTS) -> str:
 
 def without_nodes(command: str) -> str:
     """Return the command without the options that `with_nodes` adds."""
-    launcher, arguments = _parted(command)
+    launcher, arguments = _split_launcher(command)
     rest = " ".join(arguments)
     # The longest first: the others are parts of it.
     for options in (_options(nodes=True, processes=SLOTS), _options(nodes=True), _options(processes=SLOTS)):
@@ -62,7 +62,7 @@ def _has_any(arguments: list[str], options: tuple[str, ...]) -> bool:
     return any(word.startswith(options) for word in arguments)
 
 
-def _parted(command: str) -> tuple[list[str], list[str]]:
+def _split_launcher(command: str) -> tuple[list[str], list[str]]:
     """Return the words of the launcher and those behind it; both empty where the command is no launcher."""
     words = words_of(command)
     if not words:

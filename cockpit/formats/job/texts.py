@@ -140,14 +140,14 @@ def _value(field: Field, text: str) -> object:
     # The schema tells how a field is written, so that a new field needs nothing here.
     schema = field.kind.schema()
     if schema.get("type") == "string" or "enum" in schema or (field.name in _SHORT and text[:1] != "{"):
-        return _unquoted(text)
+        return _unquote(text)
     words = schema.get("type") == "array" and schema["items"].get("type") == "string"
     if words and text[:1] != "[":
         return [word for each in text.split(",") if (word := each.strip())]
     return _yaml_value(text)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Return what a text in JSON's quotes holds; any other text as it is, even one that starts with a quote."""
     try:
         value = json.loads(text) if text[:1] == '"' else text

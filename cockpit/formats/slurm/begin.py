@@ -94,17 +94,17 @@ def _date_of(text: str, now: datetime) -> date:
     """Return the date. Raises ValueError."""
     if named := _NAMED_DATE.fullmatch(text):
         month = _MONTHS.index(named["month"].lower()) + 1
-        return _dated(month, int(named["day"]), int(named["year"] or 0), now)
+        return _next_date(month, int(named["day"]), int(named["year"] or 0), now)
     for pattern in _DATES:
         if match := pattern.fullmatch(text):
             year = int(match["year"] or 0)
             # sbatch writes years with two digits (MMDDYY, MM/DD/YY); none of these moments is in the past century.
             year += _CENTURY if 0 < year < 100 else 0
-            return _dated(int(match["month"]), int(match["day"]), year, now)
+            return _next_date(int(match["month"]), int(match["day"]), year, now)
     raise ValueError(text)
 
 
-def _dated(month: int, day: int, year: int, now: datetime) -> date:
+def _next_date(month: int, day: int, year: int, now: datetime) -> date:
     """Return the date; without a year the next such day."""
     if year:
         return date(year, month, day)

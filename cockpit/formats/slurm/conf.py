@@ -278,7 +278,7 @@ def _yes(value: bool) -> str:
     return "YES" if value else "NO"
 
 
-def _adding(names: Sequence[str]) -> str:
+def _qos_commands(names: Sequence[str]) -> str:
     return "; ".join(f"sacctmgr -i add qos {shlex.quote(name)}" for name in names)
 
 
@@ -289,7 +289,7 @@ def _to_do(cluster: Cluster, nodes: Sequence[Node], scripts: Mapping[str, str] |
     if needs_database(cluster):
         yield "AccountingStorageHost: give the host of slurmdbd, unless it is slurmctld's"
     if names := named_qos(cluster):
-        yield f"QOS of partitions: slurmdbd has to have them before slurmctld starts: {_adding(names)}"
+        yield f"QOS of partitions: slurmdbd has to have them before slurmctld starts: {_qos_commands(names)}"
     if any(node.cards for node in nodes):
         yield "gres.conf: on each node, say which devices its cards are (AutoDetect=nvml finds NVIDIA's)"
     if (cluster.prolog_scripts or cluster.epilog_scripts) and scripts is None:

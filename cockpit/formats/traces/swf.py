@@ -191,7 +191,7 @@ def history(jobs: Sequence[SwfJob], processors: int, *, perfect: bool = False) -
 
     `perfect`: each asks for exactly the time it runs.
     """
-    verdicts = [(job, _skipped(job, processors)) for job in jobs]
+    verdicts = [(job, _reason_to_skip(job, processors)) for job in jobs]
     replayed = [job for job, verdict in verdicts if verdict is None]
     return History(
         replayed,
@@ -213,7 +213,7 @@ def multifactor(past: History) -> tuple[ClusterConfigured, AccountsChanged]:
     return ClusterConfigured(Cluster(priority=SAMPLE_PRIORITY)), AccountsChanged((account, *members))
 
 
-def _skipped(job: SwfJob, processors: int) -> Skipped | None:
+def _reason_to_skip(job: SwfJob, processors: int) -> Skipped | None:
     """Return why a job is not replayed; None when it is."""
     if job.status in (Status.PART, Status.LAST_PART, Status.LAST_PART_FAILED):
         return Skipped.PART

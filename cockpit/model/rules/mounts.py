@@ -24,7 +24,7 @@ def mount_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
     """Return what is wrong with each mount."""
     if spec.algorithm is not None:
         yield from reference_checks("algorithm", spec.algorithm)
-    for field, given in _versioned(spec):
+    for field, given in _versioned_references(spec):
         yield field, count_error(len(given), MOST_MOUNTS)
         for index, each in enumerate(given[:MOST_MOUNTS]):
             yield from _named_checks(f"{field}[{index}]", each)
@@ -39,14 +39,14 @@ def mount_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for field, algorithm in spec.algorithms():
         if algorithm.path and algorithm.name:
             yield f"{field}.name", "cannot be used with path: one is in the catalogue, the other a folder; keep one"
-    places = {field: [_place(each) for each in given] for field, given in _versioned(spec)}
+    places = {field: [_place(each) for each in given] for field, given in _versioned_references(spec)}
     places["volumes"] = [each.name for each in spec.volumes]
     for field, names in places.items():
         for name in (name for name, count in Counter(names).items() if count > 1):
             yield field, f'the name "{visible(name)}" is there twice; each may be there once'
 
 
-def _versioned(spec: JobSpec) -> tuple[tuple[str, Sequence[Dataset | Model]], ...]:
+def _versioned_references(spec: JobSpec) -> tuple[tuple[str, Sequence[Dataset | Model]], ...]:
     return ("datasets", spec.datasets), ("models", spec.models)
 
 

@@ -12,7 +12,7 @@ from cockpit.backends.slurm.mapping.cluster import NEVER, PLANNED_TASKS, Cluster
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob, find_job
 from cockpit.backends.slurm.mapping.records import keyed, with_header
 from cockpit.backends.slurm.planning_mirror import PlanningMirror
-from cockpit.backends.slurm.why import _planned
+from cockpit.backends.slurm.why import _planned_id
 from cockpit.model.accounts import Accounts, Limits
 from cockpit.model.cluster import Cluster, Reservation, Weights
 from cockpit.model.ids import JobId, Millis, rest_id, task_id
@@ -98,7 +98,7 @@ def test_a_component_is_planned_as_its_first_one_and_a_task_as_the_first_that_wa
     planned = {}
     for each in jobs.jobs:
         job = each.task(3) if each.tasks else each.job
-        planned[job.id] = _planned(jobs, LookedUpJob(job, each))
+        planned[job.id] = _planned_id(jobs, LookedUpJob(job, each))
     assert planned == {
         7: (7, True),
         8: (7, True),

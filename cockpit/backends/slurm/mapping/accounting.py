@@ -117,10 +117,10 @@ def compared_since(since: str, now: int) -> str:
     if relative is None:
         return since
     begin = now // 1000 - int(relative[1]) * _UNIT_SECONDS[relative[2]] + _MOVES_SECONDS
-    return _printed(begin)
+    return _moment_text(begin)
 
 
-def _printed(seconds: float) -> str:
+def _moment_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -129,7 +129,7 @@ def ids_of_ended(jobs: Iterable[Listed], begin: str) -> Iterator[str]:
     for each in jobs:
         # Both are ISO times in UTC, so that comparing the texts compares the times.
         at = each.at("EndTime") if each.kind in ENDED else None
-        if at is None or _printed(at / 1000) < begin:
+        if at is None or _moment_text(at / 1000) < begin:
             continue
         if each.component is not None:
             yield f"{each.component[0]}+{each.component[1]}"

@@ -71,13 +71,13 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         rank = each.priority if as_ranked else None
         if others := joined.get(each.id, ()):  # step 3
-            tasks = [_joined(tasks[0], others, everything)]
+            tasks = [_join_components(tasks[0], others, everything)]
             # all of them wait for the one whose turn comes last
             rank = min(one.priority or 0 for one in (each, *others))
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), rank)
     unattributed = UnattributedGpus(everything.nodes, everything.details)
-    with_factors = _with_site_factors(_bounded(listed), everything.site_factors)
+    with_factors = _with_site_factors(_copy_array_limits(listed), everything.site_factors)
     jobs = placed(with_factors, nodes, everything.details, unattributed)  # step 4
     counted_at = everything.counted_at or everything.at
     return ClusterState(
@@ -85,7 +85,7 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
         at=everything.at,
         last_job_id=max((each.id for each in listed), default=0),
         nodes=nodes,
-        jobs=dict(sorted((job.id, _ranked(job, ranks)) for job in jobs)),
+        jobs=dict(sorted((job.id, _with_rank(job, ranks)) for job in jobs)),
         cluster=everything.rules,
         # Without root it is only a part of the tree, or there is no accounting: no limits are better than wrong ones.
         accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
@@ -109,7 +109,7 @@ def components(jobs: Iterable[Listed]) -> dict[JobId, tuple[Listed, ...]]:
     return {first.id: tuple(others) for first, *others in whole}
 
 
-def _joined(first: Job, others: tuple[Listed, ...], everything: ClusterLists) -> Job:
+def _join_components(first: Job, others: tuple[Listed, ...], everything: ClusterLists) -> Job:
     """Return the first component with all others in its spec. What keeps one from starting keeps all of them."""
     specs = [spec_shared_out(everything, each) or each.job.spec for each in others]
     jobs = [first, *(each.job for each in others)]
@@ -131,7 +131,7 @@ def spec_shared_out(everything: ClusterLists, listed: Listed) -> JobSpec | None:
     return spread_spec(listed.job.spec, listed.fields, tasks, listed.shards) if tasks is not None else None
 
 
-def _bounded(jobs: list[Job]) -> Iterator[Job]:
+def _copy_array_limits(jobs: list[Job]) -> Iterator[Job]:
     """Copy an array's limit of concurrent tasks (`%4`) from its pending record, which alone has it, to all tasks."""
     at_once = {each.array.array: each.array.at_once for each in jobs if each.array is not None and each.array.at_once}
     for each in jobs:
@@ -150,7 +150,7 @@ def _with_site_factors(jobs: Iterable[Job], factors: Mapping[int, int]) -> Itera
     return (replace(job, site_factor=factor) if factor else job for job, factor in pairs)
 
 
-def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
+def _with_rank(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
     """Return the job with Slurm's priority; a job that can never start is marked as held."""
     if job.never is not None:
         return replace(job, never=None, waits_for=(), held_by=NEVER)

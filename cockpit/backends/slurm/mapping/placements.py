@@ -3,8 +3,8 @@
 Each node lists its cards in use. Which job has which of them only `scontrol -d show job` says, and that is read less
 often, and may be hidden. `UnattributedGpus` assigns cards to a running job that it does not list yet:
 
-1. Take cards in use on its node that no listed job has, of the model and size that the job asked for (`_claimed`).
-2. If they are not enough, take the first free cards of that model (`_guessed`): the node's list may be older.
+1. Take cards in use on its node that no listed job has, of the model and size that the job asked for (`_take_listed`).
+2. If they are not enough, take the first free cards of that model (`_take_free`): the node's list may be older.
 3. Cards in use that remain belong to jobs that the user may not see (`others`).
 """
 
@@ -66,8 +66,8 @@ class UnattributedGpus:
             for card in (node.cards if node is not None else ())
             if not wanted.card_models or card.model in wanted.card_models
         ]
-        claimed = list(self._claimed(name, cards, wanted))
-        guessed = list(self._guessed(name, cards, wanted.card_milli - sum(each.milli for each in claimed)))
+        claimed = list(self._take_listed(name, cards, wanted))
+        guessed = list(self._take_free(name, cards, wanted.card_milli - sum(each.milli for each in claimed)))
         self.hold(name, guessed)
         return (*claimed, *guessed)
 
@@ -76,7 +76,7 @@ class UnattributedGpus:
         placements = [(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in self._free_slices.items() if rest]
         return {OTHERS: tuple(placements)} if placements else {}
 
-    def _claimed(self, name: NodeName, cards: Iterable[Card], wanted: NodeSpec) -> Iterator[CardSlice]:
+    def _take_listed(self, name: NodeName, cards: Iterable[Card], wanted: NodeSpec) -> Iterator[CardSlice]:
         """Take slices that the node lists as in use.
 
         For shards only the card is used, not their number: Slurm miscounts them in the list of nodes.
@@ -96,7 +96,7 @@ class UnattributedGpus:
             missing -= claimed.milli
             yield claimed
 
-    def _guessed(self, name: NodeName, cards: Iterable[Card], missing: int) -> Iterator[CardSlice]:
+    def _take_free(self, name: NodeName, cards: Iterable[Card], missing: int) -> Iterator[CardSlice]:
         """Take `missing` thousandths of cards from the first cards that have that much free."""
         for card in cards:
             before = self._used_milli.get((name, card.index), 0)
@@ -165,14 +165,14 @@ def placed(
             unattributed.hold(part.node, part.slices)
     slots: Counter[tuple[NodeName, int]] = Counter()
     return [
-        _numbered(_placed(job, nodes, known.get(job.id, {}), unattributed), nodes, slots)
+        _number_shares(_with_placement(job, nodes, known.get(job.id, {}), unattributed), nodes, slots)
         if job.state in OCCUPYING
         else job
         for job in jobs
     ]
 
 
-def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[NodeName, int]]) -> Job:
+def _number_shares(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[NodeName, int]]) -> Job:
     """Number the shares that jobs have of one card, from 0; MIG instances have numbers of their own."""
     if job.attempt is None or not job.spec.specs[0].shares_a_card:
         return job
@@ -188,7 +188,7 @@ def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[Nod
     return replace(job, attempt=replace(job.attempt, placement=tuple(parts)))
 
 
-def _placed(
+def _with_placement(
     job: Job, nodes: Mapping[NodeName, Node], known: Mapping[NodeName, Allocation], unattributed: UnattributedGpus
 ) -> Job:
     """Return the job with what it holds on each node: by its details if they are known, else an estimate."""

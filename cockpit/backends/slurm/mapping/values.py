@@ -141,26 +141,26 @@ def hosts(value: str) -> tuple[NodeName, ...]:
     names: list[NodeName] = []
     for piece in filter(None, _PIECE.findall(value)):
         # Stop here rather than cut afterwards: `n[0-99999][0-99999]` of a damaged answer would fill the memory first.
-        for name in _expanded(piece):
+        for name in _expand_hosts(piece):
             if len(names) == MOST:
                 return tuple(names)
             names.append(NodeName(name))
     return tuple(names)
 
 
-def _expanded(piece: str) -> Iterator[str]:
+def _expand_hosts(piece: str) -> Iterator[str]:
     """Yield the hosts of one piece of a list, such as `rack[0-1]n[1-4]`."""
     # Host names may have several brackets, `rack[0-1]n[1-4]`; the last one counts fastest, as in Slurm.
     match = _RANGE.search(piece)
     if match is None:
         yield piece
         return
-    for each in _padded(match[1]):
-        for rest in _expanded(piece[match.end() :]):
+    for each in _padded_numbers(match[1]):
+        for rest in _expand_hosts(piece[match.end() :]):
             yield piece[: match.start()] + each + rest
 
 
-def _padded(ranges: str) -> Iterator[str]:
+def _padded_numbers(ranges: str) -> Iterator[str]:
     """Yield the numbers of ranges, with leading zeros; `MOST` bounds each range."""
     for part in ranges.split(","):
         low, dash, high = part.partition("-")

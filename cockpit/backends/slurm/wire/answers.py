@@ -151,7 +151,9 @@ class Answers:
             # in the lock, so that callers who waited for a failing command get its error and do not run it too
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
-            known = self._cached[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
+            known = self._cached[question] = await self._fetch_or_remember_failure(
+                question, fresh_seconds, seconds or self.patience
+            )
             return known.printed
 
     async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
@@ -183,7 +185,9 @@ class Answers:
         known = self._cached.get(tuple(argv))
         return known.given_at if known is not None else None
 
-    async def _tried(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
+    async def _fetch_or_remember_failure(
+        self, question: tuple[str, ...], fresh_seconds: float, seconds: float
+    ) -> Answer:
         """Fetch an answer, and remember a failure so that the command is not repeated at once.
 
         Without that a cluster whose database is away would be asked for it at every look.

@@ -115,7 +115,7 @@ class RecordedCommands:
         if argv[0] == "squeue":
             return "".join(self._jobs(argv))
         if argv[0] == "sacct":
-            return "".join(self._ended(argv))
+            return "".join(self._print_ended(argv))
         if plain[:3] == ("sacctmgr", "list", "user"):
             return ""
         file = next((name for lead, name in _FILES.items() if plain[: len(lead)] == lead), None)
@@ -133,7 +133,7 @@ class RecordedCommands:
             if not wanted or wanted in {record["JobId"], _of_array(record), *_whole_jobs(record)}:
                 yield "".join(f"{_value(record, name)}{separator}" for name, separator in fields) + "\n"
 
-    def _ended(self, argv: Sequence[str]) -> Iterator[str]:
+    def _print_ended(self, argv: Sequence[str]) -> Iterator[str]:
         """Yield sacct's lines with the fields that `argv` asks for."""
         fields, separator = _option(argv, "--format").split(","), _option(argv, "--delimiter")
         wanted = _option(argv, "--jobs")

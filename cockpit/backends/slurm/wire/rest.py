@@ -140,7 +140,7 @@ class RestCommands:
                 reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
                 # slurmrestd answers 404 for a version of its API that it lacks; a proxy's page is no JSON and raises
                 if reply.status != NOT_FOUND:
-                    _parsed(reply)
+                    _decode_object(reply)
                     self._version = version
                     break
             else:
@@ -166,7 +166,7 @@ class RestCommands:
         # 404 for an unknown path has a plain text; 404 for an unknown job has JSON with Slurm's own message.
         if reply.status == NOT_FOUND and not reply.body.lstrip().startswith(b"{"):
             return {}, _not_reported(version)
-        answer = _parsed(reply)
+        answer = _decode_object(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
     async def _send(self, wanted: RestRequest, version: int) -> http.Reply:
@@ -239,7 +239,7 @@ def _not_reported(version: int) -> str:
     return f"slurmrestd v0.0.{version} does not report it"
 
 
-def _parsed(reply: http.Reply) -> Mapping[str, Any]:
+def _decode_object(reply: http.Reply) -> Mapping[str, Any]:
     """Decode a JSON object. Raises `Unreachable` for anything else."""
     try:
         answer = msgspec.json.decode(reply.body)

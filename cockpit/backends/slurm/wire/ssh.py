@@ -207,7 +207,7 @@ class SshCommands:
                 hops.append(await self._hop(jump, hops))
             return await self._hop(self._to, hops)
         except asyncssh.HostKeyNotVerifiable as error:
-            raise Unreachable(await self._unverified(error)) from None
+            raise Unreachable(await self._unknown_key_error(error)) from None
         except asyncssh.PermissionDenied as error:
             self._refused = True
             if self._typed:
@@ -238,7 +238,7 @@ class SshCommands:
     def _jumps(self) -> Sequence[Host]:
         """Return the jump hosts (ProxyJump) in their order; each has its own entry in ~/.ssh/config."""
         # One by one, so that each gets the settings of its own entry.
-        names = str(_configured(self._to)["ProxyJump"] or "")
+        names = str(_read_ssh_config(self._to)["ProxyJump"] or "")
         return [_jump(each) for each in names.split(",") if each and each.lower() != "none"]
 
     @property
@@ -246,7 +246,7 @@ class SshCommands:
         """Return the command with which a user connects to the same server."""
         return ("ssh", *(("-p", str(self._port)) if self._port is not None else ()), self.name)
 
-    async def _unverified(self, error: Exception) -> str:
+    async def _unknown_key_error(self, error: Exception) -> str:
         """Return the error for an unknown host key, with its fingerprint, to compare with the administrator's."""
         import asyncssh
 
@@ -275,7 +275,7 @@ def _config_files() -> list[str]:
     return [str(own)] if own.exists() else []
 
 
-def _configured(host: Host) -> Mapping[str, object]:
+def _read_ssh_config(host: Host) -> Mapping[str, object]:
     """Return IdentityFile and ProxyJump of the host in ~/.ssh/config."""
     from getpass import getuser
 
@@ -297,7 +297,7 @@ def _options(host: Host) -> dict[str, Any]:
         options["username"] = host.user
     if host.port is not None:
         options["port"] = host.port
-    identities = _configured(host)["IdentityFile"]
+    identities = _read_ssh_config(host)["IdentityFile"]
     keys = [Path(str(each)).expanduser() for each in identities] if isinstance(identities, list) else []
     if keys:
         options |= {"client_keys": [str(each) for each in keys if each.is_file()], "ignore_encrypted": True}

@@ -83,7 +83,7 @@ def request(argv: Sequence[str], stdin: str, version: int) -> RestRequest:
         case ("scontrol", "hold" | "release" as verb, job):
             return _of_job(job, {"hold": verb == "hold"})
         case ("scontrol", "update", what, *changes) if what.startswith("JobId="):
-            return _of_job(what.partition("=")[2], dict(_changed(each, version) for each in changes))
+            return _of_job(what.partition("=")[2], dict(_changed_field(each, version) for each in changes))
         case ("scontrol", "update", what, *changes) if what.startswith("NodeName="):
             return _of_node(what.partition("=")[2], changes, version)
         case ("scancel", *options, job):
@@ -183,7 +183,7 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 """PATH of the job: slurmrestd requires an environment, and a script needs at least this variable."""
 
 
-def _changed(change: str, version: int) -> tuple[str, object]:
+def _changed_field(change: str, version: int) -> tuple[str, object]:
     name, _, value = change.partition("=")
     if name not in _UPDATES or (version < LISTS_SINCE and name in IGNORED_BEFORE_LISTS):
         raise NoSuchRequest(f"slurmrestd does not support {name} of a job that waits: {_ON_A_LOGIN_NODE}.")

@@ -46,7 +46,7 @@ def _limit(job: Json) -> str:
     return figures.minutes(job.get("time_limit")) or figures.ENDLESS
 
 
-def _shared(job: Json) -> str:
+def _over_subscribe(job: Json) -> str:
     return "NO" if "none" in word(job.get("shared")).split(",") else "OK"
 
 
@@ -94,7 +94,7 @@ _FIELDS: Final[dict[str, Callable[[Json], str]]] = {
     "Reservation": _text("resv_name"),
     "Feature": _text("features"),
     "ReqNodes": _text("required_nodes"),
-    "OverSubscribe": _shared,
+    "OverSubscribe": _over_subscribe,
     "exit_code": lambda job: figures.exit_code(job.get("exit_code")),
     "RestartCnt": _number("restart_cnt"),
     "WorkDir": _text("current_working_directory"),
