@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.fields import EVERY_OTHER_NODE, FILE, ClusterFile
-from cockpit.formats.cluster.file import own_nodes, read_cluster_file, sealed, unmapped_storage
+from cockpit.formats.cluster.file import own_nodes, read_cluster_file, seal, unmapped_storage
 from cockpit.formats.cluster.pools import known_pools, unknown_pool
 from cockpit.formats.cluster.rule_fields import Accounting
 from cockpit.formats.cluster.text import cluster_text, completed_text
@@ -69,7 +69,7 @@ def initial_cluster(
         errors = list(_unknown_to(site, spec, machine))
         if errors:
             raise SpecErrors([f"{spec_source}: {error}" for error in errors])
-        file = sealed(_of_spec(_with_site(site, spec, machine), spec))
+        file = seal(_of_spec(_with_site(site, spec, machine), spec))
     # Comments and order of the site's own text are kept where nothing has to be replaced.
     if text is not None and not has_rules(text, source):
         return InitialConfig(file, completed_text(text, site, file))

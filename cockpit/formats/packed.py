@@ -7,7 +7,7 @@ from cockpit.errors import SpecErrors
 _GZIP = b"\x1f\x8b"
 
 
-def unpacked(source: str, data: bytes) -> bytes:
+def unpack(source: str, data: bytes) -> bytes:
     """Return the data, unpacked where gzip packed it. Raises `SpecErrors` when it is damaged."""
     if not data.startswith(_GZIP):
         return data

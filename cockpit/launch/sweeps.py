@@ -59,7 +59,7 @@ def trial_number(index: int) -> str:
     return str(index + 1)
 
 
-def swept(spec: JobSpec, index: int) -> JobSpec:
+def trial_spec(spec: JobSpec, index: int) -> JobSpec:
     """Return the job of one trial: each value is appended to its command as `--name=value`."""
     assert spec.sweep is not None
     values = trial_values(spec.sweep, index)

@@ -50,7 +50,7 @@ class Toleration(msgspec.Struct, frozen=True):
 ANY: Final = "*"
 
 
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     return any(each.of(taint) for each in tolerations)
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cockpit.backends.blocking import Blocking
 from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import catalogue_of, grouped, nodes_of, quota_of, read_fixture, rules_of
-from cockpit.backends.demo.loads import measured
+from cockpit.backends.demo.loads import with_loads
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.past import past
 from cockpit.backends.demo.printing import LogFiles
@@ -229,7 +229,7 @@ class DemoBackend(InProcessBackend):
         return replace(await super().status(), socket="", containers=CONTAINERS)
 
     async def nodes(self) -> list[NodeRow]:
-        return [measured(row, self._now()) for row in await super().nodes()]
+        return [with_loads(row, self._now()) for row in await super().nodes()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         # Twice: the detail has the end of the log, which is written in between.

@@ -25,7 +25,7 @@ WAVERS = 7
 STRETCHES = 60
 
 
-def measured(row: NodeRow, now: Millis) -> NodeRow:
+def with_loads(row: NodeRow, now: Millis) -> NodeRow:
     """Return the row with the loads of its cards; hardware slices are not measured, as on real ones."""
     cards = (card for card in row.node.cards if not card.slice_uuids)
     return replace(row, loads=tuple(CardLoad(card.index, _percent(row, card.index, now)) for card in cards))

@@ -27,7 +27,7 @@ LEAST_MS = 2_000
 BAR = 20
 
 
-def printed(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) -> str:
+def printed_until(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) -> str:
     """Return the standard output after `elapsed_ms`; `total_ms` is the length of the whole run."""
     lines = max(1, min(LINES, total_ms // LEAST_MS))
     done = int(lines * min(1.0, elapsed_ms / max(1, total_ms)))
@@ -190,7 +190,7 @@ class LogFiles:
             total_ms = max(total_ms, limit_ms)
         until = replica.ended_at if replica.ended_at is not None else self._clock.now()
         chance = self._scripts.chance("printed", job.spec.name, replica.rank)
-        return printed(script.printing, total_ms, until - started_at, chance)
+        return printed_until(script.printing, total_ms, until - started_at, chance)
 
     def _errors(self, job: Job, replica: Replica) -> str:
         if replica.exit is None:

@@ -35,7 +35,7 @@ from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.preflight import refused
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import JOBS_REPORTED_BY, PROGRAMS
-from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, checked
+from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, check_success
 from cockpit.errors import CockpitError, MayBeAccepted, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
@@ -218,7 +218,7 @@ class Acts:
             printed = await self._commands.run(
                 command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False
             )
-            return checked(printed, command.argv).stdout.strip()
+            return check_success(printed, command.argv).stdout.strip()
         # Not `Unreachable`: the user must know that the change may have happened.
         except AnswerLost as error:
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None

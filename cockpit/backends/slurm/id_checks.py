@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from cockpit.backends.slurm.list_checks import completed
+from cockpit.backends.slurm.list_checks import complete_list
 from cockpit.backends.slurm.mapping.accounting import ids_command, ids_command_of_one, read
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.mapping.records import Record
@@ -115,7 +115,7 @@ class IdCheck:
             return listed - {head[0] for line in text.splitlines() if (head := _ID.match(line)) is not None}
 
         check = CrossCheck(lacks, lambda name: ids_command_of_one(name.partition(".")[0]))
-        return await completed(self._answers, question.argv, printed, check, set())
+        return await complete_list(self._answers, question.argv, printed, check, set())
 
 
 def _ids(question: IdQuestion, printed: Printed) -> set[str]:

@@ -10,8 +10,8 @@ The list of jobs is checked in these steps:
 2. If so, `live_jobs` reads the live jobs from scontrol, and squeue runs again (`Reading`).
 3. `left_out`: jobs that scontrol has and squeue still lacks make the answer `Garbled`; nothing of it is shown.
 
-Nodes, partitions and the optional lists are checked by `check_inventory` and `completed`: one list must have the names
-that another mentions.
+Nodes, partitions and the optional lists are checked by `check_inventory` and `complete_list`: one list must have the
+names that another mentions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.mapping import placements, states, values
-from cockpit.backends.slurm.mapping.records import Record, blocks, keyed, words
+from cockpit.backends.slurm.mapping.records import Record, blocks, records_of_key, words
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, command_of
 from cockpit.errors import CockpitError
@@ -111,7 +111,7 @@ def left_out(lost: set[str]) -> Garbled:
     return Garbled("squeue", f"it leaves out {len(lost)} that scontrol has, {which}")
 
 
-async def completed(
+async def complete_list(
     answers: Answers, argv: tuple[str, ...], printed: Printed, check: CrossCheck, absent: set[str]
 ) -> Printed:
     """Return an optional list, or a second answer if it lacks names that other lists have.
@@ -149,10 +149,10 @@ async def check_inventory(answers: Answers, nodes: str, partitions: str, fresh_s
 
     Raises `Garbled` when one list lacks a name that the other has, and the controller knows that name.
     """
-    records = list(keyed(nodes, "NodeName"))
+    records = list(records_of_key(nodes, "NodeName"))
     named_partitions = {word for record in records for word in values.names(record.get("Partitions", ""))}
     listed_nodes = {record["NodeName"] for record in records}
-    records = list(keyed(partitions, "PartitionName"))
+    records = list(records_of_key(partitions, "PartitionName"))
     named_nodes = {str(host) for record in records for host in hosts(values.text(record.get("Nodes", "")))}
     listed_partitions = {record["PartitionName"] for record in records}
     await _check(answers, "node", named_nodes - listed_nodes, fresh_seconds)

@@ -76,8 +76,8 @@ async def output_path(reading: Reading, known: LookedUpJob, stream: LogStream = 
     order: Slurm's record, accounting, the options of sbatch, the default."""
     known = await _leader(reading, known)
     files = await _files(reading, known)
-    path = outputs.named(files, known, errors=stream is LogStream.STDERR)
-    return outputs.resolved(path, await _words(reading, known, path)) if path else ""
+    path = outputs.written_path(files, known, errors=stream is LogStream.STDERR)
+    return outputs.fill_patterns(path, await _words(reading, known, path)) if path else ""
 
 
 async def _files(reading: Reading, known: LookedUpJob) -> dict[str, str]:
@@ -110,7 +110,7 @@ async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: 
         return ""
     folder = (await reading.output_files(_one_job(known)) or dict(known.fields)).get("folder", "")
     path = step.output if step.output.startswith("/") else posixpath.join(folder or known.job.spec.output, step.output)
-    return outputs.resolved(path, outputs.step_words(await _words(reading, known, path), step, rank))
+    return outputs.fill_patterns(path, outputs.step_words(await _words(reading, known, path), step, rank))
 
 
 async def _leader(reading: Reading, known: LookedUpJob) -> LookedUpJob:

@@ -275,7 +275,7 @@ class Reading:
 
     async def shares(self) -> tuple[accounts.ShareLine, ...]:
         printed = await self.of_accounting("sshare", accounts.SHARES, self.intervals.shares)
-        return self._parsed.once("shares", printed, lambda: tuple(accounts.shared(printed.rows())))
+        return self._parsed.once("shares", printed, lambda: tuple(accounts.share_lines(printed.rows())))
 
     async def accounts(self) -> Accounts:
         """Return the tree of accounts, of as much as the database and the controller report."""

@@ -74,7 +74,7 @@ class SacctReading:
         return self._parsed.once(
             f"ended for {user}, {during}",
             source,
-            lambda: tuple(accounting.ended(past_records(printed, fields), UTC, shards)),
+            lambda: tuple(accounting.ended_jobs(past_records(printed, fields), UTC, shards)),
         )
 
     async def _with_all_ended(

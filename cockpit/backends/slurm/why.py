@@ -218,8 +218,8 @@ async def _with_limit_figures(
 ) -> tuple[Reason, tuple[JobId, ...]]:
     """Return Slurm's reason with the figures of the limit or licences that it names, and the jobs that use them."""
     if isinstance(reason, SchedulerReason) and reason.code.startswith("Licenses") and known.listed is not None:
-        wanted = licences.asked(known.listed.fields)
-        about = licences.figures(await reading.licences(), wanted)
+        wanted = licences.requested(known.listed.fields)
+        about = licences.usage_text(await reading.licences(), wanted)
         return SchedulerReason(reason.code, about), licences.holders(everything.jobs, wanted)
     seen = await mirror.snapshot(everything)
     if isinstance(reason, SchedulerReason):

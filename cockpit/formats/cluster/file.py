@@ -281,7 +281,7 @@ def seal_of(file: ClusterFile) -> str:
     return hashlib.sha256(msgspec.json.encode(fixed, order="sorted")).hexdigest()[:16]
 
 
-def sealed(file: ClusterFile) -> ClusterFile:
+def seal(file: ClusterFile) -> ClusterFile:
     """Return the file with these settings fixed."""
     return replace(file, mutable=False, fixed=seal_of(file))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft, take_longest_wait
-from cockpit.formats.foreign.kubeargs import expanded
+from cockpit.formats.foreign.kubeargs import expand_references
 from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.machinetypes import machine_type
@@ -223,7 +223,7 @@ def _variables(given: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the variables, with references to earlier ones replaced."""
     values: dict[str, str] = {}
     for each in given:
-        values[str(each.get("name", ""))] = expanded(str(each.get("value", "")), values)
+        values[str(each.get("name", ""))] = expand_references(str(each.get("value", "")), values)
     return values
 
 

@@ -21,7 +21,7 @@ _ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
 _SIGNIFICANT: Final = re.compile(r"\$(?=[$(])")
 
 
-def expanded(text: str, values: Mapping[str, str]) -> str:
+def expand_references(text: str, values: Mapping[str, str]) -> str:
     """Return the text with the values of the names that are known in place of `$(NAME)`."""
 
     def value(match: re.Match[str]) -> str:
@@ -65,18 +65,18 @@ def arguments_of(command: str, known: Collection[str]) -> list[str]:
     words = lex(command)
     if isinstance(words, NotSimple):
         # The container would get pipes and redirections as arguments: it is started without a shell.
-        return ["bash", "-c", escaped(command)]
+        return ["bash", "-c", escape(command)]
     parts = [part for word in words for part in word.parts]
     # Kubernetes expands `$(NAME)` of the container's own variables only, and computes nothing.
     if any(isinstance(part, Sum) or (isinstance(part, Variable) and part.name not in known) for part in parts):
-        return ["bash", "-c", escaped(shell_text(command, known))]
+        return ["bash", "-c", escape(shell_text(command, known))]
     return [
-        "".join(escaped(part.text) if isinstance(part, Literal) else f"$({_name_of(part)})" for part in word.parts)
+        "".join(escape(part.text) if isinstance(part, Literal) else f"$({_name_of(part)})" for part in word.parts)
         for word in words
     ]
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return the text as Kubernetes must have it for the container to get it unchanged."""
     return _SIGNIFICANT.sub("$$", text)
 

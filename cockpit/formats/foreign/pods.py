@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from cockpit.formats.foreign.draft import Draft, joined
-from cockpit.formats.foreign.kubeargs import command_of, expanded
+from cockpit.formats.foreign.kubeargs import command_of, expand_references
 from cockpit.formats.foreign.podresources import read_resources, read_volumes
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.launch.command import ENTRYPOINT
@@ -136,7 +136,7 @@ def take_command(command: object, args: object, draft: Draft, known: Collection[
     plain = command_of(words, ())
     text = command_of(words, known)
     # Without a known variable in it each word stays one literal argument, quoted as needed; `$$` is a `$` then.
-    draft.values["command"] = joined([expanded(word, {}) for word in words]) if text == plain else text
+    draft.values["command"] = joined([expand_references(word, {}) for word in words]) if text == plain else text
 
 
 def _words(value: object) -> list[str]:
@@ -159,7 +159,7 @@ def _environment(given: Collection[Mapping[str, Any]], at: str, draft: Draft) ->
         # YAML readers make true of an unquoted `true`; a container gets the lower-case word.
         text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         # core/v1 EnvVar: `$(NAME)` means variables before this one only, so that a single pass is enough.
-        values[name] = expanded(text, values)
+        values[name] = expand_references(text, values)
         draft.env(name, values[name])
     return names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from cockpit.formats.foreign.kubeargs import arguments_of, escaped
+from cockpit.formats.foreign.kubeargs import arguments_of, escape
 from cockpit.formats.foreign.podresources import limits_of, written_volumes
 from cockpit.formats.foreign.pods import BEST_EFFORT, HOSTNAME
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
@@ -83,7 +83,7 @@ def container_of(
     elif rest:
         container["args"] = rest
     if spec.env:
-        container["env"] = [{"name": name, "value": escaped(value)} for name, value in spec.env.items()]
+        container["env"] = [{"name": name, "value": escape(value)} for name, value in spec.env.items()]
     if limits := limits_of(each or spec.specs[0]):
         container["resources"] = {"limits": limits}
     return container

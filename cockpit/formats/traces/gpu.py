@@ -16,7 +16,7 @@ from random import Random
 from typing import TypeVar
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.packed import unpacked
+from cockpit.formats.packed import unpack
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, Node
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
@@ -70,7 +70,7 @@ def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row]
 def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """Yield (line, values by column)."""
     # utf-8-sig: published CSV files may begin with a byte order mark, which would be a part of the first column's name.
-    lines = unpacked(source, data).decode("utf-8-sig", "replace").splitlines()
+    lines = unpack(source, data).decode("utf-8-sig", "replace").splitlines()
     # restval: a line that is too short has empty values, which the columns' own checks report.
     reader = csv.DictReader(lines, restval="", strict=True)
     try:

@@ -23,7 +23,7 @@ import msgspec
 
 from cockpit.engine.replay.jobs import Arrival
 from cockpit.errors import SpecErrors
-from cockpit.formats.packed import unpacked
+from cockpit.formats.packed import unpack
 from cockpit.model.accounts import ROOT, Association
 from cockpit.model.cluster import Cluster, Priority, PriorityKind, Weights
 from cockpit.model.events import AccountsChanged, ClusterConfigured, JobSubmitted
@@ -85,7 +85,7 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
 
     Raises `SpecErrors` that name the line and what to do.
     """
-    text = unpacked(source, data).decode("utf-8", "replace")
+    text = unpack(source, data).decode("utf-8", "replace")
     errors: list[str] = []
     jobs = list(_jobs(source, text.splitlines(), errors))
     if errors:
@@ -100,7 +100,7 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
 def processors_said(source: str, data: bytes) -> int | None:
     """Return the machine's number of processors from the header; a header with nodes alone counts one each. None: it
     has neither."""
-    header = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
+    header = dict(_SAID.findall(unpack(source, data).decode("utf-8", "replace")))
     count = header.get("MaxProcs", header.get("MaxNodes"))
     return whole(count) if count else None
 

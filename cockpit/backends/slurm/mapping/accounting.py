@@ -13,7 +13,7 @@ from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.outputs import of_step
-from cockpit.backends.slurm.mapping.records import Record, blocks, separated, words
+from cockpit.backends.slurm.mapping.records import Record, blocks, split_records, words
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.model.job import ENDED, Job
 from cockpit.model.jobdetail import StepRow
@@ -144,7 +144,7 @@ def unknown_field(complaint: str) -> str | None:
     return rest.partition('"')[0] if marker else None
 
 
-def ended(records: Iterable[Record], zone: tzinfo | None, shards_per_card: int = 0) -> Iterator[Past]:
+def ended_jobs(records: Iterable[Record], zone: tzinfo | None, shards_per_card: int = 0) -> Iterator[Past]:
     """Yield the ended jobs in sacct's order; a job's use is taken from its steps, which follow it."""
     current: Past | None = None
     for record in records:
@@ -190,7 +190,7 @@ def of_one(
         return None, ()
     # A requeued job may have one record for each run, the last run last.
     whole, *steps = _run_of(job, runs)
-    past = next(ended((whole, *steps), zone, shards_per_card), None)
+    past = next(ended_jobs((whole, *steps), zone, shards_per_card), None)
     return past, tuple(_step(step, zone) for step in steps)
 
 
@@ -225,7 +225,7 @@ def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
 
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[Record]:
     """Yield the records that sacct printed, without the line that names the fields."""
-    for record in separated(printed, separator, len(fields)):
+    for record in split_records(printed, separator, len(fields)):
         # The first field of a job begins with a number, so that only the heading has the name of the field there.
         if record[0] != fields[0]:
             yield dict(zip(fields, record, strict=True))
@@ -234,7 +234,7 @@ def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterat
 def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> Job | None:
     """Return the ended job of a record; None if it has not ended or its state is unknown."""
     state = states.word(fields["State"])
-    if not states.known(state) or states.job_state(state, placed=True) not in ENDED:
+    if not states.is_known(state) or states.job_state(state, placed=True) not in ENDED:
         return None
     array, _, task = fields["JobID"].partition("_")
     minutes = values.number(fields["TimelimitRaw"])

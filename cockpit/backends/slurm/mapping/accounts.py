@@ -32,7 +32,7 @@ class ShareLine(NamedTuple):
 
 def accounts(associations: Iterable[Record], qos: Iterable[Record], shares: Iterable[Record], cluster: str) -> Accounts:
     """Return the tree. Parents come from sshare, which alone prints them by its indents."""
-    parents = {row.key: row.parent for row in shared(shares)}
+    parents = {row.key: row.parent for row in share_lines(shares)}
     rows = [row for row in associations if row.get("Cluster", cluster) == cluster]
     by_key = {each.key: each for each in (_association(row, parents) for row in rows)}
     return Accounts(associations=by_key, qos={each.name: each for each in map(_qos, qos)})
@@ -47,7 +47,7 @@ def of_shares(shares: Iterable[Record]) -> Accounts:
             parent="" if _user(row.key) else row.parent,
             shares=row.shares,
         )
-        for row in shared(shares)
+        for row in share_lines(shares)
     )
     return Accounts(associations={each.key: each for each in associations})
 
@@ -60,7 +60,7 @@ def usage(rows: Iterable[ShareLine]) -> dict[AssocKey, Usage]:
     return {row.key: Usage(row.raw_usage, fair_share=row.fair_share) for row in rows}
 
 
-def shared(rows: Iterable[Record]) -> Iterator[ShareLine]:
+def share_lines(rows: Iterable[Record]) -> Iterator[ShareLine]:
     """Yield sshare's rows in the order of the tree, parents first; the indent of an account is its depth."""
     above: list[str] = []
     for row in rows:

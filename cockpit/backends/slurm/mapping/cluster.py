@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping.accounts import ShareLine, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import SlurmNode
-from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known, UnattributedGpus, placed
+from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known, UnattributedGpus, place_jobs
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
@@ -78,7 +78,7 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
         ranks |= dict.fromkeys((job.id for job in tasks), rank)
     unattributed = UnattributedGpus(everything.nodes, everything.details)
     with_factors = _with_site_factors(_copy_array_limits(listed), everything.site_factors)
-    jobs = placed(with_factors, nodes, everything.details, unattributed)  # step 4
+    jobs = place_jobs(with_factors, nodes, everything.details, unattributed)  # step 4
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,

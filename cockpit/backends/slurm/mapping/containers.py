@@ -68,7 +68,7 @@ def image_refusals(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
         yield f"image: {runtime} shows no folder whose name has a comma or a colon"
 
 
-def contained(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
+def step_in_container(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
     """Return the command line of a step whose `script` runs in a container; `srun`: with its options, for one that srun
     starts."""
     where = image_of(spec.image).where
@@ -76,7 +76,7 @@ def contained(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
         mounts = ",".join(f"{each}:{each}" for each in _folders(spec))
         options = f"--container-image={quoted(where)} --container-mounts={quoted(mounts)}"
         # A container of pyxis is an option of srun, so even a command on one node needs a step. By its name the held
-        # container is found again (`leaving`).
+        # container is found again (`leave_container`).
         return f'{srun or "srun"} {options} --container-name="cockpit-$SLURM_JOB_ID" {script}'
     binds = " ".join(f"--bind {quoted(each)}" for each in _folders(spec))
     cards = " --nv" if spec.specs[0].card_milli else ""
@@ -87,7 +87,7 @@ def contained(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
     return f"{srun} sh -c {quoted(inside)}".lstrip()
 
 
-def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
+def leave_container(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
     """Yield lines that run `cockpit_run`.
 
     When it fails, the container stays on its node, and the nodes are given back.

@@ -32,7 +32,7 @@ def licences(records: Iterable[Record]) -> Iterator[Licence]:
             yield Licence(name, total, used)
 
 
-def asked(fields: dict[str, str]) -> dict[str, int]:
+def requested(fields: dict[str, str]) -> dict[str, int]:
     """Return how many of each licence the job has or wants, from `matlab:3,fluent@site:1|…`."""
     counts = {}
     # `,` means and; some versions also take `;`, or `|` for alternatives, which are all listed.
@@ -45,7 +45,7 @@ def asked(fields: dict[str, str]) -> dict[str, int]:
 
 def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[QueueRow]:
     """Return a queue row per licence, with the jobs that wait for it and those that hold it."""
-    wanting = [(each, asked(each.fields)) for each in jobs if values.text(each.fields.get("Licenses", ""))]
+    wanting = [(each, requested(each.fields)) for each in jobs if values.text(each.fields.get("Licenses", ""))]
     for licence in known:
         of_it = [each for each, names in wanting if licence.name in names]
         yield QueueRow(
@@ -62,7 +62,7 @@ def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[Que
         )
 
 
-def figures(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
+def usage_text(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
     """Return `matlab: 3 of 4 in use, 2 asked` for those that the job cannot have now, else for all that it wants."""
     of_it = [each for each in known if each.name in wanted]
     short = [each for each in of_it if each.used + wanted[each.name] > each.total]
@@ -74,7 +74,7 @@ def figures(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
 def holders(jobs: Iterable[Listed], wanted: Mapping[str, int]) -> tuple[JobId, ...]:
     """Return the jobs that hold some of these licences, the largest holder first."""
     having = [
-        (sum(count for name, count in asked(each.fields).items() if name in wanted), each.id)
+        (sum(count for name, count in requested(each.fields).items() if name in wanted), each.id)
         for each in jobs
         if each.kind in OCCUPYING
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cockpit.backends.slurm.mapping.records import Record, separated
+from cockpit.backends.slurm.mapping.records import Record, split_records
 
 SEPARATOR = "{separator}"
 """Placeholder in a command for the field separator; `wire.answers` puts a random word in, which no job can contain."""
@@ -91,7 +91,7 @@ def unknown_field(complaint: str) -> str | None:
 
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[Record]:
     """Yield one record for each job, by field name; the line with the field names is left out."""
-    records = separated(printed, separator, len(fields))
+    records = split_records(printed, separator, len(fields))
     first = next(records, None)
     # The header has names of its own (ARRAY_JOB_ID), so it is recognised by the first field. Recordings have no header.
     if first is not None and first[0].replace("_", "").upper() != fields[0].upper():

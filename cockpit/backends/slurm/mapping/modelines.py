@@ -92,7 +92,7 @@ def of_replica(spec: JobSpec, group: Group) -> Iterator[str]:
         yield from _of_pool(spec, group)
 
 
-def started(spec: JobSpec, group: Group) -> str:
+def launched_command(spec: JobSpec, group: Group) -> str:
     """Return the command with its mode's launcher before it, for a shell."""
     if spec.mode is Mode.PYTORCH:
         return torch_command(

@@ -56,7 +56,7 @@ def ended_path(job: Job, fields: Mapping[str, str]) -> str:
     number = known.leader or known.number
     words = _words(number, job.array, job.submitter.name, job.spec.name)
     words |= {"J": str(number), "j": str(number), "a": str(job.array.index) if job.array is not None else NO_TASK}
-    return resolved(named(files, known), words)
+    return fill_patterns(written_path(files, known), words)
 
 
 def _submit_line(fields: Mapping[str, str]) -> str:
@@ -87,7 +87,7 @@ def of_step(submit_line: str) -> str:
     return line_options(submit_line, SRUN_FLAGS).get("output", "")
 
 
-def named(files: Mapping[str, str], known: LookedUpJob, *, errors: bool = False) -> str:
+def written_path(files: Mapping[str, str], known: LookedUpJob, *, errors: bool = False) -> str:
     """Return the path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its
     srun.
 
@@ -128,10 +128,10 @@ def listed_path(listed: Listed) -> str:
     words = _words(number, array, fields["UserName"], fields["Name"])
     if not listed.tasks:
         words |= {"J": str(number), "j": str(number), "a": str(array.index) if array is not None else NO_TASK}
-    return resolved(path if path.startswith("/") else posixpath.join(folder, path), words)
+    return fill_patterns(path if path.startswith("/") else posixpath.join(folder, path), words)
 
 
-def resolved(path: str, words: Mapping[str, str]) -> str:
+def fill_patterns(path: str, words: Mapping[str, str]) -> str:
     """Return the path with the patterns (`%j`, `%A_%a`, `%4t` …) in words. A backslash takes their meaning away; what
     is not known yet stays."""
     # sbatch(1), filename pattern: with a backslash in the name no pattern is replaced.

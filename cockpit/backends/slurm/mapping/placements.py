@@ -154,7 +154,7 @@ def details(
     return by_job
 
 
-def placed(
+def place_jobs(
     jobs: Iterable[Job], nodes: Mapping[NodeName, Node], known: Known, unattributed: UnattributedGpus
 ) -> list[Job]:
     """Return the jobs; those that occupy resources get their listed allocation, else cards from `unattributed`."""

@@ -67,7 +67,7 @@ def never_starts(listed: Listed) -> bool:
 def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVATIONS) -> Reason | None:
     """Return the reason of a job; None if it neither waits nor is suspended."""
     # First, since such a state has no kind of its own: it counts as running or queued by its nodes.
-    if not states.known(listed.state):
+    if not states.is_known(listed.state):
         return SchedulerReason(listed.state, "a state that cockpit does not know")
     if listed.kind is JobState.SUSPENDED:
         return SuspendedReason()

@@ -15,7 +15,7 @@ The mappings build everything from records. They come from the output of a comma
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
 
 
-def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, ...]]:
+def split_records(printed: str, separator: str, width: int) -> Iterator[tuple[str, ...]]:
     """Yield records of `width` fields; the separator follows each field and a line break follows the last.
 
     A field may contain line breaks, since a user may write any job name. A record that is cut off at the end is left
@@ -59,7 +59,7 @@ def blocks(printed: str, key: str) -> Iterator[str]:
         yield printed[start:end]
 
 
-def keyed(printed: str, key: str) -> Iterator[Record]:
+def records_of_key(printed: str, key: str) -> Iterator[Record]:
     """Yield the records of `scontrol show`, each of which begins with `key=` at the start of a line."""
     return map(words, blocks(printed, key))
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cockpit.backends.slurm.mapping.containers import Runtime, contained, leaving
+from cockpit.backends.slurm.mapping.containers import Runtime, leave_container, step_in_container
 from cockpit.backends.slurm.mapping.groups import Group, groups
-from cockpit.backends.slurm.mapping.modelines import NODE, of_replica, prelude, started, under_mpi
+from cockpit.backends.slurm.mapping.modelines import NODE, launched_command, of_replica, prelude, under_mpi
 from cockpit.backends.slurm.mapping.shelltext import Variable, quoted, word
 from cockpit.backends.slurm.mapping.values import slurm_id
-from cockpit.backends.slurm.mapping.wrapper import WRAPPED, beginning, copying, keeping
+from cockpit.backends.slurm.mapping.wrapper import WRAPPED, copy_after_failure, hold_after_failure, script_head
 from cockpit.formats.slurm.spec_fields import slurm_time
 from cockpit.launch.modes import LAUNCHED_BY_FIRST
-from cockpit.launch.sweeps import swept, trial_count, trial_number
+from cockpit.launch.sweeps import trial_count, trial_number, trial_spec
 from cockpit.model.batchscript import BatchScript, OpenMode
 from cockpit.model.ids import index_ranges
 from cockpit.model.image import HOST
@@ -40,7 +40,7 @@ def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime 
     that of containers."""
     # At the top, where the time limit starts to count.
     if kept_seconds:
-        yield beginning(asked_seconds)
+        yield script_head(asked_seconds)
     for name, value in spec.env.items():
         yield f"export {name}={quoted(value)}"
     yield from _place(spec)
@@ -57,9 +57,9 @@ def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime 
     yield from (f"    {each}" for each in _run(spec, boxed))
     yield "}"
     if spec.debug_hold.allocation is not HoldAllocation.FREE:
-        yield from keeping(kept_seconds)
+        yield from hold_after_failure(kept_seconds)
     else:
-        yield from leaving(spec, boxed) if boxed is not None else copying()
+        yield from leave_container(spec, boxed) if boxed is not None else copy_after_failure()
 
 
 def _place(spec: JobSpec) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _trials(spec: JobSpec) -> Iterator[str]:
     yield 'export COCKPIT_TRIAL="$((SLURM_ARRAY_TASK_ID + 1))"'
     yield "case $COCKPIT_TRIAL in"
     for index in range(trial_count(spec.sweep)):
-        options = swept(spec, index).command.removeprefix(spec.command.strip(" \t\n"))
+        options = trial_spec(spec, index).command.removeprefix(spec.command.strip(" \t\n"))
         yield f"{trial_number(index)}) {_TRIAL}={quoted(options)} ;;"
     yield "esac"
 
@@ -93,7 +93,7 @@ def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
     (first, *others) = groups(spec)
     # in the background, so that the deciding group's exit code is the one that is kept
     for each in others:
-        yield f"{_step(spec, each, started(spec, each), runtime)} &"
+        yield f"{_step(spec, each, launched_command(spec, each), runtime)} &"
         yield 'cockpit_others="$cockpit_others $!"'
     yield from _decisive(spec, first, runtime)
     if others:
@@ -105,7 +105,7 @@ def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
 
 def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[str]:
     """Yield the step whose exit code is the job's; under Open MPI, mpirun starts its processes."""
-    plain, launched = _step(spec, group, started(spec, group), runtime), under_mpi(spec, group)
+    plain, launched = _step(spec, group, launched_command(spec, group), runtime), under_mpi(spec, group)
     if launched is None or launched == group.command:
         yield plain
         return
@@ -129,7 +129,7 @@ def _step(spec: JobSpec, group: Group, command: str, runtime: Runtime | None) ->
     behind = (Variable(_TRIAL),) if spec.sweep is not None else ()
     script = f"bash -c {word(text, *behind)}"
     srun = _srun(spec, group)
-    return contained(spec, runtime, srun, script) if runtime is not None else f"{srun} {script}".lstrip()
+    return step_in_container(spec, runtime, srun, script) if runtime is not None else f"{srun} {script}".lstrip()
 
 
 def _srun(spec: JobSpec, group: Group) -> str:

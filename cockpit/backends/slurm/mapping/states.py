@@ -70,7 +70,7 @@ def word(printed: str) -> str:
     return printed.split(" ", maxsplit=1)[0].split("+", maxsplit=1)[0].strip("*~#!%$@^-").upper()
 
 
-def known(state: str) -> bool:
+def is_known(state: str) -> bool:
     return state in _STATES
 
 

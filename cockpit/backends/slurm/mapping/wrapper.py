@@ -58,7 +58,7 @@ fi
 exit "$rc\""""
 
 
-def copying() -> Iterator[str]:
+def copy_after_failure() -> Iterator[str]:
     """Yield lines that run `cockpit_run`, and keep the files of a run that fails.
 
     They copy the working folder, give the nodes back, and have the job wait.
@@ -66,12 +66,12 @@ def copying() -> Iterator[str]:
     yield from _COPYING.splitlines()
 
 
-def keeping(seconds: int) -> Iterator[str]:
+def hold_after_failure(seconds: int) -> Iterator[str]:
     """Yield lines that run `cockpit_run`, and hold the allocation of a run that fails for `seconds`."""
     yield from _KEEPING.format(seconds=seconds).splitlines()
 
 
-def beginning(asked_seconds: int) -> str:
+def script_head(asked_seconds: int) -> str:
     """Return the head of the script. `asked_seconds`: the time limit including the hold."""
     note = "# A command that fails is kept. A time-out, lack of memory or a failing node end this script with it."
     return f"{note}\ncockpit_end=$(($(date +%s) + {asked_seconds - SLACK_SECONDS})) cockpit_let_go= cockpit_look="

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
-from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, checked, command_of
+from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, check_success, command_of
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
 
@@ -237,7 +237,7 @@ class Answers:
             if PASSING in printed.stderr and attempt < TRIES:
                 await asyncio.sleep(PAUSE_SECONDS * attempt)
                 continue
-            answer = checked(printed._replace(separator=separator), argv)
+            answer = check_success(printed._replace(separator=separator), argv)
             wrong = "" if answer.verified else flaw(argv, answer.stdout, separator)
             if not wrong:
                 return answer

@@ -79,7 +79,7 @@ def _exit(value: object) -> str:
     return code if ":" in code else f"{code or 0}:0"
 
 
-def ended(jobs: Iterable[Json], fields: Sequence[str], user: str = "") -> tuple[Record, ...]:
+def records_of_ended(jobs: Iterable[Json], fields: Sequence[str], user: str = "") -> tuple[Record, ...]:
     """Return the jobs and their steps with these fields of sacct; `user`: only that user's jobs."""
     return tuple(record for job in jobs if not user or _FIELDS["User"](job) == user for record in _records(job, fields))
 

@@ -107,7 +107,7 @@ _FIELDS: Final[dict[str, Callable[[Json], str]]] = {
 }
 
 
-def listed(jobs: Iterable[Json], fields: Sequence[str], wanted: str = "") -> tuple[Record, ...]:
+def records_of_listed(jobs: Iterable[Json], fields: Sequence[str], wanted: str = "") -> tuple[Record, ...]:
     """Return the jobs with these fields of squeue; those that slurmrestd lacks are not set.
 
     `wanted`: the id of one job or task; empty: all jobs.

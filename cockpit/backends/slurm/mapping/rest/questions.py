@@ -65,9 +65,9 @@ def _of_squeue(argv: Sequence[str]) -> Question | None:
     fields = [each.partition(":")[0] for each in option(argv, "--Format").split(",")]
     if "--steps" in argv or "--start" in argv or not option(argv, "--Format"):
         return None
-    # A task is picked out of its array's records here (`jobs.listed`).
+    # A task is picked out of its array's records here (`jobs.records_of_listed`).
     path = f"job/{wanted.partition('_')[0]}" if wanted else "jobs"
-    return Question(SLURM, path, lambda answer: jobs.listed(_all(answer, "jobs"), fields, wanted))
+    return Question(SLURM, path, lambda answer: jobs.records_of_listed(_all(answer, "jobs"), fields, wanted))
 
 
 _LIMITS_OF_ENDED: Final = {"start_time": "--starttime", "end_time": "--endtime", "state": "--state"}
@@ -82,7 +82,7 @@ def _of_sacct(argv: Sequence[str]) -> Question | None:
     user, wanted = option(argv, "--user"), option(argv, "--jobs")
 
     def records(answer: Json) -> tuple[Record, ...]:
-        return ended.ended(_all(answer, "jobs"), fields, user)
+        return ended.records_of_ended(_all(answer, "jobs"), fields, user)
 
     if wanted:
         return Question(DATABASE, f"job/{wanted}", records)
