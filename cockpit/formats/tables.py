@@ -24,7 +24,7 @@ class Field(msgspec.Struct, frozen=True):
     about: str
     """A sentence for the schema."""
     attribute: str = ""
-    """By default that of the field's name."""
+    """The attribute of the struct; by default that of the field's name."""
     required: bool = False
     spared: Callable[[dict[str, Any]], bool] | None = None
     """Decides whether a required field may be missing, by the attributes that are given."""

@@ -170,7 +170,7 @@ def tasks_on_nodes(env: Mapping[str, str], nodes: int) -> list[int]:
         return [each or 1] * nodes
     if each and each * nodes == total:
         return [each] * nodes
-    # As evenly as Slurm does; the first nodes get the rest. Every node runs at least one.
+    # Slurm divides them evenly, too; the first nodes get the rest. Every node runs at least one.
     return [max(1, total // nodes + (node < total % nodes)) for node in range(nodes)]
 
 

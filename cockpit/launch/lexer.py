@@ -277,7 +277,7 @@ class _Lexer:
             self._escape()
         elif char == "$":
             self._dollar(in_quotes=False)
-        # As many ordinary characters at once as there are.
+        # All ordinary characters that follow are taken at once.
         elif match := _PLAIN.match(self._text, self._at):
             self._take(match[0])
         else:

@@ -8,7 +8,7 @@ from cockpit.model.names import NAME_LENGTH
 from cockpit.model.spec import Hooks, JobKind, JobSpec, PriorityWord
 
 MARK = "-dev"
-"""Behind the name of a session that was made from a job."""
+"""The end of the name of a session that was made from a job."""
 
 
 def development(spec: JobSpec) -> JobSpec:

@@ -258,11 +258,11 @@ class HoldingJob(msgspec.Struct, frozen=True):
     running: bool
     nodes: int
     cpus: int
-    """Over all nodes, as memory and cards."""
+    """The sum over all nodes; memory and cards are such sums, too."""
     memory_mib: int
     card_milli: int
     component: tuple[int, int] | None = None
-    """Like `JobRow.component`."""
+    """The component of a heterogeneous job; see `JobRow.component`."""
     shown_id: str = ""
     """The id as users write it, `4700_3` for a task of an array; empty: what `job_words` makes of `job`."""
 
@@ -276,7 +276,7 @@ class Condition(msgspec.Struct, frozen=True):
     ends_by: Millis | None = None
     """While it runs: when its time is over."""
     shown_id: str = ""
-    """Like `HoldingJob.shown_id`."""
+    """The id to show; see `HoldingJob.shown_id`."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
@@ -287,11 +287,11 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """0: not submitted."""
     name: str
     component: tuple[int, int] | None = None
-    """Like `JobRow.component`."""
+    """The component of a heterogeneous job; see `JobRow.component`."""
     shown_id: str = ""
-    """Like `HoldingJob.shown_id`."""
+    """The id to show; see `HoldingJob.shown_id`."""
     position: int
-    """Behind so many less one that are considered."""
+    """The position in the queue among the jobs that the scheduler considers, from 1."""
     explanation: Explanation | None
     """Why the job waits; None: it starts now."""
     forecast: Forecast

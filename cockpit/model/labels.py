@@ -43,7 +43,7 @@ class Toleration(msgspec.Struct, frozen=True):
         return ANY if not self.key else self.key if self.value is None else f"{self.key}={self.value}"
 
     def of(self, taint: Taint) -> bool:
-        # As in Kubernetes: an empty key tolerates all keys, an absent value all values of the key.
+        # An empty key tolerates all keys, an absent value all values of the key, as in Kubernetes.
         return self.key in ("", taint.key) and self.value in (None, taint.value)
 
 

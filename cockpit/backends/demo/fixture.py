@@ -90,7 +90,7 @@ class WeightedSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weight: float
     nodes: int = 1
     cards: float = 0
-    """Per node: whole, or a share below 1."""
+    """The number per node: whole, or a share below 1."""
     cpus: int = 4
     memory_gib: int = 16
     elastic: tuple[int, int] | None = None

@@ -121,7 +121,7 @@ class ClusterWatch:
         Empty on a cluster without accounting.
         """
         ended, before = await self._reading.sacct.ended(RECENTLY, user=self._whose()), self._recent[1]
-        # The same object while sacct prints the same (`ParsedAnswers`).
+        # This is one object while sacct prints the same (`ParsedAnswers`).
         if ended is not self._recent[0]:
             rows = {each.job.id: past_row(each) for each in ended}
             self._recent = ended, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}

@@ -158,7 +158,7 @@ def _declared_cards(rows: Sequence[DeclaredCards]) -> Iterator[Card]:
         card = Card(
             index=0, model=row.model, vendor=row.vendor, memory_mib=row.memory_mib, slices=row.slices, declared=True
         )
-        # The same object several times: `_number_cards` gives each copy its own index.
+        # One object several times: `_number_cards` gives each copy its own index.
         yield from [card] * row.count
 
 

@@ -139,7 +139,7 @@ def _environment(environments: Sequence[Mapping[str, str]], draft: Draft) -> Non
 
 
 def _command_of(arguments: Sequence[str]) -> str:
-    # As `Draft.run` writes it, to compare the texts; its notes are not wanted twice.
+    # `Draft.run` makes the text that is compared; a draft of its own, since the notes are not wanted twice.
     probe = Draft()
     probe.run(arguments)
     return str(probe.values["command"])
@@ -210,7 +210,7 @@ def _arguments(
     else:
         command = [str(word) for word in left.pop("command", None) or []]
         if arguments and not command:
-            # As in Kubernetes: arguments alone are for the ENTRYPOINT of the image.
+            # Arguments alone are for the ENTRYPOINT of the image, as in Kubernetes.
             command = [ENTRYPOINT]
             draft.lacks(f"workerPoolSpecs[{index}].containerSpec.args", "are those of the image's own ENTRYPOINT")
         arguments = [*command, *arguments]

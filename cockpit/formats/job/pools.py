@@ -81,7 +81,7 @@ class _Parameters:
         if not isinstance(value, list) or any(isinstance(each, dict | list) or each is None for each in value):
             reading.wrong(at, f"is {described(value)}; write a list of values")
             return ("1",)
-        # As they were written in YAML: Python's `True` is no argument that a program expects.
+        # In the words of YAML: Python's `True` is no argument that a program expects.
         return tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in value)
 
     def write(self, value: Parameters) -> dict[str, list[str]]:

@@ -101,5 +101,5 @@ def exit_of(state: str, printed: str) -> ExitStatus | None:
 
 
 def _of_wait_status(status: int) -> ExitStatus:
-    # As waitpid(2) encodes it: the low seven bits are the signal, the second byte is the exit code.
+    # The encoding of waitpid(2): the low seven bits are the signal, the second byte is the exit code.
     return ExitStatus(signal=status & 0x7F) if status & 0x7F else ExitStatus(code=status >> 8 & 0xFF)

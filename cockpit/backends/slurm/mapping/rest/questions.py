@@ -86,7 +86,7 @@ def _of_sacct(argv: Sequence[str]) -> Question | None:
 
     if wanted:
         return Question(DATABASE, f"job/{wanted}", records)
-    # As with sacct, jobs that never were eligible are listed only if their states are named.
+    # Jobs that never were eligible are listed only if their states are named, as with sacct.
     limits = {name: option(argv, given) for name, given in _LIMITS_OF_ENDED.items()}
     return Question(DATABASE, "jobs", records, {name: value for name, value in limits.items() if value})
 
