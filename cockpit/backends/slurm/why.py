@@ -174,8 +174,8 @@ async def outlook(
         what_ifs=() if equal or shared_out or together else core.what_ifs,
         named=tuple(_component_named(core.named, rows))
         + tuple(holdings(named, rows, {each.job for each in core.named})),
-        told_at=row.starts_by,
-        told_by=SLURM,
+        scheduler_start_at=row.starts_by,
+        scheduler=SLURM,
     )
 
 
