@@ -95,6 +95,7 @@ def _pod(row: Row) -> JobSpec:
         raise ValueError(msg)
     # Sorted, so that requests that differ only in the order of the models share one object.
     models = tuple(sorted(filter(None, row["gpu_spec"].split("|"))))
+    # gpu_milli is of each card: 1000 for whole ones, so that the product is right for both.
     spec = _node_spec(_whole(row, "cpu_milli"), _whole(row, "memory_mib"), cards * milli, models)
     return JobSpec(name=_text(row, "name"), command="", output="", specs=spec)
 
@@ -140,6 +141,7 @@ def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobS
         requested -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
     if len(arrivals) < len(pods):
         return arrivals
+    # Ends with the first pod that does not fit: to look for a smaller one would favour small pods at the end.
     while requested + card_milli(drawn := chance.choice(pods)) <= target_milli:
         requested += card_milli(drawn)
         arrivals.append(drawn)
