@@ -36,6 +36,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """The moment, in the zone in which the person tells the time; None: unknown, and local moments are refused."""
     variables: Mapping[str, str] | None = None
     """The environment of the submitting shell; None: it is not taken over."""
+    options: tuple[str, ...] = ()
+    """Options of sbatch on the command line, `--name=value` or `--name`; they override those of a script."""
 
 
 UNKNOWN = Submission()

@@ -194,7 +194,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
         raise NoSuchRequest(f"slurmrestd gives a script no arguments: {_ON_A_LOGIN_NODE}.")
     if options and options[-1].startswith("--wrap="):
         *options, wrapped = options
-        return _submit([*options, "--job-name=wrap"], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
+        return _submit(["--job-name=wrap", *options], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
     if script_options(script):
         raise NoSuchRequest(f"slurmrestd reads no #SBATCH lines: {_ON_A_LOGIN_NODE}.")
     job: dict[str, object] = {}
