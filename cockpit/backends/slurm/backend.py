@@ -33,6 +33,7 @@ from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import accounting, licences, rules, values
 from cockpit.backends.slurm.mapping.holding import holds
+from cockpit.backends.slurm.mapping.memory import with_default_memory
 from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.past import HISTORY, ended_jobs, jobs_between, look_up, look_up_waiting
 from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
@@ -225,8 +226,9 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         """Predict with the embedded scheduler, without asking Slurm. A debug hold does not change a job's start."""
-        plain = [replace(spec, debug_hold=DebugHold()) for spec in specs]
-        return [replace(each, told_by=SLURM) for each in await (await self._judged()).predict(plain)]
+        everything = await self._reading.everything(closely=True)
+        plain = [with_default_memory(replace(spec, debug_hold=DebugHold()), everything) for spec in specs]
+        return [replace(each, told_by=SLURM) for each in await (await self._mirror.judge(everything)).predict(plain)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()
@@ -406,6 +408,3 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def _looked(self, *, closely: bool = False) -> InProcessBackend:
         return await self._mirror.look_at(await self._reading.everything(closely=closely))
-
-    async def _judged(self) -> InProcessBackend:
-        return await self._mirror.judge(await self._reading.everything(closely=True))

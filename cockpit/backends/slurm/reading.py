@@ -32,6 +32,7 @@ from cockpit.backends.slurm.mapping import (
     cross_checks,
     licences,
     listing,
+    memory,
     nodes,
     placements,
     priorities,
@@ -134,6 +135,13 @@ class Reading:
         )
         source = (conf, partitions)
         return self._once("rules", source, lambda: rules.cluster(conf, partitions.blocks(rules.PARTITION_KEY)))
+
+    async def memory(self) -> memory.MemoryRules:
+        conf = await self.config()
+        printed = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
+        return self._once(
+            "memory", (conf, printed), lambda: memory.memory_rules(conf, printed.blocks(rules.PARTITION_KEY))
+        )
 
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.SlurmNode, ...]:
         printed = await self._visible_list("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
@@ -493,6 +501,7 @@ class Reading:
             reservations=await self.reservations(),
             details=await self.details() if closely else NOTHING_KNOWN,
             spreads=await self.spreads() if closely else NO_SPREADS,
+            memory=await self.memory(),
         )
         rules = everything.rules
         if PriorityFlag.NO_NORMAL_ALL not in rules.priority.flags:

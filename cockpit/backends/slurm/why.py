@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.cluster import ClusterLists, components, spec_shared_out
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, components, planned_spec, spec_shared_out
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob
 from cockpit.backends.slurm.mapping.reasons import never_starts, with_figures
@@ -183,7 +183,7 @@ def _planned(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]
 
 def _alone(snapshot: Snapshot, everything: ClusterLists, known: LookedUpJob) -> Reason | None:
     """Return what a component of a heterogeneous job lacks by itself; None where it would fit."""
-    spec = (known.listed is not None and spec_shared_out(everything, known.listed)) or known.job.spec
+    spec = planned_spec(everything, known.listed) if known.listed is not None else known.job.spec
     index, shape = (
         refresh_index(None, snapshot),
         shape_of(spec, known.job.partitions[0] if known.job.partitions else ""),

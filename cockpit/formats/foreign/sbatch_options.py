@@ -71,6 +71,7 @@ _WITH_VALUE: Final = """
 FLAGS: Final = frozenset(_WITHOUT_VALUE.split())
 """Long names of the options that need no value."""
 _NAMES: Final = FLAGS | frozenset(_WITH_VALUE.split())
+MEMORY: Final = frozenset({"mem", "mem-per-cpu", "mem-per-gpu"})
 _ALSO_CALLED: Final = {"tasks-per-node": "ntasks-per-node"}
 _NEXT_COMPONENT: Final = frozenset({"hetjob", "packjob"})
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.accounts import ShareLine, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.memory import ANY_MEMORY, MemoryRules, with_memory, without_memory
 from cockpit.backends.slurm.mapping.nodes import SlurmNode
 from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known, UnattributedGpus, placed
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
@@ -39,6 +40,7 @@ class ClusterLists(NamedTuple):
     details: Known = NOTHING_KNOWN
     spreads: Spreads = NO_SPREADS
     """Tasks of pending jobs whose tasks are spread over nodes, by Slurm's number of the job."""
+    memory: MemoryRules = ANY_MEMORY
     counted_at: Millis | None = None
     """When the cluster last computed ages and usage; None: at `at`."""
     site_factors: Mapping[int, int] = NO_FACTORS
@@ -51,7 +53,8 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     `as_ranked`: pending jobs keep the priorities that Slurm gave them; False: the scheduler computes them.
 
     1. Convert each record of squeue into jobs; a record of pending array tasks becomes one job for each task.
-    2. Give tasks that are spread over nodes the spec that `scontrol -d show job` describes.
+    2. Give tasks that are spread over nodes, and jobs that name no memory, the spec that `scontrol -d show job`
+       describes.
     3. Join the components of a queued heterogeneous job into its first one, since they start together.
     4. Place running jobs on their nodes and cards. Cards in use that belong to no known job count as used by others.
     """
@@ -65,7 +68,7 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
             continue
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))  # step 1
         # Step 2. Not when priorities are computed: Slurm computes them from the nodes of its last plan, as in squeue.
-        if as_ranked and (spec := spec_shared_out(everything, each)) is not None:
+        if as_ranked and each.waits and (spec := planned_spec(everything, each)) is not each.job.spec:
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         rank = each.priority if as_ranked else None
         if others := joined.get(each.id, ()):  # step 3
@@ -77,6 +80,8 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     unattributed = UnattributedGpus(everything.nodes, everything.details)
     with_factors = _with_site_factors(_bounded(listed), everything.site_factors)
     jobs = placed(with_factors, nodes, everything.details, unattributed)  # step 4
+    if not everything.memory.is_allocated:
+        jobs = [without_memory(job) for job in jobs]
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -106,7 +111,7 @@ def components(jobs: Iterable[Listed]) -> dict[JobId, tuple[Listed, ...]]:
 
 def _joined(first: Job, others: tuple[Listed, ...], everything: ClusterLists) -> Job:
     """Return the first component with all others in its spec. What keeps one from starting keeps all of them."""
-    specs = [spec_shared_out(everything, each) or each.job.spec for each in others]
+    specs = [planned_spec(everything, each) for each in others]
     jobs = [first, *(each.job for each in others)]
     spec = replace(
         first.spec,
@@ -123,6 +128,13 @@ def spec_shared_out(everything: ClusterLists, listed: Listed) -> JobSpec | None:
     """Return the spec of a pending job whose tasks are spread over its nodes; None for others or if it is unknown."""
     tasks = everything.spreads.get(listed.fields["JobID"]) if listed.waits else None
     return spread_spec(listed.job.spec, listed.fields, tasks, listed.shards) if tasks is not None else None
+
+
+def planned_spec(everything: ClusterLists, listed: Listed) -> JobSpec:
+    """Return the spec by which a pending job is planned: its tasks spread, and the memory that it gets if it names
+    none."""
+    spec = spec_shared_out(everything, listed) or listed.job.spec
+    return with_memory(spec, everything.spreads.get(listed.fields["JobID"]), everything)
 
 
 def _bounded(jobs: list[Job]) -> Iterator[Job]:
