@@ -233,6 +233,9 @@ class SlurmBackend(Asking, LiveBackend):
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()
         if weights is not None:
+            unknown = self.capabilities.why_not(Ability.WEIGHTS)
+            if unknown and not weights.is_complete:
+                refuse(f"{unknown} With other weights the order is known only if you name all of them, also 0.")
             everything = await self._reading.everything(closely=False)
             everything = everything._replace(site_factors=site_factors(printed))
             return await (await self._mirror.recounted(everything)).priorities(weights)
