@@ -22,6 +22,7 @@ from cockpit.backends.slurm.id_checks import IdCheck, ids_of_ended, ids_of_steps
 from cockpit.backends.slurm.list_checks import (
     ListComparison,
     check_inventory,
+    confirmed,
     is_doubtful,
     left_out,
     live_jobs,
@@ -187,10 +188,11 @@ class Reading:
         self._looked_at = self._now()
         look = ListComparison(self._records, records, (self._looked_at - looked_at) / 1000)
         if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
-            live = await live_jobs(self._answers)
+            live = await live_jobs(self._answers, self._names())
             # scontrol was asked first: a job that it has and that a later squeue lacks is missing, not merely new.
             jobs = self._jobs_in(await self._answers.ask_now(question), shards)
-            if lost := live - self._records.keys():
+            lost = live - self._records.keys()
+            if lost and (lost := await confirmed(self._answers, lost)):
                 raise left_out(lost)
         self._verified_list = self._answers.last(question)
         return jobs
@@ -245,14 +247,24 @@ class Reading:
         if self.hidden:
             return NOTHING_KNOWN
         printed = await self._detailed_jobs()
-        return self._once("details", printed, lambda: placements.details(_allocations(printed), gres))
+        return self._once("details", printed, lambda: placements.details(self._allocations(printed), gres))
 
     async def spreads(self) -> Spreads:
         """Return the tasks of waiting jobs whose tasks are spread over nodes; empty where `details` is empty."""
         if self.hidden:
             return NO_SPREADS
         printed = await self._detailed_jobs()
-        return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout))
+        return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout, self._names()))
+
+    def _allocations(self, printed: Printed) -> Iterable[Record]:
+        """Return the allocations of jobs in the answer of `placements.DETAIL`."""
+        if printed.records is not None:
+            return printed.records
+        return placements.allocation_records(printed.stdout, self._names())
+
+    def _names(self) -> Iterator[str]:
+        """Yield the names of jobs in squeue's last list."""
+        return (each.fields["Name"] for each in self._records.values())
 
     async def _detailed_jobs(self) -> Printed:
         """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
@@ -582,8 +594,3 @@ class Reading:
 def _jobs(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
     """Return the records of squeue's answer."""
     return printed.records if printed.records is not None else listing.read(printed.stdout, printed.separator, fields)
-
-
-def _allocations(printed: Printed) -> Iterable[Record]:
-    """Return the allocations of jobs in the answer of `placements.DETAIL`."""
-    return printed.records if printed.records is not None else placements.allocation_records(printed.stdout)
