@@ -33,7 +33,6 @@ from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import accounting, licences, rules, values
 from cockpit.backends.slurm.mapping.holding import holds
-from cockpit.backends.slurm.mapping.memory import with_default_memory
 from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.past import HISTORY, ended_jobs, jobs_between, look_up, look_up_waiting
 from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
@@ -43,7 +42,7 @@ from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, ended_row, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.watching import LOOK_SECONDS, ClusterWatch
-from cockpit.backends.slurm.why import SLURM, outlook
+from cockpit.backends.slurm.why import SLURM, outlook, predicted
 from cockpit.backends.slurm.wire.calls import Garbled
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
@@ -54,7 +53,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
+from cockpit.model.spec import HoldAllocation, JobSpec
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime.observed_history import ObservedHistory
 from cockpit.runtime.offline_engine import refuse
@@ -225,10 +224,8 @@ class SlurmBackend(Asking, LiveBackend):
         return [forecast.ExpectedStart(job, at) for job, at in estimates if at is not None]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        """Predict with the embedded scheduler, without asking Slurm. A debug hold does not change a job's start."""
-        everything = await self._reading.everything(closely=True)
-        plain = [with_default_memory(replace(spec, debug_hold=DebugHold()), everything) for spec in specs]
-        return [replace(each, told_by=SLURM) for each in await (await self._mirror.judge(everything)).predict(plain)]
+        """Predict with the embedded scheduler, without asking Slurm."""
+        return await predicted(self._reading, self._mirror, specs)
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()

@@ -40,6 +40,7 @@ from cockpit.backends.slurm.mapping import (
     reservations,
     rules,
     spreads,
+    values,
 )
 from cockpit.backends.slurm.mapping.cluster import ClusterLists, shards_per_card
 from cockpit.backends.slurm.mapping.jobs import Listed
@@ -515,6 +516,8 @@ class Reading:
             spreads=await self.spreads() if closely else NO_SPREADS,
             memory=await self.memory(),
         )
+        if any(each.waits and values.text(each.fields.get("Licenses", "")) for each in everything.jobs):
+            everything = everything._replace(licences=await self.licences())
         rules = everything.rules
         if PriorityFlag.NO_NORMAL_ALL not in rules.priority.flags:
             return everything
