@@ -7,8 +7,9 @@ SP2 with Backfilling", 2001. Each cycle makes a new plan, so that a job that end
 2. For each job, each alternative is searched for the first moment at which enough nodes stay free for its whole time
    limit (`opening`): a heap merges the nodes' start windows in order of time.
 3. The earliest alternative wins, of equally early ones the first. If the slot begins now, the job starts.
-4. Else the slot is reserved in the timelines, so that no later job can delay this one. A job of several partitions
-   keeps the earliest of its slots, of equally early ones that of the partition that comes first.
+4. Else the slot is reserved in the timelines, so that no later job can delay this one. With `whole_nodes` it also
+   closes its nodes to later jobs, as in Slurm, whose backfill plans by nodes and not by what is free of them. A job of
+   several partitions keeps the earliest of its slots, of equally early ones that of the partition that comes first.
 5. A job that certainly cannot start now is deferred: its slot is searched only when a later job might start, or when
    the reservations are read (`compute_deferred`).
 
@@ -94,6 +95,8 @@ class Conservative:
         self._grain = 1000 * backfill.resolution_seconds or 1
         self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
         self._timelines: dict[int, NodeTimeline] = {}
+        self._closed: dict[int, dict[JobId, tuple[int, int]]] = {}
+        """With `whole_nodes`: when each slot keeps other jobs off a node, by the node's order."""
         self._own: set[int] = set()
         """Nodes whose timelines belong to this pass alone; the timelines of others are copied before they change."""
         self._is_outdated = False
@@ -138,7 +141,7 @@ class Conservative:
         for order, _ in index.located(slot.placement):
             # made first: `_reserve` skips nodes that have no timeline
             self._timeline(index, order)
-        self._reserve(index, slot.job, slot.placement, slot.reserved_at, end)
+        self._keep(index, slot.job, slot.placement, slot.reserved_at, end)
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
         """Return the nodes where the shape may run from now until `moment`; none if they are too few."""
@@ -173,7 +176,7 @@ class Conservative:
         slot = self._slot_of(index, shape, span, limit)
         if other is not None and (slot is None or slot[0] >= other.reserved_at or slot[0] == self._now):
             # it keeps that slot, until it has really started
-            self._reserve(index, job.id, other.placement, other.reserved_at, self._until[job.id])
+            self._keep(index, job.id, other.placement, other.reserved_at, self._until[job.id])
             self._not_before = not_before
         # 3. it starts now
         if slot is not None and slot[0] == self._now:
@@ -187,7 +190,7 @@ class Conservative:
         # Only a slot that is better than the one in another partition, which has been reserved again above.
         if other is None or moment < other.reserved_at:
             self._until[job.id] = self._rounded(moment + limit)
-            self._reserve(index, job.id, job_placement.placement, moment, self._until[job.id])
+            self._keep(index, job.id, job_placement.placement, moment, self._until[job.id])
             self._slots[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, job_placement.spec_index), job_placement.placement
             )
@@ -280,7 +283,7 @@ class Conservative:
         """Make the timelines again with all remaining slots, since one is no longer needed or jobs were evicted."""
         self._is_outdated = False
         # slots of other jobs were found beside it and stay, so the bounds by shape no longer hold
-        self._timelines, self._own, self._not_before = {}, set(), {}
+        self._timelines, self._own, self._not_before, self._closed = {}, set(), {}, {}
         for slot in self._slots.values():
             self.reserve_slot(index, slot, self._until[slot.job])
 
@@ -307,11 +310,18 @@ class Conservative:
         fresh._until = self._until.copy()  # noqa: SLF001 - same class
         fresh._deferred, fresh._waiting = self._deferred.copy(), self._waiting.copy()  # noqa: SLF001 - same class
         fresh._timelines, fresh._own = self._timelines.copy(), set()  # noqa: SLF001 - same class
+        fresh._closed = {order: spans.copy() for order, spans in self._closed.items()}  # noqa: SLF001 - same class
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
         """Return `NEVER`: each job gets its own slot, whatever happened to others of its shape."""
         return NEVER
+
+    def _keep(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
+        """Reserve a slot of a waiting job."""
+        self._reserve(index, job, placement, start, end)
+        for order, _ in index.located(placement) if self._backfill.whole_nodes else ():
+            self._closed.setdefault(order, {})[job] = (start, end)
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
@@ -329,6 +339,7 @@ class Conservative:
                 self._own.add(order)
                 self._timelines[order] = self._timelines[order].copy()
             self._timelines[order].release(slot.reserved_at, self._until[slot.job], slot.job, part)
+            self._closed.get(order, {}).pop(slot.job, None)
 
     def _slot(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
         """Find the earliest slot over the shape's alternatives. `span`: the stay in whole steps of the plan, `stay`:
@@ -337,7 +348,7 @@ class Conservative:
         # a longer job found its slot later, so a shorter one may find an earlier slot: search from now
         if known_span > span or after < self._now:
             after = self._now
-        if (order := self._only_place(index, shape)) is not None:
+        if not self._closed and (order := self._only_place(index, shape)) is not None:
             return self._slot_on(index, order, shape, span, after)
         # 2. the earliest slot of each alternative
         best: tuple[Millis, int, list[int]] | None = None
@@ -399,6 +410,7 @@ class Conservative:
                     before = count
         # a change of 0 tasks: nodes open at that moment without any timeline changing
         changes += [(one.end_at, 0) for one in index.layout.reservations.values() if one.end_at > after]
+        changes += [(end, 0) for spans in self._closed.values() for _, end in spans.values() if end > after]
         changes.sort()
         # the running sum of all nodes' changes is the number of tasks that fit at each moment
         total = 0
@@ -463,6 +475,8 @@ class Conservative:
             windows = self._timeline(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.layout.reservations:
                 windows = _outside(_reserved_spans(index, order, shape), windows, stay)
+            if closed := self._closed.get(order):
+                windows = _outside(sorted(closed.values()), windows, span)
             # `order` comes before the iterator in the tuple: it is unique, so that heaps never compare iterators.
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
