@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from cockpit.backends.slurm.acting import Acts
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
@@ -39,6 +40,8 @@ class Silent(RecordedCommands):
             raise AnswerLost("sacctmgr has not answered")
         if argv[0] in {"sacct", "sacctmgr"}:
             await self.answering.wait()
+        if argv[-1] == "format=adminlevel":
+            return Printed("Administrator\n", "", 0)
         return await super().run(argv, seconds=seconds, stdin=stdin, reading=reading)
 
 
@@ -88,6 +91,16 @@ async def test_it_is_asked_again_after_a_while(commands: Silent, clock: VirtualC
         await answers.ask_now(question)
     clock.advance(AWAY_MS)
     assert (await answers.ask(question, 1.0)).stdout
+
+
+async def test_an_administrator_is_known_as_one_once_it_is_back(
+    commands: Silent, clock: VirtualClock, answers: Answers
+) -> None:
+    acts = Acts(commands, Reading(answers, clock.now), "ann")
+    assert not await acts.is_admin()
+    commands.answering.set()
+    clock.advance(AWAY_MS)
+    assert await acts.is_admin()
 
 
 async def test_commands_that_ask_the_controller_are_not_affected(commands: Silent, answers: Answers) -> None:
