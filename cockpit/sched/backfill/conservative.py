@@ -95,8 +95,6 @@ class Conservative:
         self._grain = 1000 * backfill.resolution_seconds or 1
         self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
         self._timelines: dict[int, NodeTimeline] = {}
-        self._closed: dict[int, dict[JobId, tuple[int, int]]] = {}
-        """With `whole_nodes`: when each slot keeps other jobs off a node, by the node's order."""
         self._own: set[int] = set()
         """Nodes whose timelines belong to this pass alone; the timelines of others are copied before they change."""
         self._is_outdated = False
@@ -283,7 +281,7 @@ class Conservative:
         """Make the timelines again with all remaining slots, since one is no longer needed or jobs were evicted."""
         self._is_outdated = False
         # slots of other jobs were found beside it and stay, so the bounds by shape no longer hold
-        self._timelines, self._own, self._not_before, self._closed = {}, set(), {}, {}
+        self._timelines, self._own, self._not_before = {}, set(), {}
         for slot in self._slots.values():
             self.reserve_slot(index, slot, self._until[slot.job])
 
@@ -310,7 +308,6 @@ class Conservative:
         fresh._until = self._until.copy()  # noqa: SLF001 - same class
         fresh._deferred, fresh._waiting = self._deferred.copy(), self._waiting.copy()  # noqa: SLF001 - same class
         fresh._timelines, fresh._own = self._timelines.copy(), set()  # noqa: SLF001 - same class
-        fresh._closed = {order: spans.copy() for order, spans in self._closed.items()}  # noqa: SLF001 - same class
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -319,9 +316,13 @@ class Conservative:
 
     def _keep(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         """Reserve a slot of a waiting job."""
-        self._reserve(index, job, placement, start, end)
-        for order, _ in index.located(placement) if self._backfill.whole_nodes else ():
-            self._closed.setdefault(order, {})[job] = (start, end)
+        self._reserve(index, job, self._kept(index, placement), start, end)
+
+    def _kept(self, index: Index, placement: Placement) -> Placement:
+        """Return what a slot takes in the timelines: with `whole_nodes` all CPUs, without which no job can start."""
+        if not self._backfill.whole_nodes:
+            return placement
+        return tuple(replace(part, cpus=index.layout.nodes[order].cpus) for order, part in index.located(placement))
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
@@ -334,12 +335,11 @@ class Conservative:
 
     def _release(self, index: Index, slot: Reserved) -> None:
         """Release the slot in the timelines, all of which have it."""
-        for order, part in index.located(slot.placement):
+        for order, part in index.located(self._kept(index, slot.placement)):
             if order not in self._own:
                 self._own.add(order)
                 self._timelines[order] = self._timelines[order].copy()
             self._timelines[order].release(slot.reserved_at, self._until[slot.job], slot.job, part)
-            self._closed.get(order, {}).pop(slot.job, None)
 
     def _slot(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
         """Find the earliest slot over the shape's alternatives. `span`: the stay in whole steps of the plan, `stay`:
@@ -348,7 +348,7 @@ class Conservative:
         # a longer job found its slot later, so a shorter one may find an earlier slot: search from now
         if known_span > span or after < self._now:
             after = self._now
-        if not self._closed and (order := self._only_place(index, shape)) is not None:
+        if (order := self._only_place(index, shape)) is not None:
             return self._slot_on(index, order, shape, span, after)
         # 2. the earliest slot of each alternative
         best: tuple[Millis, int, list[int]] | None = None
@@ -410,7 +410,6 @@ class Conservative:
                     before = count
         # a change of 0 tasks: nodes open at that moment without any timeline changing
         changes += [(one.end_at, 0) for one in index.layout.reservations.values() if one.end_at > after]
-        changes += [(end, 0) for spans in self._closed.values() for _, end in spans.values() if end > after]
         changes.sort()
         # the running sum of all nodes' changes is the number of tasks that fit at each moment
         total = 0
@@ -475,8 +474,6 @@ class Conservative:
             windows = self._timeline(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.layout.reservations:
                 windows = _outside(_reserved_spans(index, order, shape), windows, stay)
-            if closed := self._closed.get(order):
-                windows = _outside(sorted(closed.values()), windows, span)
             # `order` comes before the iterator in the tuple: it is unique, so that heaps never compare iterators.
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
