@@ -28,7 +28,7 @@ from cockpit.clusters.choosing import (
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running
-from cockpit.config.clusternames import DEMO, SYSTEM
+from cockpit.config.places import DEMO, SYSTEM
 from cockpit.late import LazyModule
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import EngineStatus, HoldRow
     from cockpit.runtime.findings import Finding
     from cockpit.tui.opening import AppSettings, Session
-    from cockpit.tui.options import Options
+    from cockpit.tui.start_options import StartOptions
 
 TAB_SECONDS = 2
 """Longest time that completion may take after the user pressed Tab."""
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return backend
         if address_of(name) != DEMO:
             return connect(cluster)
-        from cockpit.backends.demo.blocking import BlockingDemo
+        from cockpit.backends.demo.backend import BlockingDemo
 
         demo = BlockingDemo.open()
         streams.now = demo.now
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(words, services, streams)
 
 
-def _to_open(words: list[str]) -> Options | None:
+def _to_open(words: list[str]) -> StartOptions | None:
     """Return the options of the terminal UI, or None to run a verb.
 
     The UI opens for a command line without a verb, and for `demo`, when input and output are a terminal.
@@ -127,12 +127,12 @@ def _to_open(words: list[str]) -> Options | None:
     # In a pipe or a script the screens cannot be used.
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
-    from cockpit.tui.options import face_options
+    from cockpit.tui.start_options import parse_start_options
 
-    return face_options(words)
+    return parse_start_options(words)
 
 
-def _open_the_cockpit(options: Options) -> int:
+def _open_the_cockpit(options: StartOptions) -> int:
     from cockpit.errors import CockpitError
     from cockpit.present.safe import safe_lines
 
@@ -146,7 +146,7 @@ def _open_the_cockpit(options: Options) -> int:
         return exit_code_of(error)
 
 
-def _open(name: str, options: Options) -> int:
+def _open(name: str, options: StartOptions) -> int:
     if address_of(name) == DEMO:
         return _open_the_demo(options)
     from cockpit.tui.opening import run_cockpit
@@ -187,7 +187,7 @@ async def _session_on(name: str) -> Session:
     )
 
 
-def _open_the_demo(options: Options) -> int:
+def _open_the_demo(options: StartOptions) -> int:
     from cockpit.headless.arguments import parse
     from cockpit.tui.opening import run_cockpit
 
@@ -202,7 +202,7 @@ def _open_the_demo(options: Options) -> int:
     )
 
 
-def _look(options: Options) -> AppSettings:
+def _look(options: StartOptions) -> AppSettings:
     from cockpit.config.loading import load_settings
     from cockpit.tui.opening import AppSettings
 

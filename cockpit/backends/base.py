@@ -100,7 +100,7 @@ class TypedLogin(Protocol):
 
     @property
     def is_needed(self) -> bool:
-        """The cluster refused the last attempt to connect without a typed login."""
+        """Whether the cluster refused the last attempt to connect without a typed login."""
         ...
 
     def ask_at_terminal(self) -> None:
@@ -231,6 +231,7 @@ class Asking(Backend):
         """Run an operation that changes nothing and may take any time."""
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
+        # Before anything is sent, so that every backend refuses with the same sentence.
         if reason := self.capabilities.why_not(operation.name):
             refuse_absent(reason)
         args = operation.arguments(given)

@@ -15,6 +15,7 @@ Result = TypeVar("Result")
 def drive(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run the coroutine and return its result. Raises RuntimeError when it suspends, since that needs an event loop."""
     try:
+        # The first step runs until the coroutine ends or awaits something that is not there yet.
         coroutine.send(None)
     except StopIteration as finished:
         result: Result = finished.value

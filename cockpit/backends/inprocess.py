@@ -51,10 +51,13 @@ class InProcessBackend(Asking, LiveBackend):
         while True:
             subscription = feed.subscribe(self._context.actor, anything=anything)
             try:
+                # After the subscription, and without an await between the two: each change is either in these rows or
+                # sent.
                 everything = self._everything(known)
                 known = {row.id for row in everything.changed}
                 yield everything
                 async for change in feed.changes(subscription):
+                    # resync: the feed has dropped this subscription; the iteration ends, and the loop subscribes again.
                     if not change.resync:
                         new = rows_of(change.new)
                         changed = [feed.row_sent(subscription, JobId(job)) for job, _, _ in change.changed]
@@ -71,17 +74,20 @@ class InProcessBackend(Asking, LiveBackend):
 
     async def connections(self) -> AsyncIterator[Connection]:
         yield self.connection
+        # Never done: the iteration goes on until the caller cancels it.
         await asyncio.get_running_loop().create_future()
 
     async def overviews(self) -> AsyncIterator[Overview]:
         host, last = self._engine.host, None
         while True:
+            # The number first: a change while the overview is computed must cause another look.
             seen, overview = host.machine.state.seq, await self.overview()
             if overview != last:
                 yield overview
                 last = overview
             async with host.changed:
                 await host.changed.wait_for(partial(_has_moved_on, host, seen))
+            # At most ten a second, as over the socket.
             await asyncio.sleep(TICK_SECONDS)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:

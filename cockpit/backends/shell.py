@@ -31,6 +31,7 @@ class OpenShell:
     def exit_code(self) -> int:
         """Block until the shell has ended and return its exit code; 255 if the container ended without reporting it."""
         answer = b""
+        # A stream socket may deliver the four bytes in pieces.
         while len(answer) < _EXIT.size:
             part = os.read(self.control_fd, _EXIT.size - len(answer))
             if not part:

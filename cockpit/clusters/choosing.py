@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
+from cockpit.config.places import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +44,7 @@ def chosen(cluster: str | None) -> str:
     from cockpit.errors import CockpitError
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_configured()
+    # `members` reads the settings, so it is asked last.
     if name not in {*CLUSTERS, ""} and not _is_address(name) and name not in members():
         names = ", ".join(repr(each) for each in (*members(), *CLUSTERS))
         ways = f"{names}, '{SSH}USER@LOGIN', '{REST[0]}///SOCKET', '{SNAPSHOT}FILE' and '{RECORDED}VERSION'"
@@ -134,8 +135,6 @@ def slurm_if_configured() -> str:
 
 def slurm_configured_by() -> str:
     """Return what says that this machine belongs to a Slurm cluster; empty where nothing does."""
-    from cockpit.clusters.choosing import configured_by
-
     return configured_by(os.environ, own_places().state)
 
 

@@ -19,7 +19,7 @@ from cockpit.clusters.choosing import (
     settings_of,
     system_runs,
 )
-from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SYSTEM
+from cockpit.config.places import DEMO, EVERY_CLUSTER, OWN, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, LiveBackend
     from cockpit.backends.fleet.member import Opened
     from cockpit.backends.local.channel import Channel
-    from cockpit.backends.slurm.reading import PollIntervals
+    from cockpit.backends.slurm.wire.answers import PollIntervals
     from cockpit.clusters.several import Watching
     from cockpit.config.members import Member
     from cockpit.formats.snapshotfile import Snapshot
@@ -43,6 +43,7 @@ def connect(cluster: str | None) -> Backend:
 
     name = address_of(chosen(cluster))
     way = {OWN: _to_own, SYSTEM: _to_system, "": _to_any}[name]
+    # `_act_patience` is a function, since the settings are read only if no answer comes at once.
     return LocalBackend(way, lambda: _again(name), _act_patience)
 
 
@@ -109,11 +110,13 @@ async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[
     from cockpit.runtime.clock import SystemClock
 
     places, intervals = own_places(), _poll_intervals(member)
+    # Answers go to the runtime folder, which is emptied at logout or boot; what was seen of jobs stays on the disk.
     folders = opening.Folders(places.socket.parent / "slurm", places.state_folder / "seen")
     if address.startswith(REST):
         file = member.token_file if member is not None else ""
         return await opening.open_rest(address, user_name(), folders, intervals, file), SystemClock().now
     if address.startswith(SSH):
+        # ssh asks at /dev/tty; without one it would fail in the middle of its questions.
         typing = typing and has_terminal()
         return await opening.open_over_ssh(address, folders, intervals, typing=typing), SystemClock().now
     return await opening.open_here(user_name(), folders, intervals), SystemClock().now
@@ -121,7 +124,7 @@ async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[
 
 def _poll_intervals(member: Member | None) -> PollIntervals:
     """Return the poll intervals of a cluster in config.toml, else those of the settings."""
-    from cockpit.backends.slurm.reading import PollIntervals
+    from cockpit.backends.slurm.wire.answers import PollIntervals
 
     settings = settings_of(own_places())
     own = (member.ask_every_seconds, member.patience_seconds) if member is not None else (None, None)
@@ -137,6 +140,7 @@ async def _member(name: str) -> Opened:
     if address == DEMO:
         from cockpit.backends.demo.backend import open_demo
 
+        # The demo has a clock of its own, which may be ahead.
         demo = await open_demo()
         return Opened(demo.backend, demo.now, demo.close)
     if is_read_in_this_process(name):
@@ -159,6 +163,7 @@ def beside(backend: LiveBackend, now: Callable[[], Millis], name: str) -> Watchi
 
     real_now = SystemClock().now
     has_them = backend.capabilities.has(Ability.CLUSTERS)
+    # Ages of a recording or a snapshot are counted from its own present.
     still = address_of(name).startswith((RECORDED, SNAPSHOT))
 
     async def as_it_is_open() -> Opened:
@@ -180,6 +185,7 @@ def opened_for_commands(name: str, *, typing: bool) -> tuple[Backend, Callable[[
 
     from cockpit.backends.blocking import Blocking
 
+    # One event loop for all calls: the backend's tasks and locks belong to the loop that opened it.
     runner = asyncio.Runner()
     backend, now = runner.run(opened(name, typing=typing))
     return Blocking(runner, backend), now
@@ -188,6 +194,7 @@ def opened_for_commands(name: str, *, typing: bool) -> tuple[Backend, Callable[[
 def has_terminal() -> bool:
     """Whether the process has a terminal, even if its input and output are redirected."""
     try:
+        # O_NOCTTY: testing must not make a terminal the controlling one.
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
         return False
@@ -195,6 +202,7 @@ def has_terminal() -> bool:
 
 
 def _snapshot_in(file: str) -> Snapshot:
+    """Read a snapshot file. Raises `SpecErrors`."""
     from pathlib import Path
 
     from cockpit.errors import SpecErrors, why_unreadable
@@ -211,6 +219,7 @@ def _again(name: str) -> Channel:
     from cockpit.backends.local.start import EngineDialer, reconnect
     from cockpit.config.places import system_paths
 
+    # Either engine where none was named: the machine-wide one may just be restarting.
     ways = [EngineDialer(system_paths(), system=True)] if name != OWN else []
     return reconnect([*ways, *([EngineDialer(configured(own_places()))] if name != SYSTEM else [])])
 

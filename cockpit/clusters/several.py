@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.clusters.choosing import CLUSTERS, members, own_places, slurm_if_configured, system_runs
-from cockpit.config.clusternames import EVERY_CLUSTER, OWN, SLURM, SYSTEM
+from cockpit.config.places import EVERY_CLUSTER, OWN, SLURM, SYSTEM
 from cockpit.model.ids import Millis
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def _addresses(may_be_empty: bool = False) -> Iterator[tuple[str, str]]:
     named = {name: member.address for name, member in members().items()}
     yield from named.items()
     is_here = {SLURM: bool(slurm_if_configured()), SYSTEM: system_runs(), OWN: _own_runs()}
+    # Not twice: config.toml may name a local engine, too.
     local = [name for name, here in is_here.items() if here and name not in named.values()]
     for name in local if local or named or may_be_empty else [OWN]:
         yield name, CLUSTERS[name]
@@ -58,6 +59,7 @@ def _own_runs() -> bool:
     from cockpit.errors import CockpitError
 
     try:
+        # Connected only to see whether it answers: a socket may outlive its engine.
         channel = connect(own_places())
     except CockpitError:
         return False
@@ -82,6 +84,7 @@ class Watching:
             self._fleet = self._make()
             self._fleet.begin()
         rows, ahead = await self._fleet.clusters(), self._ahead()
+        # The view counts ages by the clock of the open cluster.
         return [replace(row, heard_at=_later(row.heard_at, ahead)) for row in rows] if ahead else rows
 
     async def close(self) -> None:

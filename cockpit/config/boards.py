@@ -31,6 +31,7 @@ def runs_of(detail: JobDetail) -> dict[str, str]:
 
 def board_name(detail: JobDetail) -> str:
     """Return the folder name of the job's board, unique among the user's boards; all tasks of a batch share one."""
+    # A hash, since names and paths may have characters that no folder name can have.
     from hashlib import sha256
 
     whole, array = detail.batch or detail.job.spec, detail.job.array

@@ -36,7 +36,7 @@ class FilterFileError(CockpitError):
 class SavedFilters:
     """The saved filters of one cluster. Without a `path` they are not written to a file, as in the demo.
 
-    The file is read anew each time, so that changes of other cockpits and of an editor are seen.
+    The file is read again each time, so that changes of other cockpits and of an editor are seen.
     """
 
     def __init__(self, path: Path | None = None, cluster: str = "") -> None:
@@ -68,19 +68,22 @@ class SavedFilters:
             self._write(clusters)
 
     def _read(self) -> dict[str, Lists]:
+        """Return the filters by cluster, list and name. Raises `FilterFileError`."""
         if self._path is None:
             return self._clusters
         try:
             document = parse_toml(self._path.read_text(encoding="utf-8"), str(self._path))
+        # A user without saved filters has no file, which is no error.
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except SpecErrors as error:
             raise FilterFileError(str(error)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise FilterFileError(f"{self._path}: {why_unreadable(error)}") from None
-        return _checked(document, self._path)
+        return _parse_filters(document, self._path)
 
     def _write(self, clusters: dict[str, Lists]) -> None:
+        """Replace the file atomically. Raises `FilterFileError`."""
         self._clusters = clusters
         if self._path is None:
             return
@@ -96,10 +99,11 @@ class SavedFilters:
             raise FilterFileError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _checked(document: dict[str, object], path: Path) -> dict[str, Lists]:
+def _parse_filters(document: dict[str, object], path: Path) -> dict[str, Lists]:
     """Return the filters of the file. Raises `FilterFileError` when it has another form."""
     clusters: dict[str, Lists] = {}
     for cluster, lists in document.items():
+        # A value in place of a table goes through the same check, which refuses it.
         for table, filters in lists.items() if isinstance(lists, dict) else [("", lists)]:
             if not isinstance(filters, dict) or not all(isinstance(text, str) for text in filters.values()):
                 raise FilterFileError(f'{path}: wants [cluster.list] and lines such as name = "state:failed"')
@@ -108,19 +112,21 @@ def _checked(document: dict[str, object], path: Path) -> dict[str, Lists]:
 
 
 def _as_toml(clusters: dict[str, Lists]) -> str:
+    """Return the text of the file."""
     parts = [HEAD]
     for cluster, lists in sorted(clusters.items()):
         for table, filters in sorted(lists.items()):
             if filters:
-                lines = (f"{_key(name)} = {_quoted(text)}\n" for name, text in sorted(filters.items()))
+                # Sorted, so that the file changes only where a filter was changed.
+                lines = (f"{_key(name)} = {_toml_string(text)}\n" for name, text in sorted(filters.items()))
                 parts.append(f"[{_key(cluster)}.{_key(table)}]\n{''.join(lines)}")
     return "\n".join(parts)
 
 
 def _key(text: str) -> str:
-    return text if BARE_KEY.fullmatch(text) else _quoted(text)
+    return text if BARE_KEY.fullmatch(text) else _toml_string(text)
 
 
-def _quoted(text: str) -> str:
+def _toml_string(text: str) -> str:
     """Return the text as a TOML string: JSON's form, except for the character DEL, which TOML does not allow."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

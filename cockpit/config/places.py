@@ -1,20 +1,33 @@
-"""Finds the user's name, and the paths of an engine's socket, state and configuration by the XDG base directory
-specification.
+"""Has the reserved names of clusters, and finds the user's name and the paths of an engine's socket, state and
+configuration by the XDG base directory specification.
 
-The paths are plain strings, because importing pathlib takes longer than connecting to an engine.
+Every command loads this module, so it imports little. The paths are plain strings, because importing pathlib takes
+longer than connecting to an engine.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+# Names that mean a cluster wherever one is asked for.
+OWN: Final = "local"
+"""The user's own engine."""
+SYSTEM: Final = "system"
+"""The machine-wide one."""
+DEMO: Final = "demo"
+"""A simulated cluster, a fresh one for each command."""
+SLURM: Final = "slurm"
+"""The Slurm cluster that this machine's commands speak to."""
+EVERY_CLUSTER: Final = "all"
+"""All clusters of the user in one view."""
 
 FOLDER = "cockpit-cluster"
 SOCKET = "engine.sock"
@@ -64,6 +77,7 @@ class EnginePaths(msgspec.Struct, frozen=True):
 
     @property
     def _config_files(self) -> tuple[str, ...]:
+        # The system engine's own folder is the machine's: each file counts once.
         return tuple(dict.fromkeys(f"{folder}/config.toml" for folder in (self.settings, SYSTEM_CONFIG)))
 
 
@@ -93,6 +107,7 @@ def _runtime_folder(uid: int, env: Mapping[str, str]) -> str:
     folder = env.get("XDG_RUNTIME_DIR", "")
     if folder.startswith("/") and _owned_folder(folder, uid):
         return f"{folder.rstrip('/')}/{FOLDER}"
+    # XDG's own folder is missing after su, in cron and in containers.
     return f"/tmp/{FOLDER}-{uid}"  # noqa: S108 - its owner and mode are checked before it is used
 
 
@@ -101,6 +116,7 @@ def _owned_folder(folder: str, uid: int) -> bool:
         status = os.stat(folder)
     except OSError:
         return False
+    # Root may use a folder of any user, so that access alone would not tell.
     return stat.S_ISDIR(status.st_mode) and status.st_uid == uid
 
 

@@ -38,6 +38,7 @@ class Keys:
         return {"type": "object", "additionalProperties": {"anyOf": [key, {"type": "array", "items": key}]}}
 
     def _keys(self, value: object, at: str, reading: Reading) -> tuple[str, ...]:
+        # A single key needs no list around it.
         given = value if isinstance(value, list) else [value]
         if all(isinstance(key, str) and key for key in given):
             return tuple(given)
@@ -240,6 +241,7 @@ def variable(setting: Field) -> str:
 
 def default_text(setting: Field) -> str:
     """Return a setting's default as it would be written in config.toml; empty where there is none."""
+    # TOML writes true where Python writes True.
     default = setting.kind.write(getattr(SETTINGS.stand_in, setting.attribute))
     if isinstance(default, bool):
         return str(default).lower()

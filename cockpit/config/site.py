@@ -42,6 +42,7 @@ class Site:
         before = self.cluster_text()
         copy = None
         if before is not None:
+            # A copy and not a rename: the cluster is never without its file.
             copy = self.cluster_file.with_name(f"{self.cluster_file.name}.before")
             _write(copy, before)
         _write(self.cluster_file, text)
@@ -51,6 +52,7 @@ class Site:
         """Make this cluster the default; everything else in config.toml stays. Return the path of config.toml."""
         file = self._places.config / "config.toml"
         text = _text(file) or ""
+        # Only for its errors: a file that is no TOML is left as it is.
         parse_toml(text, str(file))
         _write(file, with_cluster(text, name))
         return file
@@ -59,9 +61,12 @@ class Site:
 def with_cluster(text: str, name: str) -> str:
     """Return the text of config.toml with another `cluster`; TOML requires it before the first table."""
     line = f"cluster = {toml_text(name)}"
+    # Behind a [heading] the line would belong to that table.
     table = _FIRST_TABLE.search(text)
     top, rest = (text[: table.start()], text[table.start() :]) if table else (text, "")
+    # Edited by lines, so that comments and order of the file stay.
     if _CLUSTER_LINE.search(top):
+        # A function, because a text would have its backslashes read as references.
         return _CLUSTER_LINE.sub(lambda _: line, top, count=1) + rest
     return f"{line}\n{text}"
 
@@ -76,6 +81,8 @@ def _text(file: Path) -> str | None:
 
 
 def _write(file: Path, text: str) -> None:
+    """Write a file atomically, and its folder if that is missing. Raises `CockpitError`."""
+    # Written aside and renamed: a reader never sees half a file.
     half = file.with_name(f"{file.name}.half")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.launch.sweeps import swept, task_spec, trial_count
+from cockpit.launch.sweeps import task_spec, trial_count, trial_spec
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.refusal import Refusal
@@ -53,7 +53,7 @@ def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[Jo
     # Looked up once: an array may have thousands of tasks, and so may the array that it depends on.
     others = set(_corresponding(machine, spec))
     for index in indices:
-        own = task_spec(spec, index) if batch else alone if spec.sweep is None else swept(alone, index)
+        own = task_spec(spec, index) if batch else alone if spec.sweep is None else trial_spec(alone, index)
         own = _taskwise(own, others, index) if others else own
         yield own, ArrayTask(first, index, at_once, len(indices), indices[0], indices[-1], batch)
 

@@ -1,10 +1,10 @@
-"""Reads and writes the event in which a fleet's scheduler reports a job's clusters, in the form that stands on the job:
+"""Reads and writes the event in which a fleet's scheduler reports a job's clusters, in the form that the job shows:
 
     Normal  ScheduleBindingSucceed  …  Binding has been scheduled successfully. Result: {cn-1:0,[{master 1} {worker 2}]}
 
-Source: Alibaba Cloud's manual on scheduling PyTorchJobs over several clusters of a fleet. Karmada writes what stands in
-the braces with a comma between clusters (`targetClustersToString`); the `0` is its count of replicas, which a job that
-is bound by its roles leaves at nothing.
+Source: Alibaba Cloud's manual on scheduling PyTorchJobs over several clusters of a fleet. Karmada writes the
+clusters in the braces with a comma between them (`targetClustersToString`); the `0` is its count of replicas, which a
+job that is bound by its roles leaves at 0.
 """
 
 from __future__ import annotations
@@ -32,8 +32,12 @@ class BoundRoles(msgspec.Struct, frozen=True):
 
 
 def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
-    """`members`: by rank, where the replica is bound to. Rank 0 is the master, as in a PyTorchJob."""
+    """Return how many replicas of each role are bound to each cluster.
+
+    `members`: by rank, the cluster of each replica. Rank 0 is the master, as in a PyTorchJob.
+    """
     bindings = []
+    # In the order in which the ranks name them.
     for cluster in dict.fromkeys(members):
         master = 1 if members[0] == cluster else 0
         workers = members.count(cluster) - master
@@ -42,7 +46,7 @@ def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
 
 
 def binding_message(bindings: Iterable[BoundRoles]) -> str:
-    """The event's message."""
+    """Return the event's message."""
     return f"{SENTENCE}{{{', '.join(map(_binding_text, bindings))}}}"
 
 
@@ -52,6 +56,7 @@ def read_binding(text: str) -> tuple[BoundRoles, ...] | None:
     match = _RESULT.search(text)
     if match is None:
         return None
+    # Only separators may be left: anything else means that the text is of another form.
     rest = _CLUSTER.sub("", match["clusters"])
     clusters = tuple(_read(each) for each in _CLUSTER.finditer(match["clusters"]))
     return clusters if not rest.strip(" ,") else None

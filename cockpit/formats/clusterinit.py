@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.fields import EVERY_OTHER_NODE, FILE, ClusterFile
-from cockpit.formats.cluster.file import own_nodes, read_cluster_file, sealed, unmapped_storage
+from cockpit.formats.cluster.file import own_nodes, read_cluster_file, seal, unmapped_storage
 from cockpit.formats.cluster.pools import known_pools, unknown_pool
 from cockpit.formats.cluster.rule_fields import Accounting
 from cockpit.formats.cluster.text import cluster_text, completed_text
@@ -55,17 +55,22 @@ def initial_cluster(
     source: str = "cluster.toml",
     spec_source: str = "slurmSpec",
 ) -> InitialConfig:
-    """The file that `spec` (None: a usual beginning) makes of the site's present file (None: there is none). A file
-    without rules is completed, its text stays as it is; else everything but the rules is kept. Raises `SpecErrors`:
-    for the present file, or with the spec's paths for what the file does not know."""
+    """Return the file that `spec` makes of the site's present file.
+
+    `spec`: None means the usual rules. `text`: None means that there is no file. A file without rules is completed and
+    its text stays as it is; else everything but the rules is kept. Raises `SpecErrors` for the present file, or with
+    the spec's paths for what the file does not know.
+    """
     site = read_cluster_file(machine, text, source) if text is not None else ClusterFile()
     if spec is None:
         file = _usual(site)
     else:
+        # Checked before the two are merged, so that an error names the place in the spec, which is what the user edits.
         errors = list(_unknown_to(site, spec, machine))
         if errors:
             raise SpecErrors([f"{spec_source}: {error}" for error in errors])
-        file = sealed(_of_spec(_with_site(site, spec, machine), spec))
+        file = seal(_of_spec(_with_site(site, spec, machine), spec))
+    # Comments and order of the site's own text are kept where nothing has to be replaced.
     if text is not None and not has_rules(text, source):
         return InitialConfig(file, completed_text(text, site, file))
     return InitialConfig(file, cluster_text(file))
@@ -79,6 +84,7 @@ def _usual(site: ClusterFile) -> ClusterFile:
         fixed="",
         partitions=(Partition(name="main", default=True),),
         priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=USUAL_WEIGHTS),
+        # Without preemption, accounting and scripts, as in a file that leaves them out.
         preemption=FILE.stand_in.preemption,
         accounting=Accounting(),
         login_node_pool="",
@@ -89,6 +95,7 @@ def _usual(site: ClusterFile) -> ClusterFile:
 
 
 def _of_spec(site: ClusterFile, spec: SlurmSpec) -> ClusterFile:
+    """Return the site's file with the rules of a spec."""
     cluster = spec.cluster
     return replace(
         site,
@@ -107,6 +114,7 @@ def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile
     """Return the spec with this machine as the first pool and its /home as the storage, where the site's file
     has none."""
     if not _pools_of_machine(site, machine):
+        # The first pool that the spec names gets the nodes, the others none: a single machine cannot be divided.
         pools = dict.fromkeys(_named_pools(spec), ())
         site = replace(site, node_pools={**pools, next(iter(pools)): (EVERY_OTHER_NODE,)})
     if spec.storage and not site.home:
@@ -118,6 +126,7 @@ def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[s
     """Return the names in the spec that the site's file lacks, for the kinds that it has entries of."""
     prefix = f"{spec.at}." if spec.at else ""
     known = _pools_of_machine(site, machine)
+    # A site without pools takes those of the spec, so that no name can be unknown.
     for at, partition in enumerate(spec.cluster.partitions if known else ()):
         for index, pool in enumerate(partition.pools):
             if pool not in known:
@@ -134,6 +143,6 @@ def _pools_of_machine(site: ClusterFile, machine: Node) -> tuple[str, ...]:
 
 
 def _named_pools(spec: SlurmSpec) -> list[str]:
-    """The partitions' pools, then the login pool."""
+    """Return the partitions' pools, then the login pool."""
     named = [pool for partition in spec.cluster.partitions for pool in partition.pools]
     return list(dict.fromkeys([*named, *filter(None, [spec.cluster.login_pool])]))

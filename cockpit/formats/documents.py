@@ -22,7 +22,7 @@ class Document(NamedTuple):
 class Documents(NamedTuple):
     """All documents of a text."""
 
-    found: list[Document]
+    items: list[Document]
     errors: list[str]
     """Syntax errors, each of which begins with its place: `:17: …`."""
 
@@ -75,9 +75,10 @@ def is_json(text: str) -> bool:
 
 
 def json_value(text: str) -> object:
-    """The value that the text is. Raises `UnreadableError`."""
+    """Return the value of a JSON text. Raises `UnreadableError`."""
     try:
         return _DECODER.decode(text)
+    # It is a ValueError, too, but already has its sentence: the decoder's hooks below raise it.
     except UnreadableError:
         raise
     except json.JSONDecodeError as error:
@@ -91,7 +92,9 @@ def json_value(text: str) -> object:
 
 
 def _table(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return the mapping of a JSON object. Raises `UnreadableError` for a name that is there twice."""
     table = dict(pairs)
+    # JSON allows a name twice in one object; Python's decoder would silently keep the last one.
     if len(table) == len(pairs):
         return table
     seen: set[str] = set()

@@ -46,7 +46,7 @@ class FieldType(Protocol[Value]):
 
     @property
     def stand_in(self) -> Value:
-        """Value that replaces a wrong one."""
+        """Return the value that replaces a wrong one."""
         ...
 
     def read(self, value: object, at: str, reading: Reading) -> Value:
@@ -84,6 +84,7 @@ class Text:
         self._schema = schema
 
     def read(self, value: object, at: str, reading: Reading) -> str:
+        # Not isinstance: `AmbiguousText` is a str, too.
         if type(value) is str:
             return value
         if isinstance(value, AmbiguousText):
@@ -171,6 +172,7 @@ class Path:
         if not isinstance(value, str) or not value:
             reading.wrong(at, f"is {described(value or None)}; write the path of a folder")
             return self.stand_in
+        # `~ann` is another user's home, which is looked up nowhere.
         if value.startswith("~"):
             return self._in_home(value, at, reading)
         return _normal(posixpath.join(reading.folder, value))
@@ -195,6 +197,7 @@ class ImageText:
     stand_in = HOST
 
     def read(self, value: object, at: str, reading: Reading) -> str:
+        # An empty image is left to the rule, which says what an image is.
         text = Text().read(value, at, reading) if value != "" else ""
         image = image_of(text)
         if image.kind in {ImageKind.DIR, ImageKind.TAR} and image.where:
@@ -219,6 +222,7 @@ class Environment:
             return self.stand_in
         text = Text()
         return {
+            # `type`: true and false are ints in Python, and in YAML they are also what `yes` and `no` mean.
             name: str(item) if type(item) is int else text.read(item, f"{at}.{visible(name)}", reading)
             for name, item in value.items()
         }

@@ -96,11 +96,12 @@ class TolerationText:
 
 def _pairs(text: str) -> dict[str, object] | None:
     pairs = [each.partition("=") for each in text.split(",")]
+    # A part without `=` makes the whole text none: `disk` alone would mean another thing to kubectl.
     return {key.strip(): value.strip() for key, _, value in pairs} if all(sign for _, sign, _ in pairs) else None
 
 
 def _words(value: object, at: str, reading: Reading) -> tuple[str, str | None] | None:
-    """Key and value, None for no value; None where it is no taint."""
+    """Return key and value, None for no value; None when it is no taint."""
     if not isinstance(value, str):
         reading.wrong(at, f"is {described(value)}; write a taint as kubectl does: gpu=yes")
         return None
@@ -112,4 +113,5 @@ def _words(value: object, at: str, reading: Reading) -> tuple[str, str | None] |
     if error := key_error(key) or value_error(item):
         reading.wrong(at, f'"{visible(value)}" {error}')
         return None
+    # Not the same: `gpu=` has an empty value, `gpu` any.
     return key, item if equals else None

@@ -98,6 +98,7 @@ class Cards:
             reading.wrong(at, f"is {described(value)}; write a whole number or a share such as 0.5, without quotes")
         elif not CARDS.low <= value <= CARDS.high:
             reading.wrong(at, f"{visible(str(value))} is not between {CARDS.low} and {CARDS.high}")
+        # With a tolerance, for shares that a program has computed: 0.1 + 0.2 is 0.30000000000000004.
         elif not math.isclose(value * WHOLE_CARD, round(value * WHOLE_CARD), abs_tol=1e-6):
             reading.wrong(at, f"{value} is finer than a thousandth of a card; write {max(value, 0.001):.3f}")
         else:
@@ -105,6 +106,7 @@ class Cards:
         return self.stand_in
 
     def write(self, value: int) -> float:
+        # Whole numbers without a point, as people write them.
         return value // WHOLE_CARD if value % WHOLE_CARD == 0 else value / WHOLE_CARD
 
     def schema(self) -> Schema:
@@ -125,6 +127,8 @@ class Checked(Generic[Value]):
 
     def read(self, value: object, at: str, reading: Reading) -> Value:
         read = self.kind.read(value, at, reading)
+        # A stand-in may be in place of a wrong value, whose error is noted already. As a value of its own it breaks no
+        # rule.
         if read == self.stand_in or (trouble := self._trouble(read)) is None:
             return read
         reading.wrong(at, trouble)

@@ -37,13 +37,16 @@ def network_filesystem(path: Path, table: str | None = None) -> str | None:
 
 
 def filesystem_kind(path: Path, table: str) -> str:
-    """The type of the mount that the absolute `path` lies on, or will once it exists; empty when nothing tells.
-    Nothing is touched, so symbolic links are taken for folders."""
+    """Return the type of the mount that `path` lies on, or will once it exists; empty when nothing tells.
+
+    `path`: absolute. Nothing is touched, so symbolic links are taken for folders.
+    """
     kind, longest = "", -1
     for line in table.splitlines():
+        # proc(5): the fields before the dash vary in number; behind it are type, source and options.
         before, _, special = line.partition(" - ")
         columns = before.split(" ")
-        point = _unescaped(columns[4]) if len(columns) > 4 else ""
+        point = _unescape(columns[4]) if len(columns) > 4 else ""
         # On the same mount point, the later line hides the earlier one.
         if point and len(point) >= longest and (point in ("/", str(path)) or str(path).startswith(f"{point}/")):
             kind, longest = special.partition(" ")[0], len(point)
@@ -62,6 +65,6 @@ def _own_table() -> str:
         return ""
 
 
-def _unescaped(point: str) -> str:
-    """mountinfo writes space, tab, newline and backslash as three octal digits."""
+def _unescape(point: str) -> str:
+    """Return a path of mountinfo, which writes space, tab, newline and backslash as three octal digits."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), point)

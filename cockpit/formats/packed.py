@@ -7,10 +7,11 @@ from cockpit.errors import SpecErrors
 _GZIP = b"\x1f\x8b"
 
 
-def unpacked(source: str, data: bytes) -> bytes:
-    """The data itself, or what was packed by gzip. Raises `SpecErrors` where it is damaged."""
+def unpack(source: str, data: bytes) -> bytes:
+    """Return the data, unpacked where gzip packed it. Raises `SpecErrors` when it is damaged."""
     if not data.startswith(_GZIP):
         return data
+    # Late: most files are not packed.
     import gzip
     import zlib
 

@@ -32,11 +32,14 @@ _QUANTITY = re.compile(
 
 
 def read_quota_tree(source: str, text: str) -> QuotaTree:
-    """The one tree of a text. `source` is its name. Raises `SpecErrors` with all errors, each led by source, place and
-    path: `quota.yaml: spec.root.children[0].max.cpu: …`."""
+    """Return the one tree of a text. `source` is its name.
+
+    Raises `SpecErrors` with all errors, each led by source, place and path: `quota.yaml: spec.root.children[0].max.cpu:
+    …`.
+    """
     documents = parsed(source, text)
     errors = list(documents.errors)
-    items = [(document.where, item) for document in documents.found for item in (_items(document.value))]
+    items = [(document.where, item) for document in documents.items for item in (_items(document.value))]
     trees = []
     for where, value in items:
         reading = _Reading()
@@ -70,6 +73,7 @@ def quantity(value: object) -> Fraction | None:
         if suffix in _BINARY
         else Fraction(10) ** (_DECIMAL[suffix or ""] + int(exponent or 0))
     )
+    # Fractions, because floats lose the last digits of 64 bits.
     amount = Fraction(digits) * scale * (-1 if sign == "-" else 1)
     return amount if abs(amount) <= MOST else None
 
@@ -91,6 +95,7 @@ class _Amounts:
     def read(self, value: object, at: str, reading: Reading) -> Amounts:
         if not isinstance(value, dict):
             reading.wrong(at, f"is {described(value)}; write resources: {', '.join(RESOURCES)}")
+            # No amount of this entry could be read, so that none may be compared with other entries.
             _mark(reading, RESOURCES.values())
             return self.stand_in
         amounts: Amounts = {}
@@ -103,6 +108,7 @@ class _Amounts:
         return amounts
 
     def _amount(self, resource: str, value: object, at: str, reading: Reading) -> int | None:
+        """Return an amount in thousandths; None if it is wrong."""
         counted = quantity(value)
         if counted is None:
             reading.wrong(at, f"is {described(value)}; write a quantity of at most 64 bits, such as 8, 500m or 64Gi")
@@ -111,6 +117,7 @@ class _Amounts:
         else:
             # In thousandths, of memory those of a MiB: exact fractions until here, so that 0.1 stays a tenth.
             return int(counted * _THOUSANDTHS.get(resource, 1000))
+        # Behind both errors: neither amount may be compared.
         _mark(reading, (resource,))
         return None
 
@@ -156,7 +163,7 @@ _NODE = Table(
 
 
 def _items(value: object) -> list[object]:
-    """The manifests of a List, as `kubectl get -o yaml` writes it; else the one."""
+    """Return the manifests of a List, as `kubectl get -o yaml` writes it; else the one."""
     if (
         isinstance(value, dict)
         and value.get("kind") in {"List", f"{KIND}List"}
@@ -167,7 +174,7 @@ def _items(value: object) -> list[object]:
 
 
 def _tree(value: object, reading: _Reading) -> QuotaTree:
-    """The tree as far as it can be read; what is wrong with it stays in `reading`."""
+    """Return the tree as far as it can be read; what is wrong with it stays in `reading`."""
     manifest = _table(value, "", reading)
     if manifest.get("kind") != KIND:
         reading.wrong("kind", f"is {described(manifest.get('kind'))}; only {KIND} is read here")
@@ -180,9 +187,9 @@ def _tree(value: object, reading: _Reading) -> QuotaTree:
         reading.wrong(f"spec.{visible(unknown)}", "is no field here; known is root")
     tree = QuotaTree(name, _NODE.read(_without_empty(spec.get("root", {})), "spec.root", reading))
     # Amounts that could not be read are left out of these checks, or one error would cause several others.
-    reading.errors += tree_errors(QuotaTree(name, _mapped(tree.root, reading.unread)))
+    reading.errors += tree_errors(QuotaTree(name, _change_amounts(tree.root, reading.unread)))
     # Clusters write "unlimited" as a very large number; it counts as the largest one that is stored.
-    return QuotaTree(name, _mapped(tree.root, (), MOST))
+    return QuotaTree(name, _change_amounts(tree.root, (), MOST))
 
 
 def _metadata(metadata: dict[str, Any], reading: Reading) -> str:
@@ -193,6 +200,7 @@ def _metadata(metadata: dict[str, Any], reading: Reading) -> str:
 
 
 def _table(value: object, at: str, reading: Reading) -> dict[str, Any]:
+    """Return the mapping; an empty one for another value, which is reported to `reading`."""
     if isinstance(value, dict):
         return value
     reading.wrong(
@@ -211,14 +219,17 @@ def _without_empty(value: object) -> object:
     return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 
-def _mapped(node: QuotaNode, without: Collection[str], most: int | None = None) -> QuotaNode:
-    """The tree without some resources; amounts beyond `most` thousandths, where it is given, count as that."""
+def _change_amounts(node: QuotaNode, without: Collection[str], most: int | None = None) -> QuotaNode:
+    """Return the tree without some resources.
 
-    def amounts(found: Amounts) -> Amounts:
-        kept = {resource: amount for resource, amount in found.items() if resource not in without}
+    `most`: the largest amount in thousandths; larger ones count as that.
+    """
+
+    def amounts(given: Amounts) -> Amounts:
+        kept = {resource: amount for resource, amount in given.items() if resource not in without}
         return kept if most is None else {resource: min(amount, most) for resource, amount in kept.items()}
 
-    below = tuple(_mapped(child, without, most) for child in node.children)
+    below = tuple(_change_amounts(child, without, most) for child in node.children)
     return replace(node, min=amounts(node.min), max=amounts(node.max), children=below)
 
 

@@ -36,22 +36,22 @@ class Lowered:
 
 
 def name() -> Checked[str]:
-    """The name of a partition, pool or node, with its case."""
+    """Return the kind of a name of a partition, pool or node, with its case."""
     return Checked(Text(pattern=NAME_PATTERN), rule_name_error)
 
 
 def lowered() -> Checked[str]:
-    """The name of an account or QOS, in lower case."""
+    """Return the kind of a name of an account or QOS, in lower case."""
     return Checked(Lowered(), rule_name_error)
 
 
 def user() -> Checked[str]:
-    """The name of a user, as the machine knows it."""
+    """Return the kind of a name of a user, as the machine knows it."""
     return Checked(Text(minLength=1), user_name_error)
 
 
 def names(kind: FieldType[Any]) -> ListOf:
-    """Any number of names."""
+    """Return the kind of any number of names."""
     return ListOf(kind, MOST_NAMES)
 
 
@@ -62,6 +62,7 @@ class AtLeastOne(ListOf):
         super().__init__(item, most, least=1)
 
     def read(self, value: object, at: str, reading: Reading) -> tuple[Any, ...]:
+        # The list's own bound is checked with the other rules of a job; a cluster's rules have no such second check.
         if value == []:
             reading.wrong(at, "is empty; give one or more")
         return super().read(value, at, reading)
@@ -110,6 +111,7 @@ class TresOf:
         return tres
 
     def _table(self, table: dict[str, object], at: str, reading: Reading) -> Tres:
+        """Return the amounts of a table; wrong ones are reported to `reading`."""
         tres: Tres = {}
         for key, value in table.items():
             name, place = tres_name(key), f"{at}.{visible(key)}"
@@ -118,6 +120,7 @@ class TresOf:
                 reading.wrong(place, error)
             elif isinstance(number, str) or number < 0:
                 reading.wrong(place, number if isinstance(number, str) else f"{number:g} is below 0")
+            # `CPU` and `cpu` are one resource, and a table may have both.
             elif name in tres:
                 reading.wrong(place, "says again what another field says; keep one of them")
             else:
@@ -143,6 +146,7 @@ class Shares:
     def read(self, value: object, at: str, reading: Reading) -> int | None:
         if value == "parent":
             return None
+        # `type`, since True is an int too.
         if type(value) is int and self._bounds.error(value) is None:
             return value
         reading.wrong(at, f"is {described(value)}; write a whole number up to {self._bounds.high}, or parent")
@@ -189,6 +193,7 @@ class MapOf:
         values: dict[str, Any] = {}
         for key, item in value.items():
             place = f"{at}.{visible(key)}"
+            # Only for its errors: the key stays as the file has it.
             self._key.read(key, place, reading)
             values[key] = self._value.read(item, place, reading)
         return values

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 VERSION = 1
 MASK = "***"
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
+# The name decides, since a value looks like any other; hidden are rather too many than too few.
 _SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|private_?key|auth", re.IGNORECASE)
 
 
@@ -73,20 +74,21 @@ def _without_secrets(spec: JobSpec) -> JobSpec:
 
 
 def write_snapshot(snapshot: Snapshot) -> str:
-    """JSON, indented for people, in ASCII: no terminal takes anything of it for an order."""
+    """Return JSON, indented for people, in ASCII: a terminal takes nothing of it for a control sequence."""
     text = msgspec.json.format(msgspec.json.encode(snapshot), indent=1).decode()
-    return _NOT_ASCII.sub(_escaped, text) + "\n"
+    return _NOT_ASCII.sub(_escape, text) + "\n"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     """Return a character as JSON escapes it: beyond 16 bits as two halves."""
     halves = match[0].encode("utf-16-be")
     return "".join(f"\\u{halves[at]:02x}{halves[at + 1]:02x}" for at in range(0, len(halves), 2))
 
 
 def read_snapshot(text: str, source: str) -> Snapshot:
-    """The inverse. Raises `SpecErrors` for a file that is none, or one of a later cockpit."""
+    """Read what `write_snapshot` writes. Raises `SpecErrors` for another file, or one of a later cockpit."""
     try:
+        # The version first: a later format may not fit the types at all, and would give another error.
         version = msgspec.json.decode(text, type=_Version).version
         if version > VERSION:
             raise SpecErrors(
@@ -105,6 +107,7 @@ MOST_ERRORS = 20
 
 def snapshot_errors(state: ClusterState) -> list[str]:
     """Return one sentence per contradiction, behind its place; of many only the first ones."""
+    # One more than is shown, to know whether there are more. The generator stops there.
     errors = [error for _, error in zip(range(MOST_ERRORS + 1), _errors(state), strict=False)]
     return (
         [*errors[:MOST_ERRORS], "state: further contradictions are not listed"] if len(errors) > MOST_ERRORS else errors
@@ -112,9 +115,10 @@ def snapshot_errors(state: ClusterState) -> list[str]:
 
 
 def _errors(state: ClusterState) -> Iterator[str]:
+    """Yield the contradictions of a state."""
     yield from _misnamed("nodes", {name: node.name for name, node in state.nodes.items()})
-    yield from _misnamed("jobs", {job: found.id for job, found in state.jobs.items()})
-    yield from _misnamed("reservations", {name: found.name for name, found in state.reservations.items()})
+    yield from _misnamed("jobs", {job: each.id for job, each in state.jobs.items()})
+    yield from _misnamed("reservations", {name: each.name for name, each in state.reservations.items()})
     yield from _accounts(state.accounts)
     for key in state.usage:
         if key not in state.accounts.associations:
@@ -141,10 +145,13 @@ def _misnamed(at: str, names: Mapping[object, object]) -> Iterator[str]:
 
 
 def _job(job: Job, state: ClusterState) -> Iterator[str]:
+    """Yield the contradictions of a job."""
     at = f"state.jobs[{job.id}]"
+    # What a job occupies is the placement of its attempt.
     if job.state in OCCUPYING and job.attempt is None:
         yield f"{at}: is {job.state} without an attempt"
     attempts = () if job.attempt is None else (*job.earlier, job.attempt)
+    # Only these hold cards now; a node of an ended attempt may be gone.
     if job.attempt is not None and (job.state in OCCUPYING or job.kept):
         for part in job.attempt.placement:
             yield from _allocation(f"{at}.attempt", part, state)
@@ -157,11 +164,13 @@ def _job(job: Job, state: ClusterState) -> Iterator[str]:
 
 
 def _allocation(at: str, part: Allocation, state: ClusterState) -> Iterator[str]:
+    """Yield what is wrong with resources that a job holds."""
     node = state.nodes.get(part.node)
     if node is None:
         yield f"{at}: runs on node {visible(part.node)}, which is not among the nodes"
         return
     for each in part.slices:
+        # The scheduler indexes the cards of a node with these numbers.
         if not 0 <= each.card < len(node.cards):
             yield f"{at}: has card {each.card} of node {visible(part.node)}, which has {len(node.cards)}"
 

@@ -24,7 +24,7 @@ class Field(msgspec.Struct, frozen=True):
     about: str
     """A sentence for the schema."""
     attribute: str = ""
-    """By default that of the field's name."""
+    """The attribute of the struct; by default that of the field's name."""
     required: bool = False
     spared: Callable[[dict[str, Any]], bool] | None = None
     """Decides whether a required field may be missing, by the attributes that are given."""
@@ -54,7 +54,9 @@ class Table(Generic[Struct]):
         self._struct = struct
         self._short = short
         self._by_name = {field.name: field for field in fields}
+        # In the order of the table: a derived field may use the attributes of those before it.
         self._needed = tuple(field for field in fields if field.required or field.derive)
+        # An instance with all defaults, against which `write` compares. Required fields have stand-ins in it.
         self._usual = struct(**{field.attribute: field.kind.stand_in for field in self._needed})
         self._either = tuple(self._by_name[name] for name in either)
         preset = {field.attribute: field.kind.stand_in for field in self._either[:1]}
@@ -66,6 +68,7 @@ class Table(Generic[Struct]):
 
     def given(self, value: object, at: str, reading: Reading) -> dict[str, Any] | None:
         """Return the attributes that the file gives, and all required ones; None if the value is no mapping."""
+        # The short form: a text in place of the table gives its most important field.
         if self._short and isinstance(value, str):
             value = {self._short: value}
         if not isinstance(value, dict):
@@ -84,9 +87,11 @@ class Table(Generic[Struct]):
         return given
 
     def _read_field(self, name: str, item: object, prefix: str, reading: Reading, given: dict[str, Any]) -> None:
+        """Read one field into `given`, by its attribute."""
         field = self._by_name.get(name)
         if field is None:
             reading.wrong(f"{prefix}{visible(name)}", f"is no field here{self._advice(name)}")
+        # By attribute: an alias and its field may both be written.
         elif field.attribute in given:
             reading.wrong(f"{prefix}{name}", "says again what another field says; keep one of them")
         else:
@@ -95,10 +100,12 @@ class Table(Generic[Struct]):
     def _absent(self, field: Field, prefix: str, reading: Reading, given: dict[str, Any]) -> object:
         if field.derive is not None:
             return field.derive(given)
+        # `about` of a required field begins with what to do: "Give a name".
         reading.wrong(f"{prefix}{field.name}", f"is missing; {field.about[0].lower()}{field.about[1:].rstrip('.')}")
         return field.kind.stand_in
 
     def _advice(self, name: str) -> str:
+        # Comparing is quadratic in the length of the name.
         near = difflib.get_close_matches(name, self._by_name, 1) if len(name) <= _LONGEST_NAME else []
         return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(self._by_name)}"
 
@@ -111,6 +118,7 @@ class Table(Generic[Struct]):
         }
 
     def _is_written(self, field: Field, value: Struct) -> bool:
+        # Its default is an empty value, which means a missing field.
         if field.spared is not None:
             return bool(getattr(value, field.attribute))
         return bool(field.required or field.derive or field.always or self._differs(field, value))
@@ -128,6 +136,7 @@ class Table(Generic[Struct]):
         if required := [field.name for field in self.fields if field.required and field.spared is None]:
             table["required"] = required
         if self._either:
+            # At least one of them, as `given` checks.
             table["anyOf"] = [{"required": [field.name]} for field in self._either]
         return {"anyOf": [self._by_name[self._short].kind.schema(), table]} if self._short else table
 

@@ -13,15 +13,17 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def parse_toml(text: str, source: str) -> dict[str, object]:
-    """The table that `text` is; `SpecErrors`, led by `source`, where it is no TOML."""
+    """Return the table of a TOML text. Raises `SpecErrors`, led by `source`, when it is no TOML."""
     import tomllib
 
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecErrors([f"{source}: is no TOML: {error}"]) from None
+    # tomllib reads nested arrays and tables by recursion, so a forged file can exhaust Python's stack.
     except RecursionError:
         raise SpecErrors([f"{source}: is no TOML: it nests too deep"]) from None
+    # Python refuses to convert integers of more than 4300 digits, and dates such as 30 February.
     except ValueError:
         raise SpecErrors([f"{source}: holds a number with thousands of digits, or a date that is none"]) from None
     _refuse_huge(table, "", source)
@@ -29,7 +31,7 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
 
 
 def _refuse_huge(value: object, at: str, source: str) -> None:
-    """TOML has integers of 64 bits; Python's reader takes any, and such as it cannot even print."""
+    """Refuse integers beyond TOML's 64 bits; Python's reader takes any, even such as it cannot print."""
     if isinstance(value, dict):
         for name, item in value.items():
             _refuse_huge(item, f"{at}.{toml_key(name)}" if at else toml_key(name), source)
@@ -42,6 +44,7 @@ def _refuse_huge(value: object, at: str, source: str) -> None:
 
 def toml_text(value: object) -> str:
     """Return a value as TOML on one line; a text of several lines keeps them."""
+    # First: bool is a subclass of int, and its repr is no TOML.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -54,15 +57,19 @@ def toml_text(value: object) -> str:
 
 
 def toml_key(name: str) -> str:
-    """A key, quoted where it must be."""
+    """Return a key, quoted where it must be."""
     return name if _BARE.fullmatch(name) else _text(name)
 
 
 def toml_table(table: dict[str, object], at: str = "") -> list[str]:
-    """The lines of a table: its values, then `[tables]` and `[[lists of tables]]` below it; what is still further
-    down stands on one line."""
+    """Return the lines of a table: its values, then `[tables]` and `[[lists of tables]]`.
+
+    Tables deeper than two headings are written on one line.
+    """
+    # `at` is the heading above and a dot behind each of its parts.
     inline = at.count(".") == _DEEPEST_HEADING
     below = {} if inline else {name: item for name, item in table.items() if _is_table(item) or _is_tables(item)}
+    # Values first: behind a [heading] they would belong to that table.
     lines = [f"{toml_key(name)} = {toml_text(item)}" for name, item in table.items() if name not in below]
     for name, item in below.items():
         place = f"{at}{toml_key(name)}"
@@ -84,12 +91,14 @@ def _is_tables(value: object) -> bool:
 def _text(text: str) -> str:
     """Return a text with invisible characters as escapes."""
     lines = text.split("\n")
+    # A literal text of several lines has no escapes at all, so it must not contain, or end with, its own quotes.
     if (
         len(lines) > 1
         and "'''" not in text
         and all(is_visible(line.replace("\t", "")) for line in lines)
         and not text.endswith("'")
     ):
+        # TOML drops the first line break behind the opening quotes.
         return f"'''\n{text}'''"
     return '"' + "".join(each if is_visible(each) and each not in '"\\' else _escape(each) for each in text) + '"'
 

@@ -28,7 +28,7 @@ class NumberMeaning(Enum):
 
 
 def tres_name(text: str) -> str:
-    """Slurm does not mind the case."""
+    """Return the name of a resource in lower case, since Slurm ignores the case."""
     return text.strip().lower()
 
 
@@ -45,22 +45,26 @@ def tres_number(name: str, value: object, meaning: NumberMeaning) -> float | str
 
 
 def _of_text(name: str, text: str, meaning: NumberMeaning) -> float | None:
+    """Return the number of a text with its unit; None if it is none."""
     if _NUMBER.fullmatch(text):
         return float(text)
+    # Only memory has units in Slurm's lists of TRES.
     if name != "mem":
         return None
     if meaning is NumberMeaning.AMOUNT:
         mib = parse_memory(text)
         return float(mib) if isinstance(mib, int) else None
+    # A price per GiB is divided by 1024 to be one per MiB, the unit in which memory is counted.
     match = _PER_UNIT.fullmatch(text)
     return float(match[1]) / _MIB[match[2].lower()] if match and meaning is NumberMeaning.PRICE else None
 
 
 def parse_tres(text: str, meaning: NumberMeaning = NumberMeaning.AMOUNT) -> Tres | str:
-    """The amounts; a str is the error. Each resource may be there once."""
+    """Return the amounts; a str is the error. Each resource may be there once."""
     tres: Tres = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")
+        # Before the names are compared: `CPU` and `cpu` are the same resource.
         name = tres_name(name)
         if not equals:
             return f'"{visible(part)}" is no amount; write {text_of_example(meaning)}'
@@ -81,12 +85,12 @@ def text_of_example(meaning: NumberMeaning) -> str:
 
 
 def plain_number(number: float) -> int | float:
-    """Whole numbers without a point."""
+    """Return a whole number without a point."""
     return int(number) if number == int(number) else number
 
 
 def tres_text(tres: Tres) -> str:
-    """Text that `parse_tres` reads back as equal."""
+    """Return a text that `parse_tres` reads back as equal."""
     return ",".join(f"{name}={plain_number(number)!r}" for name, number in tres.items())
 
 

@@ -41,6 +41,7 @@ def read_priority(text: str) -> WantedPriority | None:
     digits = text.removeprefix("+") if text.startswith("+") else text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
         return None
+    # A sign changes the priority by that much, by way of the site factor; a plain number sets it.
     return int(text) if digits == text else SiteFactor(int(text))
 
 
@@ -67,6 +68,7 @@ def read_weights(text: str) -> WeightChanges:
     named: dict[str, int] = {}
     resources: dict[str, float] = {}
     errors: list[str] = []
+    # Slurm's names have capitals (`JobSize`); they are typed in either way.
     for pair in filter(None, map(str.strip, text.lower().split(","))):
         name, _, figure = (part.strip() for part in pair.partition("="))
         if name not in NAMES and (not name.startswith(RESOURCE) or name == RESOURCE):
@@ -79,6 +81,7 @@ def read_weights(text: str) -> WeightChanges:
             named[NAMES[name]] = int(figure)
         else:
             resources[name.removeprefix(RESOURCE)] = int(figure)
+    # Without this, an empty text would seem to have changed something.
     if not (named or resources or errors):
         errors.append("no weight is given; write them as age=1000,fairshare=2000")
     if errors:
@@ -89,6 +92,7 @@ def read_weights(text: str) -> WeightChanges:
 def weights_text(weights: Weights) -> str:
     """Return the text that `read_weights` reads back: the usual factors always, others where they count."""
     usual = {name: getattr(weights, field) for name, field in NAMES.items()}
+    # `assoc` is rare, and is shown only where a site uses it.
     shown = {name: weight for name, weight in usual.items() if weight or name != "assoc"}
     resources = {f"{RESOURCE}{name}": weight for name, weight in weights.tres.items()}
     return ",".join(f"{name}={weight:.0f}" for name, weight in (shown | resources).items())

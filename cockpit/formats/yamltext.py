@@ -36,8 +36,10 @@ for _word, _value in (("null", None), ("true", True), ("yes", True), ("on", True
 for _word in ("false", "no", "off"):
     _WORDS |= dict.fromkeys((_word, _word.title(), _word.upper()), False)
 
+# No leading zero: `010` is 8 to YAML 1.1 and 10 to 1.2.
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})", re.ASCII)
 _DECIMAL = re.compile(r"[-+]?(?:\d{1,18}\.\d{0,40}|\.\d{1,18})(?:[eE][-+]\d{1,3})?", re.ASCII)
+# `0o17` and `1e3` are numbers for YAML 1.2 and text for 1.1.
 _ONLY_IN_1_2 = re.compile(r"0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
 _NUMBERLIKE = re.compile(r"[-+.]?\d|[-+]?\.(?:inf|nan)", re.IGNORECASE | re.ASCII)
 
@@ -48,6 +50,7 @@ def yaml_documents(text: str) -> Documents:
     builder = _Builder(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     try:
         return Documents(builder.documents(), builder.errors)
+    # The jobs before the error are dropped, too: one error refuses the whole file.
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         return Documents([], [*builder.errors, f"{line}: is not YAML: {visible(str(error.problem), 200)}"])
@@ -62,6 +65,7 @@ class _Builder:
 
     def __init__(self, stream: Iterator[events.Event]) -> None:
         self._stream = stream
+        # The value of each anchor, and how many values it contains.
         self._anchors: dict[str, tuple[object, int]] = {}
         self._values = 0
         self._line = 0
@@ -83,10 +87,12 @@ class _Builder:
 
     def _document(self, event: events.Event) -> list[Document]:
         """Return each job with the line that it begins on."""
+        # An empty document, as behind the last `---`, is no job.
         if not isinstance(event, events.SequenceStartEvent):
             place, value = self.place, self._value(event, 0)
             return [] if value is None else [Document(place, value)]
         self._refuse_tag(event)
+        # `place` is evaluated first, while the parser is at the first line of the item.
         return [Document(self.place, self._value(item, 1)) for item in self._until(events.SequenceEndEvent)]
 
     def _next(self) -> events.Event:
@@ -99,8 +105,9 @@ class _Builder:
             yield event
 
     def _value(self, event: events.Event, depth: int) -> object:
+        """Return the value that starts with an event."""
         if isinstance(event, events.AliasEvent):
-            return self._repeated(str(event.anchor))
+            return self._repeat_alias(str(event.anchor))
         assert isinstance(event, _NODE)
         before = self._values
         self._count(1)
@@ -112,6 +119,7 @@ class _Builder:
         return value
 
     def _fresh(self, event: _Node, depth: int) -> object:
+        """Return a value that is no alias. Raises `UnreadableError`."""
         if isinstance(event, events.ScalarEvent):
             # A quoted or block scalar has a style and is always text.
             return event.value if event.style else _meaning(event.value)
@@ -122,11 +130,13 @@ class _Builder:
         return self._mapping(depth)
 
     def _mapping(self, depth: int) -> dict[str, object]:
+        """Return a mapping with its merged fields."""
         table: dict[str, object] = {}
         merged: list[dict[str, object]] = []
         for key in self._until(events.MappingEndEvent):
             name, place = self._name(key), self.place
             value = self._value(self._next(), depth + 1)
+            # A quoted "<<" is an ordinary name.
             if name == "<<" and isinstance(key, events.ScalarEvent) and not key.style:
                 merged += [self._mergeable(base) for base in (value if isinstance(value, list) else [value])]
             elif name in table:
@@ -151,8 +161,8 @@ class _Builder:
             return base
         raise UnreadableError('"<<" takes a table, or a list of tables')
 
-    def _repeated(self, anchor: str) -> object:
-        """The anchored value; what it holds counts again, so that aliases of aliases cannot grow without bound."""
+    def _repeat_alias(self, anchor: str) -> object:
+        """Return the anchored value; its content counts again, so that aliases of aliases cannot grow without bound."""
         if anchor not in self._anchors:
             raise UnreadableError(
                 f"*{visible(anchor)} repeats nothing that came before it; write &{visible(anchor)} there"
@@ -191,5 +201,6 @@ def plain_is_text(word: str) -> bool:
 
 def _is_doubtful(word: str) -> bool:
     """Return whether YAML 1.1 or 1.2 takes the word for something else than text."""
+    # PyYAML's own table of YAML 1.1, by the first character of the word.
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(word[0], [])
     return any(pattern.match(word) for _tag, pattern in resolvers) or _ONLY_IN_1_2.fullmatch(word) is not None

@@ -63,18 +63,19 @@ class _Reader:
         return token
 
     def _sum(self) -> int:
-        value = self._product()
+        value = self._parse_product()
         while self._peek() in {"+", "-"}:
             sign = 1 if self._next() == "+" else -1
-            value = _bounded(value + sign * self._product())
+            value = _check_bounds(value + sign * self._parse_product())
         return value
 
-    def _product(self) -> int:
-        value = self._signed()
+    def _parse_product(self) -> int:
+        """Parse and compute a product, in the order of its operators."""
+        value = self._parse_signed()
         while self._peek() in {"*", "/", "%"}:
-            operator, right = self._next(), self._signed()
+            operator, right = self._next(), self._parse_signed()
             if operator == "*":
-                value = _bounded(value * right)
+                value = _check_bounds(value * right)
             else:
                 quotient = self._quotient(value, right)
                 # The remainder follows from the quotient, so it has the sign of the dividend, as in C (Python takes the
@@ -82,24 +83,26 @@ class _Reader:
                 value = quotient if operator == "/" else value - quotient * right
         return value
 
-    def _signed(self) -> int:
+    def _parse_signed(self) -> int:
         negative = False
         while self._peek() in {"+", "-"}:
             negative ^= self._next() == "-"
-        value = self._operand()
+        value = self._parse_operand()
         return -value if negative else value
 
-    def _operand(self) -> int:
+    def _parse_operand(self) -> int:
+        """Parse a number, a variable or a group in parentheses."""
         token = self._next()
         if token.startswith("("):
-            return self._group()
+            return self._parse_group()
         if token[:1].isdigit():
             return _number(token)
         if token[:1].isidentifier():
             return self._variable(token)
         raise ExpressionError(f'has "{token}" where a number was expected' if token else "ends too early")
 
-    def _group(self) -> int:
+    def _parse_group(self) -> int:
+        """Parse what is in parentheses."""
         self._nesting += 1
         # Each level takes several Python calls, so that a forged command could exhaust the stack.
         if self._nesting > _MOST_NESTING:
@@ -112,6 +115,7 @@ class _Reader:
 
 
 def _tokens(text: str) -> list[str]:
+    """Split an expression into tokens. Raises `ExpressionError`."""
     tokens = []
     position, text = 0, text.rstrip()
     while position < len(text):
@@ -129,12 +133,12 @@ def _number(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ExpressionError("exceeds 64 bits")
     if digits[:2] in {"0x", "0X"}:
-        return _bounded(int(digits, 16))
+        return _check_bounds(int(digits, 16))
     if not digits.startswith("0"):
-        return _bounded(int(digits))
+        return _check_bounds(int(digits))
     if not set(digits) <= set("01234567"):
         raise ExpressionError(f"takes {digits} for octal because of its leading 0, and octal has no 8 or 9")
-    return _bounded(int(digits, 8))
+    return _check_bounds(int(digits, 8))
 
 
 def _variable(name: str, env: Mapping[str, str]) -> int:
@@ -148,15 +152,15 @@ def _variable(name: str, env: Mapping[str, str]) -> int:
 
 
 def _quotient(left: int, right: int) -> int:
-    """Towards zero, as in C."""
+    """Return the quotient, rounded towards zero as in C."""
     if right == 0:
         raise ExpressionError("divides by zero")
     # Not int(left / right): a double has 53 bits, and the values have 64.
     size = abs(left) // abs(right)
-    return _bounded(size if (left < 0) == (right < 0) else -size)
+    return _check_bounds(size if (left < 0) == (right < 0) else -size)
 
 
-def _bounded(value: int) -> int:
+def _check_bounds(value: int) -> int:
     if not -_HIGHEST - 1 <= value <= _HIGHEST:
         raise ExpressionError("exceeds 64 bits")
     return value

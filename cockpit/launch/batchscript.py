@@ -120,7 +120,8 @@ def output_of(spec: JobSpec, job: int, user: str) -> str:
     assert script is not None
     pattern = script.output or ("slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out")
     kept = {"N"} | ({"a", "j", "J"} if spec.array is not None else set())
-    pieces = re.sub(r"%(\d{0,2})([aNjJ])", lambda found: f"%{found[0]}" if found[2] in kept else found[0], pattern)
+    # expanded() makes one % of two, so that these patterns are left.
+    pieces = re.sub(r"%(\d{0,2})([aNjJ])", lambda match: f"%{match[0]}" if match[2] in kept else match[0], pattern)
     name = expanded(pieces, name=spec.name, user=user, host="", job=job, task=None)
     return posixpath.normpath(posixpath.join(script.work_dir, name))
 
@@ -169,16 +170,17 @@ def tasks_on_nodes(env: Mapping[str, str], nodes: int) -> list[int]:
         return [each or 1] * nodes
     if each and each * nodes == total:
         return [each] * nodes
-    # As evenly as Slurm does; the first nodes get the rest. Every node runs at least one.
+    # Slurm divides them evenly, too; the first nodes get the rest. Every node runs at least one.
     return [max(1, total // nodes + (node < total % nodes)) for node in range(nodes)]
 
 
 def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
-    """Slurm's variables of one replica."""
+    """Return Slurm's variables of one replica."""
     submitter, placement, replica, hosts, facts = run
     own = [part.rank for part in placement].index(replica.rank)
     each = tasks_on_nodes(spec.env, len(hosts))
     requested = {name: spec.env[name] for name in (_NTASKS, _PER_NODE, _PER_TASK) if name in spec.env}
+    # Slurm sets the number of tasks too when only tasks per node are asked for.
     if _PER_NODE in requested:
         requested[_NTASKS] = str(sum(each))
     if _NTASKS in requested:

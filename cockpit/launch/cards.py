@@ -53,7 +53,7 @@ def card_environment(node: Node, slices: Iterable[CardSlice]) -> dict[str, str]:
     """Return the card variables of a replica with these slices; variables of vendors without a card are empty."""
     held = _held_cards(node, slices)
     env = no_cards_environment()
-    env[_CARDS] = _listed(str(card.index) for card, _ in held)
+    env[_CARDS] = _join_unique(str(card.index) for card, _ in held)
     # NVIDIA last: ROCm reads CUDA_VISIBLE_DEVICES, too, and in a node with both vendors it must list NVIDIA's cards.
     for vendor in sorted(CardVendor, key=lambda vendor: vendor is CardVendor.NVIDIA):
         ours = [(card, part) for card, part in held if card.vendor is vendor]
@@ -93,17 +93,18 @@ def _held_cards(node: Node, slices: Iterable[CardSlice]) -> list[tuple[Card, Car
     cards = {card.index: card for card in node.cards}
     # Drivers number the visible cards from 0 in the order of the list, and programs expect that of the node.
     ordered = sorted(slices, key=lambda part: (part.card, part.slot or 0))
+    # A card that the node has lost since the placement gets no variable.
     return [(cards[part.card], part) for part in ordered if part.card in cards]
 
 
 def _value(naming: _Naming, held: list[tuple[Card, CardSlice]]) -> str:
     if naming is _Naming.INDEX:
-        return _listed(str(card.index) for card, _ in held)
+        return _join_unique(str(card.index) for card, _ in held)
     ids = dict.fromkeys(_hardware_slice(card, part) or card.uuid or str(card.index) for card, part in held)
-    return _listed(ids if naming is _Naming.ID else map(str, range(len(ids))))
+    return _join_unique(ids if naming is _Naming.ID else map(str, range(len(ids))))
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_unique(names: Iterable[str]) -> str:
     """Join the names with commas, each once: for the driver two slices of one card are one card."""
     return ",".join(dict.fromkeys(names))
 

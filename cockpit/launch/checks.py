@@ -34,6 +34,7 @@ def meeting_errors(spec: JobSpec) -> list[str]:
     each other by `launch.world`. A part of a job that a fleet gives to one cluster is not checked.
     """
     elastic = spec.elastic is not None and spec.resume is None
+    # Too many nodes have an error of their own.
     if spec.mode is not None or not 1 < spec.nodes <= NODES.high or spec.divide_over_clusters or elastic:
         return []
     message = (
@@ -58,6 +59,7 @@ def warnings(spec: JobSpec) -> tuple[str, ...]:
         )
     commands = [spec.command, *(pool.command for pool in spec.worker_pools), *(task.command for task in spec.tasks)]
     images = {spec.root_image, *(pool.image for pool in spec.worker_pools if pool.image)}
+    # Only an image of podman or docker has an ENTRYPOINT.
     has_own = any(image_of(image).kind is ImageKind.NAMED for image in images)
     if not has_own and any(words_of(command)[:1] == [ENTRYPOINT] for command in commands if ENTRYPOINT in command):
         messages.append(
@@ -85,6 +87,7 @@ def needs_container(spec: JobSpec) -> list[str]:
 
 
 def _needs(spec: JobSpec) -> Iterator[str]:
+    """Yield the fields that plain processes cannot provide."""
     if spec.root_image != HOST:
         yield "image: plain processes have no other root than this machine's; leave it out"
     if spec.staging:

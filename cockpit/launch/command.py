@@ -40,9 +40,10 @@ def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
     Raises `SpecErrors`, which begin with `command:`, for a wrong command or for arithmetic that fails.
     """
+    # The first word never disappears: without a program there is nothing to run.
     first, *rest = _words(command)
     try:
-        return (_expanded(first, env), *(_expanded(word, env) for word in rest if not _disappears(word, env)))
+        return (_expand(first, env), *(_expand(word, env) for word in rest if not _disappears(word, env)))
     except ExpressionError as error:
         raise SpecErrors([f"command: $((…)) {visible(str(error), 200)}"]) from None
 
@@ -81,7 +82,7 @@ def _words(command: str) -> list[Word]:
     return words
 
 
-def _expanded(word: Word, env: Mapping[str, str]) -> str:
+def _expand(word: Word, env: Mapping[str, str]) -> str:
     return "".join(_value(part, env) for part in word.parts)
 
 
@@ -99,4 +100,4 @@ def _names(part: Variable | Sum) -> list[str]:
 
 
 def _disappears(word: Word, env: Mapping[str, str]) -> bool:
-    return not word.quoted and not _expanded(word, env)
+    return not word.quoted and not _expand(word, env)

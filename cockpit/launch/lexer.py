@@ -99,14 +99,16 @@ _NO_PROGRAMS = """
 """Reserved words and builtins of a shell."""
 _SHELL_WORDS = frozenset(_NO_PROGRAMS.split())
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
+# `-c`, also behind other letters: `-lc`, `-exc`.
 _SCRIPT_FOLLOWS = re.compile(r"-[A-Za-z]*c")
+# `bash -o pipefail -c …`: the word behind is the option's value.
 _OPTION_WITH_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 
 def lex(command: str) -> list[Word] | NotSimple:
     """Return the words of one simple command, at least one; or why it is not one."""
     # Step 1
-    command = _continued(command)
+    command = _join_continued_lines(command)
     try:
         # Step 2
         words = _Lexer(command).words() if _MARKS.search(command) else _bare_words(command)
@@ -119,6 +121,7 @@ def lex(command: str) -> list[Word] | NotSimple:
 
 
 def _first_word_trouble(first: Word) -> NotSimple | None:
+    """Return why the first word starts no executable; None when it does."""
     if match := _ASSIGNMENT.match(first.source):
         return NotSimple(f"begins with {match[0]}…, which sets a variable; set it under env, begin with an executable")
     # The source is compared, not the value: a quoted `"if"` is an ordinary program name in a shell, too.
@@ -129,7 +132,7 @@ def _first_word_trouble(first: Word) -> NotSimple | None:
     return None
 
 
-def _continued(text: str) -> str:
+def _join_continued_lines(text: str) -> str:
     """Remove backslash-newline pairs outside single quotes, which a shell does before anything else."""
 
     def kept(match: re.Match[str]) -> str:
@@ -137,6 +140,7 @@ def _continued(text: str) -> str:
             return _ESCAPED.sub(lambda pair: "" if pair[0] == "\\\n" else pair[0], match[0])
         return "" if match[0] == "\\\n" else match[0]
 
+    # The quick test first: few commands have several lines.
     return _QUOTED.sub(kept, text) if "\\\n" in text else text
 
 
@@ -150,6 +154,7 @@ def script_follows(words: Sequence[Word]) -> bool:
     if not words or not _SCRIPT_FOLLOWS.fullmatch(words[-1].source):
         return False
     sources = [word.source for word in words[:-1]]
+    # The last one: `env bash -c` and `srun bash -c` have other words before the shell.
     shells = [at for at, source in enumerate(sources) if source.rpartition("/")[2] in _SHELLS]
     return bool(shells) and _are_options(sources[shells[-1] + 1 :])
 
@@ -196,6 +201,7 @@ def _end_of_piece(text: str, at: int, closing: str) -> int | None:
 
 
 def _end_of_quotes(text: str, at: int) -> int | None:
+    """Return the end of the text in double quotes that starts at `at`; None: it is not closed."""
     at += 1
     while at < len(text):
         if text[at] == '"':
@@ -235,6 +241,7 @@ class _Lexer:
         self._at = len(self._text) - len(self._text.lstrip(" \t\n"))
         words: list[Word] = []
         while self._skip_blanks():
+            # Known before the word is read: quotes within a script are read otherwise.
             self._in_script = script_follows(words)
             words.append(self._word())
         return words
@@ -253,11 +260,12 @@ class _Lexer:
 
     def _word(self) -> Word:
         begin, self._parts, self._quoted = self._at, [], False
+        # Only at the start of a word; `a#b` is an ordinary word, in a shell too.
         if self._peek() == "#":
             raise _refuse('has a word that begins with "#", which begins a comment in a shell; quote it to mean it')
         while (char := self._peek()) not in {"", " ", "\t", "\n"}:
             self._piece(char)
-        return Word(self._text[begin : self._at], _joined(self._parts), self._quoted)
+        return Word(self._text[begin : self._at], _join_literals(self._parts), self._quoted)
 
     def _piece(self, char: str) -> None:
         """Read the next part of a word, which is quoted in one way."""
@@ -269,13 +277,14 @@ class _Lexer:
             self._escape()
         elif char == "$":
             self._dollar(in_quotes=False)
+        # All ordinary characters that follow are taken at once.
         elif match := _PLAIN.match(self._text, self._at):
             self._take(match[0])
         else:
             raise self._operator()
 
     def _take(self, text: str, width: int | None = None) -> None:
-        """Literal text, and how much of the source it was."""
+        """Add literal text. `width`: how much of the source it was."""
         self._parts.append(Literal(text))
         self._at += len(text) if width is None else width
 
@@ -294,6 +303,7 @@ class _Lexer:
         self._take(self._text[self._at + 1 : end], end + 1 - self._at)
 
     def _double_quoted(self) -> None:
+        """Read a text in double quotes."""
         self._quoted = True
         self._at += 1
         while (char := self._peek()) != '"':
@@ -320,7 +330,7 @@ class _Lexer:
         self._take(pair[1], 2)
 
     def _escape_in_quotes(self) -> None:
-        """Inside double quotes a backslash quotes only what is special there."""
+        """Read a backslash inside double quotes, which quotes only what is special there."""
         pair = self._peek(2)
         if len(pair) == 2 and pair[1] in '$`"\\':
             self._take(pair[1], 2)
@@ -333,7 +343,7 @@ class _Lexer:
         if _VARIABLE.match(text, at):
             return None
         # A sum that is not one of cockpit's (`$((i++))`) is for the shell of the script, like `$(…)`.
-        if text.startswith("$((", at) and (end := _closing(text, at + 3)) and _is_sum(text[at + 3 : end]):
+        if text.startswith("$((", at) and (end := _find_closing(text, at + 3)) and _is_sum(text[at + 3 : end]):
             return None
         if text.startswith(("${", "$(", "`"), at):
             return _end_of_construct(text, at)
@@ -341,6 +351,7 @@ class _Lexer:
         return match.end() if match else None
 
     def _dollar(self, *, in_quotes: bool) -> None:
+        """Read what a `$` starts: a variable, a sum, or just the character. Other expansions are refused."""
         text, at = self._text, self._at
         if text.startswith("$((", at):
             # `$((` is tested before `$(`, which is its beginning.
@@ -361,7 +372,8 @@ class _Lexer:
             self._take("$")
 
     def _sum(self) -> None:
-        end = _closing(self._text, self._at + 3)
+        """Read `$((…))`. Its expression is checked now and computed when the job starts."""
+        end = _find_closing(self._text, self._at + 3)
         if end is None:
             raise _refuse('has a "$((" without its "))"', wrappable=False)
         inside = self._text[self._at + 3 : end]
@@ -381,7 +393,7 @@ def _is_sum(text: str) -> bool:
     return True
 
 
-def _closing(text: str, begin: int) -> int | None:
+def _find_closing(text: str, begin: int) -> int | None:
     """Return the position of the `))` that closes a `$((` whose content begins at `begin`."""
     depth = 0
     for at in range(begin, len(text)):
@@ -394,8 +406,8 @@ def _closing(text: str, begin: int) -> int | None:
     return None
 
 
-def _joined(parts: list[Part]) -> tuple[Part, ...]:
-    """Neighbouring literals become one."""
+def _join_literals(parts: list[Part]) -> tuple[Part, ...]:
+    """Return the parts with neighbouring literals made one."""
     if len(parts) == 1:
         return tuple(parts)
     joined: list[Part] = []

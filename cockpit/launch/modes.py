@@ -108,7 +108,10 @@ def mpich_hostfile(peers: Sequence[Peer]) -> str:
 
 
 def torch_environment(peers: Sequence[Peer], rank: int) -> dict[str, str]:
-    """Counts nodes, not processes: torchrun and `torch.distributed.launch` make those of it."""
+    """Return the variables of PyTorch's launchers.
+
+    They count nodes, not processes: torchrun and `torch.distributed.launch` compute the latter.
+    """
     return {
         "MASTER_ADDR": peers[0].host,
         "MASTER_PORT": str(PORT),
@@ -119,7 +122,7 @@ def torch_environment(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def tf_config(peers: Sequence[Peer], rank: int) -> str:
-    """TensorFlow's cluster specification; the index is a string, as the platform writes it."""
+    """Return TensorFlow's cluster specification; the index is a string, as the platform writes it."""
     cluster: dict[str, list[str]] = {}
     for peer in peers:
         # In the order of the ranks, so that each address is at the index that its replica has as its role.
@@ -142,8 +145,10 @@ def _tensorflow(peers: Sequence[Peer], rank: int) -> dict[str, str]:
 
 
 def _horovod(command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None) -> ModeSetup:
+    """Return the setup of Horovod: rank 0 starts the processes of all workers, which wait for that."""
     workers = [each for each in peers if each.role.word != LAUNCHER_ROLE]
     env, files = _mpi_environment(Mode.HOROVOD, peers), _mpi_files(workers)
+    # The launcher on rank 0 starts their processes through the agent.
     if rank > 0:
         return ModeSetup(STAYS_OPEN, env, files)
     # There is a launcher: its command starts the workers itself, as arena's etjob does, and is not changed.
@@ -185,8 +190,10 @@ def _slurm(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
 
 
 def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
+    """Return the variables by which each MPI learns of the hosts and of the remote shell."""
     return {
         "OMPI_MCA_orte_default_hostfile": HOSTFILE,
+        # Open MPI 4, Open MPI 5 (PRRTE) and MPICH (Hydra) each read variables of their own.
         "PRTE_MCA_prte_default_hostfile": HOSTFILE,
         "HYDRA_HOST_FILE": MPICH_HOSTFILE,
         "HYDRA_IFACE": INTERFACE,
@@ -207,6 +214,7 @@ def mpi_command(command: str, processes: str) -> str:
         return command
     return (
         f"mpirun --allow-run-as-root -np {processes} -bind-to none -map-by slot "
+        # ^openib leaves out Open MPI's old InfiniBand transport.
         "-x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH -mca pml ob1 -mca btl ^openib "
         f"{command.strip()}"
     )
@@ -220,8 +228,11 @@ def _mpi_hints(command: str) -> list[str]:
 
 
 def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
-    """Compose torchrun's command. Since PyTorch 1.9 the first node's launcher passes its own name of the master to all
-    others; the relays make that name reachable."""
+    """Compose torchrun's command.
+
+    Since PyTorch 1.9 the first node's launcher passes its own name of the master to all others; the relays make that
+    name reachable.
+    """
     launched = torch_command(
         command,
         slots=str(peers[rank].slots),
@@ -234,8 +245,10 @@ def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
 
 
 def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> ModeSetup:
-    """Compose DeepSpeed's command. Its launcher finds the host file by itself, and starts the others' processes through
-    a remote shell."""
+    """Compose DeepSpeed's command.
+
+    Its launcher finds the host file by itself, and starts the others' processes through a remote shell.
+    """
     env = {**torch_environment(peers, rank), **_remote_shell(Mode.DEEPSPEED, peers)}
     return ModeSetup(STAYS_OPEN if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
 
@@ -245,4 +258,5 @@ def _remote_shell(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
     if not has_agent(mode, peers):
         return {}
     open_mpi = {"OMPI_MCA_plm_rsh_agent": AGENT, "PRTE_MCA_plm_ssh_agent": AGENT}
+    # pdsh is what DeepSpeed's launcher calls; its ssh module finds the agent as `ssh` on PATH.
     return {**open_mpi, "HYDRA_LAUNCHER_EXEC": AGENT, "PDSH_RCMD_TYPE": "ssh"}

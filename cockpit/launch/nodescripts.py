@@ -23,7 +23,7 @@ class ScriptFacts(msgspec.Struct, frozen=True):
 
 
 def script_facts(job: Job, allocation: Allocation, cluster: str) -> ScriptFacts:
-    """`job`: placed. As in Slurm the environment holds nothing of the job's own."""
+    """Return what prolog and epilog learn of a placed job. As in Slurm, nothing is from the job's own environment."""
     attempt = job.attempt
     assert attempt is not None
     cards = ",".join(str(card) for card in sorted({each.card for each in allocation.slices}))

@@ -109,6 +109,7 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
     peers = peers_of(spec, placement)
     trial = trial_number(array.index) if spec.sweep is not None and array is not None else ""
     of_pools = pool_environment(spec, peers, own, job=str(replica.job), trial=trial) if spec.worker_pools else {}
+    # After `pool_environment`, which describes all pools.
     spec = replica_spec(spec, own)
     launches = spec.has_launcher and own == 0
     mpi = node.mpi if spec.image == HOST else spec.image_mpi
@@ -135,10 +136,12 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
         **(_launcher_environment(spec, peers) if launches else {}),
         **card_environment(node, allocation.slices),
     }
+    # Last, so that a job's own modules are found first.
     env["PYTHONPATH"] = ":".join(filter(None, (env.get("PYTHONPATH", ""), LIBRARY)))
     addresses = hosts(spec, placement)
     files = dict(mode.files)
     if under_slurm:
+        # First, in front of a real srun that the image may have.
         env["PATH"] = f"{TOOLS}:{env['PATH']}"
         files[JOB_RECORD] = job_record(spec, run, streams, array)
     if has_agent(spec.mode, peers):
@@ -302,7 +305,7 @@ def reducers(workers: int, gbps: int, reducer_gbps: int) -> int:
 
 
 def bandwidth(pool: WorkerPool) -> int:
-    """Gbps of one replica, outward; 0: not known."""
+    """Return the bandwidth of one replica to other machines in Gbps; 0: not known."""
     model = pool.spec.card_models[0] if pool.spec.card_models else ""
     return pool.bandwidth_gbps or bandwidth_gbps(pool.machine_type, pool.spec.card_milli // WHOLE_CARD, model)
 
@@ -335,6 +338,7 @@ def _about_servers(servers: WorkerPool, total: int) -> Iterator[str]:
 
 
 def _about_messages(spec: JobSpec) -> Iterator[str]:
+    """Yield advice for jobs with reduction servers."""
     yield (
         "reduction servers need TensorFlow 2.3, PyTorch 1.4, or NCCL 2.7 with google-reduction-server in the images of "
         "the first two pools"

@@ -54,6 +54,7 @@ def _machine(pool: WorkerPool) -> dict[str, Any]:
     name = pool.machine_type or custom_type(pool.spec.cpus, pool.spec.memory_mib)
     cards = -(-pool.spec.card_milli // WHOLE_CARD)
     known = machine_type(name)
+    # The cards of such a machine type are part of it (`a2-highgpu-1g`).
     if not cards or (known is not None and known.cards == cards):
         return {"machineType": name}
     return {"machineType": name, "acceleratorType": _model(pool.spec), "acceleratorCount": cards}
@@ -88,12 +89,16 @@ def replica_spec(spec: JobSpec, rank: int) -> JobSpec:
     if not spec.worker_pools:
         return spec
     own = [pool for pool in spec.worker_pools for _ in range(pool.replicas)][rank]
+    # `image_found` is of the job's image, which the catalogue has looked up.
     image = {"image": own.image, "image_found": ""} if own.image else {}
     return replace(spec, command=own.command or spec.command, **image)
 
 
 def pool_environment(spec: JobSpec, peers: Sequence[Peer], rank: int, *, job: str, trial: str = "") -> dict[str, str]:
-    """`job`: its id; `trial`: the number of the trial, from 1, where parameters are being searched."""
+    """Return the variables of one replica of a worker pool.
+
+    `job`: its id; `trial`: the number of the trial, from 1, where parameters are being searched.
+    """
     own = peers[rank].role
     cluster: dict[str, list[str]] = {}
     for peer in peers:

@@ -8,7 +8,7 @@ from cockpit.model.names import NAME_LENGTH
 from cockpit.model.spec import Hooks, JobKind, JobSpec, PriorityWord
 
 MARK = "-dev"
-"""Behind the name of a session that was made from a job."""
+"""The end of the name of a session that was made from a job."""
 
 
 def development(spec: JobSpec) -> JobSpec:
@@ -16,6 +16,7 @@ def development(spec: JobSpec) -> JobSpec:
     without the fields that say when and how often the job starts, and what runs around its command."""
     return replace(
         _without_waiting(spec),
+        # Cut, since the mark must fit into the longest name.
         name=spec.name[: NAME_LENGTH - len(MARK)] + MARK,
         kind=JobKind.INTERACTIVE,
         command="",

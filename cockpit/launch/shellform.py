@@ -47,6 +47,7 @@ def in_double_quotes(text: str) -> str:
 
 def _needs_a_form(word: Word, known: Collection[str], *, is_script: bool) -> bool:
     """Return whether a shell would read the word's source as something else."""
+    # cockpit expands variables in a script before bash gets it; a shell would leave them to that bash.
     if is_script and {"$", "`"} & {*word.source}:
         return True
     used = [name for part in word.parts if not isinstance(part, Literal) for name in _names(part)]
@@ -60,6 +61,7 @@ def _names(part: Variable | Sum) -> list[str]:
 def _shell_word(word: Word) -> str:
     text = "".join(map(_shell_part, word.parts))
     only_variables = all(isinstance(part, Variable) for part in word.parts)
+    # Unquoted variables disappear when they are empty, in a shell as here; all other words stay one argument.
     return text if only_variables and not word.quoted else f'"{text}"'
 
 
@@ -68,10 +70,12 @@ def _shell_part(part: Part) -> str:
     if isinstance(part, Literal):
         return in_double_quotes(part.text)
     if isinstance(part, Variable):
+        # `${NAME-\$NAME}`: without a colon, so that an empty variable stays empty.
         return f"${{{part.name}-\\{part.source}}}"
     used = list(dict.fromkeys(names(part.text)))
     if not used:
         return part.source
     tested = "".join(f"${{{name}+x}}" for name in used)
+    # One `x` for each name that is set; the sum is computed only if all are.
     marks = "x" * len(used)
     return f'$(if [ "{tested}" = {marks} ]; then echo "{part.source}"; else echo \'{part.source}\'; fi)'

@@ -40,7 +40,7 @@ def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
     trial."""
     if not has_trial(sweep, index):
         raise CockpitError(no_trial(sweep, index))
-    number = index if sweep.search is Search.GRID else next(islice(_chosen(sweep), index, None))
+    number = index if sweep.search is Search.GRID else next(islice(_choose_numbers(sweep), index, None))
     values: dict[str, str] = {}
     for name, choices in reversed(sweep.parameters.items()):
         # The trial's number is read as a number of mixed base, one digit for each parameter, the last one first.
@@ -59,7 +59,7 @@ def trial_number(index: int) -> str:
     return str(index + 1)
 
 
-def swept(spec: JobSpec, index: int) -> JobSpec:
+def trial_spec(spec: JobSpec, index: int) -> JobSpec:
     """Return the job of one trial: each value is appended to its command as `--name=value`."""
     assert spec.sweep is not None
     values = trial_values(spec.sweep, index)
@@ -67,22 +67,22 @@ def swept(spec: JobSpec, index: int) -> JobSpec:
     return replace(spec, command=" ".join([spec.command.strip(" \t\n"), *words]))
 
 
-def _chosen(sweep: Sweep) -> Iterator[int]:
-    """All numbers of combinations, in the order of their trials."""
+def _choose_numbers(sweep: Sweep) -> Iterator[int]:
+    """Yield all numbers of combinations, in the order of their trials."""
     combinations = prod(len(values) for values in sweep.parameters.values())
     seen: set[int] = set()
     for step in count():
         if len(seen) == combinations:  # else the loop would never end after the last
             return
         # Each seed has a range of its own of 2^32 numbers, so that two seeds give unrelated choices.
-        number = _mixed(sweep.seed * 0x1_0000_0001 + step) % combinations
+        number = _splitmix64(sweep.seed * 0x1_0000_0001 + step) % combinations
         if number not in seen:
             seen.add(number)
             yield number
 
 
-def _mixed(number: int) -> int:
-    """splitmix64 (Steele, Lea and Flood, 2014): neighbouring numbers come out far apart."""
+def _splitmix64(number: int) -> int:
+    """Return the splitmix64 of a number (Steele, Lea and Flood, 2014): neighbouring numbers come out far apart."""
     number = (number + 0x9E3779B97F4A7C15) & _MASK
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK

@@ -87,6 +87,7 @@ def _python_command(words: list[str]) -> _PythonCommand | None:
             return _with_program(words[:at], "", words[at:])
         letter, before, glued = _deciding_letter(word)
         if letter in {"m", "c"}:
+            # `python -um train`: the letters before the deciding one are options of the interpreter.
             options = [*words[:at], *([f"-{before}"] if before else [])]
             return _with_program(options, letter, [*([glued] if glued else []), *words[at + 1 :]])
         if letter in _NO_PROGRAM or word in _NO_PROGRAM:
@@ -98,7 +99,10 @@ def _python_command(words: list[str]) -> _PythonCommand | None:
 
 
 def _with_program(call: list[str], kind: str, rest: list[str]) -> _PythonCommand | None:
-    """`call`: the interpreter with its options; `rest`: the program with its arguments."""
+    """Return the parsed command; None without a program.
+
+    `call`: the interpreter with its options; `rest`: the program with its arguments.
+    """
     return _PythonCommand(call[0], call[1:], kind, rest[0], rest[1:]) if rest else None
 
 
@@ -108,6 +112,7 @@ def _deciding_letter(word: str) -> tuple[str, str, str]:
     for at, letter in enumerate(word):
         if word.startswith("--"):
             break
+        # `at`: not the dash itself, which `_NO_PROGRAM` has as a word.
         if letter in {*_WITH_VALUE, *_NO_PROGRAM, "m", "c"} and at:
             return letter, word[1:at], word[at + 1 :]
     return "", "", ""

@@ -70,6 +70,7 @@ def _script_folders(spec: JobSpec) -> tuple[MountedFolder, ...]:
     """Return the folders of a batch script, at their own paths; an outer folder comes before an inner one."""
     if spec.script is None:
         return ()
+    # A folder is shown only once; then it counts as the working folder.
     folders = {spec.script.submitted_from: "script.submit_dir", spec.script.work_dir: "script.work_dir"}
     return tuple(MountedFolder(folders[path], path, path, writable=True) for path in sorted(folders, key=len))
 

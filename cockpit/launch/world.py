@@ -117,8 +117,10 @@ def host_of(spec: JobSpec, rank: int) -> str:
 
 
 def hosts(spec: JobSpec, placement: Placement) -> dict[str, str]:
-    """Address by host name, of every replica that there is or may come to be; empty where there is only one, which
-    shares the network of its node."""
+    """Return the address by host name of every replica that there is or may come to be.
+
+    Empty if there is only one, which shares the network of its node.
+    """
     ranks = {part.rank for part in placement}
     if spec.elastic is not None:
         # The hosts file is written once, when a container starts, so that later workers get their names in advance.

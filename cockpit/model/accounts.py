@@ -146,6 +146,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def children(self) -> dict[str, tuple[Association, ...]]:
         """The users and subaccounts of each account, in the order in which they were added."""
+        # Cached, since a tree is frozen: each change of accounts makes another tree.
         by_account: dict[str, list[Association]] = {}
         for each in self.associations.values():
             above = each.account if each.user else each.parent
@@ -177,6 +178,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the accounts above an association, nearest first, root last."""
         parents = []
         account = each.account if each.user else each.parent
+        # Ends at root, whose parent is empty. Loops are refused before a tree is accepted (`account_troubles`).
         while account and (parent := self.associations.get(assoc_key(account))) is not None:
             parents.append(parent)
             account = parent.parent
@@ -206,7 +208,7 @@ class TreeError(NamedTuple):
 
 
 def account_troubles(accounts: Accounts) -> Iterator[TreeError]:
-    """Everything that is wrong with the tree."""
+    """Yield everything that is wrong with the tree."""
     for key, each in accounts.associations.items():
         yield from (TreeError(key, field, sentence) for field, sentence in _place(accounts, each))
         yield from (TreeError(key, field, sentence) for field, sentence in _qos(accounts, each))
@@ -222,6 +224,7 @@ def unknown_qos(accounts: Accounts, name: str) -> str:
 
 
 def _place(accounts: Accounts, each: Association) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the position of an association in the tree, by its field."""
     above = each.account if each.user else each.parent
     if each.account == ROOT and not each.user:
         if each.parent:
@@ -237,6 +240,7 @@ def _place(accounts: Accounts, each: Association) -> Iterator[tuple[str, str]]:
 def _reaches_root(accounts: Accounts, each: Association) -> bool:
     """Return whether the chain of parents ends at root or at a missing account, which has an error of its own."""
     seen = {each.account}
+    # Each account is visited once, so that a loop ends.
     while each.parent:
         if each.parent in seen:
             return False

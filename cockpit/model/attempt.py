@@ -37,6 +37,7 @@ class Grounds(StrEnum):
     """The node runs short of memory, and best-effort jobs are evicted first; no job waits for it."""
 
 
+# gc=False: see `events`.
 class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How a replica's command ended: by code, by signal, or unknown because its container was lost."""
 
@@ -212,7 +213,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return [(part, until - since) for part in self.placement]
         places = self.places
         return [
+            # A worker that has not started counts from `until`, so with 0.
             (places[each.rank], max(0, (each.left_at or until) - max(since, each.started_at or until)))
+            # The launcher, which is the first replica where there is one, is allocated nothing.
             for each in self.replicas[self.launcher is not None :]
         ]
 

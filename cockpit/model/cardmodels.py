@@ -45,4 +45,5 @@ def instances_per_card(model: str) -> int:
 def counted_milli(milli: int, model: str) -> int:
     """Return the thousandths of cards to count for a request; an instance counts as a card."""
     instances = instances_per_card(model)
+    # A request for instances is stored as thousandths of their cards.
     return WHOLE_CARD * (milli // (WHOLE_CARD // instances)) if instances else milli

@@ -15,7 +15,7 @@ EntryKey = NewType("EntryKey", str)
 """`dataset/nlp/corpus`: kind, project (empty: the whole cluster's) and name. No name has a slash."""
 
 MOST_ENTRIES = 20_000
-"""Told in one answer."""
+"""The most entries in one answer."""
 NO_CARDS = "cpu"
 """The card type of an image for specs without cards."""
 

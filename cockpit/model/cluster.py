@@ -28,6 +28,7 @@ class PriorityKind(StrEnum):
     MULTIFACTOR = "priority/multifactor"
 
 
+# slurm.conf(5) has this name; all other flags are called the same.
 SLURMS_INCREMENT_ONLY = "INCR_ONLY"
 
 

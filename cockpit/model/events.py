@@ -22,6 +22,7 @@ from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
 from cockpit.model.usage import ReplicaTotals
 
+# Tags and field names are those of the journals on disk, so they stay as they are.
 EVENT_VERSION = 1
 FROM_USER = "socket"
 """The origin of events that a user's request caused."""
@@ -29,6 +30,8 @@ RECORDED = "recorded"
 """The origin of events that were derived from watching another scheduler's cluster; they are in no journal."""
 
 
+# gc=False, here and below: a loaded journal has hundreds of thousands of these, no reference cycles can form among
+# frozen values, and the garbage collector would traverse all of them again and again.
 class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted", gc=False):
     """A job was submitted and is queued."""
 

@@ -69,6 +69,7 @@ def version(text: str) -> tuple[int, ...]:
         digits = piece[: next((at for at, char in enumerate(piece) if char not in "0123456789"), len(piece))]
         if digits:
             numbers.append(int(digits))
+        # Text such as `-aliyun` ends the numbers; what follows it does not order versions.
         if digits != piece:
             break
     return tuple(numbers)

@@ -38,13 +38,16 @@ class NoBound(StrEnum):
     scheduler's window, and comes first once that is over."""
     SHARED_LIMIT = "shared_limit"
     """Jobs ahead of it may use up a limit or an array's bound that it shares with them, or its budget."""
+    ROUNDED = "rounded"
+    """The scheduler's plan has only whole multiples of its resolution; a job ahead may start in between, on other nodes
+    than planned."""
     NO_RESERVATION = "no_reservation"
     """The scheduler reserves nothing for it yet."""
 
 
 class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
     """A job is ahead of it now that was not before: submitted, released, requeued or given a higher priority; or a job
-    that came since starts before it, in a gap of the plan."""
+    that came since, or for which nothing was reserved before, starts before it in a gap of the plan."""
 
     job: JobId
     """0, here and in the causes below: a job that the asker may not see."""
@@ -126,7 +129,7 @@ class EngineRestarted(msgspec.Struct, frozen=True, tag="engine_restarted"):
 
 
 class Replanned(msgspec.Struct, frozen=True, tag="replanned"):
-    """The scheduler planned the queue anew, and none of the other causes applies."""
+    """The scheduler planned the queue again, and none of the other causes applies."""
 
 
 MoveCause = (
@@ -255,11 +258,11 @@ class HoldingJob(msgspec.Struct, frozen=True):
     running: bool
     nodes: int
     cpus: int
-    """Over all nodes, as memory and cards."""
+    """The sum over all nodes; memory and cards are such sums, too."""
     memory_mib: int
     card_milli: int
     component: tuple[int, int] | None = None
-    """Like `JobRow.component`."""
+    """The component of a heterogeneous job; see `JobRow.component`."""
     shown_id: str = ""
     """The id as users write it, `4700_3` for a task of an array; empty: what `job_words` makes of `job`."""
 
@@ -273,7 +276,7 @@ class Condition(msgspec.Struct, frozen=True):
     ends_by: Millis | None = None
     """While it runs: when its time is over."""
     shown_id: str = ""
-    """Like `HoldingJob.shown_id`."""
+    """The id to show; see `HoldingJob.shown_id`."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,11 +287,11 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """0: not submitted."""
     name: str
     component: tuple[int, int] | None = None
-    """Like `JobRow.component`."""
+    """The component of a heterogeneous job; see `JobRow.component`."""
     shown_id: str = ""
-    """Like `HoldingJob.shown_id`."""
+    """The id to show; see `HoldingJob.shown_id`."""
     position: int
-    """Behind so many less one that are considered."""
+    """The position in the queue among the jobs that the scheduler considers, from 1."""
     explanation: Explanation | None
     """Why the job waits; None: it starts now."""
     forecast: Forecast

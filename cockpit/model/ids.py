@@ -18,6 +18,9 @@ Millis = NewType("Millis", int)
 
 # The bit that marks a task's id: above the 26 bits of the array's number and the 26 bits of the index, and below
 # 2^53, from which on programs that read JSON may lose the last digits of a number (RFC 8259, section 6).
+# From high to low: the member of a fleet (from bit 53), whether the id is of a cluster that names tasks by two numbers
+# (bit 52), the array's number (26 bits), the task's index (26 bits). JavaScript's numbers are exact up to 53 bits, so
+# that a single cluster's ids may go through any JSON.
 _FOREIGN = 1 << 52
 _NUMBER_BITS = 26
 _NUMBER = (1 << _NUMBER_BITS) - 1
@@ -94,6 +97,7 @@ def job_words(job: int, component: tuple[int, int] | None = None) -> str:
 def index_ranges(indices: Iterable[int]) -> str:
     """Return sorted indices as ranges: `0-2,5`."""
     ranges = []
+    # In a run of consecutive numbers the difference to the place in the list is constant.
     for _, run in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0]):
         (_, first), *rest = run
         ranges.append(f"{first}-{rest[-1][1]}" if rest else f"{first}")
@@ -135,6 +139,7 @@ class JobRef(msgspec.Struct, frozen=True):
 def replica_id_from_folder(name: str) -> ReplicaId | None:
     """Return the inverse of `ReplicaId.folder`; None where the name is not one."""
     parts = name.split(".")
+    # isascii: isdigit alone accepts digits of other scripts.
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
         return None
     job, attempt, rank = map(int, parts)

@@ -35,7 +35,7 @@ class Image(NamedTuple):
 
 
 def image_of(text: str) -> Image:
-    """Anything that is none of the others is a name."""
+    """Return the image of its text; a text with no other form is a name."""
     if text == HOST:
         return Image(ImageKind.HOST, "")
     for kind in (ImageKind.DIR, ImageKind.TAR):

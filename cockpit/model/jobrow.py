@@ -132,6 +132,7 @@ class JobRows(Sequence[JobRow]):
     @classmethod
     def joined(cls, parts: Iterable[JobRows]) -> JobRows:
         """Return the rows of all parts, in order. There must be at least one part."""
+        # The usual list is one part, whose columns need not be copied.
         first, *others = parts
         if not others:
             return first
@@ -148,6 +149,7 @@ class JobRows(Sequence[JobRow]):
 
     @cached_property
     def _rows(self) -> list[JobRow]:
+        # All rows in one loop of C code, instead of one call of Python for each.
         return list(map(JobRow, *self._columns))
 
     def __len__(self) -> int:

@@ -43,14 +43,14 @@ class Toleration(msgspec.Struct, frozen=True):
         return ANY if not self.key else self.key if self.value is None else f"{self.key}={self.value}"
 
     def of(self, taint: Taint) -> bool:
-        # As in Kubernetes: an empty key tolerates all keys, an absent value all values of the key.
+        # An empty key tolerates all keys, an absent value all values of the key, as in Kubernetes.
         return self.key in ("", taint.key) and self.value in (None, taint.value)
 
 
 ANY: Final = "*"
 
 
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     return any(each.of(taint) for each in tolerations)
 
 

@@ -16,11 +16,12 @@ NAME_PATTERN = r"^[^\s/.\-][^/\n]*$"
 
 
 def name_error(name: str) -> str | None:
-    """What is wrong with the name of a job, project or volume, as a clause after its path; None when it is fine."""
+    """Return what is wrong with the name of a job, project or volume, as a clause after its path; None: it is fine."""
     return next(_name_troubles(name), None)
 
 
 def _name_troubles(name: str) -> Iterator[str]:
+    """Yield what is wrong with a name."""
     shown = f'"{visible(name)}"'
     if not name:
         yield "is empty; give a name"

@@ -79,6 +79,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.state}: {self.state_reason}" if self.state_reason else str(self.state)
 
 
+# order=True: slices are sorted by card, then by slot.
 class CardSlice(msgspec.Struct, frozen=True, order=True, gc=False):
     """A card, or a part of one, that a replica occupies."""
 

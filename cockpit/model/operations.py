@@ -67,6 +67,7 @@ class Operation(NamedTuple):
         values = list(given.values())
         if len(values) == 1 and isinstance(values[0], kind):
             return values[0]
+        # The types of messages are frozen and have tuples.
         sent = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         return kind(**self.constant, **sent)
 
@@ -123,11 +124,14 @@ def operation(
 
     def described(method: Method) -> Method:
         code = method.__code__
+        # Without `self`. Read from the code object: inspect takes milliseconds to import, which every short command
+        # would pay.
         names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
         row = Operation(method.__name__, right, style, args, constant, wrapped, join, method, names)
 
         @wraps(method)
         async def call(self: Performs, *values: object, **named: object) -> Any:  # noqa: ANN401 - of the operation
+            # Positional arguments get their names. mypy checks calls against the declared method, so none is left over.
             return await self.perform(row, dict(zip(names, values, strict=False)) | named)
 
         call.operation = row  # type: ignore[attr-defined] # read by `operations_of`

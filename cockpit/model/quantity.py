@@ -25,8 +25,11 @@ _CLOCK = re.compile(DURATION_CLOCK_PATTERN)
 
 
 def parse_memory(value: object) -> int | str:
-    """MiB of `512M`, `2G`, `1.5Gi`, `1T`; K, M, G, T and P are binary, as in Slurm, and so are MB and MiB. A number
-    without a unit is MiB. Fractions of a MiB are rounded up."""
+    """Return the MiB of `512M`, `2G`, `1.5Gi`, `1T`, or what is wrong.
+
+    K, M, G, T and P are binary, as in Slurm, and so are MB and MiB. A number without a unit is MiB. Fractions of a MiB
+    are rounded up.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     mib = _memory_mib(value) if _may_be_one(value) else None
@@ -34,8 +37,11 @@ def parse_memory(value: object) -> int | str:
 
 
 def parse_duration(value: object) -> int | str:
-    """Seconds of `90s`, `10m`, `1h30m`, `2d`, or of Slurm's `minutes:seconds`, `hours:minutes:seconds`, `days-hours`,
-    `days-hours:minutes` and `days-hours:minutes:seconds`. Other than in Slurm, a number without a unit is seconds."""
+    """Return the seconds of `90s`, `10m`, `1h30m`, `2d`, or of a time limit of Slurm, or what is wrong.
+
+    Slurm's are `minutes:seconds`, `hours:minutes:seconds`, `days-hours`, `days-hours:minutes` and
+    `days-hours:minutes:seconds`. Other than in Slurm, a number without a unit is seconds.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     seconds = _duration_seconds(value) if _may_be_one(value) else None
@@ -52,7 +58,7 @@ def memory_text(mib: int) -> str:
 
 
 def duration_text(seconds: int) -> str:
-    """Text that `parse_duration` reads back as `seconds`: `1d12h`, `10m`, `0s`."""
+    """Return a text that `parse_duration` reads back as `seconds`: `1d12h`, `10m`, `0s`."""
     parts = []
     rest = seconds
     for unit in "dhms":
@@ -63,7 +69,7 @@ def duration_text(seconds: int) -> str:
 
 
 def _may_be_one(value: object) -> TypeGuard[str]:
-    """Short text: what is longer is no quantity, and would only keep the patterns busy."""
+    """Return whether it is a short text: a longer one is no quantity, and would only keep the patterns busy."""
     return isinstance(value, str) and value.isascii() and len(value) <= _LONGEST
 
 

@@ -79,6 +79,7 @@ def places(root: QuotaNode) -> Iterator[Place]:
             Place(f"{place.path}{SEPARATOR}{child.name}", place.depth + 1, child, f"{place.where}.children[{number}]")
             for number, child in enumerate(place.node.children)
         ]
+        # Reversed, since the last one is taken first: the order of the manifest is kept.
         stack += reversed(below)
 
 
@@ -100,7 +101,7 @@ def tree_errors(tree: QuotaTree) -> Iterator[str]:
     if any(place.depth >= MOST_LEVELS for place in everything):
         yield f"spec.root: has more than {MOST_LEVELS} levels; use fewer"
         return
-    if any(_unknown(amounts) for place in everything for amounts in (place.node.min, place.node.max)):
+    if any(_has_unknown_amounts(amounts) for place in everything for amounts in (place.node.min, place.node.max)):
         yield f"spec.root: bounds something else than {', '.join(RESOURCES)}, or by less than 0"
         return
     if len(everything) > MOST_NODES:
@@ -113,13 +114,14 @@ def tree_errors(tree: QuotaTree) -> Iterator[str]:
     yield from _repeated_namespaces(everything)
 
 
-def _unknown(amounts: Amounts) -> bool:
+def _has_unknown_amounts(amounts: Amounts) -> bool:
     return not _MANIFEST_NAMES.keys() >= amounts.keys() or min(amounts.values(), default=0) < 0
 
 
 def _root_errors(root: QuotaNode) -> Iterator[str]:
     for resource in sorted(root.min.keys() | root.max.keys(), key=_MANIFEST_NAMES.__getitem__):
         least, most = root.min.get(resource), root.max.get(resource)
+        # A number of jobs may be bounded on one side only.
         if least == most or (resource == JOBS and None in (least, most)):
             continue
         both = f"min is {_amount_text(resource, least)}, max is {_amount_text(resource, most)}"
@@ -127,6 +129,7 @@ def _root_errors(root: QuotaNode) -> Iterator[str]:
 
 
 def _own_errors(place: Place) -> Iterator[str]:
+    """Yield what is wrong with a node by itself."""
     node = place.node
     if error := name_error(node.name):
         yield f"{place.where}.name: {error}"
@@ -144,6 +147,7 @@ def _own_errors(place: Place) -> Iterator[str]:
 
 
 def _errors_below(place: Place) -> Iterator[str]:
+    """Yield what is wrong between a node and its children."""
     node, seen = place.node, set[str]()
     for number, child in enumerate(node.children):
         where = f"{place.where}.children[{number}]"
@@ -158,6 +162,7 @@ def _errors_below(place: Place) -> Iterator[str]:
                 yield f"{where}.max.{_MANIFEST_NAMES[resource]}: {about}"
     for resource in dict.fromkeys(resource for child in node.children for resource in child.min):
         together = sum(child.min.get(resource, 0) for child in node.children)
+        # An amount of MOST means unlimited.
         if together > node.min.get(resource, 0) < MOST:
             about = f"its children's min come to {_amount_text(resource, together)}"
             least = _amount_text(resource, node.min.get(resource, 0))

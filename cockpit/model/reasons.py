@@ -374,14 +374,17 @@ def never_starts(reason: Reason) -> bool:
     """
     match reason:
         case NoAlternative():
+            # One alternative that may start is enough.
             return all(never_starts(one) for one in reason.specs)
         case NoEligibleNode():
+            # Nodes out of service would be eligible once they are back.
             return not reason.out_of_service
         case PartitionRefuses():
             return reason.rule is not PartitionRule.STATE or reason.allowed not in _STARTS_NOTHING
         case LimitReached() | QuotaFull():
             return reason.never
         case InReservation():
+            # A start in the future is the only case in which waiting helps.
             return reason.start_at is None or reason.end_at is not None
         case _:
             return isinstance(reason, DependencyNever | NeverFits | NoAssociation | QosRefused | NoQueue)

@@ -59,7 +59,7 @@ class RequestIds:
 
     def __init__(self, request: str, *, required: bool = True, words: Callable[[], bytes] = bytes) -> None:
         """`required`: refuse an act rather than send it to a cluster that remembers no ids. `words`: returns a hash of
-        what the user wrote, by which a repeat is recognised although its arguments were computed anew."""
+        what the user wrote, by which a repeat is recognised although its arguments were computed again."""
         self.required = required
         self.words = words
         self._request = request

@@ -130,6 +130,7 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True):
         return Elastic(
             workers=nodes,
             min_workers=self.elastic.min_nodes,
+            # The job asked for `nodes`; it never gets more than that.
             max_workers=nodes,
             allow_scaling=self.elastic.allow_scaling,
         )

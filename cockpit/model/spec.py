@@ -42,7 +42,7 @@ class Access(StrEnum):
     """What other members of its project may do with a job. `engine.access` says which operation needs which access."""
 
     RW = "rw"
-    """The same rights as the owner."""
+    """All rights that the owner has."""
     RO = "ro"
     """See it and copy it."""
     NONE = "none"

@@ -69,5 +69,6 @@ def is_staged(spec: JobSpec) -> bool:
     if spec.image == HOST and not spec.worker_pools:  # most jobs
         return spec.staging and bool(spec.datasets)
     images = (spec.root_image, *(pool.image for pool in spec.worker_pools if pool.image))
+    # A folder is used where it is; packed files and images of podman become a folder first.
     fetched = any(image_of(each).kind in {ImageKind.TAR, ImageKind.NAMED} for each in images)
     return (spec.staging and bool(spec.datasets)) or fetched

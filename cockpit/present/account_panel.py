@@ -11,9 +11,9 @@ from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.accounting import card_hours
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, key_hint, labelled, line, spread
 from cockpit.present.tables.accounts import AccountTree, percent
-from cockpit.present.tables.qos import labelled, qos_answer
+from cockpit.present.tables.qos import qos_answer
 from cockpit.present.units import counted, grouped
 
 
@@ -36,7 +36,7 @@ def account_answer(
     each = row.association
     left = line(Span(safe(each.user or each.account), ACCENT), Span(f"  {_shares_words(row, above)}", STRONG))
     does = "its jobs" if each.user else "fold"
-    yield spread(left, line(Span(keys.get("unfold", "Enter"), ACCENT), Span(f" {does}", MUTED)), columns)
+    yield spread(left, key_hint(keys.get("unfold", "Enter"), does), columns)
     yield labelled("usage", _usage_words(row, above))
     if held:
         yield labelled("held", held)
@@ -57,6 +57,7 @@ def _shares_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
     if not above:
         return "is above all accounts."
     parent = safe(above[-1].association.account)
+    # sacctmgr's `fairshare=parent`.
     if each.shares is None:
         return f"shares as account {parent} itself does."
     return f"has {counted(each.shares, 'share')}, {percent(row.norm_shares)} of those below {parent}."
@@ -68,6 +69,7 @@ def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
     if not above or row.level_fs is None:
         factor = "" if row.fair_share is None else f"; fair share {row.fair_share:.4f}"
         return f"{used}{factor}"
+    # LevelFS is shares by usage, and infinite without usage; Fair Tree serves larger ones first.
     if isinf(row.level_fs):
         verdict = "nothing used yet, so it comes first on its level"
     elif row.level_fs < 1:
@@ -81,6 +83,7 @@ def _qos_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
     """Return the association's QOS and default QOS; without its own, those of the nearest account above that
     has some."""
     own = row.association.qos
+    # Slurm hands a list of QOS down to all accounts and users that have none of their own.
     giver = next((each.association for each in reversed(above) if each.association.qos), None)
     if own:
         words = ", ".join(own)
@@ -121,7 +124,7 @@ def first_account_lines(keys: Mapping[str, str], *, locked: str) -> Iterator[Lin
         yield line(Span(f"   {command}{words:<54}", ACCENT), Span(about, MUTED))
 
 
-KEPT = "What still has jobs is not removed; usage and accounting stay."
+JOBS_PREVENT = "What still has jobs is not removed; usage and accounting stay."
 
 
 def question(wanted: change.AccountChange) -> tuple[str, str]:
@@ -129,11 +132,11 @@ def question(wanted: change.AccountChange) -> tuple[str, str]:
     match wanted:
         case change.RemoveAccount():
             sentence = f"Remove account {safe(wanted.name)}?"
-            return sentence, f"With every account and user below it. {KEPT}"
+            return sentence, f"With every account and user below it. {JOBS_PREVENT}"
         case change.RemoveUser():
             account = f"account {safe(wanted.account)}" if wanted.account else "every account"
             where = f", partition {safe(wanted.partition)}" if wanted.partition else ""
-            return f"Remove user {safe(wanted.user)} from {account}{where}?", KEPT
+            return f"Remove user {safe(wanted.user)} from {account}{where}?", JOBS_PREVENT
         case change.RemoveQos():
             return (
                 f"Remove QOS {safe(wanted.name)}?",

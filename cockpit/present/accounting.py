@@ -80,6 +80,7 @@ def held_by(spending: Spending, by: GroupBy) -> list[Held]:
     """Return what was held by name, those with the most card-hours first, then those with the most CPU-hours."""
     cards = _by_stretch(spending, by, lambda each: each.card_milli_ms)
     cpus = _by_stretch(spending, by, lambda each: each.cpu_ms)
+    # Shares are of one resource for all rows: that of the cards where the cluster has used any.
     parts = cards if any(map(any, cards.values())) else cpus
     whole = sum(map(sum, parts.values()))
     rows = [
@@ -92,9 +93,11 @@ def held_by(spending: Spending, by: GroupBy) -> list[Held]:
 def days_until(now: Millis, days: int, zone: tzinfo | None) -> list[Millis]:
     """Return the midnights at which each of the last `days` days began, today included, and then now. Midnights are
     local, so a day on which the clocks change is shorter or longer."""
+    # Days are subtracted on the wall clock; only then a midnight becomes a moment, with the offset of its own day.
     today = datetime.fromtimestamp(now / 1000, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     starts = (today - timedelta(days=back) for back in reversed(range(days)))
     midnights = [Millis(int(each.replace(tzinfo=zone).timestamp() * 1000)) for each in starts]
+    # At midnight itself the last interval would be empty, and intervals must have a length.
     return [*midnights, Millis(max(now, midnights[-1] + 1))]
 
 
@@ -107,6 +110,7 @@ def _by_stretch(spending: Spending, by: GroupBy, figure: Callable[[UsageSum], in
 
 
 def _name(each: UsageSum, by: GroupBy) -> str:
+    # An empty user means that the name is hidden from who asks, an empty account that there is none.
     unknown = OTHERS if by in {GroupBy.USER, GroupBy.PROJECT} and not each.user else NO_NAME
     return str(getattr(each, by)) or unknown
 

@@ -9,6 +9,7 @@ from cockpit.present.width import clusters
 
 UNKNOWN = "?"
 
+# No stand-in is used for two signs whose difference carries a meaning in one place, such as used and borrowed in a bar.
 _BY_STAND_IN = {
     "R": "●",
     "Q": "◌",
@@ -50,5 +51,6 @@ def ascii_text(text: str) -> str:
 
 
 def _ascii(cluster: str, columns: int) -> str:
+    # Decomposed, é is an e and an accent: the accent is dropped, and the width stays.
     plain = "".join(char for char in unicodedata.normalize("NFKD", cluster) if char.isascii())
     return plain if len(plain) == columns else UNKNOWN * columns

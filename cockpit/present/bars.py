@@ -19,6 +19,7 @@ def bar(part: float, columns: int, role: str) -> Line:
     """
     if columns < 1:
         return ()
+    # Half a cell: a job that has just begun is not drawn as one that has not, nor one at 99 % as done.
     least = 1 / (2 * columns)
     shown = min(max(part, least), 1 - least) if 0 < part < 1 else part
     filled = units.bar(shown, columns).rstrip()

@@ -21,7 +21,7 @@ from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, spread
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.cards import CardRow, CardState, in_use_words, usage
 from cockpit.present.width import clusters
@@ -43,9 +43,6 @@ PICKED = "picked"
 Hue = Callable[[CardRow], str]
 
 
-INDENT = "  "
-
-
 def by_job(row: CardRow) -> str:
     """Return the colour role of a job's cards, the same on every node."""
     return f"hue{(row.job or 0) % HUES}"
@@ -53,6 +50,7 @@ def by_job(row: CardRow) -> str:
 
 def by_user(row: CardRow) -> str:
     """Return the colour role of a user's cards, the same for all the user's jobs."""
+    # Not `hash`, which differs in each process: a user's colour is the same tomorrow.
     return f"hue{crc32(row.user.encode('utf-8', 'surrogatepass')) % HUES}"
 
 
@@ -93,6 +91,7 @@ def laid_out(total: int, most_cards: int, longest_name: int) -> Layout:
     model = MODEL_COLUMNS if total >= MODEL_NEED else 0
     stranded = STRANDED_COLUMNS if total >= STRANDED_NEED else 0
     others = [each for each in (node, model, ALLOCATED_COLUMNS, stranded) if each]
+    # The map gets what the other columns leave, shared by the cards of the node with most of them.
     room = total - sum(others) - GAP * len(others)
     cell = min(max((room + 1) // max(most_cards, 1) - 1, LEAST_CELL), MOST_CELL)
     return Layout(node, model, cell, min(most_cards, max((room + 1) // (cell + 1), 1)), ALLOCATED_COLUMNS, stranded)
@@ -109,6 +108,7 @@ def cells(
     """Return one node's line as cells for the columns of `layout.widths()`. `lit`: the keys of the parts that pass the
     filter; None: all pass. `picked`: the key of the part under the cursor."""
     node = parts[0].node
+    # A node may have several models; the order of its cards is kept.
     models = dict.fromkeys(part.card.model for part in parts)
     allocated = sum(part.milli for part in parts if part.job is not None)
     stranded = sum(part.milli for part in parts if part.state is CardState.STRANDED)
@@ -143,16 +143,18 @@ class _Look(NamedTuple):
 
     def plain(self, part: CardRow) -> str:
         """Return the part's role without the cursor."""
+        # Parts that the filter does not match stay on the map, faint, so that their neighbours keep their places.
         if self.lit is not None and part.key not in self.lit:
             return "free"
         if part.job is None:
             return ROLES[part.state]
-        return "held" if part.state is CardState.KEPT else self.hue(part)
+        return "held" if part.state is CardState.HELD else self.hue(part)
 
 
 def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
     """Return the width of each of the node's cards; shared cards of a node with few cards are widened to fill
     the map."""
+    # Slices need columns for their names; on a node of two cards there is room that a node of eight does not have.
     if all(part.whole for part in parts):
         return layout.cell
     return max((layout.map_columns + 1) // len({part.card.index for part in parts}) - 1, layout.cell)
@@ -160,6 +162,7 @@ def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
 
 def _map(parts: Sequence[CardRow], layout: Layout, look: _Look) -> Line:
     cell, spans = _cell(parts, layout), list[Span]()
+    # Cards beyond those that fit are left out; ALLOC and STRANDED still count them.
     for _, run in groupby((part for part in parts if part.card.index < layout.cards), key=_run):
         together = list(run)
         spans += [Span(" ")] * bool(spans)
@@ -208,6 +211,7 @@ def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
 def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
     """Yield the name drawn over the ground, clipped to it; each column has its role."""
     pieces = list(_clipped(name, len(ground)))
+    # The ground has one column per character, the name may have two.
     pieces += [(char, 1) for char in ground[sum(columns for _, columns in pieces) :]]
     starts = accumulate((columns for _, columns in pieces), initial=0)
     for role, group in groupby(zip(starts, pieces, strict=False), key=lambda each: roles[each[0]]):
@@ -228,7 +232,7 @@ def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
 
 
 def _part_label(part: CardRow) -> str:
-    return f"{GLYPHS[JobState.ERROR]}{safe(part.name)}" if part.state is CardState.KEPT else safe(part.name)
+    return f"{GLYPHS[JobState.ERROR]}{safe(part.name)}" if part.state is CardState.HELD else safe(part.name)
 
 
 def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
@@ -247,7 +251,7 @@ def card_answer(
     None where the user may not see it."""
     place = line(Span(f"{safe(part.node.name)} ", ACCENT), Span(safe(usage(part, context)), ACCENT))
     left = (*place, Span(f"  {_sentence(part, job, context)}", STRONG))
-    yield spread(left, line(Span("Enter", ACCENT), Span(" its job", MUTED)) if part.job else (), columns)
+    yield spread(left, key_hint("Enter", "its job") if part.job else (), columns)
     in_use = in_use_words(part, context)
     yield line(Span(f"{INDENT}card    ", MUTED), _hardware(part), Span("   in use  ", MUTED), in_use)
     if not brief:
@@ -273,7 +277,7 @@ def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
     milli = dict.fromkeys(CardState, 0)
     for part in parts:
         milli[part.state] += part.milli
-    allocated, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
+    allocated, total = milli[CardState.ALLOCATED] + milli[CardState.HELD], sum(milli.values())
     spans = [
         Span(
             f"{units.cards(allocated)} of {units.counted_cards(total)} allocated"
@@ -293,11 +297,12 @@ _EMPTY = ((CardState.FREE, "free"), (CardState.STRANDED, "stranded"), (CardState
 
 def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
     """Return the sentence about the part: its user and size, or why it is free."""
+    # Thousandths as the job file has them: a quarter of a card is 250.
     size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
     match part.state:
-        case CardState.ALLOCATED | CardState.KEPT:
-            kept = ", held by its failed container" if part.state is CardState.KEPT else ""
-            return f"{safe(part.user)}  {size}{_since(job, context)}{kept}"
+        case CardState.ALLOCATED | CardState.HELD:
+            held = ", held by its failed container" if part.state is CardState.HELD else ""
+            return f"{safe(part.user)}  {size}{_since(job, context)}{held}"
         case CardState.STRANDED:
             return f"{size} is free, but no job that waits or runs could use it."
         case CardState.OUT:

@@ -157,6 +157,7 @@ class Column(msgspec.Struct, frozen=True):
     """How the TUI draws it; None: it does not."""
 
     def __post_init__(self) -> None:
+        # Most columns are named after the attribute that they show. The struct is frozen, hence `force_setattr`.
         if not self.field and self.derive is None:
             msgspec.structs.force_setattr(self, "field", self.id)
 
@@ -211,6 +212,7 @@ class Column(msgspec.Struct, frozen=True):
         if self.words is not None:
             return [self.words(row, context) for row in rows]
         facts = self.facts(rows, context)
+        # See LIKE_NUMBERS: one text for equal facts would be that of the first of them.
         if self.kind in LIKE_NUMBERS:
             return [fact_text(self.kind, fact, context) for fact in facts]
         return map_unique(lambda fact: fact_text(self.kind, fact, context), facts)
@@ -218,6 +220,7 @@ class Column(msgspec.Struct, frozen=True):
 
 def values(rows: Sequence[Any], field: str) -> list[Any]:
     """Return one attribute of each row. The caller must not change the list: it may be the rows' own."""
+    # A job list keeps its columns as lists: no object is made for each of a hundred thousand rows.
     return rows.column(field) if isinstance(rows, JobRows) else list(map(attrgetter(field), rows))
 
 
@@ -283,6 +286,7 @@ class TableView(msgspec.Struct, frozen=True, kw_only=True):
         """Return the columns that the TUI draws, in their order there."""
         drawn = [column for column in (*self.columns, *self.screen_only) if column.cell is not None]
         shown = [column for column in drawn if not column.screen.after]
+        # After the others are in place: the column that it follows may itself come later in the description.
         for column in drawn:
             if column.screen.after:
                 names = [each.id for each in shown]
@@ -303,6 +307,7 @@ def laid_out(columns: Sequence[Column], total: int) -> list[tuple[Column, int]]:
     chosen = [column for column in columns if total >= column.screen.need]
     if not chosen:
         return []
+    # The order of the steps: which columns are shown, then their least widths, then the space that is left by shares.
     left = total - sum(column.screen.width for column in chosen) - GAP * (len(chosen) - 1)
     shares = sum(column.screen.grows for column in chosen)
     widths = [_grown(column.screen, max(left, 0), shares) for column in chosen]
@@ -362,6 +367,7 @@ def row_schema(table: TableView) -> dict[str, Any]:
 def column_schema(column: Column) -> dict[str, Any]:
     """Return the schema of one column's JSON."""
     schema = dict(column.schema or _TYPES[column.kind])
+    # The words of an enumeration say more than its type.
     if column.values:
         schema = {"enum": [*map(str, column.values), *((None,) if column.nullable else ())]}
     if column.nullable and isinstance(schema.get("type"), str):

@@ -19,12 +19,15 @@ def command_lines(argv: Sequence[str], stdin: str = "") -> Iterator[str]:
     if not stdin:
         yield shell_text(argv)
         return
+    # A here document cannot escape anything in its text, and always ends with a line break.
     if not stdin.endswith("\n") or safe_lines(stdin) != stdin:
         yield f"printf %s {_word(stdin)} | {shell_text(argv)}"
         return
+    # The script may itself have a here document that ends with this word.
     end = "END_OF_SCRIPT"
     while end in stdin:
         end += "_"
+    # The quoted word keeps Bash from expanding variables in the script.
     yield f"{shell_text(argv)} <<'{end}'"
     yield from stdin.removesuffix("\n").split("\n")
     yield end
@@ -33,6 +36,7 @@ def command_lines(argv: Sequence[str], stdin: str = "") -> Iterator[str]:
 def _word(text: str) -> str:
     """Return the word as Bash reads it: quoted where needed, and as `$'…'` with escapes where it has invisible
     characters."""
+    # What is shown is copied and run: an escape that is only for the eye would change the command.
     if safe(text) == text:
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"

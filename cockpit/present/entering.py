@@ -29,6 +29,7 @@ def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> 
     if notice:
         yield notice
     if detail.log_tail.strip() and detail.row.ended_at is not None:
+        # Only of an ended job: they say why it failed. Those of a running job are old as soon as they are read.
         for number, text in enumerate(log_lines(detail.log_tail.strip("\n"))[-LAST_LINES:]):
             yield f"{LABEL if number == 0 else ' ' * len(LABEL)}{text}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# A module of its own, which imports nothing: a shell opens without loading what describes jobs (`entering.py`).
+
 PLAIN = (
     "No container: this is a plain process of yours. What you change here is changed for good; $COCKPIT_WORKSPACE is "
     "what /workspace would be."

@@ -99,6 +99,7 @@ class Filter:
     def passing(self, rows: Iterable[Row], context: Context) -> list[Row]:
         """Return the rows that pass, in their order."""
         left = list(rows)
+        # Term by term over the rows that are left: a first term that few rows pass makes all others cheap.
         for term in self._terms:
             left = list(compress(left, term(left, context)))
         return left
@@ -133,6 +134,7 @@ def whole_word_hint(text: str, table: TableView, rows: Any, context: Context) ->
         ):
             continue
         value = term["value"].strip('"')
+        # A user who types `name:bert` often means names with bert in them.
         matches = sum(containing(column, value)(rows, context))
         if matches and not sum(_equal(column, table, value)(rows, context)):
             return (
@@ -147,6 +149,7 @@ def _terms(
 ) -> Iterator[Mask]:
     """Yield the mask of each term. `inside`: the names of the saved filters that contain this text."""
     for term in _split(text):
+        # In quotes a word with @ is searched, as the quote comes before the sign.
         if term["key"] is None and term["value"].startswith(SAVED):
             name = term["value"].removeprefix(SAVED)
             terms = list(_terms(_saved_text(name, table, saved, inside), table, memory, saved, (*inside, name)))
@@ -159,6 +162,7 @@ def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ..
     """Return the text of a saved filter. Raises `FilterError` for an unknown name and for a filter that contains
     itself."""
     known = saved(table.name)
+    # Saved filters are files that the user may edit: without this one that names itself would never end.
     if name in inside:
         raise FilterError(f"filter: @{safe(name)} contains itself")
     if name not in known:
@@ -182,6 +186,7 @@ def _split(text: str) -> list[re.Match[str]]:
     end = len(text.rstrip())
     while position < end:
         term = TERM.match(text, position)
+        # The pattern matches everything but a quote without its end.
         if term is None or term.end() == position or term["junk"]:
             raise FilterError(f"filter: a quote in {safe(text[position:].strip())} is not closed")
         terms.append(term)
@@ -192,6 +197,7 @@ def _split(text: str) -> list[re.Match[str]]:
 def _term(term: re.Match[str], table: TableView, memory: SearchMemory | None) -> Mask:
     value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), term["value"])
     mask = anywhere(table, value, memory) if term["key"] is None else _keyed(term["key"], term["op"], value, table)
+    # `!key!=value` negates twice.
     return negated(mask) if (term["not"] is not None) != (term["op"] == "!=") else mask
 
 
@@ -229,6 +235,7 @@ def _equal(column: Column, table: TableView, value: str) -> Mask:
     """Return the mask of rows that equal the value: `none`, a state, a word, a task's id or a number."""
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
+    # To users "held" is a state of a failed job; in the model it is a property beside the state, which stays `error`.
     if column.id == "state" and value.casefold() == HELD and (held_until := table.find("held_until")) is not None:
         return fact_is(held_until, lambda fact, _: fact is not None)
     if column.kind is ValueKind.RECORD:
@@ -237,6 +244,7 @@ def _equal(column: Column, table: TableView, value: str) -> Mask:
     if column.kind in {ValueKind.TEXT, ValueKind.WORDS}:
         _check_value(column, value)
         return _same_word(column, value)
+    # The fact of a task's id is one large number; users write what they see.
     if column.id == "id" and TASK.fullmatch(value):
         return lambda rows, context: [value == text for text in column.texts(rows, context)]
     operand = _operand(column, value)
@@ -244,6 +252,7 @@ def _equal(column: Column, table: TableView, value: str) -> Mask:
 
 
 def _same_word(column: Column, value: str) -> Mask:
+    # Words of Slurm and Kubernetes find the states that they mean here.
     wanted = str(STATE_ALIASES.get(value.casefold(), value)).casefold() if column.id == "state" else value.casefold()
 
     def same(fact: Any, context: Context) -> bool:  # noqa: ANN401 - a fact of any kind

@@ -46,16 +46,29 @@ class FoldedRow(JobRow, frozen=True, array_like=True, gc=False):
 
 
 def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
-    """Return one row for the tasks of an array or the components of a heterogeneous job. `gone`: number of further
-    tasks of which only the end is known."""
+    """Return one row for the tasks of an array or the components of a heterogeneous job.
+
+    1. Choose the task whose reason, state and moments the row shows.
+    2. Choose the tasks whose sizes are added up.
+    3. Count the tasks in each state.
+    4. Put the row together.
+
+    `gone`: number of further tasks of which only the end is known.
+    """
+    # Step 1
     speaker = next(row for wanted in _SPEAKER_ORDER for row in tasks if wanted(row))
+    # Step 2
     # Ended tasks hold nothing any more: the sizes are what the others hold or request.
     counting = [row for row in tasks if row.ended_at is None] or tasks
+    # Step 3
+    # By jobs, not by rows: Slurm lists equal waiting tasks as one row.
     counts: Counter[JobState] = Counter()
     for row in tasks:
         counts[row.state] += task_count(row)
+    # Step 4
     whole = group_of(speaker)
     assert whole is not None
+    # What cannot be summed is taken from one task, so that the values belong together.
     own = asdict(speaker) | {
         "id": whole,
         "version": max(row.version for row in tasks),
@@ -114,6 +127,7 @@ def standing(rows: Sequence[JobRow]) -> Sequence[JobRow]:
 def fold(rows: Iterable[JobRow], *, all_that_live: bool = False) -> list[JobRow]:
     """Return the rows with each array that has several tasks folded into one row, at the place of its first task.
     `all_that_live`: the rows hold every job that has not ended, so that missing tasks of an array have ended."""
+    # A single job may have the number that is also the id of an array: a tuple keeps both apart.
     groups: dict[object, list[JobRow]] = {}
     for row in rows:
         whole = group_of(row)

@@ -58,6 +58,7 @@ def top_bar(contents: TopBar, overview: Overview | None, columns: int) -> Line:
     left = _left_side(contents)
     amiss = _amiss(contents, overview)
     alive = [line(Span(LIVE, MUTED))] if contents.fresh and not amiss else []
+    # The longest form that fits. What is wrong is in all of them: it is the last thing to leave out.
     for figures in _figures(overview):
         right = _joined([*figures, *alive, *amiss])
         if line_width(left) + line_width(right) + 2 <= columns:
@@ -75,6 +76,7 @@ def _left_side(contents: TopBar) -> Line:
 def _amiss(contents: TopBar, overview: Overview | None) -> list[Line]:
     """Return the warning: the data is old; else the engine has a problem; else the machine lacks something."""
     heard = f"heard {contents.heard}" if contents.heard else ""
+    # Of several troubles the one that makes the others uncertain: old data says nothing about the engine of now.
     words = " · ".join(filter(None, (safe(contents.trouble), contents.age, heard)))
     if not words and overview is not None:
         words = IN_TROUBLE if overview.trouble else NO_CONTAINERS if overview.plain else ""
@@ -90,6 +92,7 @@ def _joined(parts: list[Line]) -> Line:
 def _figures(overview: Overview | None) -> Iterator[list[Line]]:
     """Yield the figures in shorter and shorter forms, and at last none."""
     if overview is not None:
+        # First the words go, since the signs say the same, then the bar, since the figures do.
         for words, bar_columns in ((True, BAR_COLUMNS), (False, BAR_COLUMNS), (False, 0)):
             yield [*_counts(overview, words=words), _use_of_cluster(overview, bar_columns)]
         yield list(_counts(overview, words=False))
@@ -152,11 +155,13 @@ def _beside(
     """
     wanted = line_width(note) + 2 if note else 0
     gaps = (WIDE, CLOSE) if columns >= ROOMY else (CLOSE,)
+    # Rather narrow gaps with the note than wide gaps without it; the note has another place below.
     for more in (wanted, 0):
         for gap in gaps:
             if _width(views, current, gap) + more <= columns:
                 return gap, views
     shown = list(views)
+    # From the last view on: the key alone still shows that there is a view. The present one keeps its name.
     for place in reversed(range(len(shown))):
         key, name = shown[place]
         if key and name != current:
@@ -184,6 +189,7 @@ def view_at(
     """Return the name of the view at this column of the row; empty where there is none."""
     end = 0
     gap, shown = _beside(views, current, note, columns)
+    # As drawn, with names left out; the result is the full name.
     for view, each in zip(views, shown, strict=True):
         end += line_width(_view(each, current, gap))
         if column < end:

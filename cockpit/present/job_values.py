@@ -44,6 +44,7 @@ def _own_why(row: JobRow, context: Context) -> str | None:
         suspended = below_min(row, context.now, context.zone)
         unknown = failure_words(row)
         return "; ".join(filter(None, (suspended, sentence, unknown)))
+    # In the order of time: a reason while it waits, then why it is being ended, then how it ended.
     if row.ending is not None:
         return "; ".join(filter(None, (ending_sentence(row, row.ending), failed_replica(row))))
     if row.end_cause is not None:
@@ -87,6 +88,7 @@ def elapsed_seconds(row: JobRow, context: Context) -> int | None:
     """Return the seconds that the job has run, or ran, without its suspended time; None: it has not started."""
     if row.started_at is None:
         return None
+    # Suspended time does not count.
     until = row.ended_at or (row.state_since if row.state is _SUSPENDED else context.now)
     ran = until - row.started_at - row.suspended_ms
     return ran // 1000 if ran > 0 else 0
@@ -94,6 +96,7 @@ def elapsed_seconds(row: JobRow, context: Context) -> int | None:
 
 def wait_seconds(row: JobRow, context: Context) -> int:
     """Return the seconds from submission to the start, to the end of a job that never started, or to now."""
+    # A job that was cancelled while it waited waited until its end.
     until = row.started_at or row.ended_at or context.now
     return (until - row.submitted_at) // 1000 if until > row.submitted_at else 0
 
@@ -106,7 +109,7 @@ def is_waiting(row: JobRow) -> bool:
     return row.started_at is None and row.ended_at is None
 
 
-is_kept: Final = attrgetter("held_until")
+has_hold: Final = attrgetter("held_until")
 """Whether the job's containers are held, so that its cells count down. An attribute getter, as it is called for a
 hundred thousand rows."""
 
@@ -128,6 +131,7 @@ def amount(field: str) -> Callable[[JobRow, Context], int]:
 
 def node_spec(row: JobRow, _: Context) -> str:
     """Return the job's request per node, as one text to search in."""
+    # The row has sums over all nodes; users ask for so much on each.
     nodes = max(row.nodes, 1)
     named = f"{safe(row.spec_name)}: " if row.spec_name else ""
     per_node = f"{named}{units.counted(row.cpus // nodes, 'CPU')}, {units.memory(row.memory_mib // nodes)}"

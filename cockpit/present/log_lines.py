@@ -47,6 +47,7 @@ class LogLines:
     def feed(self, data: bytes) -> list[Line]:
         """Return the lines after more data. The first one replaces the last line so far; the last one may still
         grow."""
+        # The piece may begin in the middle of a line, whose beginning was shown already and is shown again as a whole.
         *ended, going_on = (self._open + self._decoder.decode(data)).split("\n")
         lines = []
         for each in ended:
@@ -75,6 +76,7 @@ def _styled_line(line: str, rendition: Rendition) -> tuple[Line, Rendition]:
     column = 0
     for text, drawn in pieces(shown, rendition):
         rendition = drawn
+        # Tab stops count from the begin of the line, while a piece may begin anywhere in it.
         expanded = (" " * (column % TAB) + text).expandtabs(TAB)[column % TAB :]
         column += len(expanded)
         if expanded:
@@ -135,6 +137,7 @@ def without_colours(text: str) -> str:
 
 
 def _changed(rendition: Rendition, parameters: str) -> Rendition:
+    # Parameters without end are an attack or garbage; no program writes so many.
     numbers = [number for each in parameters[:MOST_LETTERS].split(";") for number in _numbers(each)]
     while numbers:
         rendition, numbers = _next(rendition, numbers)
@@ -144,6 +147,7 @@ def _changed(rendition: Rendition, parameters: str) -> Rendition:
 def _numbers(parameter: str) -> list[int]:
     """Return the numbers of one parameter. After colons a colour has its parts (`38:2::1:2:3`), and an underline its
     shape."""
+    # An empty parameter is 0, as the standard says; a colour has at most 255.
     first, *parts = [min(int(each), 255) if each else 0 for each in parameter.split(":")]
     if first not in {38, 48}:
         return [first]
@@ -170,6 +174,7 @@ def _next(now: Rendition, numbers: list[int]) -> tuple[Rendition, list[int]]:
         colour = f"bright_{_COLOURS[code % 10]}"
     else:
         return now, rest
+    # Foreground and background differ by ten: 30–37 and 40–47, 90–97 and 100–107.
     is_background = code in {48, 49} or 40 <= code <= 47 or code >= 100
     return (now._replace(background=colour) if is_background else now._replace(foreground=colour)), rest
 

@@ -26,6 +26,7 @@ def map_unique(make: Callable[[Any], Made], values: Sequence[Any]) -> list[Made]
     """Return `make` of each value, computed once for equal values. The order of the calls is not that of the values."""
     if len(values) <= FEW or hardly_repeats(values):
         return list(map(make, values))
+    # The sample could be hashed; a later value may still be of a type that cannot.
     try:
         made = {value: make(value) for value in set(values)}
     except TypeError:

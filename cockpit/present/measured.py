@@ -9,7 +9,7 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.bars import Part, bar, sparkline
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line, small_table
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.width import pad
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Nodes = Callable[[NodeName], Node | None]
 
-INDENT: Final = "  "
 LABEL, USED, GIVEN, BAR, NOTE = 13, 6, 9, 10, 21
 """Widths of a line's parts in terminal columns; the chart gets what is left between the bar and the note."""
 FEW: Final = 4
@@ -50,6 +49,7 @@ class MeasuredUse(NamedTuple):
     @property
     def busy(self) -> float | None:
         """Number of CPUs that the replica keeps busy now; after its end the mean."""
+        # The newest sample; the mean since the start hides that a job has stopped working.
         last = self.use.course[-1].busy_milli if self.runs and self.use.course else None
         return self.mean_busy if last is None else last / 1000
 
@@ -81,6 +81,7 @@ def measured(detail: JobDetail, now: Millis) -> list[MeasuredUse]:
         replica = replicas[use.rank]
         began, ended = replica.started_at, replica.ended_at
         ran = (now if ended is None else ended) - began if began is not None else 0
+        # A replica may have no end of its own although the job holds nothing any more.
         runs = ended is None and detail.row.holds
         measurements.append(MeasuredUse(detail.job.id, use, places[use.rank], max(ran, 0), runs))
     return measurements
@@ -91,6 +92,7 @@ def measured_lines(replicas: Sequence[MeasuredUse], columns: int, node: Nodes) -
     the known node."""
     runs = any(each.runs for each in replicas)
     yield line(Span(f"{INDENT}{'uses, as it is measured' if runs else 'used, as it was measured'}", STRONG))
+    # Four blocks of lines fill a screen; more are compared better in a table.
     if len(replicas) > FEW:
         yield from _table(replicas)
         return
@@ -100,6 +102,7 @@ def measured_lines(replicas: Sequence[MeasuredUse], columns: int, node: Nodes) -
 
 def why_cards_are_not_measured(place: Allocation, node: Nodes) -> str:
     """Return the words for why the cards' use is not measured."""
+    # The driver counts a card as a whole: its figures include what others do on the same card.
     if any(part.milli < WHOLE_CARD for part in place.slices):
         return "not measured: a part of a card has no figures of its own"
     held = {part.card for part in place.slices}
@@ -118,6 +121,7 @@ def _replica(each: MeasuredUse, columns: int, node: Nodes, *, alone: bool) -> It
     busy = None if each.busy is None else f"{each.busy:.1f}"
     of_cpus = None if each.busy is None else each.busy / max(place.cpus, 1)
     yield _line("CPUs", busy, str(place.cpus), of_cpus, total, _chart(use, columns, _busy, place.cpus))
+    # After the end the peak is the figure itself.
     peak = "" if use.peak_memory_mib is None or not each.runs else f"{units.memory(use.peak_memory_mib)} at most"
     memory, given = each.memory_mib, max(place.memory_mib, 1)
     yield _line(
@@ -136,6 +140,7 @@ def _replica(each: MeasuredUse, columns: int, node: Nodes, *, alone: bool) -> It
 def _cards(each: MeasuredUse, columns: int, node: Nodes) -> Iterator[Line]:
     """Yield the lines about the use of a replica's cards, or why it is not measured."""
     use, percent = each.use, each.card_percent
+    # Not measured is not 0 %: an idle card would be a reason to complain.
     if percent is None and use.mean_card_percent is None:
         why = why_cards_are_not_measured(each.place, node)
         yield line(Span(f"{INDENT * 2}{'cards':<{LABEL}}", MUTED), Span(why, MUTED))
@@ -168,6 +173,7 @@ def _line(
     figure = f"{UNKNOWN if used is None else used:>{USED}}"
     of = f" of {limit}" if limit and used is not None else ""
     role = TIGHT if tight and part is not None and part >= NEARLY_ALL else ROLE
+    # The use may exceed the allocation where no cgroup enforces it.
     filled = bar(min(part, 1.0), BAR, role) if part is not None else line(" " * BAR)
     shown = (Span(f"  {chart}", role),) if chart else ()
     left = line(Span(f"{INDENT * 2}{label:<{LABEL}}", MUTED), figure, Span(pad(of, GIVEN), MUTED))
@@ -176,6 +182,7 @@ def _line(
 
 def _chart(use: ReplicaUse, columns: int, figure: Callable[[Sample], float | None], most: float) -> str:
     """Return the chart of a figure over time, as wide as the rest of the line; empty where there is no room."""
+    # What the line has besides the chart, with gaps of two columns and one column at the edge.
     room = columns - (2 * len(INDENT) + LABEL + USED + GIVEN + BAR + 2 + NOTE + 2 + 1)
     if room < LEAST_CHART or len(use.course) < 2:
         return ""

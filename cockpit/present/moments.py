@@ -29,6 +29,7 @@ def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
 
     `zone` None: this machine's time zone.
     """
+    # The offsets of all zones are whole quarters of an hour, so that within one only the minute has to be added.
     quarter, minute = divmod(moment // 60_000, QUARTER)
     before, first = _clock_of_quarter(quarter, now // 60_000 // QUARTER, zone)
     return f"{before}{first + minute:02}"

@@ -10,18 +10,18 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.labels import pair_text
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.model.view import NodeRow, SliceUse
+from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
+from cockpit.present.phrases import card_number
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, small_table, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, small_table, spread
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.nodes import usage_entry
 
-INDENT: Final = "  "
 BAR_COLUMNS: Final = 30
 FREE: Final = "free"
 UNKNOWN: Final = "n/a"
@@ -32,7 +32,7 @@ LACKS: Final = "containers: jobs are plain processes; see `cockpit doctor`"
 
 def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
     """Yield the panel about a node, without control characters. `others` finds the jobs that the user may see."""
-    yield spread(node_sentence(row), line(Span("Enter", ACCENT), Span(" its cards and jobs", MUTED)), columns)
+    yield spread(node_sentence(row), key_hint("Enter", "its cards and jobs"), columns)
     if row.jobs:
         yield line(Span(f"{INDENT}jobs    ", MUTED), ", ".join(_named(job, others) for job in row.jobs))
     if row.slices:
@@ -70,6 +70,7 @@ def node_sentence(row: NodeRow) -> Line:
 def _free_sentence(row: NodeRow) -> str:
     """Return what the node has free, or why it takes no jobs."""
     node = row.node
+    # What is free on a node that takes no jobs is of no use.
     if node.state is not NodeState.UP:
         reason = f": {safe(node.state_reason)}" if node.state_reason else ""
         return f"is {node.state}{reason}."
@@ -115,6 +116,7 @@ def _cards(row: NodeRow) -> Iterator[Line]:
         return
     yield line()
     yield line(Span(f"{INDENT}Cards", STRONG))
+    # Not measured is n/a: 0 % would be a measurement.
     loads = {load.card: f"{load.percent} %" for load in row.loads}
     rows = [each for card in row.node.cards for each in _card(row, card, loads.get(card.index, UNKNOWN))]
     yield from small_table(("CARD", "MODEL", "SHARE", "IN USE", "JOB", "USER", "NAME"), rows, right=(2, 3))
@@ -125,18 +127,15 @@ def _card(row: NodeRow, card: Card, load: str) -> Iterator[tuple[str, ...]]:
     for use in uses:
         name = f"{safe(use.name)}{' (held)' if use.held else ''}"
         share = str(units.cards(use.milli))
-        yield _slot(use), safe(card.model), share, load, str(use.job or "-"), safe(use.user), name
+        yield card_number(use.card, use.slot), safe(card.model), share, load, str(use.job or "-"), safe(use.user), name
+    # The free rest of a card that is shared has no load of its own: the figure is of the whole card.
     rest = WHOLE_CARD - sum(use.milli for use in uses)
     if rest > 0:
         yield str(card.index + 1), safe(card.model), str(units.cards(rest)), load if not uses else "", FREE, "", ""
 
 
-def _slot(use: SliceUse) -> str:
-    """Return the card of a slice: `1`, or `1(2)` for the second slice of the first card."""
-    return f"{use.card + 1}" + ("" if use.slot is None else f"({use.slot + 1})")
-
-
 def _jobs(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context) -> Iterator[Line]:
+    # Jobs of other users that one may not see count in the figures above, and are not listed.
     visible = [job for number in row.jobs if (job := others(number)) is not None]
     if not visible:
         yield line(Span(INDENT + NO_JOBS, MUTED))

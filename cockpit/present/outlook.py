@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from cockpit.model.forecast import AwaitedJob, Change, Condition, Forecast, HoldingJob, Outlook, WhatIf
@@ -12,13 +12,12 @@ from cockpit.model.reasons import NoAlternative, NoEligibleNode, NotEvaluated, n
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
-from cockpit.present.phrases import listed
+from cockpit.present.phrases import as_sentence, listed
 from cockpit.present.reasons import START_UNKNOWN, reason_sentence
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.start_words import MINUTE_MS, bound_lines, likely_words, no_bound_lines, spread_words
 
-INDENT: Final = "  "
 HIDDEN: Final = "job -"
 NOW: Final = "now"
 NEVER: Final = "never starts as it is"
@@ -39,11 +38,14 @@ def prediction(outlook: Outlook, context: Context) -> str:
 def _planned(outlook: Outlook, context: Context) -> str:
     """Return the prediction by the scheduler that decides about the job."""
     other_scheduler = outlook.told_by and outlook.job
+    # Where another scheduler decides, cockpit's plan that it could start now is no start.
     if outlook.forecast.now and not other_scheduler:
         return "starts now"
+    # Before any time: a predicted start of a job that never starts as it is would be wrong.
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
         return NEVER
     when = _other_schedulers_start(outlook, context) if other_scheduler else starts(outlook.forecast, context)
+    # A held job has no place in the queue.
     if outlook.place is None:
         return when
     behind = outlook.place - 1
@@ -81,7 +83,7 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
-        yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+        yield line(f"{INDENT}{as_sentence(sentence)}")
     yield from failure_lines(outlook)
     yield from behind_reason(outlook, context)
     yield from own_plan_lines(outlook, context)
@@ -124,6 +126,7 @@ def own_plan_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield the line of jobs whose end the job waits for: `after 4711 (ann, 8 cards) ends about 14:12`; no line without
     such jobs."""
+    # The last ones to end decide when the job starts.
     words = [_awaited(each, outlook, context) for each in outlook.forecast.after[-MOST_NAMED:]]
     if words:
         yield line(Span(f"{INDENT}after ", MUTED), listed_words(words))
@@ -133,10 +136,8 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield the jobs and nodes behind the reason: `in use by 4711 (ann, 8 cards) and 3 more`, `job 47 stage1 is
     running, ends by 14:20`."""
     if outlook.holders_in_all:
-        named = [holding(job, outlook.holding(job)) for job in outlook.holders[:MOST_NAMED]]
-        rest = outlook.holders_in_all - len(named)
-        more = [f"{rest} more" if named else units.counted(rest, "job")] if rest else []
-        yield line(Span(f"{INDENT}in use by ", MUTED), listed_words([*named, *more]))
+        yield line(Span(f"{INDENT}in use by ", MUTED), _first_named(outlook.holders, outlook.holders_in_all, outlook))
+    # The sentence above may name the same nodes with their states.
     named_already = _named_out_of_service(outlook)
     for node, why in [each for each in outlook.unavailable if each[0] not in named_already][:MOST_NAMED]:
         yield line(Span(f"{INDENT}{safe(node)} is ", MUTED), safe(why))
@@ -223,11 +224,18 @@ def _awaited(each: AwaitedJob, outlook: Outlook, context: Context) -> str:
 def _ahead(outlook: Outlook) -> Iterator[Line]:
     if outlook.explanation is None or (outlook.place or 1) < 2:
         return
-    named = [holding(job, outlook.holding(job)) for job in outlook.explanation.ahead[:MOST_NAMED]]
-    rest = outlook.position - 1 - len(named)
+    yield line(Span(f"{INDENT}ahead ", MUTED), _first_named(outlook.explanation.ahead, outlook.position - 1, outlook))
+
+
+def _first_named(jobs: Sequence[JobId], count: int, outlook: Outlook) -> str:
+    """Return the first of `count` jobs in words and the number of the others: `4711 (ann, 8 cards) and 3 more`."""
+    named = [holding(job, outlook.holding(job)) for job in jobs[:MOST_NAMED]]
+    # The list has only jobs that the user may see: it may be empty although there are some.
+    rest = count - len(named)
     more = [f"{rest} more" if named else units.counted(rest, "job")] if rest > 0 else []
-    yield line(Span(f"{INDENT}ahead ", MUTED), listed_words([*named, *more]))
+    return listed_words([*named, *more])
 
 
 def _duration_until(moment: Millis, context: Context) -> str:
+    # At least a minute, and whole minutes: predictions are not more precise than that.
     return units.spoken(max(MINUTE_MS, moment - context.now) // MINUTE_MS * 60)

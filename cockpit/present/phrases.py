@@ -20,8 +20,20 @@ RESOURCE_NAMES: Final = {
 
 def listed(things: Iterable[str], last: str = "and") -> str:
     """Return the things made harmless, as one list: `a`, `a and b`, `a, b and c`."""
+    # Names come from users and other systems: made harmless here, they are so in every sentence.
     names = [safe(thing) for thing in things]
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def as_sentence(words: str) -> str:
+    """Return the words with a capital letter at the beginning and a full stop: reasons and predictions have neither, as
+    lists show them in a cell."""
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def card_number(card: int, slot: int | None) -> str:
+    """Return a card as users count cards, from 1: `1`, or `1(2)` for the second slice of the first card."""
+    return f"{card + 1}" if slot is None else f"{card + 1}({slot + 1})"
 
 
 def amount(resource: Resource, number: int, card_models: tuple[str, ...] = ()) -> str:

@@ -13,7 +13,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.priority_parts import weight_of
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, line_width
 from cockpit.present.width import pad, widest, width
 
 FACTOR_WORDS: Final = {
@@ -28,7 +28,6 @@ FACTOR_WORDS: Final = {
 }
 """Words for each factor; a weighted resource has its own name instead."""
 
-INDENT: Final = "  "
 BAR_COLUMNS: Final = 20
 """Width of a whole bar in terminal columns: that of the largest part, or that of all parts together."""
 WIDE: Final = 100
@@ -69,6 +68,7 @@ def in_a_line(breakdown: Breakdown, columns: int, lead: Line = ()) -> Line:
     """Return the priority in one line, the largest contribution first, with bars where there is room for them:
     `priority 17 450   fair share ▇▇▇▇▇ 11 800   age ▇ 3 120   others 1 030`. `lead`: the beginning of the line."""
     head = (*lead, Span(f"{GAP if lead else INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG))
+    # Figures first: in a narrow panel bars would push the smaller factors out.
     bars = BAR_COLUMNS if columns >= WIDE else 0
     shown = _within(_amounts(breakdown), columns - line_width(head), bars)
     whole = sum(amount for _, amount in shown if amount > 0) or 1
@@ -92,6 +92,7 @@ def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
     figures = widest([figure(amount) for _, amount in amounts])
     largest = max((amount for _, amount in amounts), default=0) or 1
     products = [f"{GAP}{_raw(part)} × {units.grouped(part.weight)}" for part in counting(breakdown)]
+    # Nice comes last and is no product.
     for (word, amount), product in zip(amounts, [*products, ""], strict=False):
         length = bar(max(amount, 0) / largest, BAR_COLUMNS, ACCENT)
         name = Span(f"{INDENT}  {pad(word, words)}  ", MUTED)
@@ -106,6 +107,7 @@ def _amounts(breakdown: Breakdown) -> list[tuple[str, float]]:
 
 def _within(amounts: list[tuple[str, float]], room: int, bars: int) -> list[tuple[str, float]]:
     """Return as many amounts as fit into `room` columns, the smaller ones summed up as `others`."""
+    # The sum of the line stays the total: what does not fit is one figure together.
     for count in range(len(amounts), 0, -1):
         rest = amounts[count:]
         shown = [*amounts[:count], ("others", sum(amount for _, amount in rest))] if rest else amounts
@@ -165,6 +167,7 @@ def stepped(weight: float, direction: int) -> int:
     `FIRST_STEP`."""
     if weight < 1:
         return FIRST_STEP if direction > 0 else 0
+    # The power of ten of its first digit; the ladder has the steps up to the next one.
     base: int = 10 ** (len(str(int(weight))) - 1)
     if direction > 0:
         return min(next(step * base for step in _LADDER if step * base > weight), MOST)

@@ -152,8 +152,10 @@ def factor_text(amount: Amounts, figures: Figures) -> str:
 def laid_out_priorities(total: int, shape: Shape) -> Sequence[tuple[Column, int]]:
     """Return the columns that fit, with their widths, with as many factors as leave room for a bar."""
     head = list(_head(total, shape))
+    # The bar comes first: a comparison at a glance is what the view is for. Factors share what its least width leaves.
     room = total - sum(column.screen.width + GAP for column in head) - LEAST_BAR
     one = shape.figure_columns + GAP
+    # If rows are sorted by a factor its figures must be visible, at the cost of a narrower bar.
     led = shape.first is not None and room + LEAST_BAR - NARROW_BAR >= one
     shown = _fitting_factors(shape, max(room // one, int(led)))
     bar = Column(BAR, "", "What it is made of", cell=Cell(NARROW_BAR, fill=_bar_cell, grows=6))
@@ -209,5 +211,6 @@ QUEUE_NEEDS, ACCOUNT_NEEDS = 90, 125
 def _fitting_factors(shape: Shape, room: int) -> list[FactorName]:
     """Return the `room` heaviest factors, with the one that must be visible among them, in the order of the bar."""
     wanted = [name for name in (shape.first, *shape.factors) if name is not None]
+    # Chosen by weight, shown in the order of the bar, so that a colour is found at the same place.
     chosen = set(list(dict.fromkeys(wanted))[:room])
     return [name for name in SIGNS if name in chosen]

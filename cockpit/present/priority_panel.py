@@ -15,10 +15,9 @@ from cockpit.present.priority import figure, total_words
 from cockpit.present.priority_columns import Figures, factor_text, id_text, moved
 from cockpit.present.priority_parts import BETWEEN, SIGNS, amounts, swatch, weight_of
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, line_width, spread
 from cockpit.present.width import pad
 
-INDENT: Final = "  "
 TALL: Final = 6
 """Least number of lines of a panel in which each factor has a line of its own."""
 _WEIGHED: Final = frozenset(SIGNS) - {FactorName.SITE}
@@ -52,6 +51,7 @@ def legend(
 ) -> Line:
     """Return each factor as it looks in the bars, with its weight and its former weight. The chosen factor is
     highlighted."""
+    # If even the shortest form is too wide, it is cut at the edge.
     for detail in Detail:
         parts = [_entry(name, weights, before, detail, letters=letters, chosen=name is chosen) for name in factors]
         shown = (Span(" "), *(span for part in parts for span in part))
@@ -75,6 +75,7 @@ def _entry(
 
 def trial_words(rows: Iterable[PriorityRow]) -> str:
     """Return the number of jobs that the weights tried out move: `12 up, 9 down`."""
+    # Once for each job, though it may have a row in several partitions.
     places = {row.job or (row.position, row.partition): moved(row) for row in rows}
     up, down = sum(rise > 0 for rise in places.values()), sum(rise < 0 for rise in places.values())
     return f"{up} up, {down} down" if up or down else "the same order"
@@ -131,6 +132,7 @@ def _totals(row: PriorityRow) -> Line:
 def _beside(row: PriorityRow, queue: Sequence[PriorityRow]) -> Line:
     """Return the line about the job just ahead: the difference and the factors that cause it. For the first job: the
     one behind."""
+    # The neighbour is another job that counts: not a held one, nor the same job in another partition.
     ahead = _neighbour(row, queue, reversed(range(_index(row, queue))))
     if ahead is not None:
         return line(Span(f"{INDENT}behind  ", MUTED), *_gap(row, ahead))
@@ -154,6 +156,7 @@ def _gap(row: PriorityRow, other: PriorityRow) -> Line:
         return line("a job that you may not see")
     who = (Span(f"{id_text(other)} ", MUTED), Span(safe(other.name)), Span(f" ({safe(other.user)}) ", MUTED))
     apart = other.breakdown.total - row.breakdown.total
+    # The order may contradict the figures, as where partitions have tiers: then figures would explain nothing.
     first = (other.position or 0) < (row.position or 0)
     if not apart or (apart > 0) is not first:
         return (*who, Span(_tie(row, other, first=first)))
@@ -173,8 +176,10 @@ def _differences(mine: Breakdown, theirs: Breakdown) -> Iterator[Span]:
         yield Span(": set by an administrator")
         return
     own, other = amounts(mine), amounts(theirs)
+    # Factors that both have; nice counts against a job, hence the other way round.
     gaps = {name: own[name].contribution - other[name].contribution for name in own if name in other}
     words: dict[str, float] = {SIGNS[name].word: gap for name, gap in gaps.items()} | {"nice": theirs.nice - mine.nice}
+    # What decides comes first, and what speaks against it is not hidden.
     sign = 1 if mine.total > theirs.total else -1
     largest = sorted(((word, gap) for word, gap in words.items() if round(gap)), key=lambda each: -abs(each[1]))
     deciding = [_signed(word, gap) for word, gap in largest if gap * sign > 0]
@@ -218,6 +223,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
     """Return the lines that replace an empty list; empty where rows are shown."""
     if priorities is None:
         return [line(), line(Span("   counting …", MUTED))]
+    # With tried weights even such a cluster has priorities to show.
     if priorities.kind is PriorityKind.BASIC and not tried:
         return _in_order(keys, bool(priorities.rows))
     if not priorities.rows:

@@ -88,6 +88,7 @@ def of_jobs(rows: Iterable[PriorityRow]) -> list[PriorityRow]:
     """Return one row per job that has the same place and figures in all its partitions, with their names joined; other
     jobs keep one row per partition."""
     rows = list(rows)
+    # The usual cluster, where each job waits in one partition.
     if len({row.job for row in rows}) == len(rows):
         return rows
     alike: dict[tuple[JobId, object], list[str]] = {}
@@ -96,6 +97,7 @@ def of_jobs(rows: Iterable[PriorityRow]) -> list[PriorityRow]:
     several = {job for job, count in Counter(job for job, _ in alike).items() if count > 1}
     by_job: dict[object, PriorityRow] = {}
     for number, row in enumerate(rows):
+        # Jobs that one may not see all have the id 0, and are not one job.
         whole = row.job and row.job not in several
         names = alike[_place_key(row)] if whole else [row.partition]
         by_job.setdefault(_place_key(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
@@ -128,6 +130,7 @@ def counting_factors(weights: Weights, rows: Iterable[PriorityRow]) -> tuple[Fac
     """Return the factors with a weight, and the site's factor where it adds anything."""
     names = [name for name in SIGNS if weight_of(weights, name)]
     computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
+    # The site factor has no weight: only what it adds tells whether the cluster uses it.
     site = any(_has_site_factor(each.parts) for each in computed)
     return (*names, FactorName.SITE) if site else tuple(names)
 
@@ -141,6 +144,7 @@ def stacked(breakdown: Breakdown, whole: float, columns: int, *, letters: bool) 
     """Return the stacked bar of the parts, in which `columns` represent `whole`; what nice subtracts is hatched at the
     end. `letters`: use letters instead of blocks, for screens without colours."""
     pieces = [(sign, max(amount, 0.0)) for sign, amount in _pieces(breakdown)]
+    # A nice above 0 lowers the priority: the bar ends where the priority does, and shows hatched what was taken off.
     reached = sum(amount for _, amount in pieces)
     left = min(max(added(breakdown) - max(breakdown.nice, 0), 0.0), reached)
     filled = _column(left, whole, columns)

@@ -90,11 +90,13 @@ def _of_room(
 def _not_enough_free(reason: NotEnoughFree) -> list[str]:
     """Return the clauses: the request, the nodes with room, the nearest nodes, and preemption."""
     parts = [_wish(reason)]
+    # For one node the nearest nodes below say the same with figures.
     if reason.nodes_wanted > 1:
         some = reason.nodes_with_room
         parts.append(f"{units.counted(some, 'node')} {_has(some)} room" if some else "no node has room")
     if reason.nearest:
         parts.append(", ".join(_shortfalls(reason)))
+    # Points to a way out: a job may accept cards of several models.
     if reason.other_models_free:
         parts.append(
             f"{units.counted(reason.other_models_free, 'card')} of other models {_is(reason.other_models_free)} free"
@@ -106,6 +108,7 @@ def _not_enough_free(reason: NotEnoughFree) -> list[str]:
 
 def _preemptable(count: int) -> str:
     if not count:
+        # Without this a user who has the right to preempt would ask why it is not used.
         return "it may preempt none of the jobs there"
     return f"the {units.counted(count, 'job')} that it may preempt would not leave enough"
 
@@ -137,6 +140,7 @@ def _lack(node: NodeShortfall, reason: NotEnoughFree) -> str:
 def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> Iterator[str]:
     """Yield what each alternative spec waits for, then the particulars of each."""
     each = [reason_clauses(one, now, zone) for one in reason.specs]
+    # Equal first clauses of several specs are said once.
     yield ", or ".join(dict.fromkeys(first for first, *_ in each))
     for number, (_, *more) in enumerate(each, 1):
         if more:
@@ -150,6 +154,7 @@ def _never_fits(reason: NeverFits) -> tuple[str, ...]:
         head = f"asks for {units.counted(reason.wanted, 'node')} of that size", f"{big_enough} big enough"
     else:
         wanted = amount(reason.resource, reason.wanted, reason.card_models)
+        # There may be larger nodes that this job must not use: without the words the sentence would be false.
         whose = "it may use " if reason.taints or reason.dedicated else ""
         largest = f"the largest {whose}has {bare_amount(reason.resource, reason.most)}"
         none = f"no node {whose and 'that it may use '}has any"
@@ -173,6 +178,8 @@ def _restrictions(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[st
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
+    # In this order: a node that is down passes by itself, a taint by changing the job, and only then there is no such
+    # node.
     if reason.out_of_service:
         return f"asks for {request}", _out_of_service(reason)
     if restrictions := tuple(_restrictions(reason, "such nodes")):

@@ -34,6 +34,7 @@ def parse_reference(text: str) -> JobRef | None:
     if match is None:
         return _named_job(text)
     tasks: tuple[int, ...] = ()
+    # Folded rows are shown as `34_[0-3]`, and users copy what a list shows.
     if (task := match["task"]) and task.startswith("["):
         if not (tasks := _indices(task[1:-1])):
             return None
@@ -54,10 +55,12 @@ def _indices(text: str) -> tuple[int, ...]:
     """Return the task indices of a list such as `0-3,7,10-20:5%2`, in Slurm's syntax, in order; empty where the text is
     no such list or names more than `MOST_TASKS`."""
     indices: set[int] = set()
+    # Behind the percent sign is how many may run at once, which names no task.
     for part in text.partition("%")[0].split(","):
         if (matched := _RANGE.fullmatch(part)) is None:
             return ()
         first, last = int(matched["first"]), int(matched["last"] or matched["first"])
+        # Before the range is made: `0-999999999` would take the memory of the machine.
         if last - first >= MOST_TASKS:
             return ()
         indices.update(range(first, last + 1, int(matched["step"] or 1) or 1))

@@ -23,6 +23,8 @@ def refusal_text(refusal: Refusal, now: Millis, zone: tzinfo | None = None) -> s
 def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis, zone: tzinfo | None = None) -> str:
     """Return the sentences beside the list of the request's jobs, of which `shown` are listed; empty where the list
     says everything."""
+    # Not known is not refused: the engine may still have the request before it, and only a repeat under the same id is
+    # sure not to be carried out twice.
     if not outcome.known:
         return (
             f"No request {safe(request)} of yours has been accepted so far. Requests are remembered for a day. If the "

@@ -101,6 +101,7 @@ def can_hold(column: Column, wanted: str) -> bool:
     alphabet = _ALPHABETS.get(column.kind)
     if column.words is not None or alphabet is None:
         return True
+    # A job number of six digits is no duration: the column is not written out for it.
     too_long = column.kind is ValueKind.SECONDS and wanted.isdigit() and len(wanted) > MOST_DAYS
     return alphabet.issuperset(wanted) and not too_long
 
@@ -114,9 +115,11 @@ def _text_mask(column: Column, wanted: str, rows: Sequence[Any], context: Contex
             column.kind is ValueKind.TEXT and wanted in f"{column.fact(row, context)}".casefold()
         )
 
+    # Without the list of what the words depend on every row has to be written out.
     if not column.words_from:
         return list(map(contains, rows))
     keys = _keys(rows, column.words_from)
+    # One row stands for all with the same key: the last one, which is as good as any.
     passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if contains(row)}
     return [key in passing for key in keys] if passing else none(rows)
 
@@ -139,6 +142,7 @@ def searched(column: Column, fact: object, context: Context) -> str:
 def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
     passing = [text is not None and wanted in text.casefold() for text in texts]
     for place, text in enumerate(texts):
+        # Only a text that is shown otherwise than it is may hold the word in its shown form, such as a written escape.
         if text is not None and not passing[place] and not (text.isascii() and text.isprintable()):
             passing[place] = wanted in safe(text).casefold()
     return passing

@@ -66,6 +66,7 @@ _AWAITED = {
 
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
     """Return the clauses of a reason: first what blocks the job, then the details."""
+    # In groups, since one match over all would not fit a screen. `assert_never` has mypy name a reason without a case.
     match reason:
         case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
@@ -131,6 +132,7 @@ def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, z
 
 
 def _not_open(reason: InReservation, now: Millis, zone: tzinfo | None) -> str:
+    # A job that names a reservation may be too early, too late, or not meant by it.
     if reason.end_at is not None:
         return f"ends at {clock(reason.end_at, now, zone)}, before this job must"
     if reason.start_at is not None:
@@ -152,6 +154,7 @@ def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:
             return f"asks for {units.counted(int(reason.asked), 'node')}", f"{where} serves {most} {reason.allowed}"
         case PartitionRule.ACCOUNT | PartitionRule.QOS | PartitionRule.USER:
             kind = {"account": "account", "qos": "QOS", "user": "user"}[reason.rule]
+            # A partition has a list of those it serves or of those it excludes; only the first can be said in full.
             allowed = f"it serves {safe(reason.allowed)}" if reason.allowed else "it excludes it"
             return f"{where} does not serve {kind} {safe(reason.asked) or '(none)'}", allowed
         case _:
@@ -162,6 +165,7 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
     what = f"{reason.limit}={safe(reason.resource)}" if reason.resource else reason.limit
     allowed, used, request = (_amount(reason, each) for each in (reason.allowed, reason.used, reason.asked))
     limit = f"limit {what} of {safe(reason.holder)} is {allowed}"
+    # The use of the moment does not matter to a request that exceeds the limit by itself.
     if reason.never:
         return limit, f"this job asks for {request} and never starts"
     return limit, f"{used} in use, {request} asked"
@@ -183,6 +187,7 @@ def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
 
 
 def _of_eviction(reason: EvictionPending | SuspendedReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    # A job that the user may not see is `job -`.
     others = listed([f"job {job_shown(job)}" for job in reason.jobs])
     if isinstance(reason, EvictionPending):
         until = f"until {clock(reason.until, now, zone)} at the latest" if reason.until is not None else "soon"
@@ -217,6 +222,7 @@ def tres_amount(resource: str, amount: float) -> str:
 
 def _amount(reason: LimitReached, amount: float) -> str:
     """Return the amount in the unit in which the limit is written; for `GrpTRESMins` that is minutes."""
+    # Limits on time are kept in seconds, GrpTRESMins in minutes as in Slurm, memory in MiB.
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
     number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"

@@ -25,6 +25,7 @@ HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 def safe(text: str) -> str:
     """Return the text with every character that a terminal might obey or hide written as an escape."""
+    # Nearly all texts are plain ASCII, for which two scans in C suffice; names in other scripts take a third.
     if text.isascii():
         return text if text.isprintable() else _escaped(text)
     if text.isprintable() and INVISIBLE.search(text) is None:
@@ -35,6 +36,7 @@ def safe(text: str) -> str:
 def safe_lines(text: str) -> str:
     """Return a text of several lines made harmless like `safe`: newlines and tabs stay, and a carriage return before a
     newline is removed."""
+    # Line ends of Windows are no carriage returns that overwrite a line.
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines)
 

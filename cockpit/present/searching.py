@@ -43,6 +43,7 @@ class SearchMemory:
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
         """Return the case-folded search text of each row."""
+        # From the next midnight on, `09:14` is written `10-05 09:14`.
         today = day(context.now, context.zone), context.zone
         if self._day != today:
             self._texts.clear()

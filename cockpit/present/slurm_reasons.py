@@ -101,8 +101,10 @@ some codes as sentences, with blanks or underscores, and lists nodes after a com
 
 def slurm_clauses(reason: SchedulerReason) -> tuple[str, ...]:
     """Return the clauses of a Slurm reason: first what blocks the job, then what the reason is about."""
+    # Some codes come with blanks, some with underscores.
     code = reason.code.replace("_", " ").strip()
     more = [safe(reason.about)] if reason.about else [*_behind_the_comma(code)]
+    # The codes of limits are put together from parts, of which there are too many combinations for the table.
     limit = _LIMIT.fullmatch(code.replace(" ", ""))
     if limit is not None:
         return (_of_limit(limit), *more)
@@ -115,6 +117,7 @@ def slurm_clauses(reason: SchedulerReason) -> tuple[str, ...]:
 def _behind_the_comma(code: str) -> list[str]:
     """Return the details after the comma of a code: the nodes of `ReqNodeNotAvail, UnavailableNodes:n[1-3]`."""
     _, comma, rest = code.partition(", ")
+    # That code has commas of its own, in a sentence.
     if not comma or code.startswith("Nodes required"):
         return []
     nodes = rest.partition(":")[2]
@@ -127,6 +130,7 @@ def _of_limit(match: re.Match[str]) -> str:
         waits = "wait and run" if what.startswith("submit") else "run at once"
         return f"as many jobs {waits} as {whose} allows{_for_each(match)}"
     if what.startswith("wall"):
+        # A group limit is a budget that all jobs share, a maximum is for each job.
         used_up = match["scope"] == "Grp"
         return f"the time that {whose} has is used up" if used_up else f"asks for a longer time than {whose} allows"
     return _of_resource(match, whose, _WHAT[what])
@@ -141,6 +145,7 @@ def _of_resource(match: re.Match[str], whose: str, what: str) -> str:
         over = " over its time" if match["time"] else ""
         return f"asks for more {what}{over} than {whose} allows one {match['per'].lower()}"
     if match["time"]:
+        # GrpTRESRunMins counts what running jobs may still use up to their limits.
         gone = "promised to what runs" if "Run" in match["time"] else "used up"
         return f"the {what} × time that {whose} has is {gone}"
     return f"as {f'many {what} are' if counted else f'much {what} is'} in use as {whose} allows{_for_each(match)}"

@@ -36,6 +36,7 @@ def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context
 def arranged(items: Sequence[Item], values: Sequence[Any], *, descending: bool) -> list[Item]:
     """Return the items in the order of their values (`comparables`), one value per item. The sort is stable; items
     without a value come last."""
+    # A column of states has ten values: sorting these and collecting the rows is faster than comparing all rows.
     often = len(set(values[:SAMPLE])) <= SAMPLE // 4
     return (_by_bucket if often else _one_by_one)(items, values, descending)
 
@@ -44,6 +45,7 @@ def _by_bucket(items: Sequence[Item], values: Sequence[Any], descending: bool) -
     """Return the items sorted by bucket: each distinct value is compared once, for columns with repeated values."""
     buckets: dict[Any, list[Item]] = {value: [] for value in set(values)}
     put = {value: bucket.append for value, bucket in buckets.items()}
+    # In the given order, so that equal values stay in it.
     for value, item in zip(values, items, strict=True):
         put[value](item)
     absent = buckets.pop(None, [])
@@ -54,6 +56,7 @@ def _one_by_one(items: Sequence[Item], values: Sequence[Any], descending: bool) 
     places: Sequence[int] = range(len(items))
     absent: list[Item] = []
     if None in values:
+        # None compares with nothing; those rows come last in both directions.
         places = [place for place in places if values[place] is not None]
         absent = [item for item, value in zip(items, values, strict=True) if value is None]
     return [*map(items.__getitem__, sorted(places, key=values.__getitem__, reverse=descending)), *absent]
@@ -64,6 +67,7 @@ def comparables(column: Column, facts: Sequence[Any]) -> list[Any]:
     if column.kind in _PLAIN:
         return list(facts)
     if column.kind in FRACTIONS:
+        # A fraction is sorted by what is used; filters compare the total.
         return [fact.used if isinstance(fact, Fraction) else fact for fact in facts]
     return [None if fact is None else str(fact).casefold() for fact in facts]
 

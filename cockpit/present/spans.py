@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from cockpit.present.safe import safe
 from cockpit.present.width import clusters, cut, pad, widest, width
 
 TEXT = "text"
 MUTED = "muted"
 STRONG = "strong"
 ACCENT = "accent"
+INDENT: Final = "  "
+"""Indentation of the lines below the first one of a panel, and of the lines of a page."""
 _PIECE: Final = re.compile(r" +|[^ ]+")
 _GAP: Final = re.compile(r"(?:^ *|  +)(?=[^ ])")
 """The text that marks the beginning of a cell in a line."""
@@ -33,6 +36,16 @@ def line(*parts: str | Span) -> Line:
     return tuple(part if isinstance(part, Span) else Span(part) for part in parts)
 
 
+def key_hint(key: str, words: str, lead: str = "") -> Line:
+    """Return a key and what it does, such as `Enter its jobs`; `lead` is the blank before the key."""
+    return Span(f"{lead}{key}", ACCENT), Span(f" {words}", MUTED)
+
+
+def labelled(label: str, words: str) -> Line:
+    """Return a panel's line: a muted label of ten columns, and its words made harmless."""
+    return line(Span(f"{INDENT}{label:<10}", MUTED), safe(words))
+
+
 def line_width(spans: Line) -> int:
     """Return the line's width in terminal columns."""
     return sum(width(span.text) for span in spans)
@@ -45,6 +58,7 @@ def plain(spans: Line) -> str:
 
 def spread(left: Line, right: Line, columns: int) -> Line:
     """Return a line of this width with `left` and `right` at its edges; without `right` where both do not fit."""
+    # The left side is what the line is about; the right side is left out as a whole, not cut.
     blanks = columns - line_width(left) - line_width(right)
     return (*left, Span(" " * blanks), *right) if right and blanks > 0 else left
 
@@ -62,6 +76,7 @@ def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
 
 def wrapped(spans: Line, columns: int) -> list[Line]:
     """Wrap the line at any character into lines of at most this width."""
+    # A wide character needs two columns: with one no progress would be possible.
     if columns < 2 or line_width(spans) <= columns:
         return [spans]
     lines: list[list[Span]] = [[]]
@@ -90,6 +105,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
     used = 0
     for word in _words(spans):
         size = line_width(word)
+        # A word longer than a line is put into a line of its own and cut there by `wrapped`.
         if used + size > columns and used > indent:
             rows.append([Span(" " * indent)])
             used = indent
@@ -103,6 +119,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
 def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
     """Wrap lines at words as far as all of them still fit into this number of rows."""
     unwrapped = list(lines)
+    # Every line keeps its first row: rather a cut sentence than a missing line.
     spare, shown = rows - len(unwrapped), list[Line]()
     for each in unwrapped:
         whole = hung(each, columns)
@@ -153,6 +170,7 @@ def _cut(spans: Line, columns: int) -> Line:
     left = columns
     for span in spans:
         size = width(span.text)
+        # A span that fills the line exactly is cut too if others follow, so that the `…` shows that there is more.
         if size > left or (size == left and span is not spans[-1]):
             text = cut(span.text + "…" if size <= left else span.text, left)
             kept.append(Span(text, span.role))
@@ -161,9 +179,6 @@ def _cut(spans: Line, columns: int) -> Line:
         kept.append(span)
         left -= size
     return (*kept, Span(" " * left)) if left else tuple(kept)
-
-
-INDENT: Final = "  "
 
 
 def small_table(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[Line]:

@@ -66,6 +66,7 @@ def chart(
     cards = in_cards(rows)
     stacks = _stacks([amounts(row, cards=cards) for row in rows])
     height = lines - 1
+    # One line is for the dates.
     if not stacks or height < 1:
         return
     top = _round_top(max(map(sum, stacks)))
@@ -82,6 +83,7 @@ def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:
     if not series:
         return []
     stretches = range(len(series[0]))
+    # More than eight colours cannot be told apart.
     largest, others = series[: len(HUES)], series[len(HUES) :]
     return [[*(each[at] for each in largest), sum(each[at] for each in others)] for at in stretches]
 
@@ -92,6 +94,7 @@ def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -
     filled = sum(stack) / top * height if top else 0.0
     # Less than half of the lowest level (an eighth) is not worth a cell: it would be drawn as a whole level.
     cells = min(height, ceil(filled - 1 / 16))
+    # Each cell has one colour: cells are shared by the largest remainder method, so that none is lost to rounding.
     owners = [place for place, count in enumerate(apportioned(stack, max(cells, 0))) for _ in range(count)]
     for level in range(height):
         if level >= len(owners):
@@ -115,6 +118,7 @@ def _round_top(most: float) -> float:
     if most <= 0:
         return 0.0
     most = max(most, LEAST_TOP)
+    # The power of ten for which the step is between 1 and 10; the factor 0.999 forgives rounding of sums.
     power: float = 10.0 ** ceil(log10(most) - 1)
     return next(step * power for step in STEPS if step * power >= most * 0.999)
 
@@ -122,6 +126,7 @@ def _round_top(most: float) -> float:
 def _scale(level: int, height: int, top: float) -> str:
     """Return the vertical axis at a level: a figure at the top and, where the height is even, in the middle; else the
     line."""
+    # In an odd number of lines no line is the middle.
     middle = {height // 2 - 1: top / 2} if height % 2 == 0 else {}
     figure = (middle | {height - 1: top}).get(level)
     text = "" if figure is None or not top else _figure(figure, top)
@@ -140,7 +145,9 @@ def _dates(edges: Sequence[Millis], size: int, zone: tzinfo | None) -> str:
         day = datetime.fromtimestamp(edge / 1000, zone)
         label = f"{DAYS[day.weekday()]} {day.day}" if size >= len("Mon 31 ") else f"{day.day} {MONTHS[day.month - 1]}"
         at = place * size
+        # Narrow columns: one date a week, counted back from today, which always has one.
         is_shown = size >= len("Mon 31 ") or (len(edges) - 2 - place) % 7 == 0
+        # A date that would touch the one before is left out.
         if is_shown and at >= len(text) + bool(text):
             text = text.ljust(at) + label
     return text

@@ -44,6 +44,7 @@ WHY_NO_BOUND: Final[dict[NoBound, str]] = {
     NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
     NoBound.CONDITION_AHEAD: "a job ahead is being requeued, or waits for another job, a begin time or a limit",
     NoBound.SHARED_LIMIT: "jobs ahead of it may use up a limit that it shares with them",
+    NoBound.ROUNDED: "the scheduler rounds its plan (resolution), and jobs ahead may start sooner on other nodes",
     NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
 }
 
@@ -58,10 +59,13 @@ def likely_words(forecast: Forecast, context: Context) -> str:
 def spread_words(forecast: Forecast, context: Context) -> tuple[str, str] | None:
     """Return a label and the moments between which the job starts: `no later than`, `16:05` where the policy promises a
     latest start, else `likely`, `14:40–17:10`. None: neither is known."""
+    # A promise says more than a range: it holds, the range is what four of five jobs keep to.
     if forecast.latest_at is not None:
         return "no later than", _rounded_up(forecast.latest_at, context)
     if forecast.likely_from is None or forecast.likely_to is None:
         return None
+    # The end of the range is rounded up like a bound, its beginning down: the range on the screen contains the real
+    # one.
     first, last = clock(forecast.likely_from, context.now, context.zone), _rounded_up(forecast.likely_to, context)
     return "likely", f"{first}–{last}"
 
@@ -121,6 +125,7 @@ def _rounded_up(moment: Millis, context: Context) -> str:
 
 def _ran_longer(cause: RanLonger, context: Context, named: Named) -> str:
     sentence = f"{named(cause.job)} keeps its resources longer than planned"
+    # An expected end that has passed would be a wrong figure.
     if cause.until is None or cause.until <= context.now:
         return sentence
     return f"{sentence}, until {_rounded_up(cause.until, context)}"

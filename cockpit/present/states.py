@@ -12,6 +12,8 @@ from cockpit.model.staging import Progress
 from cockpit.present import units
 from cockpit.present.safe import safe
 
+# A sign for each state, since colours do not reach every user and every terminal. States on the way to running share
+# one; the word beside it says which it is.
 GLYPHS: Final = {
     JobState.QUEUED: "◌",
     JobState.PRECHECKING: "◍",
@@ -103,11 +105,13 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
     """Return the sentence about how a job ended; empty for a job that simply succeeded."""
     match cause:
         case EndCause.EXIT:
+            # Code 0 says nothing: the job succeeded, or another replica failed, which is named behind it.
             exit_code = of_hook(row.hook) + exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
             return "; ".join(filter(None, (exit_code, failed_replica(row))))
         case EndCause.TIME_LIMIT:
             return f"reached its time limit of {units.spoken(row.time_limit_seconds)}"
         case EndCause.START_FAILED | EndCause.LOST:
+            # The runtime knows more precisely what went wrong; its words may quote output of programs.
             return safe(row.lost) or _ENDED[cause]
         case _:
             return _ENDED[cause] + _stopped_by_words(row, cause)
@@ -119,14 +123,17 @@ def failed_replica(row: JobRow) -> str:
     if row.failed is None:
         return ""
     rank, code = row.failed
+    # The job's exit code is that of this replica, and is said before.
     return f"replica {rank} failed" if code == row.exit_code else f"replica {rank} failed: {exit_words(code)}"
 
 
 def exit_words(code: int | None, *, oom: bool = False) -> str:
     """Return the words for an exit code: `exit 3`; `exit 139, killed by SIGSEGV`; `exit 137: it used more memory than
     it asked for`."""
+    # A shell reports a signal as 128 and its number.
     signal = _SIGNALS.get((code or 0) - 128)
     number = f"exit {'unknown' if code is None else code}"
+    # The kernel's word on memory explains the SIGKILL that it sent.
     if oom:
         return f"{number}: it used more memory than it asked for"
     return number + (f", killed by {signal}" if signal else "")
@@ -172,9 +179,11 @@ def copying_sentence(progress: Progress | None) -> str:
     """Return the sentence about a copy in progress: `copies its files: 1.2G of 2G, 310M a second, 3 s left`."""
     if progress is None:
         return "its files are copied; it starts with the others of its replicas"
+    # The size of a folder is known only after a walk through it.
     if not progress.total:
         return "looks through what it has to copy"
     done, total = units.memory(progress.done // _MIB), units.memory(progress.total // _MIB)
+    # Below a MiB a second it would read `0M a second`.
     rate = f", {units.memory(progress.rate // _MIB)} a second" if progress.rate >= _MIB else ""
     left = f", {units.spoken(progress.seconds_left)} left" if progress.seconds_left else ""
     return f"copies its files: {done} of {total}{rate}{left}"

@@ -23,6 +23,7 @@ def step_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
     """Yield the table of the job's steps; no lines for a job without steps."""
     if not detail.steps:
         return
+    # Only clusters whose steps write files of their own have this column.
     written = any(each.output for each in detail.steps)
     titles = (*TITLES, "OUTPUT") if written else TITLES
     outputs = ((safe(each.output) or NOTHING,) if written else () for each in detail.steps)
@@ -33,6 +34,7 @@ def step_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
 def step_cells(step: StepRow, context: Context) -> tuple[str, ...]:
     """Return the cells of a step in the order of `TITLES`; a dash where a value was not measured."""
     state = step.state if not step.exit_code else f"{step.state} ({step.exit_code})"
+    # A step without an end is running.
     until = step.ended_at or context.now
     took = units.duration(max(0, until - step.started_at) // 1000) if step.started_at is not None else NOTHING
     return (
@@ -49,6 +51,7 @@ def step_cells(step: StepRow, context: Context) -> tuple[str, ...]:
 
 
 def steps_json(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
+    """Return one object for each step of the job, with moments in ISO 8601 and null for what was not measured."""
     return [
         {
             "name": each.name,

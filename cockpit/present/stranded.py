@@ -23,6 +23,8 @@ def known_requests(jobs: Iterable[JobRow]) -> Requests:
     another is left out: whatever cards it could use, the other could too."""
     requests = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
     least: list[NodeSpec] = []
+    # Small requests first: most of the larger ones are then left out. A hundred thousand jobs have few different
+    # requests.
     for spec in sorted(requests, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
         if not any(_asks_less(other, spec) for other in least):
             # Of requests with equal sizes the one that accepts more models comes later, and replaces the others.
@@ -33,6 +35,7 @@ def known_requests(jobs: Iterable[JobRow]) -> Requests:
 
 def free_milli(row: NodeRow, card: Card) -> int:
     """Return the thousandths of the card that are not allocated."""
+    # A use without a slot takes the card as a whole.
     uses = [use for use in row.slices if use.card == card.index]
     return 0 if any(use.slot is None for use in uses) else shareable(card) - sum(use.milli for use in uses)
 
@@ -46,6 +49,7 @@ def usable_cards(row: NodeRow, requests: Requests) -> set[int]:
     used_indices = {use.card for use in row.slices}
     usable: set[int] = set()
     for spec in requests:
+        # A free card is of no use to a job for which its node has too few CPUs or too little memory free.
         if node.cpus - row.used_cpus >= spec.cpus and node.memory_mib - row.used_memory_mib >= spec.memory_mib:
             usable |= _cards_for(spec, node.cards, free, used_indices)
     return usable
@@ -55,6 +59,7 @@ def _cards_for(spec: NodeSpec, cards: Iterable[Card], free: dict[int, int], used
     accepted = [card for card in cards if accepts(spec, card)]
     if spec.shares_a_card:
         return {card.index for card in accepted if share_taken(card, spec.card_milli) <= free[card.index]}
+    # Whole cards have to be free together: two free ones are of no use to a job that asks for four on a node.
     whole = {card.index for card in accepted if can_be_whole(card) and card.index not in used_indices}
     return whole if len(whole) >= spec.whole_cards else set()
 

@@ -75,8 +75,10 @@ def spreading_remedy(spec: JobSpec, reason: Reason, nodes: Sequence[NodeRow]) ->
 
     options = script_options(spec.script.text)
     tasks, each = (options.get(name, "") for name in ("ntasks", "cpus-per-task"))
+    # A script that already says how it spreads was refused for another reason.
     if not is_whole(tasks) or {"nodes", "ntasks-per-node"} & options.keys():
         return None
+    # `reason.most` is in CPUs, tasks are counted by what each of them asks for.
     per_node = reason.most // (int(each) if is_whole(each) and int(each) else 1)
     if not 0 < per_node < int(tasks):
         return None

@@ -60,6 +60,7 @@ def age(seconds: int) -> str:
 
 def memory(mib: int) -> str:
     """Return memory in the largest unit that needs at most one decimal: `512M`, `64G`, `1.5T`."""
+    # Binary units under the letters of Slurm, which also counts 1 G as 1024 M.
     for unit, size in (("T", 1024 * 1024), ("G", 1024)):
         if mib >= size:
             return f"{decimal(mib, size, digits=1)}{unit}"
@@ -96,6 +97,7 @@ def grouped(number: float) -> str:
 
 def tenths(number: float) -> str:
     """Return a figure with one decimal: `1 234.5`; small figures above 0 differ from 0: `0.003`, `<0.001`."""
+    # With one decimal it would be 0.0, as if there were nothing.
     if 0 < number < 0.05:
         return f"{number:.1g}" if number >= 0.001 else "<0.001"
     return f"{number:,.1f}".replace(",", " ")
@@ -112,5 +114,6 @@ def fraction(used: str, total: str) -> str:
 
 def bar(part: float, columns: int) -> str:
     """Return a bar of `columns` cells for a part between 0 and 1, in halves of a cell."""
+    # Clamped: a measured use may exceed what was allocated.
     full, rest = divmod(round(min(max(part, 0.0), 1.0) * columns * 2), 2)
     return (FULL * full + HALF * rest).ljust(columns)

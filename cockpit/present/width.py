@@ -35,6 +35,7 @@ def widest(texts: Sequence[str]) -> int:
 
 def aligned(texts: Sequence[str], columns: int, *, right: bool = False) -> list[str]:
     """Return each text cut or padded to exactly `columns` terminal columns."""
+    # The usual case of a column: no width has to be computed, and nothing is cut.
     if _ascii(texts) and widest(texts) <= columns:
         return [text.rjust(columns) for text in texts] if right else [text.ljust(columns) for text in texts]
     return map_unique(lambda text: pad(cut(text, columns), columns, right=right), texts)
@@ -63,6 +64,7 @@ def cut(text: str, columns: int) -> str:
         return text
     if columns <= 0:
         return ""
+    # One column is for the ellipsis.
     kept, used = "", 1
     for cluster, size in clusters(text):
         if used + size > columns:
@@ -80,6 +82,7 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
 def _char_width(char: str) -> int:
     import unicodedata
 
+    # Marks and format characters are drawn on the character before; a skin tone colours its emoji.
     if unicodedata.combining(char) or unicodedata.category(char) in {"Mn", "Me", "Cf"} or _is_skin_tone(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

@@ -42,11 +42,13 @@ def workers_now(row: JobRow) -> str:
 
 def _held_nodes(row: JobRow) -> int:
     """Return the number of the job's nodes; a job that is suspended below its minimum has none."""
+    # The row still has the number that the job gave up.
     return 0 if row.waits_until is not None else row.nodes
 
 
 def short_of_workers(row: JobRow) -> str | None:
     """Return the sentence about an elastic job that runs with fewer workers than requested; None: it is not one."""
+    # A job that waits or has ended is short of nothing.
     if row.workers is None or not row.placed_on or row.ended_at is not None or row.nodes >= row.workers[1]:
         return None
     return f"runs with {row.nodes} of {row.workers[1]} workers"

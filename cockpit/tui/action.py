@@ -6,6 +6,7 @@ the action can be performed.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.model.accounts import Qos
@@ -31,9 +32,21 @@ if TYPE_CHECKING:
 
 JOB, NODE = "job", "node"
 """The pages of a job and of a node, which actions name like views."""
-LOOK, ACT, KEPT, ORDER, GO, DEMO = "view", "change jobs", "held containers", "sort", "go to", "demo time"
-SHARE, WEIGH, SERVE, NAMES = "accounts", "priority weights", "nodes", "catalogue"
-"""Titles of the help page's groups."""
+
+
+class Group(StrEnum):
+    """The groups of the help page, by their titles."""
+
+    VIEW = "view"
+    JOBS = "change jobs"
+    HOLDS = "held containers"
+    SORT = "sort"
+    GO_TO = "go to"
+    DEMO = "demo time"
+    ACCOUNTS = "accounts"
+    WEIGHTS = "priority weights"
+    NODES = "nodes"
+    CATALOGUE = "catalogue"
 
 
 def on(*views: View) -> frozenset[str]:
@@ -92,7 +105,7 @@ class Action(NamedTuple):
     keys: tuple[str, ...]
     help: str
     run: Callable[[Cockpit], Awaitable[None] | None]
-    group: str
+    group: Group
     views: frozenset[str] = ANYWHERE
     why_not: Callable[[ActionContext], str] = lambda _: ""
     acts: bool = False
@@ -103,39 +116,42 @@ class Action(NamedTuple):
     """Whether the bottom row shows it."""
     needs: str = ""
     """The operation or ability of the cluster without which it is refused; empty: none."""
-    called: str = ""
+    title: str = ""
     """Its label where that is not the id."""
 
     @property
     def label(self) -> str:
         """What the bottom row and the help page call it."""
-        return self.called or self.id.replace("_", " ")
+        return self.title or self.id.replace("_", " ")
 
-    def refusal(self, situation: ActionContext) -> str:
-        """Return why it cannot be performed in this situation; empty when it can."""
-        if situation.view not in self.views:
+    def refusal(self, context: ActionContext) -> str:
+        """Return why it cannot be performed in this context; empty when it can."""
+        # From what never changes to what may change at any moment; the first reason that applies is the one to show.
+        if context.view not in self.views:
             return f"{self.label}: not available in this view."
-        if self.acts and situation.read_only:
-            return situation.read_only
-        if absent := situation.capabilities.why_not(self.needs):
+        if self.acts and context.read_only:
+            return context.read_only
+        if absent := context.capabilities.why_not(self.needs):
             return absent
-        return self.why_not(situation)
+        return self.why_not(context)
 
 
-def needs_job(situation: ActionContext) -> str:
+def needs_job(context: ActionContext) -> str:
     """Refuse where no job is chosen."""
-    return "" if situation.chosen else "There is no job under the cursor."
+    return "" if context.chosen else "There is no job under the cursor."
 
 
 def _all_jobs(is_fit: Callable[[JobRow], bool], sentence: str) -> Callable[[ActionContext], str]:
     """Make a check that every chosen job may be changed by the user and is fit; `sentence` says what the fault is."""
 
-    def why_not(situation: ActionContext) -> str:
-        read_only = [row for row in situation.chosen if row.may is not Access.RW]
+    def why_not(context: ActionContext) -> str:
+        # All chosen jobs or none: an action that did only some of the marked jobs would be hard to follow.
+        read_only = [row for row in context.chosen if row.may is not Access.RW]
         if read_only:
             return _read_only_refusal(read_only[0])
-        unfit = [row for row in situation.chosen if not is_fit(row)]
-        return f"{_state_words(unfit[0])}: {sentence}." if unfit else needs_job(situation)
+        unfit = [row for row in context.chosen if not is_fit(row)]
+        # No job at all passes both checks above, so that this is asked last.
+        return f"{_state_words(unfit[0])}: {sentence}." if unfit else needs_job(context)
 
     return why_not
 
@@ -165,50 +181,54 @@ needs_container = _all_jobs(
 )
 
 
-def needs_session(situation: ActionContext) -> str:
+def needs_session(context: ActionContext) -> str:
     """Refuse jobs that are no sessions: their command has no terminal to attach to."""
-    if any(row.kind is not JobKind.INTERACTIVE for row in situation.chosen):
+    # A batch job reads from no terminal: what users mean there is its log, or a shell beside it.
+    if any(row.kind is not JobKind.INTERACTIVE for row in context.chosen):
         return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
-    return needs_container(situation)
+    return needs_container(context)
 
 
-def needs_array(situation: ActionContext) -> str:
+def needs_array(context: ActionContext) -> str:
     """Refuse where no chosen job is a task of an array."""
-    if any(row.array is not None for row in situation.chosen):
+    if any(row.array is not None for row in context.chosen):
         return ""
-    return needs_job(situation) or f"Job {situation.chosen[0].id} is not a task of an array."
+    # What follows names the first chosen job, and so has to refuse an empty choice first.
+    return needs_job(context) or f"Job {context.chosen[0].id} is not a task of an array."
 
 
-def can_fold(situation: ActionContext) -> str:
+def can_fold(context: ActionContext) -> str:
     """Refuse where the cursor is on neither an account nor a task of an array."""
-    return "" if situation.view == ACCOUNTS.id else needs_array(situation)
+    return "" if context.view == ACCOUNTS.id else needs_array(context)
 
 
-def may_add_below(situation: ActionContext) -> str:
+def may_add_below(context: ActionContext) -> str:
     """Refuse where the user may not add to the account under the cursor, or to the account of the user there."""
-    place = situation.place
-    return _rights_refusal(situation, "" if place is None or isinstance(place, Qos) else place.association.account)
+    place = context.place
+    return _rights_refusal(context, "" if place is None or isinstance(place, Qos) else place.association.account)
 
 
-def may_change_place(situation: ActionContext) -> str:
+def may_change_place(context: ActionContext) -> str:
     """Refuse where the user may not change the account, user or QOS under the cursor."""
-    place = situation.place
+    place = context.place
     if place is None:
         return "There is nothing under the cursor."
     if isinstance(place, Qos):
-        return _rights_refusal(situation, "")
+        return _rights_refusal(context, "")
+    # A coordinator of an account changes its users and the accounts below it, but not the account itself.
     association = place.association
-    return _rights_refusal(situation, association.account if association.user else association.parent)
+    return _rights_refusal(context, association.account if association.user else association.parent)
 
 
-def may_administer(situation: ActionContext) -> str:
+def may_administer(context: ActionContext) -> str:
     """Refuse users who are not administrators of the accounts."""
-    return _rights_refusal(situation, "")
+    return _rights_refusal(context, "")
 
 
-def _rights_refusal(situation: ActionContext, account: str) -> str:
+def _rights_refusal(context: ActionContext, account: str) -> str:
     """Refuse users who are neither administrators nor coordinators of `account` (empty: administrators only)."""
-    shown = situation.accounts
+    # The cluster decides again; this is to say at once, and before a dialog, what it would refuse.
+    shown = context.accounts
     if shown is None:
         return "The accounts are not loaded yet."
     if shown.admin or (account and account in shown.coordinated):
@@ -217,9 +237,9 @@ def _rights_refusal(situation: ActionContext, account: str) -> str:
     return f"Only an administrator may change this{also}."
 
 
-def may_change_entry(situation: ActionContext) -> str:
+def may_change_entry(context: ActionContext) -> str:
     """Refuse where the user may not change the catalogue's entry under the cursor."""
-    row = situation.entry
+    row = context.entry
     if row is None:
         return "There is nothing under the cursor."
     if row.entry.filed:
@@ -228,36 +248,36 @@ def may_change_entry(situation: ActionContext) -> str:
     return "" if row.may is Access.RW else "You may use it but not change it (access: ro)."
 
 
-def needs_admin(situation: ActionContext) -> str:
+def needs_admin(context: ActionContext) -> str:
     """Refuse users who are not administrators of the cluster."""
-    return "" if situation.admin else "Only an administrator of this cluster may do this."
+    return "" if context.admin else "Only an administrator of this cluster may do this."
 
 
-def needs_trial(situation: ActionContext) -> str:
+def needs_trial(context: ActionContext) -> str:
     """Refuse where no weights are tried, and users who may not apply them."""
-    return needs_admin(situation) if situation.trying else "You are not trying other weights."
+    return needs_admin(context) if context.trying else "You are not trying other weights."
 
 
-def needs_filter(situation: ActionContext) -> str:
+def needs_filter(context: ActionContext) -> str:
     """Refuse where the list has no filter."""
-    return "" if situation.filter else "Nothing is filtered; / filters while you type."
+    return "" if context.filter else "Nothing is filtered; / filters while you type."
 
 
-def of_one_cluster(situation: ActionContext) -> str:
+def of_one_cluster(context: ActionContext) -> str:
     """Refuse where the jobs of all clusters are shown: the action needs one cluster."""
-    return "Each cluster has its own: choose one (8) and open it with Enter." if situation.several else ""
+    return "Each cluster has its own: choose one (8) and open it with Enter." if context.several else ""
 
 
-def only_in_demo(situation: ActionContext) -> str:
+def only_in_demo(context: ActionContext) -> str:
     """Refuse on real clusters."""
-    return "" if situation.demo else "Only a demo's time can be changed."
+    return "" if context.demo else "Only a demo's time can be changed."
 
 
-def has_output(situation: ActionContext) -> str:
+def has_output(context: ActionContext) -> str:
     """Refuse in a demo: its jobs are simulated, and a file at a path that one names is the user's own."""
-    return "The jobs of a demo write no files." if situation.demo else needs_job(situation)
+    return "The jobs of a demo write no files." if context.demo else needs_job(context)
 
 
-def only_outside_demo(situation: ActionContext) -> str:
+def only_outside_demo(context: ActionContext) -> str:
     """Refuse in a demo."""
-    return "This is the demo." if situation.demo else ""
+    return "This is the demo." if context.demo else ""

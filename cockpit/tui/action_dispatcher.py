@@ -35,7 +35,7 @@ class ActionDispatcher:
         self._app = app
         self.actions = actions
 
-    def situation(self) -> ActionContext:
+    def context(self) -> ActionContext:
         """Return the state by which actions decide whether they can be performed."""
         state, options, selection = self._app.state, self._app.options, self._app.selection
         chosen = selection.chosen_rows()
@@ -48,35 +48,38 @@ class ActionDispatcher:
             place=selection.place_under_cursor(),
             entry=selection.entry_under_cursor(),
             accounts=state.accounts,
+            # Until the overview has arrived, allow it: the cluster refuses whatever the user has no right to.
             admin=state.overview is None or state.overview.admin,
             trying=state.priority_rows.tried is not None,
             several=self._app.backend.capabilities.has(Ability.CLUSTERS),
+            # In a merged view clusters differ: what can be done with the chosen jobs depends on where they run.
             capabilities=self._app.backend.capabilities_for(row.id for row in chosen),
         )
 
     def keys_of_view(self) -> Iterator[Key]:
         """Yield the keys of the bottom row; a key whose action is refused now is not enabled."""
-        situation = self.situation()
+        context = self.context()
         for action in self.actions:
-            if action.in_row and action.keys and situation.view in action.views:
-                yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation), action.id)
+            if action.in_row and action.keys and context.view in action.views:
+                yield Key(key_name(action.keys[0]), action.label, not action.refusal(context), action.id)
 
     def help_entries(self) -> Sequence[HelpEntry]:
         """Return every action of the present view that has a key, with the reason why it is refused now."""
-        situation = self.situation()
+        context = self.context()
         return [
-            HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(situation))
+            HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(context))
             for each in self.actions
-            if each.keys and situation.view in each.views
+            if each.keys and context.view in each.views
         ]
 
     def palette(self) -> Iterator[SystemCommand]:
         """Yield the entries of Textual's command palette: every action with its key, or why it is refused now; then
         every saved filter and every theme."""
-        app, situation = self._app, self.situation()
+        app, context = self._app, self.context()
         for action in self.actions:
             key = f"{key_name(action.keys[0])} · " if action.keys else ""
-            refusal = action.refusal(situation)
+            refusal = action.refusal(context)
+            # Textual reads these texts as markup: brackets in them, as in `34_[0-3]`, would vanish or raise an error.
             about = escape(f"not now: {refusal}" if refusal else action.help)
             name = command_name(action.id).replace("-", " ")
             yield SystemCommand(name, f"{key}{about}", partial(self.perform, action.id))
@@ -103,6 +106,7 @@ class ActionDispatcher:
         """
         actions = [action for action in self.actions if key in action.keys]
         in_view = [action for action in actions if self._app.selection.view_name in action.views]
+        # A key is bound only if some action has it, so that there is one.
         self.perform((in_view or actions)[0].id)
 
     def perform(self, action_id: str, run: Callable[[Cockpit], Awaitable[None] | None] | None = None) -> None:
@@ -115,12 +119,15 @@ class ActionDispatcher:
             self._app.screen.call_later(self.perform, action_id, run)
             return
         action = next(each for each in self.actions if each.id == action_id)
-        refusal = action.refusal(self.situation())
+        refusal = action.refusal(self.context())
         if refusal:
+            # A key that is pressed again and again would pile up the same sentence.
             self._app.clear_notifications()
             self._app.notify(refusal, severity="warning")
             return
         try:
+            # A plain function acts at once, so that the next key meets its effect. A coroutine waits for the cluster or
+            # for a dialog, which needs keys itself: it runs in the background.
             work = (run or action.run)(self._app)
         except CockpitError as error:
             self._show_error(error)
@@ -140,6 +147,7 @@ class ActionDispatcher:
 
     def _run_in_background(self, work: Awaitable[None]) -> None:
         """Await `work` in a task of its own; a `CockpitError` becomes a toast."""
+        # Dialogs need a worker of Textual: elsewhere waiting for a dialog would keep the keys from it.
         self._app.run_worker(self._finish(work), group="actions")
 
     async def _finish(self, work: Awaitable[None]) -> None:
@@ -147,6 +155,7 @@ class ActionDispatcher:
             await work
         except CockpitError as error:
             self._show_error(error)
+        # Also after an error: of several jobs the first ones may have changed.
         self._app.poller.wake()
 
     def _show_error(self, error: CockpitError) -> None:

@@ -28,7 +28,7 @@ from cockpit.present.safe import safe_lines
 from cockpit.tui.action_dispatcher import ActionDispatcher
 from cockpit.tui.app_state import AppState
 from cockpit.tui.cockpit import Cockpit
-from cockpit.tui.driver import lasting
+from cockpit.tui.driver import robust_driver
 from cockpit.tui.keyboard import KeyQueue, KeyTaken, is_on_removed_widget
 from cockpit.tui.keymap import names_of_keys, with_keys
 from cockpit.tui.painting import RESET_MODES, Painter
@@ -79,9 +79,11 @@ class CockpitApp(Cockpit, inherit_bindings=False):
             chosen=lambda: self.selection.job_under_cursor(),  # noqa: PLW0108 - the selection is made below
         )
         super().__init__(ansi_color=self.state.theme.ansi)
+        # A filter of Textual sees every segment last, so that also scrollbars and borders of its widgets become ASCII.
         if options.ascii_only:
             self._filters.append(AsciiFilter())
         self.backend = backend
+        # With --show-commands a backend asks this before each command that changes something.
         backend.announce(self._may_run)
         self.boards = []
         self.painter = Painter()
@@ -90,11 +92,13 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.selection = Selection(self, self.state, self.main_screen.tables)
         self.poller = Poller(self, self.state, self.main_screen)
         self.dispatcher = ActionDispatcher(self, actions)
+        # Each key is bound once for the whole application: what it does in which view is decided when it is pressed, so
+        # that a key without a meaning here can say why.
         for key in {key for action in actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)
 
     def get_driver_class(self) -> type[Driver]:
-        return lasting(super().get_driver_class())
+        return robust_driver(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[Any]:
         return self.main_screen
@@ -108,9 +112,12 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
+        # Themes are registered before one is set: Textual refuses the name of an unknown theme.
         for role_theme in self.options.themes.values():
             self.register_theme(role_theme.for_textual())
         self.theme = self.state.theme.name
+        # While a shell or an editor has the terminal, what was drawn is overwritten, and modes of the terminal may be
+        # left as that program had them. `immediate`: before the first frame behind it, not through the message queue.
         self.app_suspend_signal.subscribe(self, lambda _: self.painter.forget(), immediate=True)
         self.app_resume_signal.subscribe(self, lambda _: self._reset_modes(), immediate=True)
         self.poller.start()
@@ -119,6 +126,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
 
     async def on_event(self, event: Event) -> None:
         """Let keys take effect one after the other, and ignore clicks on what has been removed."""
+        # Textual passes a key on to the focused widget as a forwarded event; only the one from the terminal is queued.
         if isinstance(event, Key) and not event.is_forwarded:
             await self.key_queue.take(event)
         elif not (isinstance(event, MouseEvent) and is_on_removed_widget(self, event)):
@@ -132,6 +140,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.dispatcher.press(key)
 
     def action_command_palette(self) -> None:
+        # No second palette above the first. Textual makes sure of that in the method that this one replaces.
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette(id="--command-palette"))
 
@@ -148,7 +157,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Write to the terminal. Textual passes every frame through here."""
-        super()._display(screen, self.painter.smaller(renderable))
+        super()._display(screen, self.painter.differing(renderable))
 
     def _reset_modes(self) -> None:
         if self._driver is not None:
@@ -170,6 +179,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
         self.state.theme = self.options.themes[name]
         self.ansi_color = self.state.theme.ansi
         self.theme = name
+        # The stylesheets change at once; lines and tables draw with styles of the theme and are drawn again one by one.
         self.refresh_css()
         for screen in self.screen_stack:
             screen.refresh(recompose=False, layout=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cockpit.tui.theme import RoleTheme
 
 
+# Protocols, as these parts come from packages that the terminal UI does not import: demos and the watch over clusters.
 class Pace(Protocol):
     """The speed of a demo's virtual clock."""
 
@@ -58,8 +59,11 @@ class AppOptions:
     """The clock, the user, and the user's settings."""
 
     now: Callable[[], Millis]
+    """The cluster's present moment, which in a demo runs faster than the screen."""
     user: str
+    """The user as the cluster knows them, for `user:me` and the list's own jobs."""
     read_jobs: Callable[[str, str, str], list[JobSpec]]
+    """A function that reads a job file: its name, its text, the folder to which its paths are relative."""
     theme: str = themes.DEFAULT
     themes: Mapping[str, RoleTheme] = field(default_factory=themes.load_themes)
     """All themes, by name."""
@@ -70,11 +74,13 @@ class AppOptions:
     clusters: Mapping[str, str] = field(default_factory=dict)
     """A description of each cluster that can be opened, by name."""
     cluster: str = ""
+    """The name of the open cluster among them."""
     every: WatchedClusters = field(default_factory=NoOthers)
     """All clusters that the user uses, for the Clusters view."""
     read_only: str = ""
     """The reason why nothing may be changed; empty when changes are allowed."""
     badge: Callable[[], str] = lambda: ""
+    """A function that returns a word for the top bar, such as `DEMO 10×`; empty: none."""
     pace: Pace | None = None
     """The speed control of a demo's clock; None on a real cluster."""
     login: TypedLogin | None = None

@@ -72,6 +72,7 @@ class PausedView:
             self._changed.clear()
             self._removed.clear()
             self.starts_over = True
+        # The last word about a job counts: each is in one of both collections.
         for job in delta.removed:
             self._changed.pop(job, None)
             self._removed.add(job)
@@ -130,6 +131,8 @@ class AppState:
         """Whether the whole job list has arrived."""
         self.paused: PausedView | None = None
         """The changes that wait while updates are paused; None while they are not."""
+        # Two clocks, as a demo runs many times faster than the screen: the age of the data is a matter of real seconds,
+        # the moment that the top bar names one of the cluster.
         self._answered_at: float | None = None
         """When the cluster last answered, by the event loop's clock (a demo's own may run faster); None: never."""
         self._heard_at = options.now()
@@ -163,11 +166,13 @@ class AppState:
 
     def top_bar(self) -> TopBar:
         """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""
+        # Before the first answer nothing is stale: the list says that it connects.
         age = 0 if self._answered_at is None else int(asyncio.get_running_loop().time() - self._answered_at)
         stale = self._answered_at is not None and (self._trouble or age > STALE_SECONDS)
         badge = self.options.badge() or (PAUSED if self.paused is not None else "")
         cluster = self.overview.cluster if self.overview is not None else "…"
         return TopBar(
+            # The badge says already that it is a demo.
             cluster=cluster.removesuffix(" · DEMO") if self.options.pace is not None else cluster,
             access="ro" if self.options.read_only else "rw",
             user=self.options.user,
@@ -188,7 +193,7 @@ class AppState:
         except CockpitError:
             return {}
 
-    def around(self, columns: int, lines: int = 0) -> PanelContext:
+    def panel_context(self, columns: int, lines: int = 0) -> PanelContext:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
         return PanelContext(
             self.context(),
@@ -220,6 +225,7 @@ class AppState:
 
     def chosen_spec(self) -> NodeSpec | None:
         """Return the node spec of the queued job under the cursor, against which the Nodes view shows idle or tight."""
+        # A running job has its place: for it, nodes are shown by their own state.
         row = self._chosen()
         detail = self.details.get(row.id) if row is not None and row.queued else None
         return detail.job.spec.specs[0] if detail is not None else None

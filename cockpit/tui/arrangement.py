@@ -31,7 +31,7 @@ class Arrangement:
         self._state.account_rows.fold_all()
         self._redraw_rows(ACCOUNTS.id)
 
-    def turn_colours(self) -> None:
+    def toggle_colours(self) -> None:
         """Switch the colours of the cards between one for each user and one for each job."""
         self._state.card_rows.by_user = not self._state.card_rows.by_user
         self._redraw_rows(CARDS.id)
@@ -63,6 +63,7 @@ class Arrangement:
         row_id: Any = table.cursor_id
         if row_id is None:
             return
+        # A user has nothing below: fold the account around, and put the cursor on it, as the row of the user vanishes.
         if not tree.fold(row_id) and tree.above(row_id):
             row_id = tree.above(row_id)[-1]
             tree.fold(row_id)
@@ -82,6 +83,8 @@ class Arrangement:
         was_folded = folds.is_folded(cursor_id)
         marked = cursor_id in table.marked if was_folded else tasks <= table.marked
         row_id = folds.toggle(cursor_id)
+        # An action applies to all marks, also to those of rows that are not shown: none of the form that vanishes may
+        # stay.
         table.marked -= {*tasks, row_id}
         if marked:
             table.marked |= tasks if was_folded else {row_id}
@@ -104,6 +107,7 @@ class Arrangement:
         """
         if (rows := self._tables.sorted_rows()) is not None:
             ids, column = self.sortable(), rows.sort_column
+            # From a hidden column a step to the right goes to the first shown one behind it: hence the one less.
             place = ids.index(column) if column in ids else self._shown_before(column, ids) - (step > 0)
             self._sort(rows, ids[(place + step) % len(ids)])
 

@@ -76,6 +76,7 @@ class Cockpit(App[int]):
 
         Refusals and errors quote names and paths that other users chose, so the text must not be interpreted.
         """
+        # Line by line, as `safe` would also make the line breaks visible.
         harmless = "\n".join(map(safe, message.split("\n")))
         super().notify(harmless, title=safe(title), severity=severity, timeout=timeout, markup=markup)
 
@@ -86,6 +87,7 @@ class Cockpit(App[int]):
 
     def close_pages(self) -> None:
         """Close all pages and dialogs, so that the main screen is shown."""
+        # The bottom of the stack is the main screen; an app whose last screen is popped ends with an error.
         while len(self.screen_stack) > 1:
             self.pop_screen()
 

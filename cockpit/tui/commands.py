@@ -52,6 +52,8 @@ def continuations(app: Cockpit, text: str) -> Sequence[str]:
 
 def run_command(app: Cockpit, text: str) -> None:
     """Run the typed command, or show a toast with the nearest known one."""
+    # Commands with words come first: `priority` and others are also actions, which ask for the words. Jobs come before
+    # actions, as no action has the form of a job's id; a job with the name of an action is left to its number.
     words = VI_WORDS.get(text.strip(), text.strip())
     name, _, rest = words.partition(" ")
     if rest.strip() and name in _WITH_WORDS:
@@ -78,6 +80,7 @@ def _job_named(app: Cockpit, words: str) -> int | None:
     shown = f"{ref.job}_{ref.tasks[0]}" if ref is not None and ref.tasks else words
     if (named_id := next((row.id for row in rows if id_text(row) == shown), None)) is not None:
         return named_id
+    # By group: the tasks of an array have one name, and are one job to the user.
     named: dict[JobId, JobId] = {}
     for row in rows:
         if row.name == words:
@@ -101,9 +104,11 @@ def _save_filter(app: Cockpit, name: str) -> None:
     """Save the present filter under this name. Raises `FilterError` where it names itself: it could never be read."""
     name = name.removeprefix(SAVED)
     view, text = VIEWS.get(app.selection.view_name), app.main_screen.entry_line.filter_text
+    # The action says why: that this is no list, or that nothing is filtered.
     if view is None or not text:
         app.dispatcher.perform("save_filter")
         return
+    # Compiled as if it were saved already, so that a filter that would contain itself is refused.
     known = {**app.options.filters.of(view.id), name: text}
     compile_filter(text, view.table, saved=lambda _: known)
     app.options.filters.save(view.id, name, text)
@@ -135,11 +140,11 @@ def _priority(app: Cockpit, text: str) -> None:
     app.dispatcher.perform("priority", lambda app: prioritise(app, app.selection.chosen_rows(), wanted))
 
 
-def _bring(app: Cockpit, path: str) -> None:
+def _open_imported(app: Cockpit, path: str) -> None:
     """Open the form of a new job with the job in this file."""
-    from cockpit.tui.editing import write_brought
+    from cockpit.tui.editing import write_imported
 
-    app.dispatcher.perform("new", lambda app: write_brought(app, Path(path).expanduser()))
+    app.dispatcher.perform("new", lambda app: write_imported(app, Path(path).expanduser()))
 
 
 def _time_limit(app: Cockpit, text: str) -> None:
@@ -175,6 +180,7 @@ def _performing(action_id: str, run: Callable[[Cockpit, str], Awaitable[None]]) 
     return lambda app, text: app.dispatcher.perform(action_id, lambda app: run(app, text))
 
 
+# What changes jobs goes through `perform` or `change`, which check rights, read-only mode and what the cluster can do.
 _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "theme": _theme,
     "filter": lambda app, text: app.main_screen.entry_line.filter(text),
@@ -184,7 +190,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "catalogue": catalogue.run_words,
     "nodes": nodes.words_of("nodes"),
     "reservations": nodes.words_of("reservations"),
-    "new": _bring,
+    "new": _open_imported,
     "priority": _priority,
     TIME_LIMIT: _time_limit,
     "signal": _performing("signal", directives.send_signal),

@@ -27,15 +27,17 @@ def _lenient_decoder(encoding: str) -> partial[IncrementalDecoder]:
 
 
 linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined,assignment]  # Textual keeps it there
-_AT_WORK: set[LastingDriver] = set()
+# Drivers that have changed the modes of the terminal and not yet restored them.
+_ACTIVE: set[RobustDriver] = set()
 
 
-def give_back() -> None:
+def restore_terminals() -> None:
     """Restore the terminal where an application has ended without doing so, as when a signal came while it quit.
 
     Its thread that reads the keys would keep the process alive, too.
     """
-    for driver in tuple(_AT_WORK):
+    # A copy: stopping a driver takes it out of the set.
+    for driver in tuple(_ACTIVE):
         driver.stop_application_mode()
         driver.close()
 
@@ -46,36 +48,40 @@ def has_hung_up(fd: int) -> bool:
     Where no signal reports a closed window or connection, Textual would read the end of the input for ever.
     """
     poll = select.poll()
+    # No event is asked for: poll reports a hang-up or an error in any case, and input that waits is none.
     poll.register(fd, 0)
     return bool(poll.poll(0))
 
 
-def lasting(driver: type[Driver]) -> type[Driver]:
+def robust_driver(driver: type[Driver]) -> type[Driver]:
     """Return the driver class to use in place of the one that Textual would choose."""
-    return LastingDriver if driver is LinuxDriver else driver
+    return RobustDriver if driver is LinuxDriver else driver
 
 
-class LastingDriver(LinuxDriver):
+class RobustDriver(LinuxDriver):
     """Textual's driver, made to drop what is written to a terminal that has gone, and to write without a writer thread.
 
-    That thread ends with the first error, and is not started again after a shell; then its queue fills, and the
-    application would wait for ever for room in it.
+    That thread ends with the first error, and Textual starts none where the terminal has gone while a shell had it
+    (`tcsetattr` fails, and `start_application_mode` returns). Its queue then fills, and the application would wait for
+    ever for space in it.
     """
 
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Wrapped here, below Textual's writer thread, so that this thread meets no error either and does not end.
         if self._file is not None:
             self._file = cast("TextIOWrapper", _Lossy(self._file))
 
     def start_application_mode(self) -> None:
-        _AT_WORK.add(self)
+        # Before the modes change: an exit in the middle of it has to restore them, too.
+        _ACTIVE.add(self)
         super().start_application_mode()  # type: ignore[no-untyped-call] # of Textual
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
-        _AT_WORK.discard(self)
+        _ACTIVE.discard(self)
 
     def _run_input_thread(self) -> None:
         """Read what is typed. An error ends the application as any other defect does.
@@ -85,9 +91,12 @@ class LastingDriver(LinuxDriver):
         try:
             self.run_input_thread()
         except Exception as error:  # noqa: BLE001 - whatever it is
+            # Raised in the event loop, where the application's own handler of defects meets it.
             self._app.call_later(_raise, error)
 
     def write(self, data: str) -> None:
+        # Textual asserts that there is a writer thread; here what is written goes to the file, or is lost with the
+        # terminal.
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(data)
         elif self._file is not None:

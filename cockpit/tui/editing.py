@@ -39,11 +39,12 @@ async def write_new(app: Cockpit) -> None:
     from cockpit.formats.job.template import REGULAR, template
 
     values = job_values(SOURCE, template(REGULAR, str(Path.cwd())))
+    # The template has a fixed name, and two jobs of one name are hard to tell apart.
     values = {**values, "name": free_name(str(values["name"]), _names(app))}
     await _fill_in(app, "New job", values, _submitting(app))
 
 
-async def write_brought(app: Cockpit, path: Path) -> None:
+async def write_imported(app: Cockpit, path: Path) -> None:
     """Open the form with the job in this file, and submit it."""
     from cockpit.tui.job_files import read_job_file, submission_from_here
 
@@ -68,6 +69,7 @@ async def write_session(app: Cockpit, spec: JobSpec) -> JobId | None:
     submitted: list[JobId] = []
 
     async def submit(session: JobSpec) -> str:
+        # The id has to reach the caller, who opens the terminal of the session once it runs.
         submitted.extend(await app.backend.submit([session]))
         app.poller.follow_to(submitted[0])
         return f"submitted {submitted[0]}"
@@ -138,15 +140,16 @@ async def _fill_in(
     heading: str,
     values: Mapping[str, object],
     accept: Callable[[JobSpec], Awaitable[str]],
-    convert_job: ConvertedJob | None = None,
+    imported: ConvertedJob | None = None,
     read: ReadJobs | None = None,
 ) -> None:
     """Open the form and wait until it closes; `read` reads its values, None: as those of a new job."""
     from cockpit.tui.screens.form import FormScreen
 
+    # Only for the preview of what would run: the cluster takes the submitter from the connection.
     me = Submitter(UserName(app.state.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
     screen = FormScreen(
-        heading, values, accept, lambda now: _in_editor(app, now), me, convert_job, read or app.options.read_jobs
+        heading, values, accept, lambda now: _in_editor(app, now), me, imported, read or app.options.read_jobs
     )
     await app.push_screen_wait(screen)
 
@@ -164,14 +167,17 @@ def _in_editor(app: Cockpit, values: Mapping[str, object]) -> ConvertedJob | Non
     app.check_terminal()
     head = SAVING.format(folder=Path.cwd())
     text = head + values_as_yaml(values)
+    # Until the text can be read or is left unchanged: what the user typed is never lost to an error.
     while True:
         with app.suspend():
             edited = in_editor(text)
         if edited is None:
             return None
         try:
+            # The head goes too: another kind of job file begins in its own way, a script with `#!`.
             plain = without_errors(edited).removeprefix(head)
             context = app.state.context()
+            # The text may have become any known kind of file; only if it is none of them it is a job file.
             job = convert_job(SOURCE, plain, submission=submission_from_here(context.now, context.zone))
             return job or ConvertedJob(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:

@@ -66,6 +66,7 @@ class EntryLine:
         """Open the filter line, which filters while the user types."""
         self._came_from = self._tables.table.cursor_id
         view = self._tables.view
+        # Tab completes the whole line, so that names help only where nothing is typed yet.
         names: list[str] = []
         if not self.filter_text:
             saved = self._state.saved_filters(view.id)
@@ -99,6 +100,7 @@ class EntryLine:
 
     def typed(self, text: str) -> None:
         """Act on the text that is being typed: filters and weights take effect at once."""
+        # A change may arrive after the line was closed: what it says was undone or submitted already.
         if self.entry.kind == FILTER and self.entry.display:
             self.filter(text)
         elif self.entry.kind == WEIGHTS and self.entry.display:
@@ -110,13 +112,14 @@ class EntryLine:
             self._try_weights(text)
         if self.entry.kind in {FILTER, WEIGHTS} and self.error:
             return
+        # Closed first: a command may open the line again, with the beginning of another one.
         self._close()
         if self.entry.kind == COMMAND:
             self._dispatcher.run_command(text)
         elif self.entry.kind == NAME and text.strip():
             self._dispatcher.run_command(f"save-filter {text.strip()}")
 
-    def left(self, kind: str) -> None:
+    def escaped(self, kind: str) -> None:
         """Undo what was typed into the entry of this kind, and close the line."""
         if kind == FILTER:
             self._remove_filter()

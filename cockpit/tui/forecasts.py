@@ -40,7 +40,7 @@ class Forecasts:
     ) -> None:
         """Make the part that fills `starts`.
 
-        `run` runs a fetch in the background and ends the one before it; `wake` has the poller call `look` again;
+        `run` runs a fetch in the background and ends the one before it; `wake` has the poller call `update` again;
         `changed` is called after each answer with the jobs whose forecast differs from before.
         """
         self._starts = starts
@@ -51,7 +51,7 @@ class Forecasts:
         self._changed = changed
         self._cursor: tuple[JobId, int] | None = None
         """The job under the cursor when it was last asked, and its version."""
-        self._sight: frozenset[JobId] = frozenset()
+        self._visible: frozenset[JobId] = frozenset()
         self._asked_at: tuple[float, Millis] | None = None
         """The moment of the last fetch, by the event loop's clock and by the cluster's."""
         self.is_asking = False
@@ -63,20 +63,31 @@ class Forecasts:
         self._missed = False
         """Whether the cursor moved to another job meanwhile."""
 
-    def look(self, sight: Sequence[JobId], row: JobRow | None) -> None:
-        """Fetch if these visible queued jobs or the row under the cursor are new, or the known starts are old."""
+    def update(self, visible: Sequence[JobId], row: JobRow | None) -> None:
+        """Fetch if these visible queued jobs or the row under the cursor are new, or the known starts are old.
+
+        1. Forget the outlook of a job that is no longer under the cursor, or no longer queued.
+        2. Ask for the visible jobs and the one under the cursor, if that is due.
+        3. Let a question under way finish if it answers this one, or if the list's starts are still to come: then
+           `_missed` has the poller look again as soon as these are there.
+        4. Else ask anew, which ends the question under way about another job's outlook.
+        """
         queued = row if row is not None and row.queued else None
         cursor = (queued.id, queued.version) if queued is not None else None
+        # Step 1
         if cursor is None:
             self._starts.outlook = self._cursor = None
-        jobs = [*dict.fromkeys((*sight, *([queued.id] if queued is not None else [])))]
+        # Step 2. The job under the cursor may be out of visible; it is asked for once also where it is visible.
+        jobs = [*dict.fromkeys((*visible, *([queued.id] if queued is not None else [])))]
         if not jobs or not self._is_due(jobs, cursor):
             return
+        # Step 3
         about = queued.id if queued is not None else None
         if self.is_asking and (self._listing or about in (None, self._asking_about)):
             self._missed |= about not in (None, self._asking_about)
             return
-        self._cursor, self._sight = cursor, frozenset(jobs)
+        # Step 4
+        self._cursor, self._visible = cursor, frozenset(jobs)
         self._asked_at = asyncio.get_running_loop().time(), self._now()
         self.is_asking, self._asking_about, self._listing, self._missed = True, about, True, False
         self._run(self._ask(jobs, about))
@@ -84,15 +95,19 @@ class Forecasts:
     def _is_due(self, jobs: Sequence[JobId], cursor: tuple[JobId, int] | None) -> bool:
         if self._asked_at is None or (cursor is not None and cursor != self._cursor):
             return True
+        # `old` by the cluster's clock: in a fast demo the known starts may have passed after a second of the screen. To
+        # compute them is the most expensive question, so that `APART_SECONDS` of real time always lie between two.
         age = asyncio.get_running_loop().time() - self._asked_at[0]
         old = self._now() - self._asked_at[1] >= 1000 * FRESH_SECONDS
-        return age >= FRESH_SECONDS or (age >= APART_SECONDS and (old or not self._sight.issuperset(jobs)))
+        return age >= FRESH_SECONDS or (age >= APART_SECONDS and (old or not self._visible.issuperset(jobs)))
 
     async def _ask(self, jobs: Sequence[JobId], about: JobId | None) -> None:
+        """Fetch the starts of these jobs, then the outlook of the one under the cursor, and show both together."""
         try:
             starts = await self._backend.starts(jobs)
             forecasts = {each.job: each.forecast for each in starts if each.at is not None}
             self._listing = False
+            # Show the list at once, with the outlook that the panel has, and ask about the new job under the cursor.
             if self._missed:
                 self._show(forecasts, self._starts.outlook)
                 self._wake()
@@ -100,7 +115,7 @@ class Forecasts:
         except CockpitError:  # the cluster is away: what was known stands until it is back
             return
         finally:
-            if self._asking_about == about:
+            if self._asking_about == about:  # a question that was cancelled must not end its successor's
                 self.is_asking = self._listing = False
         # Both were asked for at nearly one moment, and the second answer is the newer. Where another scheduler names
         # the start, its word stands in the list, and so in the panel.

@@ -77,19 +77,24 @@ class FormAnswers:
     def predict_start(self) -> None:
         """Ask when the job would start and what would run, and look for its files."""
         spec = self._spec
+        # A wrong field leaves no spec to ask about; `start_over` has dropped the answers already.
         if spec is not None:
             self._form.run_worker(self._ask_start(spec), group="start", exclusive=True)
             if self._form.app.backend.capabilities.has(Ability.LOCAL_FILES):
                 _in_thread(lambda: missing_paths(spec), lambda sentences: self._take_missing_files(spec, sentences))
 
     def _take_missing_files(self, spec: JobSpec, sentences: tuple[str, ...]) -> None:
+        # Each answer may be late: the user may have typed on, and it is about another job then. The same check follows
+        # every wait.
         if spec is self._spec:
             self.missing_files = sentences
             self._form.draw()
 
     async def _ask_start(self, spec: JobSpec) -> None:
+        """Fetch what would run and when the job would start, or show at its fields why the cluster refuses the job."""
         backend = self._form.app.backend
         try:
+            # The script first: it comes at once, while a prediction may take seconds.
             if backend.capabilities.has(Ability.SCRIPTS):
                 await self._ask_script(spec)
             (outlook,) = await backend.predict([spec])
@@ -119,6 +124,7 @@ def _in_thread(look: Callable[[], T], then: Callable[[T], None]) -> None:
 
     On a file system that hangs `look` may never return, so that nothing waits for the thread, not even on quitting.
     """
+    # Textual finds the active application by a context variable: `then` draws, and so needs the context of the form.
     loop, context = asyncio.get_running_loop(), copy_context()
 
     def run() -> None:
@@ -126,4 +132,5 @@ def _in_thread(look: Callable[[], T], then: Callable[[T], None]) -> None:
         with suppress(RuntimeError):  # the user has quit the cockpit
             loop.call_soon_threadsafe(then, result, context=context)
 
+    # A daemon: Python waits for all other threads at its exit.
     Thread(target=run, name="look", daemon=True).start()

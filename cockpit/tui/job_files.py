@@ -25,8 +25,10 @@ LONGEST: Final = 256 * 1024
 
 def job_files_in(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the kind of each file of the folder that holds one job."""
+    # Imported late, here and below: the readers of foreign formats would make every start of the TUI slower.
     from cockpit.formats.foreign.converting import form_name
 
+    # The form waits for this list: a folder with very many files must not keep the user waiting.
     for path in sorted(folder.iterdir())[:MOST_FILES]:
         if text := _text(path):
             try:
@@ -63,6 +65,7 @@ def read_job_file(path: Path, read: ReadJobs, submission: Submission) -> Convert
     if job is None:
         kinds = "one job file, sbatch script, arena or gcloud line, Kubernetes manifest or CustomJob"
         raise SpecErrors([f"{path}: is no job; a form takes {kinds}"])
+    # sbatch resolves paths against the working directory, not against the script; all other formats against the file.
     stays = job.what == NAMES[Form.SBATCH] or path.parent.absolute() == Path.cwd()
     return job if stays else _from_there(job, path.parent, read)
 
@@ -84,6 +87,8 @@ def _from_there(job: ConvertedJob, folder: Path, read: ReadJobs) -> ConvertedJob
     from cockpit.formats.job.specfile import spec_as_table
 
     try:
+        # The reader of job files makes paths absolute against a folder, so the values are written as JSON and read
+        # again.
         (spec,) = read("job.json", msgspec.json.encode(job.values).decode(), str(folder.absolute()))
     except SpecErrors:
         return job

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.present.columns import Context
 
-KEPT_LINES = 20_000
-"""The number of last lines of a log that are held in memory."""
 TAIL_BYTES = -(1 << 20)
+"""Offset of the first request: the last MiB of the log."""
+MOST_LINES = 20_000
+"""The number of last lines of a log that are held in memory."""
 NO_TIME = " " * 8
+"""Blanks in place of a time, as wide as `clock_of_second` writes one."""
 FAILED: Final = frozenset({JobState.ERROR, JobState.EXPIRED})
+# Of a Python traceback, also behind a rank in brackets as torchrun writes it.
 _TRACEBACK: Final = re.compile(r"^\s*(?:\[[^\]]*\][: ]*)?Traceback \(most recent call last\)")
 _ERROR: Final = re.compile(r"\b\w*(?:Error|Exception)\b|\b(?:ERROR|FATAL|error:|fatal:|Killed|Segmentation fault)\b")
 
@@ -48,7 +51,7 @@ class JobLog:
         """Start over: forget all lines and read from near the end."""
         self._feed = LogLines()
         self._lines: list[Line] = [()]
-        self._came: list[Millis | None] = [None]
+        self._arrived: list[Millis | None] = [None]
         """The moment at which each line last changed; None: it was there before the first read."""
         self._end = TAIL_BYTES
         self._has_ended = False
@@ -74,15 +77,17 @@ class JobLog:
 
     def take(self, chunk: LogChunk, now: Millis) -> None:
         """Add an answer. Its first line replaces the last line, which it continues."""
+        # The answer to the first request tells where in the log its tail begins.
         is_first = self._end == TAIL_BYTES
         if is_first:
             self._bytes_before = chunk.offset
         if chunk.data:
             fresh = self._feed.feed(chunk.data)
-            self._came[-1:] = [None if is_first else now] * len(fresh)
+            # What was there before the page was opened has no time of arrival; all of it comes with the first answer.
+            self._arrived[-1:] = [None if is_first else now] * len(fresh)
             self._lines[-1:] = fresh
-        self._lines_before += max(0, len(self._lines) - KEPT_LINES)
-        del self._lines[:-KEPT_LINES], self._came[:-KEPT_LINES]
+        self._lines_before += max(0, len(self._lines) - MOST_LINES)
+        del self._lines[:-MOST_LINES], self._arrived[:-MOST_LINES]
         self._end, self._has_ended = chunk.offset + len(chunk.data), chunk.ended
 
     def lines(self, context: Context) -> Sequence[Line]:
@@ -94,7 +99,7 @@ class JobLog:
             return [*before, *self._lines]
         timed = [
             (Span(f"{clock_of_second(at, context.zone) if at is not None and text else NO_TIME}  ", MUTED), *text)
-            for text, at in zip(self._lines, self._came, strict=True)
+            for text, at in zip(self._lines, self._arrived, strict=True)
         ]
         return [*before, *timed]
 
@@ -104,6 +109,7 @@ class JobLog:
         None: no line names an error.
         """
         texts = [plain(each) for each in self._lines]
+        # A traceback first: behind it a program often logs further errors that only follow from it.
         for sign in (_TRACEBACK, _ERROR):
             index = next((at for at in reversed(range(len(texts))) if sign.search(texts[at])), None)
             if index is not None:

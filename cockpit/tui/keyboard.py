@@ -68,12 +68,15 @@ class KeyQueue:
             self._waiting.append(key)
 
     async def _handle_key(self, key: Key) -> None:
+        # Before anything is awaited: a key that arrives meanwhile has to see that this one is under way.
         self._came_at = asyncio.get_running_loop().time()
         self._screen_of_key = self._app.screen
         await self._handle(key)
         self._follow_key(ROUNDS)
 
     def _follow_key(self, rounds: int) -> None:
+        # A widget handles its messages in order, so this one is handled after the key; bubbling up it then waits in
+        # each parent's queue, behind what the key made these do.
         (self._app.focused or self._app.screen).post_message(KeyTaken(rounds))
 
     async def key_taken(self, message: KeyTaken) -> None:
@@ -81,6 +84,7 @@ class KeyQueue:
         message.stop()
         for _ in range(2):  # let the task begin that an action may have started
             await asyncio.sleep(0)
+        # Not at once: behind the callbacks that the key has put into the queue of the app.
         if message.rounds > 1:
             self._app.call_later(self._follow_key, message.rounds - 1)
         else:

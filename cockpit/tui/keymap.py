@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from textual.keys import Keys
-from textual.keys import _character_to_key as name_of_character
+from textual.keys import _character_to_key as name_of_character  # Textual has no public function for it
 
 from cockpit.errors import SpecErrors
 from cockpit.present.nearest import nearest
@@ -29,6 +29,7 @@ def with_keys(chosen: Mapping[str, Sequence[str]]) -> tuple[Action, ...]:
     destructive action, a key that two actions of one view share.
     """
     errors = [error for name, keys in chosen.items() for error in _errors(name, keys)]
+    # First each key by itself, then all together: an unknown key cannot clash.
     if errors:
         raise SpecErrors(errors)
     by_id = {current_id(name): keys for name, keys in chosen.items()} | {
@@ -48,6 +49,7 @@ def _keys(chosen: Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, 
 
 
 def _errors(name: str, keys: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with the keys that the user chose for one action."""
     action = BY_ID.get(current_id(name))
     if action is None:
         hint = nearest(name, BY_ID)
@@ -70,13 +72,14 @@ def _clashes(actions: Sequence[Action]) -> Iterator[str]:
     reported: set[tuple[str, str]] = set()
     for action in actions:
         for view, key in ((view, key) for key in action.keys for view in sorted(action.views)):
+            # Two actions may share a key if no view has both. One error for each pair: they may share many views.
             other = owners.setdefault((view, key), action.id)
             if other != action.id and (other, action.id) not in reported:
                 reported.add((other, action.id))
                 yield f'keys: {other} and {action.id} both want "{key_name(key)}"; choose another for one of them'
 
 
-_SHOWN = {
+_SHOWN = {  # Textual's names of keys that users know by another
     "question_mark": "?",
     "slash": "/",
     "colon": ":",
@@ -96,7 +99,9 @@ _SHOWN = {
     "pageup": "PgUp",
     "pagedown": "PgDn",
 }
+# What users write besides the names that are shown.
 _WRITTEN = {"esc": "escape", "return": "enter", "pgup": "pageup", "pgdn": "pagedown", "del": "delete"}
+# The last character is the key itself, also where it is a hyphen or a plus: `Ctrl--` is control and minus.
 _MODIFIER = re.compile(r"(ctrl|shift|alt)[-+](?=.)", re.IGNORECASE)
 _NAMED = {key.value for key in Keys}
 
@@ -148,6 +153,7 @@ def key_of(text: str) -> str | None:
         text = text[match.end() :]
     name = _WRITTEN.get(text.lower(), text)
     if len(name) == 1:
+        # A terminal sends the same byte for Ctrl-x and Ctrl-X, and Textual knows only the small letter.
         return modifiers + (name.lower() if CHORD in modifiers else name_of_character(name))
     known = name.lower() in _NAMED or name.lower() in _SHOWN
     return modifiers + name.lower() if known else None

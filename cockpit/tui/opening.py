@@ -16,7 +16,7 @@ from cockpit.runtime.exit_signals import exit_on_signals, leave_when_asked
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
 from cockpit.tui.app_options import AppOptions, NoOthers, Pace, WatchedClusters
-from cockpit.tui.driver import give_back
+from cockpit.tui.driver import restore_terminals
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -68,30 +68,34 @@ class AppSettings:
 def run_cockpit(
     open_session: Callable[[], Awaitable[Session]],
     env: Mapping[str, str],
-    look: AppSettings | None = None,
-    go_on: Callable[[str], int] | None = None,
+    chosen: AppSettings | None = None,
+    open_next: Callable[[str], int] | None = None,
 ) -> int:
     """Run the application until the user quits; return the exit code.
 
-    `go_on` opens the cluster that the user chose to see next, and returns its exit code.
+    `open_next` opens the cluster that the user chose to see next, and returns its exit code.
     """
+    # Before anything is opened, so that a signal during a slow connection ends the program in order.
     exit_on_signals()
     gc.freeze()  # modules stay loaded: collections need not visit their objects
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
     try:
-        code, next_cluster = asyncio.run(_run(open_session, env, look))
+        code, next_cluster = asyncio.run(_run(open_session, env, chosen))
     finally:
-        give_back()
-    return go_on(next_cluster) if next_cluster and go_on is not None else code
+        # Outside of the event loop: whatever ended it, the user's terminal works again.
+        restore_terminals()
+    return open_next(next_cluster) if next_cluster and open_next is not None else code
 
 
 async def _run(
-    open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], look: AppSettings | None
+    open_session: Callable[[], Awaitable[Session]], env: Mapping[str, str], chosen: AppSettings | None
 ) -> tuple[int, str]:
+    """Run the application on a session, and close the session; return the exit code and the cluster to open next."""
     session = await open_session()
     try:
-        app = app_for(session, env, look)
+        app = app_for(session, env, chosen)
+        # The loop is asked to end, instead of an exit being raised in the middle of a drawing.
         loop = asyncio.get_running_loop()
         leave_when_asked(lambda code: loop.call_soon_threadsafe(app.exit, code))
         try:
@@ -99,6 +103,7 @@ async def _run(
             if app.failed:
                 code = ExitCode.INTERNAL
         finally:
+            # TensorBoards are processes of their own, which nothing else ends.
             for board in app.boards:
                 board.stop()
     finally:
@@ -106,13 +111,13 @@ async def _run(
     return code or 0, app.next_cluster
 
 
-def app_for(session: Session, env: Mapping[str, str], look: AppSettings | None = None) -> CockpitApp:
-    """Build the application of a session; without `look` with the settings of the environment alone.
+def app_for(session: Session, env: Mapping[str, str], chosen: AppSettings | None = None) -> CockpitApp:
+    """Build the application of a session; without `chosen` settings, with those of the environment alone.
 
     Raises `SpecErrors` where a theme, a key or a setting is wrong.
     """
-    settings = look.settings if look is not None else load_settings(env=env)
-    known = themes.load_themes(look.folder / "themes" if look is not None and look.folder is not None else None)
+    settings = chosen.settings if chosen is not None else load_settings(env=env)
+    known = themes.load_themes(chosen.folder / "themes" if chosen is not None and chosen.folder is not None else None)
     options = AppOptions(
         now=session.now,
         user=session.user,
@@ -128,7 +133,7 @@ def app_for(session: Session, env: Mapping[str, str], look: AppSettings | None =
         badge=lambda: _badge(session.pace),
         pace=session.pace,
         login=session.login,
-        ascii_only=settings.ascii or not _speaks_unicode(env),
+        ascii_only=settings.ascii or not _shows_unicode(env),
     )
     return CockpitApp(session.backend, options)
 
@@ -154,6 +159,7 @@ def _badge(pace: Pace | None) -> str:
     return "DEMO paused" if pace.paused else f"DEMO {pace.speed:g}×"
 
 
-def _speaks_unicode(env: Mapping[str, str]) -> bool:
+def _shows_unicode(env: Mapping[str, str]) -> bool:
+    # In the order of precedence of POSIX. Without any of them the terminal decides, and nearly all show Unicode.
     locale = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or ""
     return not locale or "utf" in locale.lower()

@@ -85,6 +85,7 @@ class DifferingUpdate(CompositorUpdate):
         self._line_text = [(y, shown.differing(y, pieces)) for y, pieces in self._drawn]
 
     def __bool__(self) -> bool:
+        # An empty update is dropped by the painter: Textual would write a frame of control sequences around nothing.
         return any(pieces for _, pieces in self._line_text)
 
     def render_segments(self, console: Console) -> str:
@@ -97,6 +98,7 @@ class DifferingUpdate(CompositorUpdate):
 def _chops(update: ChopsUpdate) -> Iterator[tuple[int, list[Piece]]]:
     """Yield each drawn part that overlaps a span to update, with its line; once, even if several spans overlap it."""
     spans = update.spans
+    # A chop is a part of a line that one widget draws; a span is the range of columns that changed in a line.
     met = dict.fromkeys((y, x) for y, first, last in spans for x, end in _parts(update, y) if x < last and end > first)
     for y, x in met:
         strip = update.chops[y][x]
@@ -111,6 +113,7 @@ def _parts(update: ChopsUpdate, y: int) -> Iterable[tuple[int, int]]:
 def _pieces(x: int, strips: Iterable[Strip]) -> Iterator[Piece]:
     for strip in strips:
         for segment in strip:
+            # Control segments take no cells and are not text on the screen.
             if size := segment.cell_length:
                 yield Piece(x, x + size, segment)
                 x += size
@@ -127,6 +130,7 @@ def _line_text(y: int, pieces: list[Piece], console: Console) -> str:
 
 def _runs(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Yield the pieces in groups without a gap."""
+    # Moving the cursor takes up to ten bytes, more than many a piece: neighbours are written in one go.
     run: list[Piece] = []
     for piece in pieces:
         if run and piece.start != run[-1].end:
@@ -139,6 +143,7 @@ def _runs(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 def _textual_is_as_expected() -> bool:
     """Return whether Textual's updates have the fields that are read here; another release may have changed them."""
+    # Both classes are private to Textual. If another release changes them, the painter is off and all works but slower.
     partial, whole = ChopsUpdate.__init__.__code__, LayoutUpdate.__init__.__code__
     known = (
         partial.co_varnames[: partial.co_argcount] == ("self", "chops", "spans", "chop_ends"),
@@ -157,13 +162,15 @@ class Painter:
 
     def forget(self) -> None:
         """Write everything at the next update: another program may have written on the terminal."""
+        # A new layout: nothing that was there before counts.
         self._content.forget()
 
-    def smaller(self, renderable: RenderableType | None) -> RenderableType | None:
+    def differing(self, renderable: RenderableType | None) -> RenderableType | None:
         """Return what is to be written in place of this update of Textual's; None: nothing differs."""
         update: Any = renderable  # Textual passes its updates as renderables, which they are not by their types
         if self._is_on and isinstance(update, LayoutUpdate):
             update = WholeUpdate(update, self._content)
         elif self._is_on and isinstance(update, ChopsUpdate):
+            # Textual writes nothing for None.
             update = DifferingUpdate(update, self._content) or None
         return update  # type: ignore[no-any-return]  # as above

@@ -52,7 +52,9 @@ def screen_svg(app: App[Any]) -> str:
     grounds = Counter[str]()
     for run in (run for row in rows for run in row):
         grounds[run.ground] += run.columns
+    # The colour behind most cells is drawn once for the whole picture, and only the other ones cell by cell.
     ((ground, _),) = grounds.most_common(1)
+    # Sorted, so that the same screen gives the same file.
     looks = {look: f"l{number}" for number, look in enumerate(sorted({run.look for row in rows for run in row}))}
     return SVG.format(
         width=app.size.width * LETTER,
@@ -87,6 +89,7 @@ def _colours(style: Style) -> tuple[str, str]:
     theme = DIMMED_MONOKAI
     front = (style.color or Color.default()).get_truecolor(theme)
     ground = (style.bgcolor or Color.default()).get_truecolor(theme, foreground=False)
+    # In the order of a terminal: reverse swaps the colours, then dim fades the letters towards what is behind them.
     if style.reverse:
         front, ground = ground, front
     if style.dim:
@@ -127,6 +130,7 @@ def _grounds(row: Sequence[Run]) -> list[tuple[int, int, str]]:
 
 def _letters(run: Run, look: str) -> str:
     """Return the text as SVG with its length, so that columns are aligned in every font."""
+    # Blanks at the ends are not drawn, and so the text begins further to the right.
     text = run.text.strip()
     x = run.x + len(run.text) - len(run.text.lstrip())
     width = f' textLength="{cell_len(text) * LETTER:.1f}"' if len(text) > 1 else ""

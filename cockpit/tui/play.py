@@ -63,6 +63,7 @@ class Player:
 
     async def press(self, *keys: str) -> None:
         """Press keys, written as users write them. Raises `CockpitError` for an unknown one."""
+        # A list: an unknown key is reported before the first one is pressed.
         for key in [Key(_known_key(written), _character(written)) for written in keys]:
             self.app.post_message(key)
             await self._settle()
@@ -80,9 +81,8 @@ class Player:
         """Return the text of the screen once everything that has happened is shown."""
         await self._settle()
         if self._session.pace is not None:
-            while not (
-                self.app.state.loaded or self.over
-            ):  # no time of the demo passes until there is something to see
+            # No time of the demo passes until there is something to see.
+            while not (self.app.state.loaded or self.over):
                 await self._pilot.pause(GLANCE_SECONDS)
             await self._session.elapse(0)
             await self.app.poller.catch_up()
@@ -97,6 +97,8 @@ class Player:
         it does not end before the cluster has answered those that the screen awaits, up to `PREDICTING_SECONDS` more.
         """
         loop = asyncio.get_running_loop()
+        # Two budgets: looks, each of which lets the demo go on by LOOK_SECONDS, and real time, within which looks go on
+        # when the first is used up.
         end = loop.time() + max(seconds, real_seconds)
         looks = self._looks(seconds)
         while True:
@@ -139,6 +141,7 @@ async def _rest() -> None:
     loop = asyncio.get_running_loop()
     for _ in range(MOST_TURNS):
         await asyncio.sleep(0)
+        # The callbacks that are due: where a loop has no such attribute, one turn has to do.
         if not getattr(loop, "_ready", ()):  # asyncio has no other word for it
             return
 
@@ -149,9 +152,11 @@ def play(open_session: Callable[[], Awaitable[Session]], script: Script, folder:
 
 
 async def _play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:
+    """Run the steps on the real application, without a terminal."""
     session = await open_session()
     try:
         app = app_for(session, {})
+        # Textual's driver for tests: no terminal is needed, and sizes are exact.
         async with app.run_test(size=FIRST_SIZE, notifications=True) as pilot:
             player = Player(app, pilot, session)
             for step in script.steps:

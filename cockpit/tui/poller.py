@@ -73,6 +73,8 @@ class Arrivals:
         """
         self._changed += changes.changed
         self._order_changed |= changes.order_changed
+        # Later changes of an open list are few and urgent; only the pages of a list that is loading come by the
+        # hundred.
         if not loaded and now < self._next:
             return None
         self._next = now + SECONDS_BETWEEN
@@ -108,6 +110,7 @@ class Poller:
 
     def start(self) -> None:
         """Start the background tasks and the timer."""
+        # One task each, so that a slow answer to one question does not hold up the others.
         self._app.run_worker(self._watch_jobs(), name="jobs", group="feed")
         self._app.run_worker(self._fetch_regularly(), name="figures", group="feed")
         self._app.run_worker(self._watch_priorities(), name="priorities", group="feed")
@@ -118,6 +121,8 @@ class Poller:
         """Fetch now instead of at the next tick, as another row or view is shown."""
         self._refresh_wanted.set()
         self._clusters_wanted.set()
+        # Priorities of a long queue take seconds to compute: only the first opening of their view does not wait for the
+        # feed's own pace.
         if self._tables.view is PRIORITY and self._state.priority_rows.priorities is None:
             self._priority_feed.wake()
 
@@ -138,6 +143,8 @@ class Poller:
             await self._app.screen.catch_up()
 
     def _tick(self) -> None:
+        """Redraw what changes as time passes; end the application if the terminal is gone."""
+        # A script that plays keys has no terminal, and its standard input may well be closed.
         if not self._app.is_headless and has_hung_up(0):
             self._app.exit(0)
             return
@@ -150,6 +157,7 @@ class Poller:
             self._main.draw()
 
     async def _watch_jobs(self) -> None:
+        """Follow the changes of the job list, and begin again after every error."""
         first = True
         while True:
             try:
@@ -158,6 +166,8 @@ class Poller:
                     first = False
             except CockpitError as error:
                 self._is_stale(error)
+            # A feed that is opened again begins with the whole list: jobs may have left it meanwhile. The pause keeps a
+            # cluster that refuses at once from being asked in a busy loop.
             first = True
             await asyncio.sleep(RETRY_SECONDS)
 
@@ -165,18 +175,30 @@ class Poller:
         pause = self._state.paused
         self._state.paused = PausedView(self._state.now()) if pause is None else None
         delta = pause.delta() if pause is not None else None
+        # Only now that `paused` is None: while it is set, `_take` would store the changes again.
         if pause is not None and delta is not None:
             self._take(delta, first=pause.starts_over)
         self._tick()
         self.wake()
 
     def _take(self, delta: JobsDelta, *, first: bool) -> None:
+        """Apply a delta to the job list; `first`: it begins a new list, which replaces the rows so far.
+
+        1. While updates are paused, store it and show nothing.
+        2. Tell the user of own jobs that have become slow.
+        3. Apply it, and draw what it changes, now or with the next page.
+        4. Once the whole list has come, take its rows out of the garbage collector's work.
+        """
+        # Step 1
         if self._state.paused is not None:
             self._state.paused.take(delta, first=first)
             self._state.is_fresh()
             return
+        # Step 2
         if not first:
+            # Before the rows are replaced: it compares them with the new ones.
             self._notify_of_slow(delta.changed)
+        # Step 3
         jobs = self._state.job_rows.folds
         applied = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self._state.loaded = True
@@ -184,6 +206,7 @@ class Poller:
         changes = self._arrivals.worth_showing(applied, asyncio.get_running_loop().time(), loaded=delta.loaded)
         if changes is not None:
             self._show_jobs(changes)
+        # Step 4
         if delta.loaded and not self._state.all_came:
             self._state.all_came = True
             # Most rows live as long as the application: without this each full collection would walk all of them.
@@ -199,9 +222,10 @@ class Poller:
                     self._app.notify(f"{id_text(row)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning")
 
     def _show_jobs(self, changes: Changes) -> None:
+        """Redraw the changed rows, the titles if other columns are needed, and what the screen says about the list."""
         table = self._tables.jobs
         if changes.order_changed:
-            table.order_changed()
+            table.order_changed()  # first: the rows that are visible follow from the new order
         table.rows_changed(changes.changed)
         if self._columns_for != self._state.job_rows.folds.used:  # the rows now need other columns
             self._columns_for = self._state.job_rows.folds.used
@@ -220,7 +244,7 @@ class Poller:
         job = self._awaited
         if job is None or self._state.job_rows.row(job) is None:
             return
-        self._awaited = None
+        self._awaited = None  # found, shown or not: a job that a filter hides is reported once
         shown_as = self._state.job_rows.folds.shown_as(job)
         if self._state.job_rows.place(shown_as) is not None:
             self._tables.jobs.move_to(shown_as)
@@ -230,6 +254,7 @@ class Poller:
     async def _fetch_regularly(self) -> None:
         """Fetch the overview and the present view's data every second, or at once after `wake`."""
         while True:
+            # Cleared before the fetch: a `wake` during it may concern what was fetched already.
             self._refresh_wanted.clear()
             try:
                 await self._fetch()
@@ -265,12 +290,14 @@ class Poller:
         view = self._tables.view
         if view.fetch is not None and view is not CLUSTERS:
             await view.fetch(self._fetch_context())
+        # Explanations of a waiting job change with the queue, while its row and version stay the same: they are fetched
+        # at each tick. Details of all other jobs change with their version only. Only those of one job are stored.
         row = self._app.selection.job_under_cursor()
         known = self._state.details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._state.details = {row.id: await self._app.backend.job(row.id)}
         if self._tables.view is JOBS:
-            self._forecasts.look(self._visible_queued_jobs(), row)
+            self._forecasts.update(self._visible_queued_jobs(), row)
 
     def _fetch_context(self) -> FetchContext:
         tables = self._tables
@@ -293,6 +320,7 @@ class Poller:
             await CLUSTERS.fetch(self._fetch_context())
 
     def _run_forecasts(self, work: Coroutine[Any, Any, None]) -> None:
+        # Exclusive: a new question cancels the one under way, which is about another job under the cursor.
         self._app.run_worker(work, name="forecasts", group="forecasts", exclusive=True)
 
     def _starts_changed(self, jobs: Iterable[JobId]) -> None:
@@ -314,6 +342,7 @@ class Poller:
     def _take_overview(self, overview: Overview) -> None:
         shown_before = self._state.overview.trouble if self._state.overview is not None else ()
         self._state.overview = overview
+        # An overview repeats a problem as long as it lasts; a toast shows it when it begins.
         for sentence in set(overview.trouble).difference(shown_before):
             self._app.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
 
@@ -324,6 +353,7 @@ class Poller:
             instruction = f"Press {key}" if key else "Type :login"
             self._state.is_stale(f"{instruction} to log in to {error.host} again", str(error))
         elif isinstance(error, Unreachable):
+            # The top bar has room for the first clause; the whole sentence is shown where there are no rows.
             self._state.is_stale(str(error).split(":")[0].split(";")[0], str(error))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.model.ids import JobId
 from cockpit.tui.action import JOB, NODE, ON_PLACES
+from cockpit.tui.screens.dialog import Palette
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
 from cockpit.tui.views.all import CATALOGUE
@@ -37,7 +38,10 @@ class Selection:
 
     @property
     def _screen(self) -> Screen[Any] | None:
-        return self._app.screen if self._app.screen_stack else None
+        """The top screen, below the command palette where that is open; None: the application closes."""
+        # The palette lists the actions of the view from which it was opened, so that it is no view itself.
+        stack = reversed(self._app.screen_stack)
+        return next((screen for screen in stack if not isinstance(screen, Palette)), None)
 
     @property
     def job_page(self) -> JobPage | None:
@@ -47,12 +51,14 @@ class Selection:
     @property
     def view_name(self) -> str:
         """The name of the present view: a list's, or `job` or `node` for a page."""
+        # Above other dialogs no key of a view works, so that it does not matter that they count as the list below.
         pages = {JobPage: JOB, NodePage: NODE}
         return next((view for page, view in pages.items() if isinstance(self._screen, page)), self._tables.view.id)
 
     def chosen_rows(self) -> list[JobRow]:
         """Return the jobs that an action applies to: the marked ones, else the one under the cursor."""
         rows, view, page = self._state.job_rows, self.view_name, self.job_page
+        # The Jobs view may have folded arrays: a folded row stands for those of its tasks that an action may change.
         if view == JOBS.id:
             ids: Iterable[Any] = self._tables.jobs.chosen()
             return [row for row_id in ids for row in rows.folds.action_targets(row_id)]
@@ -64,6 +70,7 @@ class Selection:
             jobs = (part.job,) if part is not None and part.job else ()
         elif view == PRIORITY.id:
             jobs = self._ranked_jobs()
+        # A page or an answer may be older than the list: a job that has left the list is not chosen.
         return [row for job in jobs if (row := rows.row(JobId(job))) is not None]
 
     def _ranked_jobs(self) -> Iterable[int]:

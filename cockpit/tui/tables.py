@@ -24,6 +24,8 @@ class Tables:
     def __init__(self, state: AppState) -> None:
         self.view: View = JOBS
         """The present view."""
+        # Row models and tables are made once and stay: a view that is shown again has its filter, order, cursor and
+        # marks.
         self.rows: Mapping[str, ViewRows] = {view.id: view.rows(state) for view in VIEWS.values()}
         """The row model of each view, by its id."""
         self.by_view: Mapping[str, Table] = {
@@ -46,6 +48,7 @@ class Tables:
 
     def show(self, view: str) -> None:
         """Show the table of this view in place of the present one."""
+        # First the table becomes visible, then it gets the keys: Textual focuses no hidden widget.
         self.switcher.current = view
         self.view = VIEWS[view]
         self.titles.table = self.table
@@ -71,7 +74,7 @@ class Tables:
         """Redraw these rows of a view; `moved`: rows were added, removed or moved."""
         table = self.by_view[view]
         if moved:
-            table.order_changed()
+            table.order_changed()  # first, as the rows that are visible, and so repainted, follow from the new order
         table.rows_changed(changed)
 
     def redraw_all(self, view: str) -> None:

@@ -40,12 +40,15 @@ class RoleTheme:
         self.surface = tables[SURFACE]
         self.colours = {role: colour for table in TABLES[1:] for role, colour in tables[table].items()}
         self._styles = {role: Style(color=_rich(colour)) for role, colour in self.colours.items()}
+        # Weight tells apart what a theme may give one colour: themes have colours only, weights are the same in all.
         self._styles["strong"] += Style(bold=True)
         self._styles["accent"] += Style(bold=True)
         self._styles["bright"] = self._styles["strong"]
         self._styles["picked"] = self._styles["strong"] + Style(reverse=True)
+        # The sixteen colours of a terminal have no reliable grey; faint text is readable on light and dark ones.
         if self.ansi:
             self._styles |= dict.fromkeys(("muted", "unknown", "free"), Style(dim=True))
+        # Adding styles is slow in Rich, and the same few pairs are asked for in every cell of every row.
         self._drawn: dict[tuple[str, str], Style] = {}
 
     @property
@@ -69,6 +72,7 @@ class RoleTheme:
         drawn = self._drawn.get((surface, role))
         if drawn is None:
             style = self.style(role)
+            # A span that is reversed itself has to stand out in the reversed row.
             reversed_row = self.ansi and surface == "cursor"
             drawn = (
                 Style(reverse=not style.reverse, bold=style.bold) if reversed_row else style + self.background(surface)
@@ -132,6 +136,7 @@ def load_themes(user_folder: Path | None = None) -> dict[str, RoleTheme]:
     """
     errors: list[str] = []
     themes: dict[str, RoleTheme] = {}
+    # Shipped themes first: a user's theme may be based on one, or have its name and replace it.
     for file in theme_files():
         _add(themes, file.name, file.read_text(encoding="utf-8"), errors)
     if user_folder is not None and user_folder.is_dir():
@@ -143,6 +148,7 @@ def load_themes(user_folder: Path | None = None) -> dict[str, RoleTheme]:
 
 
 def _add(themes: dict[str, RoleTheme], source: str, text: str, errors: list[str]) -> None:
+    """Read one theme file into `themes`, or add what is wrong with it to `errors`."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -150,6 +156,7 @@ def _add(themes: dict[str, RoleTheme], source: str, text: str, errors: list[str]
         return
     base = themes.get(values.get("base", DEFAULT))
     wrong = _errors(values, base, themes)
+    # A theme with an error is left out, and the next file read: the user gets the errors of all files at once.
     if wrong:
         errors += [f"{source}: {each}" for each in wrong]
         return

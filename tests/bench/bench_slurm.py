@@ -99,7 +99,7 @@ async def test_ten_thousand_jobs_listed_and_drawn(figure: Figures) -> None:
         reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
         backend = SlurmBackend("bench", commands, reading, clock, "ann")
         await reading.everything(closely=False)
-        await reading.ended(RECENTLY)
+        await reading.sacct.ended(RECENTLY)
         reading.forget(PROGRAMS)
         context = Context(now=clock.now(), zone=UTC, user="ann")
         before = perf_counter()

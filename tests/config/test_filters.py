@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -79,17 +80,21 @@ def test_a_name_that_a_filter_cannot_have_is_refused_with_what_it_may_have() -> 
         SavedFilters().save("jobs", "", "state:failed")
 
 
-@pytest.fixture
+@contextmanager
 def full_disk() -> Iterator[None]:
-    """A file of this process can have only ten bytes, as if the disk were full."""
+    """Let a file of this process have only ten bytes, as if the disk were full.
+
+    No fixture: the tests' own output may be a file, and has to be written before and after the test.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
-    with pytest.raises(FilterFileError, match="cannot be written: File too large"):
+    with full_disk(), pytest.raises(FilterFileError, match="cannot be written: File too large"):
         SavedFilters(tmp_path / "filters.toml", "local").save("jobs", "a", "state:failed")
     assert list(tmp_path.iterdir()) == []

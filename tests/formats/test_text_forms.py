@@ -98,11 +98,11 @@ def test_numbers_of_64_bits_and_flags_are_toml() -> None:
 @pytest.mark.req("LA-70")
 def test_the_jobs_of_a_json_text_have_their_index_and_those_of_lines_their_line() -> None:
     assert listed({"a": 1}) == [("", {"a": 1})]
-    assert json_documents('[{"a": 1}, {"a": 2}]').found == [("[0]", {"a": 1}), ("[1]", {"a": 2})]
+    assert json_documents('[{"a": 1}, {"a": 2}]').items == [("[0]", {"a": 1}), ("[1]", {"a": 2})]
     lines = json_line_documents('{"a": 1}\n\n  \n{"a": 2}\n{')
-    assert lines.found == [(":1", {"a": 1}), (":4", {"a": 2})]
+    assert lines.items == [(":1", {"a": 1}), (":4", {"a": 2})]
     assert [error.split(": ")[0] for error in lines.errors] == [":5"]
-    assert json_documents("{").found == []
+    assert json_documents("{").items == []
     assert json_documents("{").errors[0].startswith(": is not JSON: ")
 
 

@@ -14,7 +14,7 @@ from cockpit.formats.yamltext import MOST_VALUES, plain_is_text, yaml_documents
 def value_of(text: str) -> Any:
     documents = yaml_documents(text)
     assert documents.errors == []
-    (found,) = documents.found
+    (found,) = documents.items
     return found.value
 
 
@@ -68,7 +68,7 @@ def test_field_names_are_always_text() -> None:
 
 def test_aliases_and_merges_save_repeating() -> None:
     text = "- &base {name: a, env: &env {X: 1}}\n- {<<: *base, name: b}\n- {name: c, env: {<<: [*env, {Y: 2}]}}"
-    values = [document.value for document in yaml_documents(text).found]
+    values = [document.value for document in yaml_documents(text).items]
     assert values == [
         {"name": "a", "env": {"X": 1}},
         {"name": "b", "env": {"X": 1}},
@@ -77,7 +77,7 @@ def test_aliases_and_merges_save_repeating() -> None:
 
 
 def test_each_job_has_the_line_it_begins_on() -> None:
-    found = yaml_documents("- {a: 1}\n- {a: 2}\n---\na: 3\n---\n").found
+    found = yaml_documents("- {a: 1}\n- {a: 2}\n---\na: 3\n---\n").items
     assert [document.where for document in found] == [":1", ":2", ":4"]
 
 

@@ -8,7 +8,7 @@ from cockpit.headless.completing import BEFORE_A_VERB, place_behind
 from cockpit.headless.registry import VERBS
 from cockpit.headless.verbs.completion import words_on
 from cockpit.model.spec import PriorityWord
-from cockpit.tui.options import SWITCHES, VALUED
+from cockpit.tui.start_options import SWITCHES, VALUED
 from tests.headless.conftest import Desk
 
 

@@ -9,7 +9,7 @@ from cockpit.launch import plan as launching
 from cockpit.launch.command import expand
 from cockpit.launch.modes import ModeSetup
 from cockpit.launch.plan import LaunchPlan, launch_plan
-from cockpit.launch.sweeps import swept, task_spec
+from cockpit.launch.sweeps import task_spec, trial_spec
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
 from cockpit.model.image import Mpi
 from cockpit.model.job import ArrayTask, Submitter
@@ -74,7 +74,7 @@ def test_a_batchs_tasks_a_sweeps_trials_and_a_pools_replicas_keep_their_scripts_
     own = "for i in 1; do echo $i; done"
     batch = JobSpec(name="x", kind=JobKind.BATCH, output="/data/out", tasks=(Task(command=loop),))
     assert expand(task_spec(batch, 0).command, {})[2] == own
-    trial = swept(JobSpec(name="x", command=loop, output="/data/out", sweep=Sweep(parameters={"lr": ("$i",)})), 0)
+    trial = trial_spec(JobSpec(name="x", command=loop, output="/data/out", sweep=Sweep(parameters={"lr": ("$i",)})), 0)
     assert expand(trial.command, {})[2:] == (own, "--lr=$i")
     pools = (WorkerPool(replicas=1, spec=NodeSpec()), WorkerPool(replicas=1, spec=NodeSpec(), command=loop))
     assert plan(mode=Mode.WORKER_POOLS, worker_pools=pools, specs=(NodeSpec(),)).argv[2] == own

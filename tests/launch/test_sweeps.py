@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.errors import CockpitError
-from cockpit.launch.sweeps import has_trial, swept, trial_count, trial_number, trial_values
+from cockpit.launch.sweeps import has_trial, trial_count, trial_number, trial_spec, trial_values
 from cockpit.model.spec import Search, Sweep
 from tests.builders import a_spec
 
@@ -40,9 +40,9 @@ def test_a_trial_that_the_sweep_does_not_have_is_refused_in_a_sentence(search: S
 
 @pytest.mark.req("LA-63")
 def test_the_values_follow_the_command() -> None:
-    assert swept(a_spec(sweep=GRID), 3).command == "python train.py --lr=0.01 --layers=2"
+    assert trial_spec(a_spec(sweep=GRID), 3).command == "python train.py --lr=0.01 --layers=2"
     odd = Sweep(parameters={"x": ("b c;",)})
-    assert swept(a_spec(sweep=odd), 0).command == "python train.py '--x=b c;'"
+    assert trial_spec(a_spec(sweep=odd), 0).command == "python train.py '--x=b c;'"
     assert trial_number(0) == "1"
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.image import ImageKind, image_of
-from cockpit.model.labels import Taint, Toleration, pair_text, tolerated
+from cockpit.model.labels import Taint, Toleration, is_tolerated, pair_text
 from cockpit.model.mounts import Algorithm, AlgorithmSource, Dataset, ResolvedEntry
 from cockpit.model.resilience import RECLAIM_SECONDS, Elastic, JobRestart, Restart, Resume, WorkerRestart
 from cockpit.model.rules.text import tres_name_error
@@ -177,8 +177,8 @@ def test_a_taint_is_tolerated_by_its_key_and_value_by_its_key_alone_or_by_any() 
     taint = Taint("gpu", "yes")
     assert [each.of(taint) for each in (Toleration("gpu", "yes"), Toleration("gpu"), Toleration())] == [True] * 3
     assert [each.of(taint) for each in (Toleration("gpu", "no"), Toleration("spot"))] == [False, False]
-    assert tolerated(taint, (Toleration("spot"), Toleration("gpu")))
-    assert not tolerated(taint, (Toleration("spot"),))
+    assert is_tolerated(taint, (Toleration("spot"), Toleration("gpu")))
+    assert not is_tolerated(taint, (Toleration("spot"),))
 
 
 @pytest.mark.req("SC-04")

@@ -14,7 +14,7 @@ from cockpit.model.cluster import Weights
 from cockpit.model.ids import Millis
 from cockpit.model.priority import FactorName
 from cockpit.model.view import AccountRow, ClusterRow, NodeRow, PriorityRow, QueueRow
-from cockpit.present import account_panel, first_sight, node_page, priority_columns
+from cockpit.present import account_panel, empty_views, node_page, priority_columns
 from cockpit.present import card_map as cards
 from cockpit.present import priority_panel as priority
 from cockpit.present.accounting import GroupBy, Held
@@ -170,9 +170,9 @@ def test_the_text_of_an_empty_view_is_unchanged() -> None:
         line
         for hidden in (0, 1, 7)
         for view in (
-            first_sight.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=False),
-            first_sight.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=True),
-            first_sight.no_cards_lines(hidden, keys),
+            empty_views.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=False),
+            empty_views.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=True),
+            empty_views.no_cards_lines(hidden, keys),
             catalogue.no_entries_lines(keys, filtered=bool(hidden)),
         )
         for line in view

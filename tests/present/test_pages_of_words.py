@@ -15,7 +15,7 @@ from cockpit.model.reasons import Held
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.requests import RequestOutcome
 from cockpit.model.staging import Progress, StagedCopy
-from cockpit.present.account_panel import KEPT, question
+from cockpit.present.account_panel import JOBS_PREVENT, question
 from cockpit.present.columns import Context
 from cockpit.present.requests import accepted_text, outcome_text, refusal_text
 from cockpit.present.tables.catalogue import entry_page
@@ -225,7 +225,7 @@ def test_the_environment_that_all_replicas_share_is_shown_once() -> None:
 def test_a_removal_from_the_accounts_is_confirmed_by_name(wanted: change.AccountChange, asked: str) -> None:
     assert question(wanted)[0] == asked
     if isinstance(wanted, change.RemoveUser):
-        assert question(wanted)[1] == KEPT
+        assert question(wanted)[1] == JOBS_PREVENT
 
 
 @pytest.mark.req("TR-04")

@@ -79,7 +79,7 @@ class Screen:
         )
 
     def look(self, sight: list[JobId], row: SimpleNamespace | None = None) -> None:
-        self.forecasts.look(sight, row)  # type: ignore[arg-type] # likewise
+        self.forecasts.update(sight, row)  # type: ignore[arg-type] # likewise
 
     def starts(self) -> dict[JobId, Millis | None]:
         return {job: each.likely_at for job, each in self.known.known.items()}

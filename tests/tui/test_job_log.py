@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC
 
 import pytest
@@ -114,6 +115,23 @@ async def test_colours_are_drawn_and_no_other_sequence_is() -> None:
         colours = {segment.text: segment.style.color for segment in strip if segment.style is not None}
         assert colours["red"] == Color.parse("red")
         assert colours[" \\x1b[2Jplain"] != Color.parse("red")
+
+
+@pytest.mark.req("UI-14")
+async def test_a_log_whose_tab_is_left_before_it_is_chosen_still_opens_at_its_error() -> None:
+    async with the_lab() as lab:
+        logs = shows(lab, {(0, LogStream.STDERR): TRACEBACK})
+        answered = asyncio.Event()
+
+        async def slow(request: LogRequest) -> LogChunk:
+            if request.limit == 1:  # whether there is any stderr
+                await answered.wait()
+            return await logs.read(request)
+
+        lab.backend.logs = slow
+        await lab.cockpit.press("j").stands_on("broken").press("l").sees("stdout").press("[").misses("stdout")
+        answered.set()
+        await lab.cockpit.press("]").sees("stderr at its error", "Traceback")
 
 
 @pytest.mark.req("UI-14")

@@ -10,8 +10,8 @@ from cockpit.config.settings import Settings
 from cockpit.errors import SpecErrors
 from cockpit.model.ids import JobId
 from cockpit.tui.opening import AppSettings, app_for
-from cockpit.tui.options import Options, face_options
 from cockpit.tui.screens.pick import Choice, Pick
+from cockpit.tui.start_options import StartOptions, parse_start_options
 from cockpit.tui.widgets.lines import LineView
 from tests.tui.driver import column
 from tests.tui.lab import a_lab, session_of, the_lab
@@ -167,18 +167,18 @@ async def test_changed_cells_are_highlighted_for_a_moment() -> None:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        ([], Options({}, None)),
-        (["--read-only", "--ascii"], Options({"read_only": True, "ascii": True}, None)),
-        (["-c", "lab", "--theme=light"], Options({"cluster": "lab", "theme": "light"}, None)),
-        (["demo", "--seed", "7", "--read-only"], Options({"read_only": True}, ["demo", "--seed", "7"])),
+        ([], StartOptions({}, None)),
+        (["--read-only", "--ascii"], StartOptions({"read_only": True, "ascii": True}, None)),
+        (["-c", "lab", "--theme=light"], StartOptions({"cluster": "lab", "theme": "light"}, None)),
+        (["demo", "--seed", "7", "--read-only"], StartOptions({"read_only": True}, ["demo", "--seed", "7"])),
         (["jobs"], None),
         (["-c", "lab", "jobs", "--theme", "light"], None),
         (["demo", "--headless", "jobs"], None),
         (["--help"], None),
     ],
 )
-def test_the_command_line_that_opens_the_cockpit(words: list[str], options: Options | None) -> None:
-    assert face_options(words) == options
+def test_the_command_line_that_opens_the_cockpit(words: list[str], options: StartOptions | None) -> None:
+    assert parse_start_options(words) == options
 
 
 @pytest.mark.req("UI-28", "UI-24")

@@ -193,6 +193,12 @@ async def test_the_palette_finds_actions_and_themes() -> None:
         assert cockpit.app.state.role_theme().name == "light"
 
 
+async def test_the_palette_on_a_jobs_page_offers_the_actions_of_that_page() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        await cockpit.press("Enter").sees("Why").press("Ctrl-p").type("wrap").sees("w · Wrap long lines")
+
+
 @pytest.mark.req("UI-50")
 async def test_a_demos_time_is_paused_and_accelerated() -> None:
     async with the_lab() as lab:

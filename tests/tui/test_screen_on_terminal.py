@@ -121,7 +121,7 @@ def defect(self):
     value = os.environ["SOME_TOKEN"]
     raise RuntimeError("the thread that reads is defective")
 
-driver.LastingDriver.run_input_thread = defect
+driver.RobustDriver.run_input_thread = defect
 sys.argv = ["cockpit", "demo"]
 command()
 """

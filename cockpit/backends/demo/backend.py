@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.backends.blocking import Blocking
 from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import catalogue_of, grouped, nodes_of, quota_of, read_fixture, rules_of
-from cockpit.backends.demo.loads import measured
+from cockpit.backends.demo.loads import with_loads
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.past import past
 from cockpit.backends.demo.printing import LogFiles
@@ -35,6 +36,7 @@ from cockpit.model.view import ClusterRow
 from cockpit.model.view import ClusterState as Standing
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
+from cockpit.runtime.exit_signals import exit_on_signals
 from cockpit.runtime.fleet.members import Members
 from cockpit.runtime.host import Act, Host, Settings
 from cockpit.runtime.logs import LOOK_SECONDS
@@ -106,12 +108,13 @@ class DemoCluster:
         self.person = fixture.person
         self.folder = folder
         self._opening = opening
+        # The clock starts `lived_hours` early; `begin` simulates them in a few seconds.
         self._clock = VirtualClock(Millis(opening - int(fixture.lived_hours * HOUR_MS)))
         self._tasks = Tasks()
         scripts = Scripts(fixture, seed)
         self._fixture = fixture
         self.host = self._host(fixture, scripts, settings)
-        self.pace = DemoPace(self._clock, self._resting, speed=speed)
+        self.pace = DemoPace(self._clock, self._is_resting, speed=speed)
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
         self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock)
@@ -157,14 +160,15 @@ class DemoCluster:
         """Simulate the first hours at once; then, if `going`, continue at the demo's speed."""
         if self._members is not None:
             await begin(self._fixture, self._members, self.host)
-        await self.host.act(lambda machine, _: self._beginning(machine), ENGINE)
+        await self.host.act(lambda machine, _: self._first_events(machine), ENGINE)
+        # Before the host starts to schedule: the first pass finds a full queue.
         await self._crowd.begin()
         await self.host.start()
         await self.pace.reach(self._opening)
         if going:
             self._tasks.start(self.pace.run(), "the demo's pace")
 
-    def _beginning(self, machine: Machine) -> Sequence[EventBody]:
+    def _first_events(self, machine: Machine) -> Sequence[EventBody]:
         return [
             *decide.nodes_changed(machine, self._nodes),
             events.ClusterConfigured(self._rules),
@@ -189,7 +193,7 @@ class DemoCluster:
             await executor.close()
         _remove(self.folder)
 
-    def _resting(self) -> bool:
+    def _is_resting(self) -> bool:
         return self.host.resting and (self._members is None or self._members.resting)
 
     def _host(self, fixture: Fixture, scripts: Scripts, settings: Settings) -> Host:
@@ -206,6 +210,7 @@ class DemoCluster:
         def executor_for(observer: Observer) -> ContainerRuntime:
             return self._members if self._members is not None else pretending("", observer)
 
+        # Before the host, which asks `executor_for` as soon as it is made.
         self._members = joined(fixture, pretending, self._clock, settings)
         accounts = rules_of(fixture)[1]
         held = tuple(past(fixture, scripts, nodes_of(fixture), accounts, self._clock.now()))
@@ -224,9 +229,10 @@ class DemoBackend(InProcessBackend):
         return replace(await super().status(), socket="", containers=CONTAINERS)
 
     async def nodes(self) -> list[NodeRow]:
-        return [measured(row, self._now()) for row in await super().nodes()]
+        return [with_loads(row, self._now()) for row in await super().nodes()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
+        # Twice: the detail has the end of the log, which is written in between.
         record = (await super().job(job, task=task)).job
         self._logs.bring_up(record)
         return await super().job(record.id)
@@ -234,6 +240,7 @@ class DemoBackend(InProcessBackend):
     async def logs(self, request: LogRequest) -> LogChunk:
         while True:
             await self._bring_up(JobId(request.job))
+            # The engine would wait until the file grows, but only `_bring_up` makes it grow.
             chunk = await super().logs(replace(request, wait=False))
             if chunk.data or chunk.ended or not request.wait:
                 return chunk
@@ -246,16 +253,40 @@ class DemoBackend(InProcessBackend):
             self._logs.bring_up(record)
 
 
+class BlockingDemo(Blocking[DemoBackend]):
+    """Opens a demo for one-shot commands, which ends with the command. Its time is the demo's own."""
+
+    def __init__(self, runner: asyncio.Runner, demo: DemoCluster) -> None:
+        super().__init__(runner, demo.backend)
+        self._demo = demo
+        self.now = demo.now
+
+    @classmethod
+    def open(
+        cls, fixture: str = DEFAULT_FIXTURE, seed: int = DEFAULT_SEED, speed: float = DEFAULT_SPEED
+    ) -> BlockingDemo:
+        """Open a demo; the arguments are those of `open_demo`."""
+        exit_on_signals()
+        runner = asyncio.Runner()
+        return cls(runner, runner.run(open_demo(fixture, seed, speed=speed)))
+
+    async def close(self) -> None:
+        self._run(self._demo.close())
+        self._runner.close()
+
+
 def _moment(fixture: Fixture) -> Millis:
     return Millis(int(fixture.opens_at.astimezone().timestamp() * 1000))
 
 
 def _own_folder(folder: Path | None) -> Path:
+    """Create the demo's folder, a temporary one if none is given, and have it removed when the process ends."""
     if folder is None:
         own = Path(tempfile.mkdtemp(prefix="cockpit-demo-"))
     else:
         own = folder
         own.mkdir(mode=0o700)
+    # Also for a demo that is not closed in order.
     atexit.register(_remove, own)
     return own
 

@@ -154,9 +154,9 @@ class ScriptedExecutor:
         await self._pass(script.begins_ms)
         self._began_at[replica] = self._clock.now()
         self._observer.replica_started(replica, LIMITS)
-        await self._run_to_end(replica, script, self._shared(replica, script.runs_of(replica.rank)))
+        await self._run_to_end(replica, script, self._limit_to_first_worker(replica, script.runs_of(replica.rank)))
 
-    def _shared(self, replica: ReplicaId, runs_ms: int | None) -> int | None:
+    def _limit_to_first_worker(self, replica: ReplicaId, runs_ms: int | None) -> int | None:
         """Limit the run time of a worker that joins a running elastic job: it ends with the job's first worker."""
         eldest = self._ends_at.get(ReplicaId(replica.job, replica.attempt, 0))
         if eldest is None or self._containers[replica].spec.elastic is None or runs_ms is None:

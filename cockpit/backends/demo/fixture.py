@@ -90,7 +90,7 @@ class WeightedSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weight: float
     nodes: int = 1
     cards: float = 0
-    """Per node: whole, or a share below 1."""
+    """The number per node: whole, or a share below 1."""
     cpus: int = 4
     memory_gib: int = 16
     elastic: tuple[int, int] | None = None
@@ -235,7 +235,7 @@ def quota_of(fixture: Fixture) -> QuotaTree | None:
 
 
 def catalogue_of(fixture: Fixture) -> tuple[AnyEntry, ...]:
-    """Raises `SpecErrors`."""
+    """Return the catalogue of a fixture. Raises `SpecErrors`."""
     return tuple(read_entries(fixture.catalogue, f"{fixture.name}: catalogue.", Reading("/", "")))
 
 
@@ -267,6 +267,7 @@ def _shipped_file(name: str) -> Traversable:
 
 
 def _node(group: NodeGroup, number: int) -> Node:
+    """Return the node of a group with this number."""
     name = f"{group.prefix}{number:02}"
     rows = [row for row in group.cards for _ in range(row.count)]
     return Node(
@@ -284,6 +285,7 @@ def _node(group: NodeGroup, number: int) -> Node:
 
 
 def _card(row: CardGroup, node: str, index: int) -> Card:
+    """Return a card with a UUID that follows from its node and index."""
     return Card(
         index=index,
         model=row.model,

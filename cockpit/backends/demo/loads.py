@@ -25,7 +25,7 @@ WAVERS = 7
 STRETCHES = 60
 
 
-def measured(row: NodeRow, now: Millis) -> NodeRow:
+def with_loads(row: NodeRow, now: Millis) -> NodeRow:
     """Return the row with the loads of its cards; hardware slices are not measured, as on real ones."""
     cards = (card for card in row.node.cards if not card.slice_uuids)
     return replace(row, loads=tuple(CardLoad(card.index, _percent(row, card.index, now)) for card in cards))
@@ -64,8 +64,10 @@ def _course(start: StartReplica, began: Millis, lasted: int, level: int, peak: i
     samples = []
     for number in range(STRETCHES):
         until = began + lasted * (number + 1) // STRETCHES
+        # A hash of what is asked and when, in place of a random number: the same question has the same answer.
         slot = f"{start.replica}/{until // LOOK_MS}"
         fills = min(1.0, 0.15 + number / (STRETCHES / 10))
+        # Drivers report the load of a card, not that of a share of it.
         percent = _busy(start.replica.job, until) if whole else None
         busy = given.cpus * 10 * min(100, level + _between(slot, -6, 6))
         memory = int(peak * fills * _between(slot, 94, 100) / 100)
@@ -79,7 +81,7 @@ def _percent(row: NodeRow, card: int, now: Millis) -> int:
 
 
 def _busy(job: int, at: int) -> int:
-    """Percent: about as busy as the job is, a little more or less from look to look."""
+    """Return the load of a card in percent: about as busy as the job is, varying a little from look to look."""
     level = _between(f"{job}", LEAST, MOST)
     return max(0, min(MOST, level + _between(f"{job}/{at // LOOK_MS}", -WAVERS, WAVERS)))
 

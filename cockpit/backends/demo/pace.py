@@ -41,7 +41,7 @@ class DemoPace:
         self.paused = False
         self._clock = clock
         self._resting = resting
-        self._speed = _checked(speed)
+        self._speed = _check_speed(speed)
         self._real = real
         self._read_at = real()
         self._owed_nanos = 0
@@ -54,7 +54,7 @@ class DemoPace:
 
     @speed.setter
     def speed(self, speed: float) -> None:
-        self._speed = _checked(speed)
+        self._speed = _check_speed(speed)
 
     def faster(self) -> None:
         """Take the next higher of `SPEEDS`, if there is one."""
@@ -100,6 +100,7 @@ class DemoPace:
     async def reach(self, target: Millis) -> None:
         """Advance to `target` as fast as possible; every task that waits for an earlier moment wakes at that moment."""
         await self._settle()
+        # From event to event and not in one leap: what a task does at its moment may set an earlier next one.
         while (at := self._clock.next_wait()) is not None and at <= target:
             self._clock.advance(max(0, at - self._clock.now()))
             await self._settle()
@@ -116,7 +117,7 @@ class DemoPace:
             quiet = quiet + 1 if self._resting() else 0
 
 
-def _checked(speed: float) -> float:
+def _check_speed(speed: float) -> float:
     if not 0 < speed <= 100_000:
         raise ValueError(f"a speed of {speed:g} is not between 0 and 100000")
     return speed

@@ -32,18 +32,19 @@ MOODS: Final = (0.2, 1.8)
 
 
 def past(
-    fixture: Fixture, scripts: Scripts, nodes: tuple[Node, ...], accounts: Accounts, begins: Millis
+    fixture: Fixture, scripts: Scripts, nodes: tuple[Node, ...], accounts: Accounts, until: Millis
 ) -> Iterator[Span]:
-    """Up to `begins`, the oldest day first."""
+    """Yield what each user used on each day up to `until`, the oldest day first."""
     cards, cpus = sum(len(node.cards) for node in nodes), sum(node.cpus for node in nodes)
-    midnight = datetime.fromtimestamp(begins / 1000).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006 - of the machine that shows it
+    midnight = datetime.fromtimestamp(until / 1000).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006 - of the machine that shows it
     for back in range(DAYS, -1, -1):
         day = midnight - timedelta(days=back)
-        ends = min(begins, _millis(day + timedelta(days=1)))
+        ends = min(until, _millis(day + timedelta(days=1)))
         chance = scripts.chance("past", back)
         full = chance.uniform(*(WEEKEND if day.weekday() >= SATURDAY else WORKDAY))
         for user, part in _parts(fixture, chance):
             yield Span(
+                # No job has this id: the sums belong to none.
                 job=JobId(0),
                 attempt=0,
                 user=user.name,

@@ -27,8 +27,8 @@ LEAST_MS = 2_000
 BAR = 20
 
 
-def printed(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) -> str:
-    """Standard output after so long; `total_ms` is the length of the whole run."""
+def printed_until(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) -> str:
+    """Return the standard output after `elapsed_ms`; `total_ms` is the length of the whole run."""
     lines = max(1, min(LINES, total_ms // LEAST_MS))
     done = int(lines * min(1.0, elapsed_ms / max(1, total_ms)))
     text = _HEADERS[printing] + "".join(_BODIES[printing](done, lines, chance))
@@ -36,7 +36,7 @@ def printed(printing: Printing, total_ms: int, elapsed_ms: int, chance: Random) 
 
 
 def error_output(status: ExitStatus, chance: Random) -> str:
-    """Standard error of a replica that has ended."""
+    """Return the standard error of a replica that has ended."""
     if status.signal == 15:
         return "received SIGTERM, leaving\n"
     if status.code == 3:
@@ -45,6 +45,7 @@ def error_output(status: ExitStatus, chance: Random) -> str:
 
 
 def _training(done: int, lines: int, chance: Random) -> Iterator[str]:
+    """Yield the lines of a training run up to `done`: a falling loss, a rate that warms up, and checkpoints."""
     for at in range(1, done + 1):
         share = at / lines
         loss = 0.9 + 1.9 * math.exp(-3.2 * share) + chance.gauss(0, 0.03)
@@ -63,6 +64,7 @@ def _progress(done: int, lines: int, chance: Random) -> Iterator[str]:
     epochs = min(10, lines)
     for at in range(1, done + 1):
         epoch = (at * epochs - 1) // lines
+        # The lines of an epoch; `at` is within them, so `last > first`.
         first, last = epoch * lines // epochs, (epoch + 1) * lines // epochs
         share = (at - first) / (last - first)
         full = round(share * BAR)
@@ -175,17 +177,20 @@ class LogFiles:
         path = log_path(self._folder, ReplicaId(job.id, job.attempt.number, replica.rank), stream)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
+            # In append mode `tell` is the size of the file, which is as much as was printed before.
             file.write(text.encode()[file.tell() :])
 
     def _output(self, job: Job, replica: Replica, started_at: int) -> str:
+        """Return what a replica has printed until now, or until it ended."""
         script = self._scripts.of(job.spec)
         limit_ms = job.spec.time_limit_seconds * 1000
         total_ms = int(UNENDING * limit_ms) if script.runs_ms is None else script.runs_ms
+        # A failing job prints at the pace of a whole run, and stops in the middle of it.
         if not script.exit.ok:
             total_ms = max(total_ms, limit_ms)
         until = replica.ended_at if replica.ended_at is not None else self._clock.now()
         chance = self._scripts.chance("printed", job.spec.name, replica.rank)
-        return printed(script.printing, total_ms, until - started_at, chance)
+        return printed_until(script.printing, total_ms, until - started_at, chance)
 
     def _errors(self, job: Job, replica: Replica) -> str:
         if replica.exit is None:

@@ -73,7 +73,7 @@ class Shell:
         return self._watcher.is_alive()
 
     def end(self) -> None:
-        """Kill it, and wait until that is done."""
+        """Kill the shell, and wait until that is done."""
         self._kill()
         self._watcher.join()
 
@@ -91,7 +91,10 @@ class Shell:
             self._control.sendall(_EXIT.pack(code if code >= 0 else 128 - code))
 
     def _kill(self) -> None:
-        """The whole group: bubblewrap's inner process, with which all others go, is of it from its first moment on."""
+        """Kill the whole process group.
+
+        bubblewrap's inner process, with which all others end, belongs to it from the start.
+        """
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -150,7 +153,10 @@ def _as_here(path: Path) -> tuple[str, ...]:
 
 
 def _environment(view: View, terminal: Terminal | None) -> dict[str, str]:
-    """The label reaches the prompt through a variable, which no shell expands twice."""
+    """Return the shell's environment.
+
+    The label reaches the prompt through a variable, which no shell expands twice.
+    """
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": view.who.home,

@@ -70,10 +70,11 @@ class Scripts:
         if spec.kind is JobKind.INTERACTIVE:
             return _SESSION
         template = self._fixture.template_of(spec.name)
-        return _own(spec, chance) if template is None else _drawn(template, spec, chance)
+        return _own(spec, chance) if template is None else _draw(template, spec, chance)
 
 
-def _drawn(template: Template, spec: JobSpec, chance: Random) -> Script:
+def _draw(template: Template, spec: JobSpec, chance: Random) -> Script:
+    """Return what a job will do, drawn from the outcomes of its template."""
     (outcome,) = chance.choices(list(template.outcomes), list(template.outcomes.values()))
     share = chance.uniform(*(template.uses if outcome is Outcome.SUCCESS else FAILS_WITHIN))
     return Script(

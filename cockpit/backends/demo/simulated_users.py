@@ -94,6 +94,7 @@ class SimulatedUsers:
         while True:
             at = Millis(at + 1 + int(self._chance.expovariate(highest) * HOUR_MS))
             await self._clock.wait_until(at)
+            # `highest` is the rate of the busiest hour, with an empty queue and without the factor of the weekend.
             if self._chance.random() * highest < self.rate(at) * self._eagerness():
                 await self._submit()
 
@@ -102,7 +103,8 @@ class SimulatedUsers:
         return max(0.0, 1 - self._queued() / self._fixture.arrivals.patience)
 
     async def _submit(self) -> None:
-        user = _chosen(self._chance, self._fixture.users)
+        """Let a random user submit jobs of one of their templates, and plan what happens to the jobs later."""
+        user = _choose(self._chance, self._fixture.users)
         (name,) = self._chance.choices(list(user.templates), list(user.templates.values()))
         template = self._templates[name]
         held = self._chance.random() < user.holds
@@ -136,7 +138,8 @@ class SimulatedUsers:
         return user.name != self._fixture.person or self._clock.now() < self._opening
 
     def _spec(self, user: User, template: Template, *, held: bool) -> JobSpec:
-        size = _chosen(self._chance, template.sizes)
+        """Return the spec of a job with a random size and time limit of the template."""
+        size = _choose(self._chance, template.sizes)
         home = f"/home/{user.name}/{template.name}"
         return JobSpec(
             name=f"{template.name}-{next(self._numbers)}",
@@ -181,5 +184,5 @@ def _node_spec(size: WeightedSize, template: Template) -> NodeSpec:
     )
 
 
-def _chosen(chance: Random, among: tuple[Chosen, ...]) -> Chosen:
+def _choose(chance: Random, among: tuple[Chosen, ...]) -> Chosen:
     return chance.choices(among, [each.weight for each in among])[0]

@@ -247,18 +247,19 @@ class FleetBackend(Asking, LiveBackend):
 
     async def _passed_on(self, how: str, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Pass an operation to the cluster of its job or node, and translate its answer."""
-        member, own = self._addressed(args)
+        member, own = self._resolve_member(args)
         backend = await self._there(member)
         assert isinstance(backend, Asking)
         result: T = await getattr(backend, how)(op, own, answer)
         return in_fleet(result, member.words)
 
-    def _addressed(self, args: msgspec.Struct) -> tuple[Member, msgspec.Struct]:
+    def _resolve_member(self, args: msgspec.Struct) -> tuple[Member, msgspec.Struct]:
         """Return the member that the arguments name, and the arguments with its own job id or node name."""
         job, name = getattr(args, "job", None), getattr(args, "name", "")
         if job is not None:
             member, own = self._whose(job)
             return member, replace(args, job=own)
+        # A name without a cluster does not say whose it is.
         cluster, colon, node = name.partition(":")
         known = next((each for each in self.members if colon and each.name == cluster), None)
         if known is None:

@@ -71,7 +71,9 @@ def _changes(struct: type[msgspec.Struct]) -> tuple[tuple[str, Change], ...]:
 
 
 def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one line for each kind of it
+    """Return the function that translates values of a type; None if they contain no id, time or node name."""
     if hint is JobId:
+        # 0 means no job.
         return lambda job, words: member_id(words.number, job) if job else job
     if hint is Millis:
         return lambda at, words: Millis(at + words.shift_ms) if words.shift_ms else at
@@ -80,6 +82,7 @@ def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one 
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Union or isinstance(hint, types.UnionType):
         changes = [change for each in inner if (change := _change(each)) is not None]
+        # No union of the model has two members that are translated in different ways.
         return changes[0] if changes else None
     if isinstance(origin, type) and issubclass(origin, tuple | list) and inner:
         change = _change(inner[0])

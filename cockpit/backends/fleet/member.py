@@ -107,6 +107,7 @@ class Member:
 
     def note_no_answer(self, reason: str) -> None:
         """Note that the cluster did not answer a question; a watched one notes it by itself."""
+        # The first reason says more than a later time-out.
         if self._connection.phase is not Phase.STALE:
             self._connection = replace(self._connection, phase=Phase.STALE, reason=reason)
 
@@ -117,6 +118,7 @@ class Member:
             await self._fetch_overview(backend)
 
     async def _fetch_overview(self, backend: LiveBackend) -> None:
+        """Store the overview and the state of the connection. Raises `CockpitError`."""
         try:
             self.overview = await backend.overview()
         except RequestRefused:
@@ -141,6 +143,7 @@ class Member:
                 self._report_phase(before, changed)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
+            # None of the three ends: live backends wait out every loss.
             async with asyncio.TaskGroup() as watching:
                 watching.create_task(self._follow_jobs(backend, changed))
                 watching.create_task(self._follow_figures(backend))
@@ -174,6 +177,7 @@ class Member:
         for row in rows:
             translated = in_fleet(row, words)
             inner = tuple(f"{self.name}/{each}" for each in row.clusters) or (self.name,)
+            # A tuple of plain numbers: `in_fleet` recognises ids by their types only.
             first = row.component
             component = (member_id(self.number, first[0]), first[1]) if first is not None else None
             yield replace(translated, clusters=inner, component=component)

@@ -62,6 +62,7 @@ class LocalBackend(Asking):
                         for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
                             yield delta
                 except ConnectionLost:
+                    # Not `_connect`: watching must not start an engine that was stopped on purpose.
                     self._channel = self._again()
         finally:
             self.drop()  # else the engine would send updates to a client that no longer reads

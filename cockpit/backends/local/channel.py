@@ -136,6 +136,7 @@ class Channel:
         self._streams[number] = deque()
         try:
             while not (answer := self._answer(number)).last:
+                # A subscription may be silent for hours after its first answer.
                 self._socket.settimeout(None)
                 yield answer.ok
         finally:
@@ -149,6 +150,7 @@ class Channel:
 
     def _descriptors(self, number: int) -> list[int]:
         size = struct.calcsize(f"{number}i")
+        # Descriptors travel beside one byte of data (unix(7), SCM_RIGHTS).
         _, sent, _, _ = self._socket.recvmsg(1, _socket.CMSG_LEN(size))
         return [fd for *_, data in sent for fd in struct.unpack(f"{len(data) // 4}i", data)]
 
@@ -183,14 +185,17 @@ class Channel:
         return answer
 
     def _greeting(self) -> Hello:
+        """Return the engine's greeting. Raises `RequestRefused` when it refuses the connection instead."""
         try:
             body = self._body()
+        # The engine is ending: `start.connect` takes it for one that does not run.
         except ConnectionResetError:
             raise
         except (OSError, ValueError) as error:
             raise self._as_unreachable(error) from error
         try:
             hello = msgspec.msgpack.decode(body, type=Hello)
+        # An engine that refuses the connection answers in place of its greeting.
         except msgspec.ValidationError:
             answer = _decode_answer(body)
             if answer.no is None:
@@ -210,9 +215,11 @@ class Channel:
         return self._exactly(body_length(self._exactly(HEADER.size)))
 
     def _exactly(self, size: int) -> bytes:
+        """Receive as many bytes. Raises `ConnectionResetError` when the connection ends before."""
         buffer = bytearray(size)
         view = memoryview(buffer)
         while view:
+            # Only when nothing has arrived: the time limit is in the settings, whose reading would delay a fast answer.
             if self._time_left is not None and not self.is_answered(0):
                 self.wait_for_answer(self._time_left())
             received = self._socket.recv_into(view)

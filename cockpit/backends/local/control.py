@@ -56,7 +56,7 @@ class LocalEngineControl:
     def take_over(self) -> None:
         """Start it if it was stopped and its containers are still there: nothing else can end them."""
         with contextlib.suppress(FileNotFoundError, PermissionError):
-            if any((self._places.state_folder / "containers").iterdir()) and self._running() is None:
+            if any((self._places.state_folder / "containers").iterdir()) and self._find_pid() is None:
                 self.start()
 
     def holds(self) -> list[HoldRow]:
@@ -74,15 +74,16 @@ class LocalEngineControl:
         """End the engine, if it runs. Jobs and held containers stay, unless they are to be ended first."""
         if (jobs or holds) and (channel := connect(self._places, system=self._system)) is not None:
             drive(LocalBackend(lambda: channel).stop(jobs=jobs, holds=holds))
-        elif (pid := self._running()) is not None:
+        elif (pid := self._find_pid()) is not None:
             with contextlib.suppress(ProcessLookupError):
+                # A process that was stopped (SIGSTOP) would get SIGTERM only when it continues.
                 self._signal(pid, signal.SIGCONT)
                 self._signal(pid, signal.SIGTERM)
         if not self._gone_within(TERM_SECONDS):
             self._kill()
 
     def restart(self) -> EngineStatus:
-        """Stop it, however it is, and start it anew; no job ends."""
+        """Stop the engine, whatever its state, and start it again; no job ends."""
         self.stop(jobs=False)
         return self.start()
 
@@ -94,6 +95,7 @@ class LocalEngineControl:
             channel.close()
 
     def _status_without_engine(self, pid: int | None, trouble: str = "") -> EngineStatus:
+        """Return the status when no engine answers. `pid`: of one that runs but does not answer."""
         return EngineStatus(
             running=pid is not None,
             pid=pid,
@@ -107,12 +109,13 @@ class LocalEngineControl:
             trouble=(trouble,) if trouble else (),
         )
 
-    def _running(self) -> int | None:
+    def _find_pid(self) -> int | None:
         """Return the engine's process: the holder of the state folder, else, since the folder may be gone, the one that
         answers."""
-        return self._holder() or self._answering()
+        return self._holder() or self._find_answering_pid()
 
-    def _answering(self) -> int | None:
+    def _find_answering_pid(self) -> int | None:
+        """Return the process id of the engine that answers; None without one."""
         try:
             channel = connect(self._places, system=self._system)
         except CockpitError:
@@ -133,8 +136,11 @@ class LocalEngineControl:
                 Refusal(RefusalKind.DENIED, "The machine-wide engine is controlled by root: use sudo.")
             ) from error
         try:
+            # The engine holds the lock exclusively as long as it lives, so a lock that can be shared has no holder. The
+            # file's text alone may be of a process that was killed.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
+            # Empty for a moment, between the engine's lock and its writing.
             written = os.pread(lock, 32, 0).strip()
             return int(written) if written.isdigit() else None
         finally:
@@ -151,14 +157,14 @@ class LocalEngineControl:
 
     def _gone_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while self._running() is not None:
+        while self._find_pid() is not None:
             if time.monotonic() > deadline:
                 return False
             time.sleep(LOOK_SECONDS)
         return True
 
     def _kill(self) -> None:
-        pid = self._running()
+        pid = self._find_pid()
         if pid is not None:
             self._signal(pid, signal.SIGKILL)
             if not self._gone_within(TERM_SECONDS):

@@ -57,7 +57,7 @@ from cockpit.store.journal import SqliteJournal
 from cockpit.store.statefolder import FolderInUse, StateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings as UserSettings
@@ -78,6 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     0, or after an error 1; `STORE_FAILED` when the state folder cannot be used.
     """
     system = "--system" in arguments
+    # The folder that it was started in may be unmounted or removed later.
     os.chdir("/")
     try:
         places = system_paths() if system else paths(os.geteuid(), os.environ)
@@ -90,14 +91,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> None:
+    """Start the engine and serve; the steps are those of the module's docstring."""
     folder = await _acquire(places)  # step 1
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
         state, _ = await journal.load()  # step 2
+        # Containers of jobs that the journal does not know: it was replaced by an older one.
         folder.refuse_unknown_jobs(state.last_job_id)
         machine = Machine(state)
         gc.freeze()  # exempt the loaded state from garbage collection: traversing 100,000 jobs would stall the engine
         engine = _engine(machine, journal, folder.path, places, settings, system=system)  # step 3
+        # In a thread: the machine's probe runs programs such as nvidia-smi.
         setup = await asyncio.to_thread(_setup, places.cluster_file)  # step 4
         listener = listen(places.socket, system=system)  # step 5
         async with asyncio.TaskGroup() as group:  # step 6
@@ -105,6 +109,7 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
             watching = group.create_task(_watch_jobs(engine, settings))
             tidying = group.create_task(_tidy(engine, settings))
             await serve(engine, listener, setup)
+            # `serve` has ended; the group waits for its other tasks.
             watching.cancel()
             tidying.cancel()
     finally:
@@ -148,62 +153,13 @@ def _engine(
     machine: Machine, journal: SqliteJournal, folder: Path, places: EnginePaths, settings: UserSettings, *, system: bool
 ) -> Engine:
     """Build the engine: its host, and an executor whose plans follow the machine's state."""
-
-    def plan_for(effect: StartReplica) -> ContainerPlan:
-        job = machine.state.jobs[effect.replica.job]
-        assert job.attempt is not None
-        node = machine.state.nodes[effect.allocation.node]
-        launch = launch_plan(
-            effect.spec,
-            effect.submitter,
-            node,
-            effect.allocation,
-            job.attempt.whole_placement,
-            effect.replica,
-            job.array,
-            job_facts(job, os.uname().nodename),
-        )
-        home = machine.state.cluster.home
-        bounds = Bounds(
-            pids=settings.pids_limit,
-            scratch_mib=settings.scratch_mib,
-            shared_home=home,
-            log_limit_mib=settings.log_limit_mib,
-            unfiltered_images=tuple(shlex.split(settings.unfiltered_images)),
-        )
-        hidden = EngineFolders(folder, places.socket.parent)
-        may_be_plain = _may_be_plain(settings, system=system)
-        return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)
-
-    def workers_of(replica: ReplicaId) -> dict[str, bytes]:
-        return world_files(machine.state.jobs[replica.job])
-
-    def facts(effect: StartReplica) -> ScriptFacts:
-        return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
-
     # not before the last event: the journal's moments never decrease, also when the machine's clock was set back
     clock = SystemClock(machine.state.at)
-
-    def executor_for(observer: Observer) -> ContainerExecutor:
-        most_bytes = settings.log_limit_mib << 20
-        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts, most_bytes=most_bytes)
-        fetcher = Fetcher(rootless=os.geteuid() != 0, podman=settings.podman_containers)
-        executor = ContainerExecutor(
-            folder,
-            plan_for,
-            observer,
-            workers_of=workers_of,
-            staging_cache=StagingCache(folder, lambda: machine.state.cluster.staging, clock, fetcher),
-            scripts=scripts,
-        )
-        executor.memory_of = lambda name: machine.state.nodes[name].memory_mib
-        executor.prechecks = Prechecks(lambda name: machine.state.nodes[name], folder)
-        executor.open()
-        return executor
-
-    host = Host(machine, journal, executor_for, clock, _host_settings(settings))
+    hidden = EngineFolders(folder, places.socket.parent)
+    plan_for = _plans(machine, hidden, settings, may_be_plain=_may_be_plain(settings, system=system))
+    executor_for = _executors(machine, folder, settings, clock, plan_for)
     return Engine(
-        host=host,
+        host=Host(machine, journal, executor_for, clock, _host_settings(settings)),
         state_folder=folder,
         socket=places.socket,
         system=system,
@@ -211,6 +167,71 @@ def _engine(
         cluster_file=places.cluster_file,
         admin_group=settings.admin_group,
     )
+
+
+def _plans(
+    machine: Machine, hidden: EngineFolders, settings: UserSettings, *, may_be_plain: bool
+) -> Callable[[StartReplica], ContainerPlan]:
+    """Return a function that plans the container of a replica, by the machine's state at that time."""
+
+    def plan_for(effect: StartReplica) -> ContainerPlan:
+        job = machine.state.jobs[effect.replica.job]
+        assert job.attempt is not None
+        launch = launch_plan(
+            effect.spec,
+            effect.submitter,
+            machine.state.nodes[effect.allocation.node],
+            effect.allocation,
+            job.attempt.whole_placement,
+            effect.replica,
+            job.array,
+            job_facts(job, os.uname().nodename),
+        )
+        bounds = Bounds(
+            pids=settings.pids_limit,
+            scratch_mib=settings.scratch_mib,
+            shared_home=machine.state.cluster.home,
+            log_limit_mib=settings.log_limit_mib,
+            unfiltered_images=tuple(shlex.split(settings.unfiltered_images)),
+        )
+        return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)
+
+    return plan_for
+
+
+def _executors(
+    machine: Machine,
+    folder: Path,
+    settings: UserSettings,
+    clock: SystemClock,
+    plan_for: Callable[[StartReplica], ContainerPlan],
+) -> Callable[[Observer], ContainerExecutor]:
+    """Return a function that opens the executor for an observer. `folder`: the state folder."""
+
+    def workers_of(replica: ReplicaId) -> dict[str, bytes]:
+        return world_files(machine.state.jobs[replica.job])
+
+    def facts(effect: StartReplica) -> ScriptFacts:
+        return script_facts(machine.state.jobs[effect.replica.job], effect.allocation, os.uname().nodename)
+
+    def executor_for(observer: Observer) -> ContainerExecutor:
+        most_bytes = settings.log_limit_mib << 20
+        fetcher = Fetcher(rootless=os.geteuid() != 0, podman=settings.podman_containers)
+        executor = ContainerExecutor(
+            folder,
+            plan_for,
+            observer,
+            workers_of=workers_of,
+            # Rules and nodes may change while the engine runs, hence functions of the present state.
+            staging_cache=StagingCache(folder, lambda: machine.state.cluster.staging, clock, fetcher),
+            scripts=NodeScripts(folder, lambda: machine.state.cluster, facts, most_bytes=most_bytes),
+        )
+        executor.memory_of = lambda name: machine.state.nodes[name].memory_mib
+        executor.prechecks = Prechecks(lambda name: machine.state.nodes[name], folder)
+        executor.open()
+        return executor
+
+    return executor_for
 
 
 async def _acquire(places: EnginePaths) -> StateFolder:
@@ -229,6 +250,7 @@ async def _acquire(places: EnginePaths) -> StateFolder:
 
 
 def _setup(cluster_file: Path) -> ClusterSetup:
+    """Read cluster.toml, and catalogue.toml beside it, for this machine. Raises `SpecErrors`."""
     machine = probe_machine()
     content = _text(cluster_file)
     setup = read_cluster(machine, content) if content is None else read_cluster(machine, content, str(cluster_file))

@@ -49,7 +49,7 @@ def brief_findings(state_folder: Path) -> list[Finding]:
 
 
 def journal_findings(state_folder: Path) -> list[Finding]:
-    """Changes nothing. Raises `StoreError` where there is no store to look at."""
+    """Return what is wrong with the journal, without changing it. Raises `StoreError` when there is no store."""
     file = state_folder / "journal.db"
     verified = verify(file, state_folder / "archive")
     damages = [_damage(each, state_folder) for each in verified.damages]
@@ -72,6 +72,7 @@ def _restore(folder: Path) -> str:
 
 
 def _looked_at(verified: Verified) -> list[Finding]:
+    """Return what was verified, and what cannot be verified because an older cockpit wrote it."""
     summary = (
         f"{counted(verified.events, 'event')}, {grouped(verified.archived)} archived, "
         f"{counted(verified.snapshots, 'snapshot')}, {counted(verified.answers, 'answer')} to requests, "

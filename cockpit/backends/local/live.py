@@ -90,6 +90,7 @@ class LiveBackend(Asking, base.LiveBackend):
                         for delta in rows.take(update):
                             await asyncio.sleep(0)  # let other tasks run between decoding rows and showing them
                             yield delta
+            # The first loss is followed at once, since the engine may just have been restarted.
             await asyncio.sleep(patience.first_retry if attempt else 0)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
@@ -191,6 +192,7 @@ class _Sending:
             if self.elsewhere:
                 await asyncio.sleep(self._keeper.patience.first_retry)
                 continue
+            # Before the request is written: from then on the engine may have it.
             earlier, self.sent = self.sent, self.sent or not wire.is_lost
             self._folder = wire.state_folder
             with suppress(Unreachable, TimeoutError):

@@ -160,6 +160,7 @@ class Reconnector:
         self.begin()
         if wanted and self._wire.value is None:
             self._engine_wanted.set()
+        # None while there is no connection: wait for the next one.
         async for wire in self._wire.follow():
             if wire is not None:
                 return wire
@@ -178,6 +179,7 @@ class Reconnector:
             await asyncio.wait([running])
 
     async def _keep(self) -> None:
+        """Connect, and connect again after each loss. Never ends."""
         attempt = 0
         while True:
             starting = self._engine_wanted.is_set()
@@ -205,6 +207,7 @@ class Reconnector:
             pass
 
     async def _use(self, wire: Wire) -> None:
+        """Offer a connection to the requests until it ends."""
         pinging = self._tasks.start(self._ping(wire), "pings")
         try:
             self._wire.put(wire)
@@ -216,8 +219,10 @@ class Reconnector:
             pinging.cancel()
 
     async def _ping(self, wire: Wire) -> None:
+        """Ask for the overview from time to time, and mark the data as old while no answer comes."""
         loop = asyncio.get_running_loop()
         while True:
+            # Not a time limit of the ping: a late answer still counts, and until then the data is marked as old.
             silence = loop.call_later(self.patience.silence, self._fall_stale, SILENT)
             try:
                 self.overview.put(msgspec.msgpack.decode(await wire.ask("overview", NoArgs()), type=Overview))

@@ -69,12 +69,17 @@ class RepeatedRequest:
             raise MayBeAccepted("You interrupted it before the engine had answered.", self._request) from None
 
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """Send the request until an answer comes.
+
+        Raises `MayBeAccepted` when the time is over and an engine may have it.
+        """
         lost = 0
         while True:
             sent_before = bool(self._folder)
             try:
                 return self._try(op, args, answer)
             except RequestRefused as no:
+                # An engine that is stopping refuses, though an earlier attempt may have been accepted before.
                 if not sent_before or no.refusal.kind is not RefusalKind.UNAVAILABLE:
                     raise
                 error: CockpitError = no
@@ -90,18 +95,23 @@ class RepeatedRequest:
             time.sleep(PAUSE_SECONDS)
 
     def _try(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
+        """Send the request once and return its answer."""
         channel = self._lines.open()
         # Only the engine that has the request can tell a repetition; another one would execute it a second time.
         if self._folder not in {"", channel.hello.state_folder}:
             raise Unreachable(ANOTHER_ENGINE)
         channel.send(op, args, self._request, self._words)
+        # Only now may the engine have it: before, `send` raises `RequestNotSent`.
         self._folder = channel.hello.state_folder
         if not channel.is_answered(FIRST_SECONDS):
             channel.wait_for_answer(self._seconds_of_try())
         return channel.take(answer, self._seconds_of_try)
 
     def _reason(self, error: CockpitError) -> str:
-        """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
+        """Return why there is no answer.
+
+        It does not advise to run the command again, which would do it a second time.
+        """
         if isinstance(error, NoAnswerInTime):
             return str(NoAnswerInTime(error.where, time.monotonic() - self._began_at))
         return error.cause if isinstance(error, ConnectionLost) else str(error)

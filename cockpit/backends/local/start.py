@@ -48,20 +48,22 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
     be used.
     """
     log = _log_file(places)
+    # What the log has before it are the words of earlier engines.
     began = log.stat().st_size if log.exists() else 0
     deadline = time.monotonic() + START_SECONDS
     for _ in range(STARTS):
         pid = _spawn(log, system=system)
         status = None
         while status is None and time.monotonic() < deadline:
-            ended, found = os.waitpid(pid, os.WNOHANG)
-            channel = _answering(places, system=system)
+            ended, wait_status = os.waitpid(pid, os.WNOHANG)
+            channel = _try_connect(places, system=system)
             if channel is not None:
                 return channel
-            status = found if ended else None
+            status = wait_status if ended else None
             time.sleep(LOOK_SECONDS)
         if status is None:
             raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
+        # It ended by itself and said why; a second start would end likewise.
         if not os.WIFSIGNALED(status):
             break
     last_words = _last_words(log, began)
@@ -72,7 +74,7 @@ def _store_failed(status: int) -> bool:
     return os.WIFEXITED(status) and os.WEXITSTATUS(status) == STORE_FAILED
 
 
-def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
+def _try_connect(places: EnginePaths, *, system: bool) -> Channel | None:
     """Return the engine's greeting; None also if the engine ends while it greets: its log then says why."""
     try:
         return connect(places, system=system)
@@ -83,6 +85,7 @@ def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
 
 
 def _log_file(places: EnginePaths) -> Path:
+    """Create the engine's log, with its folder, and return its path. Raises `StoreError`."""
     try:
         places.state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         log = places.state_folder / LOG
@@ -157,7 +160,7 @@ class EngineDialer:
     def reach_again(self) -> Channel:
         """Connect again after a lost connection. An engine that was stopped in order is not started again.
 
-        It removes its socket then; one that was killed leaves it, and is started anew. A socket that only comes while
+        It removes its socket then; one that was killed leaves it, and is started again. A socket that only comes while
         we look is another engine's.
         """
         left = self._places.socket.exists()

@@ -39,12 +39,12 @@ class Wire:
 
     @classmethod
     async def over(cls, channel: Channel, heard: Callable[[], None]) -> Wire:
-        """Takes over the connection of a channel that has been greeted."""
+        """Take over the connection of a channel that has been greeted."""
         reader, writer = await asyncio.open_unix_connection(sock=channel.detach(), limit=READ_AHEAD)
         return cls(reader, writer, heard, channel.hello.state_folder)
 
     async def run(self) -> Unreachable:
-        """Distribute answers until the connection ends; why it did."""
+        """Distribute answers until the connection ends, and return the reason of the end."""
         try:
             while True:
                 self._deliver(_decode_answer(await self._frame()))
@@ -73,6 +73,7 @@ class Wire:
 
     @contextmanager
     def _send_question(self, op: str, args: msgspec.Struct, request: str, words: bytes = b"") -> Iterator[Question]:
+        """Send a request, and provide the place where its answer arrives."""
         if self._lost is not None:
             raise self._lost
         self._last_id += 1
@@ -91,6 +92,7 @@ class Wire:
         return body
 
     def _deliver(self, answer: Answer) -> None:
+        # None: the caller was cancelled before the answer came.
         waiting = self._open.get(answer.id)
         if waiting is not None:
             waiting.take(answer)

@@ -35,7 +35,7 @@ from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.preflight import refused
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import JOBS_REPORTED_BY, PROGRAMS
-from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, checked
+from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, check_success
 from cockpit.errors import CockpitError, MayBeAccepted, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 SECONDS = 30.0
+# In sbatch's arguments or a script: `--job-name=x`, `-J x`, `#SBATCH --job-name x`.
 _JOB_NAME = re.compile(r"^(?:#SBATCH\s+)?(?:--job-name[= ]|-J ?)\s*['\"]?([^\s'\"]+)", re.MULTILINE)
 ADMINISTRATORS = {"Administrator", "Operator"}
 _KINDS = (
@@ -97,12 +98,14 @@ class Acts:
 
     async def is_admin(self) -> bool:
         """Return whether the user is root, SlurmUser, or an operator or administrator in accounting."""
+        # Asked once; a change of accounts asks again (`_outdate`).
         if self._admin is not None:
             return self._admin
+        # `SlurmUser = slurm(64030)`
         owner = (await self._reading.config()).get("SlurmUser", "").partition("(")[0]
         level = "" if self._asker in {"root", owner} else await self._reading.admin_level(self._asker)
         is_admin = self._asker in {"root", owner} or level in ADMINISTRATORS
-        # not remembered while accounting is away: then it is unknown
+        # Not remembered while accounting is away: then it is unknown.
         if level or is_admin or not self._reading.missing("sacctmgr list user"):
             self._admin = is_admin
         return is_admin
@@ -116,11 +119,11 @@ class Acts:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
                 changes = await self._edits(args)
-                return [await self._naming(each, args.job) for each in changes]
+                return [await self._name_pending_tasks(each, args.job) for each in changes]
             if isinstance(args, messages.ExtendArgs):
                 return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
             parts = await self._waiting_parts(op, args) if isinstance(args, messages.JobArgs) else [args]
-            return [await self._naming(_BY_OP[op](each), getattr(each, "job", None)) for each in parts]
+            return [await self._name_pending_tasks(_BY_OP[op](each), getattr(each, "job", None)) for each in parts]
         except NotPossible as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
 
@@ -135,22 +138,23 @@ class Acts:
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
         """Run a change and return the answer of its operation."""
+        # Before the change, whose comment replaces the old end.
         until = kept_until(await self._job(args.job, None)) if isinstance(args, messages.ExtendArgs) else 0
         done = await self._carry_out(await self.commands(op, args))
         if isinstance(args, messages.ExtendArgs):
             return messages.HeldUntil(until + 1000 * args.seconds)
-        return messages.Submitted(tuple(map(_submitted, filter(None, done)))) if op == "submit" else None
+        return messages.Submitted(tuple(map(_parse_job_id, filter(None, done)))) if op == "submit" else None
 
     async def direct(self, wanted: Directive) -> JobId | None:
         """Run a command that only Slurm has; return the id of the job that it submitted, if any."""
         try:
             await self._judge_directive(wanted)
             command = directives.command(wanted, on_this_disk=self._commands.on_this_disk)
-            command = await self._naming(command, getattr(wanted, "job", None))
+            command = await self._name_pending_tasks(command, getattr(wanted, "job", None))
             (done,) = await self._carry_out([command])
         except NotPossible as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
-        return _submitted(done) if isinstance(wanted, SubmitScript) else None
+        return _parse_job_id(done) if isinstance(wanted, SubmitScript) else None
 
     async def show(self, commands: Sequence[CommandPreview]) -> None:
         """Show the commands to the user. Raises `NotRun` if they must not run."""
@@ -168,7 +172,8 @@ class Acts:
             try:
                 done.append(await self._run(command))
             except CockpitError:
-                submitted = [str(_submitted(each)) for each in done if each and command.argv[0] == "sbatch"]
+                # mkdir prints nothing, and a folder that was made may stay.
+                submitted = [str(_parse_job_id(each)) for each in done if each and command.argv[0] == "sbatch"]
                 for job in submitted:
                     await self._run(Command(("scancel", job)))
                 raise
@@ -185,6 +190,7 @@ class Acts:
 
     async def runtime(self, specs: Sequence[JobSpec]) -> Runtime | None:
         """Return the cluster's container runtime, looked for once, when a job needs an image."""
+        # A runtime that was not there is looked for again: it may have been installed, or the node was another one.
         if self._runtime is None and any(spec.image != HOST for spec in specs):
             self._runtime = runtime_of((await self._commands.run(PROBE, seconds=SECONDS)).stdout)
         return self._runtime
@@ -215,10 +221,12 @@ class Acts:
             printed = await self._commands.run(
                 command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False
             )
-            return checked(printed, command.argv).stdout.strip()
+            return check_success(printed, command.argv).stdout.strip()
+        # Not `Unreachable`: the user must know that the change may have happened.
         except AnswerLost as error:
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
         except Failed as failed:
+            # Slurm's commands have one exit code for every refusal; only the message tells them apart.
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
             # sacctmgr does not name what it found or missed.
             asked = f" The command was `{shlex.join(command.argv)}`." if command.argv[0] == "sacctmgr" else ""
@@ -251,9 +259,11 @@ class Acts:
                 refusals.append(refusal)
             else:
                 return
+        # The first: `_jobs_of` puts the record that the user most likely means at the front.
         raise refusals[0]
 
     async def _judge_directive(self, wanted: Directive) -> None:
+        """Refuse a directive that Slurm would refuse this user, or that changes another user's job."""
         if isinstance(wanted, SubmitScript) or await self.is_admin():
             return
         if isinstance(wanted, MoveToTop):
@@ -266,10 +276,11 @@ class Acts:
         else:
             preflight.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
-    async def _naming(self, command: Command, job: int | None) -> Command:
+    async def _name_pending_tasks(self, command: Command, job: int | None) -> Command:
         """Return the command with the indices of an array's pending tasks, if `job` means these."""
         if job is None or task_of(job)[1] != REST:
             return command
+        # Now, since tasks start all the time: a task that runs by now must not be among the indices.
         listed = next((each for each in await self._reading.jobs_now(JobId(job)) if each.id == job), None)
         if listed is None:
             raise refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
@@ -281,6 +292,7 @@ class Acts:
         if op not in {"hold", "release"} or args.task is not None:
             return [args]
         jobs = await self._jobs_of(args.job, None)
+        # scontrol takes the array's own id for all of its tasks at once.
         if all(job.state is JobState.QUEUED for job in jobs):
             return [args]
         return [replace(args, job=job.id) for job in jobs if not preflight.wrong_state(op, job)]
@@ -332,6 +344,7 @@ def _where_to_look(command: Command) -> str:
     )
 
 
-def _submitted(printed: str) -> JobId:
+def _parse_job_id(printed: str) -> JobId:
     """Return the job id in the output of `sbatch --parsable`."""
+    # With several clusters sbatch prints `1234;cluster`.
     return JobId(int(printed.split(";", maxsplit=1)[0]))

@@ -176,7 +176,8 @@ class SlurmBackend(Asking, LiveBackend):
         rows = await self._all_rows()
         if not ended:
             return [row for row in rows.values() if row.ended_at is None]
-        past = [past_row(each) for each in await self._reading.ended(HISTORY) if each.job.id not in rows]
+        # The controller's record of a job is newer than that of accounting, which may have both.
+        past = [past_row(each) for each in await self._reading.sacct.ended(HISTORY) if each.job.id not in rows]
         return [*past, *rows.values()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
@@ -188,11 +189,12 @@ class SlurmBackend(Asking, LiveBackend):
         steps: tuple[jobdetail.StepRow, ...] = ()
         if has_started:
             try:
-                steps = (await self._reading.accounted(slurm_id(record.id)))[1]
+                steps = (await self._reading.sacct.accounted(slurm_id(record.id)))[1]
             except Garbled:
                 raise
             except CockpitError:
                 pass  # the details are useful without accounting, too
+        # Accounting learns of running steps late, or, without a database, never.
         if has_started and record.state not in ENDED:
             steps = accounting.beside(steps, await self._reading.running_steps(known.number))
         path = await logs.output_path(self._reading, known)
@@ -229,6 +231,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()
+        # Slurm has no question for other weights, so here, and only here, priorities are computed.
         if weights is not None:
             unknown = self.capabilities.why_not(Ability.WEIGHTS)
             if unknown and not weights.is_complete:
@@ -240,17 +243,19 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def _queues(self) -> view.QueuesShown:
         """Return the partitions, then the licences."""
-        shown, jobs = await (await self._looked()).queues(), await self._reading.jobs()
+        shown, jobs = await (await self._looking_backend()).queues(), await self._reading.jobs()
         waiting: Counter[str] = Counter()
         for each in jobs:
+            # The mirror plans at most `PLANNED_TASKS` of an array; the records have the true number.
             for partition in values.names(each.fields["Partition"]) if each.waits else ():
                 waiting[partition] += len(each.tasks) or 1
         rows = (replace(row, waiting=waiting[row.path]) for row in shown.rows)
         return replace(shown, rows=(*rows, *licences.queue_rows(await self._reading.licences(), jobs)))
 
     async def accounts(self) -> view.AccountsShown:
-        shown = await (await self._looked()).accounts()
+        shown = await (await self._looking_backend()).accounts()
         if missing := self._reading.missing("sacctmgr list qos", "sacctmgr list assoc"):
+            # sshare alone has accounts and shares, without limits and QOS.
             known = bool(await self._reading.shares())
             return replace(shown, rows=shown.rows if known else (), qos=(), missing=missing)
         shown = all_tasks_counted(shown, await self._reading.jobs())
@@ -302,9 +307,10 @@ class SlurmBackend(Asking, LiveBackend):
             refuse_absent(reason)
         known = await look_up(self._reading, JobId(request.job))
         job, fields = known.job, known.listed.fields if known.listed is not None else known.fields
+        # Its allocation is still there, so a step in it is enough.
         if job.spec.debug_hold.allocation is not HoldAllocation.FREE or job.state is JobState.RUNNING:
             return await self._commands.open_shell(entering.command(job, fields.get("WorkDir", ""), request), request)
-        argv = entering.anew(job, await self._reading.comment(slurm_id(job.id)), request)
+        argv = entering.command_in_new_job(job, await self._reading.comment(slurm_id(job.id)), request)
         await self._acts.show([CommandPreview(argv)])  # the user confirms, because the new job is billed
         return await self._commands.open_shell(argv, request)
 
@@ -356,7 +362,8 @@ class SlurmBackend(Asking, LiveBackend):
         if op not in _MIRRORED:
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
         # Only the nodes view shows which job has which card, for which scontrol must list every job.
-        looked = await self._looked(closely=op == "nodes")
+        looked = await self._looking_backend(closely=op == "nodes")
+        # After the look, which finds out what is hidden.
         if op in self._reading.hidden:
             raise RequestRefused(Refusal(RefusalKind.DENIED, self._reading.hidden[op]))
         return await looked.read(op, args, answer)
@@ -380,6 +387,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
         await self._introduce()
+        # Before the rows are made: each says whether the user may change it.
         self._rows.admin = await self._acts.is_admin()
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
@@ -390,7 +398,7 @@ class SlurmBackend(Asking, LiveBackend):
         """Return a job and the rows of all jobs, which include its own while squeue lists it."""
         while True:
             known, rows = await find(), await self._all_rows()
-            # squeue's list may have been read anew between the two, without the job or with the array split otherwise:
+            # squeue's list may have been read again between the two, without the job or with the array split otherwise:
             # then the job is looked up in that list.
             if known.listed is None or known.listed.id in rows:
                 return known, rows
@@ -406,5 +414,5 @@ class SlurmBackend(Asking, LiveBackend):
     async def _find(self, job: JobId, task: int | None = None) -> Job:
         return (await look_up(self._reading, job, task)).job
 
-    async def _looked(self, *, closely: bool = False) -> InProcessBackend:
+    async def _looking_backend(self, *, closely: bool = False) -> InProcessBackend:
         return await self._mirror.look_at(await self._reading.everything(closely=closely))

@@ -28,9 +28,13 @@ class History:
         """Record the changes since the previous list. Rows that have not changed must be the same objects as before."""
         before, self._before = self._before, rows
         known = before or {}
+        # By identity, so ten thousand unchanged rows cost one pass of pointer comparisons.
         changed = [row for job, row in rows.items() if known.get(job) is not row]
         waiting = [(row.id, row.reason) for row in changed if row.state is JobState.QUEUED and row.reason is not None]
-        happened = [] if before is None else [each for row in changed for each in _happened(row, before, job_of, now)]
+        # The first list has no predecessor: nothing in it can be said to have just happened.
+        happened = (
+            [] if before is None else [each for row in changed for each in _events_of_row(row, before, job_of, now)]
+        )
         self._observed.note(waiting, happened, now)
 
     def waited(self, job: Job, now: Millis) -> tuple[Waited, ...]:
@@ -53,21 +57,23 @@ def _ids(job: Job) -> set[JobId]:
     return {job.id} if job.array is None else {job.id, rest_id(job.array.array)}
 
 
-def _happened(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> Iterator[Happened]:
+def _events_of_row(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> Iterator[Happened]:
     """Yield the events of a changed row, each at the time that Slurm reports, else now."""
     old = before.get(row.id)
     if old is None and row.array is not None and not row.tasks:
+        # A task that has just started was part of the array's pending record before.
         old = before.get(rest_id(row.array.array))
     if old is None:
-        yield row.submitted_at, _submitted(job_of(row.id))
+        yield row.submitted_at, _submitted_event(job_of(row.id))
     elif old.state is JobState.QUEUED:
         yield from ((now, each) for each in _while_waiting(row, old))
     else:
         yield from ((now, each) for each in _while_running(row, old))
+    # It may have started and ended between two lists: then both events follow.
     if (old is None or old.state is JobState.QUEUED) and row.started_at is not None:
-        yield row.started_at, _placed(job_of(row.id))
+        yield row.started_at, _placed_event(job_of(row.id))
     if row.state in ENDED and (old is None or old.state not in ENDED):
-        yield row.ended_at or row.state_since, _ended(job_of(row.id))
+        yield row.ended_at or row.state_since, _ended_event(job_of(row.id))
 
 
 def _while_waiting(row: JobRow, old: JobRow) -> Iterator[EventBody]:
@@ -79,6 +85,7 @@ def _while_waiting(row: JobRow, old: JobRow) -> Iterator[EventBody]:
 
 
 def _while_running(row: JobRow, old: JobRow) -> Iterator[EventBody]:
+    """Yield the events of a job that goes on, which follow from how its row changed."""
     if row.state is JobState.QUEUED:
         yield events.JobRequeued(row.id, EndCause.REQUEUE)
     elif row.state is JobState.SUSPENDED and old.state is not JobState.SUSPENDED:
@@ -89,16 +96,16 @@ def _while_running(row: JobRow, old: JobRow) -> Iterator[EventBody]:
         yield events.TimeLimitSet(row.id, row.time_limit_seconds)
 
 
-def _submitted(job: Job) -> EventBody:
+def _submitted_event(job: Job) -> EventBody:
     return events.JobSubmitted(
         job.id, job.spec, job.submitter, job.project, job.account, job.qos, job.partitions, job.array
     )
 
 
-def _placed(job: Job) -> EventBody:
+def _placed_event(job: Job) -> EventBody:
     assert job.attempt is not None
     return events.JobPlaced(job.id, job.attempt.number, 0, job.attempt.placement, job.attempt.partition)
 
 
-def _ended(job: Job) -> EventBody:
+def _ended_event(job: Job) -> EventBody:
     return events.JobEnded(job.id, job.state, job.end_cause or EndCause.EXIT, job.exit, job.held_until)

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from cockpit.backends.slurm.list_checks import completed
+from cockpit.backends.slurm.list_checks import complete_list
 from cockpit.backends.slurm.mapping.accounting import ids_command, ids_command_of_one, read
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.mapping.records import Record
@@ -87,18 +87,19 @@ class IdCheck:
             return printed
         expected = {*known, *(_ids(question, before) if before is not None else ())}
         if before is None or not expected <= _ids(question, printed):  # step 2
-            printed = await self._compared(question, printed)
+            printed = await self._compare_with_ids(question, printed)
         self._checked[question.argv] = printed
         return printed
 
-    async def _compared(self, question: IdQuestion, printed: Printed) -> Printed:
+    async def _compare_with_ids(self, question: IdQuestion, printed: Printed) -> Printed:
+        """Compare an answer with the list of ids, and ask again for what it lacks. Raises `Garbled`."""
         try:
-            listed = _listed(question, await self._answers.ask(question.ids, question.fresh_seconds))
+            listed = _parse_ids(question, await self._answers.ask(question.ids, question.fresh_seconds))
             printed = await self._with_all(question, printed, listed)  # step 3
             if not _ids(question, printed) - listed:
                 return printed
             printed = await self._answers.ask_now(question.argv)  # step 4
-            listed = _listed(question, await self._answers.ask_now(question.ids))
+            listed = _parse_ids(question, await self._answers.ask_now(question.ids))
         except Garbled:
             raise
         except CockpitError:
@@ -114,7 +115,7 @@ class IdCheck:
             return listed - {head[0] for line in text.splitlines() if (head := _ID.match(line)) is not None}
 
         check = CrossCheck(lacks, lambda name: ids_command_of_one(name.partition(".")[0]))
-        return await completed(self._answers, question.argv, printed, check, set())
+        return await complete_list(self._answers, question.argv, printed, check, set())
 
 
 def _ids(question: IdQuestion, printed: Printed) -> set[str]:
@@ -122,7 +123,7 @@ def _ids(question: IdQuestion, printed: Printed) -> set[str]:
     return {name for name, end in question.records(printed) if end >= question.begin and _ID.fullmatch(name)}
 
 
-def _listed(question: IdQuestion, printed: Printed) -> set[str]:
+def _parse_ids(question: IdQuestion, printed: Printed) -> set[str]:
     """Return the ids in the short answer, whose lines are `12_3|2026-11-21T08:00:00`."""
     pairs = (line.partition("|")[::2] for line in printed.stdout.splitlines())
     return {name for name, end in pairs if end >= question.begin and _ID.fullmatch(name)}

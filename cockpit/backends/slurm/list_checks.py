@@ -10,8 +10,8 @@ The list of jobs is checked in these steps:
 2. If so, `live_jobs` reads the live jobs from scontrol, and squeue runs again (`Reading`).
 3. `left_out`: jobs that scontrol has and squeue still lacks make the answer `Garbled`; nothing of it is shown.
 
-Nodes, partitions and the optional lists are checked by `check_inventory` and `completed`: one list must have the names
-that another mentions.
+Nodes, partitions and the optional lists are checked by `check_inventory` and `complete_list`: one list must have the
+names that another mentions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.mapping import placements, states, values
-from cockpit.backends.slurm.mapping.records import Record, job_blocks, keyed, words
+from cockpit.backends.slurm.mapping.records import Record, job_blocks, records_of_key, words
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, command_of
 from cockpit.errors import CockpitError
@@ -61,9 +61,11 @@ async def is_doubtful(answers: Answers, look: ListComparison, conf: Record) -> b
     They may when a live job has vanished that Slurm cannot have forgotten yet (MinJobAge), or when the controller
     counts more jobs. sdiag is asked only where there is no previous list, or where nothing of it is left.
     """
+    # One such job is enough, so the generator stops at the first.
     vanished = (number for number, each in look.before.items() if each.kind not in ENDED and number not in look.records)
     if next(vanished, None) is not None:
         return look.elapsed_seconds < (values.seconds(conf.get("MinJobAge", "")) or 0)
+    # With two lists that share jobs the comparison above is the better evidence, and sdiag costs another call.
     if (look.before and look.records) or _hides_jobs(conf):
         return False
     try:
@@ -101,6 +103,7 @@ def _live(printed: str, names: Iterable[str] = ()) -> set[str]:
     live = set()
     for block in job_blocks(printed, names):
         head, state = _JOB.match(block), words(block).get("JobState", "")
+        # placed=True: an unknown state counts as live, so that its job is expected.
         if head is not None and states.job_state(state, placed=True) not in ENDED:
             live.add(head[1])
     return live
@@ -125,7 +128,7 @@ def left_out(lost: set[str]) -> Garbled:
     return Garbled("squeue", f"it leaves out {len(lost)} that scontrol has, {which}")
 
 
-async def completed(
+async def complete_list(
     answers: Answers, argv: tuple[str, ...], printed: Printed, check: CrossCheck, absent: set[str]
 ) -> Printed:
     """Return an optional list, or a second answer if it lacks names that other lists have.
@@ -163,10 +166,10 @@ async def check_inventory(answers: Answers, nodes: str, partitions: str, fresh_s
 
     Raises `Garbled` when one list lacks a name that the other has, and the controller knows that name.
     """
-    records = list(keyed(nodes, "NodeName"))
+    records = list(records_of_key(nodes, "NodeName"))
     named_partitions = {word for record in records for word in values.names(record.get("Partitions", ""))}
     listed_nodes = {record["NodeName"] for record in records}
-    records = list(keyed(partitions, "PartitionName"))
+    records = list(records_of_key(partitions, "PartitionName"))
     named_nodes = {str(host) for record in records for host in hosts(values.text(record.get("Nodes", "")))}
     listed_partitions = {record["PartitionName"] for record in records}
     await _check(answers, "node", named_nodes - listed_nodes, fresh_seconds)
@@ -175,6 +178,7 @@ async def check_inventory(answers: Answers, nodes: str, partitions: str, fresh_s
 
 async def _check(answers: Answers, what: str, lost: set[str], fresh_seconds: float) -> None:
     """Ask for one of the missing names: some lists leave out hidden nodes and nodes in state FUTURE on purpose."""
+    # One is enough as evidence; asking for each of a thousand would load the controller.
     for name in sorted(lost)[:1]:
         try:
             printed = await answers.ask(("scontrol", "-o", "show", what, name), fresh_seconds)

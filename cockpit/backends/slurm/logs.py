@@ -33,11 +33,14 @@ async def read(commands: Commands, reading: Reading, known: LookedUpJob, request
     Raises `RequestRefused` for the output of an ended job whose file is unknown and cannot be guessed.
     """
     ended = known.job.state in ENDED
+    # A job that has not started has written nothing, and patterns such as %N have no value yet.
     if known.job.attempt is None:
         return LogChunk(b"", 0, ended=ended)
     path = await _path(reading, known, request)
+    # The size first: it shows without transfer whether there is anything new.
     size = await _size(commands, path) if path else None
     if size is None:
+        # The path was guessed from a default: that no file is there does not mean that the job wrote nothing.
         if path and ended and not request.step and outputs.OUT not in await _files(reading, known):
             message = (
                 f"Slurm no longer reports into which file job {slurm_id(known.job.id)} wrote its output, and there is "
@@ -55,6 +58,7 @@ async def read(commands: Commands, reading: Reading, known: LookedUpJob, request
 
 async def tail(commands: Commands, reading: Reading, known: LookedUpJob) -> str:
     """Return the last lines of the job's stderr, else of its stdout; empty if the files cannot be read."""
+    # stderr says why a job failed; where both go to one file, it is that file.
     for stream in (LogStream.STDERR, LogStream.STDOUT):
         try:
             wanted = LogRequest(job=known.job.id, stream=stream, offset=-TAIL_BYTES)
@@ -72,14 +76,14 @@ async def output_path(reading: Reading, known: LookedUpJob, stream: LogStream = 
     order: Slurm's record, accounting, the options of sbatch, the default."""
     known = await _leader(reading, known)
     files = await _files(reading, known)
-    path = outputs.named(files, known, errors=stream is LogStream.STDERR)
-    return outputs.resolved(path, await _words(reading, known, path)) if path else ""
+    path = outputs.written_path(files, known, errors=stream is LogStream.STDERR)
+    return outputs.fill_patterns(path, await _words(reading, known, path)) if path else ""
 
 
 async def _files(reading: Reading, known: LookedUpJob) -> dict[str, str]:
     """Return the files of the job, or of the one that runs its script, as far as Slurm reports them."""
     known = await _leader(reading, known)
-    return await reading.output_files(_one_job(known)) or await _remembered(reading, known)
+    return await reading.output_files(_one_job(known)) or await _accounting_record(reading, known)
 
 
 async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
@@ -88,8 +92,9 @@ async def with_outputs(reading: Reading, known: LookedUpJob, steps: Iterable[Ste
 
 
 async def _path(reading: Reading, known: LookedUpJob, request: LogRequest) -> str:
+    """Return the path of the requested output: of a step, else of the job."""
     if request.step:
-        _, steps = await reading.accounted(slurm_id(known.job.id))
+        _, steps = await reading.sacct.accounted(slurm_id(known.job.id))
         step = next((each for each in steps if each.name == request.step), None)
         if step is None:
             message = f"Accounting knows no step {request.step} of job {slurm_id(known.job.id)}."
@@ -105,7 +110,7 @@ async def _step_path(reading: Reading, known: LookedUpJob, step: StepRow, rank: 
         return ""
     folder = (await reading.output_files(_one_job(known)) or dict(known.fields)).get("folder", "")
     path = step.output if step.output.startswith("/") else posixpath.join(folder or known.job.spec.output, step.output)
-    return outputs.resolved(path, outputs.step_words(await _words(reading, known, path), step, rank))
+    return outputs.fill_patterns(path, outputs.step_words(await _words(reading, known, path), step, rank))
 
 
 async def _leader(reading: Reading, known: LookedUpJob) -> LookedUpJob:
@@ -124,19 +129,21 @@ def _one_job(known: LookedUpJob) -> str:
 async def _words(reading: Reading, known: LookedUpJob, path: str) -> dict[str, str]:
     attempt = known.job.attempt
     node = attempt.placement[0].node if attempt is not None and attempt.placement else None
+    # One command more, so only where the path needs it.
     host = await reading.host_of(node) if node is not None and _HOST.search(path) else node or ""
     return outputs.batch_words(known, await reading.version(), host)
 
 
-async def _remembered(reading: Reading, known: LookedUpJob) -> dict[str, str]:
+async def _accounting_record(reading: Reading, known: LookedUpJob) -> dict[str, str]:
     """Return the record from accounting of a job that Slurm has forgotten."""
     files = outputs.of_record(known.fields)
-    if outputs.OUT not in files and (script := await reading.script(slurm_id(known.job.id))):
+    if outputs.OUT not in files and (script := await reading.sacct.script(slurm_id(known.job.id))):
         files = outputs.of_script(script) | files
     return files
 
 
 async def _size(commands: Commands, path: str) -> int | None:
+    """Return the size of a file in bytes; None if it does not exist. Refused for a file of another user."""
     printed = await commands.run(("stat", "--dereference", "--format=%s", "--", path), seconds=SECONDS)
     if printed.code == 0:
         if (size := values.number(printed.stdout)) is None:
@@ -156,6 +163,7 @@ async def _piece(commands: Commands, path: str, start: int, size: int) -> bytes:
         (
             "sh",
             "-c",
+            # `"$1"` and so on: no path becomes a part of the shell's program.
             'dd if="$1" skip="$2" count="$3" bs=65536 "$4" "$5" | base64 -w0',
             "sh",
             path,
@@ -165,12 +173,14 @@ async def _piece(commands: Commands, path: str, start: int, size: int) -> bytes:
         ),
         seconds=SECONDS,
     )
+    # The pipe's exit code is that of base64, so an error of dd shows only on stderr.
     if printed.code != 0 or (printed.stderr and not printed.stdout):
         raise RequestRefused(Refusal(RefusalKind.DENIED, f"{path} cannot be read: {printed.stderr.strip()[-200:]}"))
     try:
         data = base64.b64decode(printed.stdout.strip(), validate=True)
     except ValueError:
         raise Garbled("base64", f"it is no piece of {path}") from None
+    # `_size` has just found more there; an empty answer would read as the end of the file.
     if size and not data:
         raise Garbled("base64", f"it has nothing of {path}")
     return data

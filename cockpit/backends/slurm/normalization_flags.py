@@ -42,12 +42,15 @@ def normalization_flags(everything: ClusterLists, printed: Printed) -> tuple[Pri
         return flags
     raw, normal = _scale(everything, flags), _scale(everything, others)
     normalised: set[FactorName] = set()
-    for job, breakdown in islice(_counted(everything, printed), ENOUGH):
+    # `raw` and `normal` compute each factor with and without normalisation. Where the two differ and sprio prints the
+    # normal one, the flag of this factor is not set.
+    for job, breakdown in islice(_queued_breakdowns(everything, printed), ENOUGH):
         figures = {(part.name, part.tres): part.contribution for part in breakdown.parts}
         pairs = zip(_parts(raw, job, breakdown.partition), _parts(normal, job, breakdown.partition), strict=True)
         normalised |= {
             by_most.name
             for as_is, by_most in pairs
+            # sprio rounds what it prints; equal figures prove nothing.
             if round(as_is.contribution) != round(by_most.contribution) == figures.get((by_most.name, by_most.tres))
         }
     return (*others, *(flag for name, flag in _FLAGS.items() if name not in normalised))
@@ -63,7 +66,7 @@ def _scale(everything: ClusterLists, flags: tuple[PriorityFlag, ...]) -> Priorit
     return PriorityContext(with_priority_flags(everything.rules, flags), everything.accounts, nodes)
 
 
-def _counted(everything: ClusterLists, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
+def _queued_breakdowns(everything: ClusterLists, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
     """Return the queued jobs with sprio's figures for each of their partitions."""
     for listed in everything.jobs:
         if listed.waits:

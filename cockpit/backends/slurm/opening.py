@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import rules
-from cockpit.backends.slurm.reading import PollIntervals, Reading
+from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answer_cache import answer_cache_for
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.errors import CockpitError
@@ -98,6 +98,7 @@ async def open_rest(
 
     clock = SystemClock()
     here = address.startswith("slurmrestd+unix:")
+    # Through a unix socket the kernel identifies the user, so the environment's token is not sent.
     token = token_in(token_file, os.environ) if token_file or not here else str
     commands = RestCommands(address, token, clock.now, LocalCommands(os.environ) if here else None)
     asker = user if here else commands.user or user
@@ -148,6 +149,7 @@ async def opened(
 
     repeated = RepeatedLogin(login, answers) if login is not None else None
     backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction, login=repeated)
+    # Most clusters answer at once, and then the screen opens with the right name.
     await backend.introduced_within(INTRODUCTION_SECONDS)
     return backend
 

@@ -5,7 +5,7 @@ When such a list fails, its last answer stays, and `trouble` has a sentence that
 
 from __future__ import annotations
 
-from cockpit.backends.slurm.list_checks import completed
+from cockpit.backends.slurm.list_checks import complete_list
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
@@ -52,7 +52,7 @@ class OptionalLists:
         """
         if printed.code or printed.verified or what in self.trouble:
             return printed
-        return await completed(self._answers, argv, printed, check, self._absent.setdefault(what, set()))
+        return await complete_list(self._answers, argv, printed, check, self._absent.setdefault(what, set()))
 
     async def beside(self, printed: Printed, argv: tuple[str, ...], fresh_seconds: float) -> str:
         """Return the output of a command that names what a list should have; empty if there is no such command."""

@@ -37,7 +37,8 @@ async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Look
     known = find_job(await reading.jobs(), wanted)
     if known is not None:
         return known
-    past, _ = await reading.accounted(slurm_id(wanted))
+    past, _ = await reading.sacct.accounted(slurm_id(wanted))
+    # Accounting first: a job that the list lacks has mostly ended long ago.
     if past is None and await reading.jobs_now(wanted):  # it was submitted after the list was read
         reading.forget({"squeue"})
         known = find_job(await reading.jobs(), wanted)
@@ -59,7 +60,8 @@ async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None)
 
 async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | None, user: str) -> list[EndedJob]:
     """Return the jobs that ended from `since` on and before `until`, the newest first."""
-    past = await reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
+    # sacct's times are whole seconds, so the bounds are compared once more.
+    past = await reading.sacct.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
     done = map(_ended_job, past)
     wanted = (each for each in done if _within(each.row.ended_at or 0, since, until))
     return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
@@ -72,7 +74,10 @@ def _ended_job(past: Past) -> EndedJob:
 
 async def jobs_between(reading: Reading, since: Millis, until: Millis) -> list[Job]:
     """Return the jobs of that time, with the cards that they had."""
-    return [with_amounts(each.job) for each in await reading.ended(_slurm_time(since), _slurm_time(until), during=True)]
+    return [
+        with_amounts(each.job)
+        for each in await reading.sacct.ended(_slurm_time(since), _slurm_time(until), during=True)
+    ]
 
 
 def _with_use(job: Job, used: ReplicaTotals) -> Job:

@@ -29,6 +29,7 @@ def refused(kind: RefusalKind, message: str) -> RequestRefused:
 def judge(op: str, job: Job) -> None:
     """Check a change of a job for every user. Raises `RequestRefused`."""
     name = slurm_id(job.id)
+    # scontrol(1): requeue also takes a job that has completed, while the controller still has it.
     if job.state in ENDED and not job.kept and op != "requeue":
         raise refused(RefusalKind.CONFLICT, f"Job {name} has ended: it is {job.state}.")
     if op in _ON_KEPT and not job.kept:
@@ -59,6 +60,7 @@ def _beyond_owners(op: str, args: msgspec.Struct, job: Job) -> str:
     """Return why Slurm does not let a job's owner do this; empty if it does."""
     if isinstance(args, messages.SetTimeLimitArgs):
         wanted = args.limit.seconds + (job.spec.time_limit_seconds if args.limit.beside else 0)
+        # scontrol(1), TimeLimit: only the administrator, SlurmUser or root may increase it.
         if wanted > job.spec.time_limit_seconds and job.state is not JobState.QUEUED:
             return (
                 f"Job {slurm_id(job.id)} runs, and Slurm lets only its administrators raise a running job's time "

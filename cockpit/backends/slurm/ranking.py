@@ -30,6 +30,8 @@ def priorities(rows: Iterable[JobRow], printed: Printed, cluster: Cluster) -> Pr
     """
     waiting = [row for row in rows if row.state is JobState.QUEUED]
     entries = [(row, each) for row in waiting for each in _breakdowns_of(row, printed)]
+    # slurm.conf(5), PriorityTier: jobs of a higher tier are considered before any of a lower one, whatever their
+    # priority.
     tiers = {each.name: each.priority_tier for each in cluster.partitions}
 
     def turn(entry: tuple[JobRow, Breakdown]) -> tuple[bool, int, int, int]:
@@ -40,6 +42,7 @@ def priorities(rows: Iterable[JobRow], printed: Printed, cluster: Cluster) -> Pr
     places: dict[int, int] = {}
     before = 0
     for row, _ in entries:
+        # A job in several partitions takes its first place, and counts once for those behind it.
         if not isinstance(row.reason, Held) and row.id not in places:
             places[row.id] = before + 1
             before += len(row.tasks) or 1
@@ -60,6 +63,7 @@ def site_factors(printed: Printed) -> dict[int, int]:
 
 def _breakdowns_of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
     breakdowns = printed_of(row.id, printed)
+    # A held job's priority is 0, whatever factors are printed.
     if breakdowns and not isinstance(row.reason, Held):
         return [_direct_or_counted(replace(each, job=row.id)) for each in breakdowns]
     partitions = row.partitions or ("",)
@@ -73,6 +77,7 @@ def _direct_or_counted(each: Breakdown) -> Breakdown:
 
 
 def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow:
+    """Return the row of a job for one partition."""
     return PriorityRow(
         job=row.id,
         name=row.name,
@@ -118,6 +123,7 @@ def all_tasks_counted(shown: AccountsShown, jobs: Iterable[Listed]) -> AccountsS
     for each in jobs:
         beyond = 1 if each.id in joined else len(each.tasks) - PLANNED_TASKS
         account = each.fields["Account"]
+        # Up the tree to root: each account counts the jobs of all below it.
         while beyond > 0 and account:
             more[assoc_key(account)] += beyond
             account = parents.get(account, "")

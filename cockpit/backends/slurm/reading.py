@@ -5,9 +5,9 @@ Each list passes through these steps:
 1. `Answers` runs the command or returns an answer that is still fresh.
 2. The list is compared with other lists that name its entries (`list_checks`): a list that was cut exactly between two
    records looks like a shorter list. Where entries are missing the command runs again before they count as gone.
-3. The text is parsed, only if it is another text than last time (`_once`).
+3. The text is parsed, only if it is another text than last time (`ParsedAnswers`).
 
-Lists that the cluster may do without are read through `optional_lists`.
+Lists that the cluster may do without are read through `optional_lists`, ended jobs through `sacct_reading`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
-from cockpit.backends.slurm.id_checks import IdCheck, ids_of_ended, ids_of_steps, past_records
 from cockpit.backends.slurm.list_checks import (
     ListComparison,
     check_inventory,
@@ -49,7 +48,8 @@ from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.backends.slurm.optional_lists import OptionalLists
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.sacct_reading import SacctReading
+from cockpit.backends.slurm.wire.answers import Answers, ParsedAnswers, PollIntervals
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
@@ -77,42 +77,20 @@ _ACCOUNTING = "accounting"
 _HOST = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 
 
-class PollIntervals(NamedTuple):
-    """How old the answers of each kind may be before the command runs again, in seconds, and the time limit of one."""
-
-    jobs: float = 10.0
-    nodes: float = 20.0
-    details: float = 30.0
-    priorities: float = 20.0
-    shares: float = 60.0
-    reservations: float = 60.0
-    accounting: float = 60.0
-    settings: float = 300.0
-    patience: float = 30.0
-    """Time limit of one command: sacctmgr without its database would try for minutes."""
-
-    @classmethod
-    def every(cls, seconds: float, patience: float) -> PollIntervals:
-        """List jobs every `seconds`, and everything else in the default proportion to that."""
-        usual = cls()
-        factor = seconds / usual.jobs
-        jobs, nodes, *others = (factor * each for each in usual[:-1])
-        return cls(jobs, nodes, *others)._replace(patience=patience)
-
-
 class Reading:
     """State of one cluster, as its commands report it. Every method raises `Unreachable` when Slurm does not answer."""
 
     def __init__(self, answers: Answers, now: Callable[[], Millis], intervals: PollIntervals | None = None) -> None:
         self._answers, self._now = answers, now
-        self._ids = IdCheck(answers)
         self.intervals = intervals or PollIntervals()
+        # The commands that are needed may take the whole time limit; those of `OptionalLists` a third of it.
         answers.patience = self.intervals.patience
         self._optional = OptionalLists(answers, self.intervals.patience / 3)
         self.trouble = self._optional.trouble
+        self.sacct = SacctReading(self, answers, now)
         self._fields: tuple[str, ...] = listing.FIELDS
-        self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
-        self._parsed: dict[str, tuple[object, Any]] = {}
+        self._parsed = ParsedAnswers()
+        # By Slurm's own number of the record, as squeue prints it (JobID).
         self._records: dict[str, Listed] = {}
         self._looked_at = Millis(0)
         self._verified_list: Printed | None = None
@@ -127,21 +105,23 @@ class Reading:
     async def config(self) -> Record:
         """Return the settings of the cluster, as far as `scontrol show config` or slurmrestd reports them."""
         printed = await self._answers.ask(rules.CONFIG, self.intervals.settings)
-        return self._once("config", printed, printed.settings)
+        return self._parsed.once("config", printed, printed.settings)
 
     async def rules(self) -> Cluster:
+        """Return the cluster's rules and partitions."""
         conf = await self.config()
+        # A fifth of the configuration's interval: partitions are opened and closed while the cluster runs.
         partitions = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         await self._check_inventory(
             await self._visible_list("nodes", nodes.COMMAND, self.intervals.settings), partitions
         )
         source = (conf, partitions)
-        return self._once("rules", source, lambda: rules.cluster(conf, partitions.blocks(rules.PARTITION_KEY)))
+        return self._parsed.once("rules", source, lambda: rules.cluster(conf, partitions.blocks(rules.PARTITION_KEY)))
 
     async def memory(self) -> memory.MemoryRules:
         conf = await self.config()
         printed = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
-        return self._once(
+        return self._parsed.once(
             "memory", (conf, printed), lambda: memory.memory_rules(conf, printed.blocks(rules.PARTITION_KEY))
         )
 
@@ -150,7 +130,16 @@ class Reading:
         await self._check_inventory(
             printed, await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         )
-        return self._once("nodes", printed, lambda: tuple(nodes.slurm_nodes(printed.blocks(nodes.KEY))))
+        return self._parsed.once("nodes", printed, lambda: tuple(nodes.slurm_nodes(printed.blocks(nodes.KEY))))
+
+    async def shards_per_card(self) -> int:
+        """Return into how many shards a card of this cluster is cut (gres/shard); 0 where cards are not cut."""
+        return shards_per_card(await self.nodes(self.intervals.settings))
+
+    @property
+    def listed_jobs(self) -> Iterable[Listed]:
+        """The jobs of squeue's last list."""
+        return self._records.values()
 
     async def jobs(self) -> tuple[Listed, ...]:
         """Return all jobs that squeue lists; jobs that have not changed are the same objects as before.
@@ -160,7 +149,7 @@ class Reading:
         3. Otherwise check it against the previous list and the controller's counts (`_verify_jobs`).
         4. If it is still incomplete, restore the previous records, so that the next list is compared with them.
         """
-        shards = shards_per_card(await self.nodes(self.intervals.settings))
+        shards = await self.shards_per_card()
         printed, before = await self._list(), (self._records, self._looked_at)  # step 1
         if printed is self._verified_list or printed.verified:  # step 2
             return self._jobs_in(printed, shards)
@@ -169,13 +158,14 @@ class Reading:
             jobs = await self._verify_jobs(jobs, before, shards)  # step 3
         except CockpitError as error:  # step 4
             self._records, self._looked_at = before
-            self._parsed.pop("jobs", None)
+            self._parsed.forget("jobs")
+            # Else the incomplete list would be returned as the last answer until it is stale.
             self._answers.replace_by_error(listing.command(self._fields), error)
             raise
         return jobs
 
     def _jobs_in(self, printed: Printed, shards: int) -> tuple[Listed, ...]:
-        return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
+        return self._parsed.once("jobs", (printed, shards), lambda: tuple(self._parse_listed(printed, shards)))
 
     async def _verify_jobs(
         self, jobs: tuple[Listed, ...], before: tuple[dict[str, Listed], Millis], shards: int
@@ -186,8 +176,11 @@ class Reading:
         """
         records, looked_at = before
         question = listing.command(self._fields)
+        # The time between two lists decides whether Slurm may have forgotten a job in between (MinJobAge).
         self._looked_at = self._now()
         look = ListComparison(self._records, records, (self._looked_at - looked_at) / 1000)
+        # Not where nodes or partitions are hidden: the question of `live_jobs` crashes scontrol of 22.05 there
+        # (`details`).
         if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
             live = await live_jobs(self._answers, self._names())
             # scontrol was asked first: a job that it has and that a later squeue lacks is missing, not merely new.
@@ -200,6 +193,7 @@ class Reading:
 
     async def _check_inventory(self, nodes_list: Printed, partitions_list: Printed) -> None:
         """Compare the lists of nodes and partitions, once for each pair of answers. Raises `Garbled`."""
+        # By identity: an answer from the cache is the same object, so each pair is compared once.
         pair = (nodes_list, partitions_list)
         if self._inventory is None or any(one is not other for one, other in zip(pair, self._inventory, strict=True)):
             if not (nodes_list.verified or partitions_list.verified):
@@ -211,7 +205,7 @@ class Reading:
 
         Empty when the controller does not know the job.
         """
-        shards = shards_per_card(await self.nodes(self.intervals.settings))
+        shards = await self.shards_per_card()
         try:
             printed = await self._list(slurm_id(task_of(job)[0]))
         except Failed as failed:
@@ -244,18 +238,19 @@ class Reading:
 
         Empty where nodes or partitions are hidden: there the scontrol of 22.05 crashes on this question.
         """
+        # Card models and shards change with slurm.conf only, so an old list of nodes is good enough.
         gres = {each.node.name: each.gres for each in await self.nodes(self.intervals.settings)}
         if self.hidden:
             return NOTHING_KNOWN
         printed = await self._detailed_jobs()
-        return self._once("details", printed, lambda: placements.details(self._allocations(printed), gres))
+        return self._parsed.once("details", printed, lambda: placements.details(self._allocations(printed), gres))
 
     async def spreads(self) -> Spreads:
         """Return the tasks of waiting jobs whose tasks are spread over nodes; empty where `details` is empty."""
         if self.hidden:
             return NO_SPREADS
         printed = await self._detailed_jobs()
-        return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout, self._names()))
+        return self._parsed.once("spreads", printed, lambda: spreads.spreads(printed.stdout, self._names()))
 
     def _allocations(self, printed: Printed) -> Iterable[Record]:
         """Return the allocations of jobs in the answer of `placements.DETAIL`."""
@@ -271,6 +266,7 @@ class Reading:
         """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
         what = "scontrol show job"
         printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
+        # Also read again when squeue's list is another one: it may name jobs that the details should have.
         if self._detailed is not None and self._detailed[0] is printed and self._detailed[1] is self._verified_list:
             return printed
         asked_at = self._answers.given_at(placements.DETAIL) or self._now()
@@ -280,6 +276,7 @@ class Reading:
         return printed
 
     async def reservations(self) -> tuple[Reservation, ...]:
+        """Return the reservations that this user may see."""
         what = "scontrol show reservation"
         printed = await self._optional.ask(what, reservations.COMMAND, self.intervals.reservations)
         names = reservations.names(
@@ -288,24 +285,27 @@ class Reading:
         check = cross_checks.of_reservations(self._records.values(), names)
         printed = await self._optional.completed(what, reservations.COMMAND, printed, check)
         records = printed.blocks(reservations.KEY)
-        return self._once("reservations", printed, lambda: tuple(reservations.reservations(records, UTC)))
+        return self._parsed.once("reservations", printed, lambda: tuple(reservations.reservations(records, UTC)))
 
     async def licences(self) -> tuple[licences.Licence, ...]:
         what = "scontrol show licenses"
         printed = await self._optional.ask(what, licences.COMMAND, self.intervals.nodes)
         check = cross_checks.of_licences(await self.config())
         printed = await self._optional.completed(what, licences.COMMAND, printed, check)
-        return self._once("licences", printed, lambda: tuple(licences.licences(printed.blocks(licences.KEY))))
+        return self._parsed.once("licences", printed, lambda: tuple(licences.licences(printed.blocks(licences.KEY))))
 
     async def shares(self) -> tuple[accounts.ShareLine, ...]:
-        printed = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
-        return self._once("shares", printed, lambda: tuple(accounts.shared(printed.rows())))
+        printed = await self.of_accounting("sshare", accounts.SHARES, self.intervals.shares)
+        return self._parsed.once("shares", printed, lambda: tuple(accounts.share_lines(printed.rows())))
 
     async def accounts(self) -> Accounts:
-        shares = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
-        qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.intervals.settings)
-        assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.intervals.settings)
+        """Return the tree of accounts, of as much as the database and the controller report."""
+        shares = await self.of_accounting("sshare", accounts.SHARES, self.intervals.shares)
+        qos = await self.of_accounting("sacctmgr list qos", accounts.QOS, self.intervals.settings)
+        assoc = await self.of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.intervals.settings)
         name = rules.cluster_name(await self.config())
+        # Each list is compared with the other, in both directions. Answers of slurmrestd have records and no text, and
+        # are complete.
         if assoc.stdout and shares.stdout:
             check = cross_checks.of_shares(assoc.stdout, name)
             shares = await self._optional.completed("sshare", accounts.SHARES, shares, check)
@@ -317,11 +317,12 @@ class Reading:
             qos = await self._optional.completed("sacctmgr list qos", accounts.QOS, qos, check)
 
         def made() -> Accounts:
+            # sshare asks the controller, which knows shares even while the database is away.
             if not assoc.stdout and not assoc.records:
                 return accounts.of_shares(shares.rows())
             return accounts.accounts(assoc.rows(), qos.rows(), shares.rows(), name)
 
-        return self._once("accounts", (shares, qos, assoc), made)
+        return self._parsed.once("accounts", (shares, qos, assoc), made)
 
     async def priorities(self) -> Mapping[int, tuple[Breakdown, ...]]:
         """Return the priorities that sprio prints, by Slurm's id of the job or array; the highest partition first."""
@@ -329,7 +330,8 @@ class Reading:
         printed = await self._optional.ask("sprio", priorities.COMMAND, self.intervals.priorities)
         check = cross_checks.of_priorities(self._records.values())
         if check.lacks(printed.stdout) and not self._same_moment(priorities.COMMAND):
-            # Jobs of an older list may have started since, and those of a newer one were not there yet: read both anew.
+            # Jobs of an older list may have started since, and those of a newer one were not there yet: both lists are
+            # read again.
             await self._answers.ask_now(listing.command(self._fields))
             await self.jobs()
             printed = await self._optional.ask("sprio", priorities.COMMAND, 0.0)
@@ -339,96 +341,21 @@ class Reading:
         def made() -> dict[int, tuple[Breakdown, ...]]:
             by_job: dict[int, tuple[Breakdown, ...]] = {}
             for each in priorities.breakdowns(printed.stdout, weights):
+                # A job that waits in several partitions has a line for each.
                 by_job[each.job] = tuple(sorted((*by_job.get(each.job, ()), each), key=lambda one: -one.total))
             return by_job
 
-        return self._once("priorities", (printed, weights), made)
+        return self._parsed.once("priorities", (printed, weights), made)
 
     def _same_moment(self, argv: tuple[str, ...]) -> bool:
         """Return whether the last answer of the command and the last list of jobs are of about the same time."""
         listed_at, given_at = self.listed_at, self._answers.given_at(argv)
         return listed_at is not None and given_at is not None and abs(listed_at - given_at) < SAME_MOMENT_MS
 
-    async def ended(
-        self, since: str, until: str = "now", *, user: str = "", during: bool = False
-    ) -> Sequence[accounting.Past]:
-        """Return the jobs that ended in this time out of accounting (sacct), in its order.
-
-        `during`: also those that were there in this time and ended later.
-        When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
-        """
-        # one turn for each field that this version of sacct does not know; it names only the first of them
-        while True:
-            fields = tuple(name for name in accounting.FIELDS if name in self._past_fields)
-            argv = accounting.command(since, until, user=user, during=during, fields=fields)
-            printed = await self._of_accounting("sacct", argv, self.intervals.accounting, accounting.UNKNOWN_USER)
-            if not printed.code:
-                break
-            if not self._leave_out_past_field(printed.stderr):
-                return ()
-        printed = await self._with_all_ended(argv, fields, printed, since, user, during=during)
-        shards = shards_per_card(await self.nodes(self.intervals.settings))
-        source = (printed, shards)
-        return self._once(
-            f"ended for {user}, {during}",
-            source,
-            lambda: tuple(accounting.ended(past_records(printed, fields), UTC, shards)),
-        )
-
-    async def _with_all_ended(
-        self, argv: tuple[str, ...], fields: Sequence[str], printed: Printed, since: str, user: str, *, during: bool
-    ) -> Printed:
-        """Return sacct's list, checked to have every job; its last answer, with `trouble`, if a new one lacks some.
-
-        Raises `Garbled` when there is no last answer.
-        """
-        if "sacct" in self.trouble:  # it is the last answer already
-            return printed
-        begin = accounting.compared_since(since, self._now())
-        question = ids_of_ended(argv, fields, self.intervals.accounting, begin)
-        whose = (each for each in self._records.values() if user in {"", each.fields["UserName"]})
-        known = () if during else accounting.ids_of_ended(whose, begin)
-        try:
-            return await self._ids.complete(question, printed, tuple(known))
-        except Garbled as error:
-            last = self._ids.last(question)
-            if last is None:
-                raise
-            self.trouble["sacct"] = f"sacct is not available at the moment: {error} Its last answer is shown."
-            return last
-
-    async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
-        """Return the record of a job in accounting (None until it has ended) and its steps; `job` is Slurm's id.
-
-        Raises `Unreachable` when accounting does not answer: then it is unknown whether there was such a job.
-        """
-        while True:
-            argv = accounting.command_of_one(job, self._past_fields)
-            try:
-                printed = await self._answers.ask(argv, self.intervals.details, seconds=self.intervals.patience / 3)
-            except Failed as failed:
-                if not self._leave_out_past_field(failed.printed.stderr):
-                    return None, ()
-            else:
-                question = ids_of_steps(job, argv, self._past_fields, self.intervals.details)
-                printed = await self._ids.complete(question, printed)
-                shards = shards_per_card(await self.nodes(self.intervals.settings))
-                return accounting.of_one(past_records(printed, self._past_fields), job, UTC, shards)
-
-    def _leave_out_past_field(self, complaint: str) -> bool:
-        """Leave out the field of sacct that this version of it does not know; False: it complains about another thing.
-
-        Each Slurm version lacks other fields.
-        """
-        unknown = accounting.unknown_field(complaint)
-        known = unknown in self._past_fields
-        self._past_fields = tuple(name for name in self._past_fields if name != unknown)
-        return known
-
     async def admin_level(self, user: str) -> str:
         """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
-        printed = await self._of_accounting("sacctmgr list user", argv, self.intervals.settings)
+        printed = await self.of_accounting("sacctmgr list user", argv, self.intervals.settings)
         if printed.records is not None:
             return "".join(each["AdminLevel"] for each in printed.records)
         return printed.stdout.strip()
@@ -450,6 +377,7 @@ class Reading:
         self._expect(job, printed, records)
         if not records:
             return {}
+        # The first of an array's records: all tasks share their patterns.
         (record, *_) = records
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
 
@@ -469,21 +397,12 @@ class Reading:
         Empty where there is one, and where the configuration does not say (slurmrestd).
         """
         kind = (await self.config()).get("AccountingStorageType")
+        # Other kinds keep no associations: accounting_storage/none, and filetxt of old versions.
         return "" if kind is None or "slurmdbd" in kind else NO_ACCOUNTING.format(kind=kind)
 
     async def version(self) -> tuple[int, ...]:
         """Return the controller's version, such as `(22, 5, 8)`."""
         return tuple(int(each) for each in rules.version(await self.config()).split(".") if each.isdigit())
-
-    async def script(self, job: str) -> str:
-        """Return a job's batch script; empty where accounting does not store it or does not show it."""
-        try:
-            printed = await self._answers.ask(("sacct", "--batch-script", "--jobs", job), self.intervals.settings)
-        except CockpitError:
-            return ""
-        # sacct prints a heading of its own before the script, and NONE where it has none
-        head, mark, script = printed.stdout.partition("#!")
-        return mark + script if not head.startswith("NONE") else ""
 
     async def running_steps(self, number: int) -> tuple[StepRow, ...]:
         """Return the steps of a running job that the controller lists."""
@@ -519,14 +438,15 @@ class Reading:
         if any(each.waits and values.text(each.fields.get("Licenses", "")) for each in everything.jobs):
             everything = everything._replace(licences=await self.licences())
         rules = everything.rules
+        # Only this word hides which flags are meant (`normalization_flags`), and finding out needs sprio.
         if PriorityFlag.NO_NORMAL_ALL not in rules.priority.flags:
             return everything
         from cockpit.backends.slurm.normalization_flags import normalization_flags, with_priority_flags
 
         printed = await self.priorities()
-        flags = self._once("flags", (rules, printed), lambda: normalization_flags(everything, printed))
+        flags = self._parsed.once("flags", (rules, printed), lambda: normalization_flags(everything, printed))
         return everything._replace(
-            rules=self._once("flagged", (rules, flags), lambda: with_priority_flags(rules, flags))
+            rules=self._parsed.once("flagged", (rules, flags), lambda: with_priority_flags(rules, flags))
         )
 
     async def _list(self, job: str = "") -> Printed:
@@ -537,15 +457,17 @@ class Reading:
                     return await self._answers.ask_now(listing.command(self._fields, job))
                 return await self._answers.ask(listing.command(self._fields), self.intervals.jobs)
             except Failed as failed:
+                # squeue names one unknown field at a time, so the loop takes one turn for each.
                 unknown = listing.unknown_field(failed.printed.stderr)
                 if unknown is None or unknown not in self._fields:
                     raise
                 self._fields = tuple(name for name in self._fields if name != unknown)
 
-    def _listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
+    def _parse_listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
         """Yield the records of squeue's list; a record that has not changed is the object of the previous list."""
         known, self._records = self._records, {}
         for fields in _jobs(printed, self._fields):
+            # The records are split by a random separator, so a wrong number here means that the answer is damaged.
             if not fields["JobID"].isdigit():
                 raise Garbled("squeue", f"{fields['JobID'][:20]!r} is not a job id")
             # the same object for an unchanged record: its parsed values, and rows made of it, need not be made again
@@ -568,7 +490,7 @@ class Reading:
         self.hidden.pop(what, None)
         return printed
 
-    async def _of_accounting(
+    async def of_accounting(
         self, what: str, argv: tuple[str, ...], fresh_seconds: float, means_none: str = ""
     ) -> Printed:
         """Run a command that needs the accounting database; without one, return nothing and do not run it.
@@ -583,15 +505,6 @@ class Reading:
     def missing(self, *commands: str) -> str:
         """Return the sentences that say why what these commands report is unknown; empty where they answered."""
         return " ".join(sentence for what, sentence in self.trouble.items() if what in (*commands, _ACCOUNTING))
-
-    def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
-        """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
-        # compared by value: a command that ran again mostly prints what it printed before
-        known = self._parsed.get(what)
-        if known is None or known[0] != source:
-            known = self._parsed[what] = (source, make())
-        made: T = known[1]
-        return made
 
 
 def _jobs(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:

@@ -39,11 +39,14 @@ class Rows:
 
     def of(self, jobs: Iterable[Listed], reservations: Mapping[str, Reservation], now: Millis) -> dict[JobId, JobRow]:
         """Return the rows by job id, in order of submission."""
+        # Rows of jobs that are gone are dropped with the old dictionary.
         known, self._built = self._built, {}
         for each in jobs:
             before = known.get(each.id)
+            # `Reading` returns the same record for a job that has not changed.
             row = before[1] if before is not None and before[0] is each else self._row(each, reservations, now)
             self._built[each.id] = each, row
+        # After all rows are made: components may be listed in any order.
         self._join_components(now)
         return {job: self._built[job][1] for job in sorted(self._built, key=self._seniority)}
 
@@ -58,9 +61,11 @@ class Rows:
                 groups.setdefault(row.component[0], []).append(each)
         for parts in groups.values():
             starts = [expected_start(each, now) for each in parts]
+            # One component that never starts keeps all of them from starting.
             last = None if any(map(never_starts, parts)) else max((at for at in starts if at is not None), default=None)
             for each in parts:
                 row = self._built[each.id][1]
+                # A new object only where it differs: watchers compare identities.
                 if row.starts_by != last:
                     self._built[each.id] = each, replace(row, starts_by=last)
 
@@ -169,6 +174,7 @@ def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node])
         held=sum(row.held_until is not None for row in rows),
         nodes=len(nodes),
         cpus=sum(node.cpus for node in nodes),
+        # A suspended job has given back its CPUs (squeue(1), JOB STATE CODES), but not its memory.
         used_cpus=sum(row.cpus for row in held if row.state is not JobState.SUSPENDED),
         memory_mib=sum(node.memory_mib for node in nodes),
         used_memory_mib=sum(row.memory_mib for row in held),
@@ -188,6 +194,7 @@ def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None
     """Return Slurm's reason why a queued job waits, and the jobs before it in any of its partitions."""
     if row.state is not JobState.QUEUED or row.reason is None:
         return None
+    # Slurm's order: the higher priority first, then the earlier submission.
     wanted, own = set(row.partitions), (row.priority or 0, -row.submitted_at)
     ahead = [
         each
@@ -208,5 +215,6 @@ def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None
 
 def _same(one: JobRow, other: JobRow) -> bool:
     """Return whether both are one job, or one is a task of the array that the other describes."""
+    # Not between two tasks that have rows of their own: each of them is a job that may be ahead.
     mine = one.array is not None and other.array is not None and one.array.array == other.array.array
     return one.id == other.id or (mine and bool(one.tasks or other.tasks))

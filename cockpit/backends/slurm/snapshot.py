@@ -25,16 +25,19 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
     """Return a snapshot of the cluster, whose lists are as fresh as the poll intervals allow."""
     everything = await reading.everything(closely=True)
     printed = await reading.priorities()
-    told = dict(_recorded(everything.jobs, printed, {each.name: each for each in everything.reservations}))
+    reports = dict(_recorded(everything.jobs, printed, {each.name: each for each in everything.reservations}))
+    # Slurm's factors are up to PriorityCalcPeriod old. To compute the same figures the scheduler must take the ages of
+    # that moment.
     counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
     everything = everything._replace(counted_at=counted, site_factors=site_factors(printed))
     whole = state(everything, as_ranked=False)
-    return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=told, state=whole)
+    return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=reports, state=whole)
 
 
 def _recorded(
     jobs: Iterable[Listed], printed: Printed, reservations: Mapping[str, Reservation]
 ) -> Iterable[tuple[JobId, SchedulerReport]]:
+    """Yield what Slurm reports of each pending job, and of each task of an array."""
     for each in jobs:
         for job in each.each() if each.waits else ():
             own = tuple(replace(one, job=job.id) for one in printed_of(job.id, printed))
@@ -54,6 +57,7 @@ def counted_at(jobs: Iterable[Listed], printed: Printed, priority: Priority, now
     An age factor is printed as a rounded number, so each job limits that moment to an interval. The result is the
     middle of the intersection of all these intervals.
     """
+    # The search begins two periods back, one more than a controller in time needs.
     earliest, latest = now - 2000 * priority.calc_period_seconds, int(now)
     weight, whole = priority.weights.age, 1000 * priority.max_age_seconds
     for each in jobs:

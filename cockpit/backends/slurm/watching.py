@@ -78,16 +78,20 @@ class ClusterWatch:
             if self._failure is not None and version == 0 and not self._followers:
                 raise self._failure
             if rows is not None:
+                # A job that ended before this watcher began comes from accounting instead (`recent_rows`).
                 live = {job: row for job, row in rows.items() if row.ended_at is None or job in known}
+                # The controller's rows win over those of accounting, which may be older.
                 live = (await self.recent_rows()) | live
                 # Rows of unchanged jobs are the same objects as before (`Rows`), so identity finds the changes.
                 changed = tuple(row for job, row in live.items() if known.get(job) is not row)
                 removed = tuple(known.keys() - live.keys())
                 version += 1
+                # An empty first list must be reported, too, and the first one after a silence, which ends it.
                 if changed or removed or anything or version == 1 or silence:
                     known = live
                     yield JobsDelta(changed, removed, version)
                 self._seen(rows)
+            # The watcher shows that its rows are old; once is enough.
             elif version and not silence:
                 yield JobsDelta((), (), version)
             silence = self.silence
@@ -108,6 +112,7 @@ class ClusterWatch:
     def look_now(self) -> None:
         """Have all watchers look at once, because this cockpit has changed something."""
         self._changed.set()
+        # A new event for the next wait: clearing the old one could race with a watcher that has not woken up yet.
         self._changed = asyncio.Event()
 
     async def recent_rows(self) -> AllRows:
@@ -115,7 +120,8 @@ class ClusterWatch:
 
         Empty on a cluster without accounting.
         """
-        ended, before = await self._reading.ended(RECENTLY, user=self._whose()), self._recent[1]
+        ended, before = await self._reading.sacct.ended(RECENTLY, user=self._whose()), self._recent[1]
+        # This is one object while sacct prints the same (`ParsedAnswers`).
         if ended is not self._recent[0]:
             rows = {each.job.id: past_row(each) for each in ended}
             self._recent = ended, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}

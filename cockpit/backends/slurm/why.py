@@ -74,6 +74,7 @@ _RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
 
 def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
     """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
+    # Codes may be written with `_` or with blanks.
     match = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
     if match is None:
         return None
@@ -82,15 +83,19 @@ def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | Non
     wants = asked(spec.specs[0], spec.nodes) | {JOBS: ONE}
     limits = [
         each
+        # The partition's QOS has limits of its own (slurm.conf, Partition QOS), so the scope differs between
+        # partitions.
         for partition in job.partitions or ("",)
         for each in _limits_named(match, snapshot, rules, rules.scope(job, partition), wants)
     ]
+    # A limit of 0 admits nothing, so it counts as fuller than all others.
     return max(limits, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
 
 
 def _limits_named(
     code: re.Match[str], snapshot: Snapshot, rules: Rulebook, scope: LimitScope, wants: dict[str, int]
 ) -> Iterator[LimitReached]:
+    """Yield the limits that a code of Slurm means, with their figures."""
     for limit in scope.per_job:
         if _is(code, limit.holder, limit.limit, limit.resource):
             yield LimitReached(
@@ -141,9 +146,9 @@ async def outlook(
     reading: Reading, mirror: PlanningMirror, known: LookedUpJob, rows: Mapping[JobId, JobRow]
 ) -> Outlook:
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
-    row, by_slurm = _waiting(known, rows)  # step 1
+    row, by_slurm = _find_waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
-    planned, together = _planned(everything, known)
+    planned, together = _planned_id(everything, known)
     core = await (await mirror.judge(everything)).explain(planned)  # step 2
     judged = core.explanation.reason if core.explanation is not None else None
     # Step 3
@@ -152,8 +157,9 @@ async def outlook(
     if together and not isinstance(judged, LimitReached):
         figures = _alone(await mirror.snapshot(everything), everything, known)
     reason, held, in_all = with_figures(by_slurm.reason, figures), core.holders, core.holders_in_all
+    # Slurm's reason is kept, so the holders that the scheduler found are those of another reason.
     if reason is not judged:
-        reason, held = await _limited(reading, mirror, everything, known, reason)
+        reason, held = await _with_limit_figures(reading, mirror, everything, known, reason)
         in_all = len(held)
     if isinstance(judged, Held) and judged.by == NO_LICENCES and isinstance(reason, SchedulerReason):
         reason = _with_licences(reason, everything, known)
@@ -189,7 +195,7 @@ def _with_licences(reason: SchedulerReason, everything: ClusterLists, known: Loo
     """Return another reason of Slurm's with the licences that the job waits for, too: they decide about its start."""
     if reason.code.startswith("Licenses") or known.listed is None:
         return reason
-    about = licences.figures(everything.licences, licences.asked(known.listed.fields))
+    about = licences.usage_text(everything.licences, licences.requested(known.listed.fields))
     words = f"waits for licences, too ({about})" if about else "waits for licences, too"
     return replace(reason, about="; ".join(filter(None, (reason.about, words))))
 
@@ -220,13 +226,13 @@ def _licences_of(spec: JobSpec) -> Licences:
 def _without_start(judged: Outlook, wanted: Licences | None, everything: ClusterLists) -> Outlook:
     if wanted is None:
         return judged
-    about = licences.figures(everything.licences, {name: count for each in wanted for name, count in each.items()})
+    about = licences.usage_text(everything.licences, {name: count for each in wanted for name, count in each.items()})
     reason = SchedulerReason("Licenses", about)
     known = judged.explanation or Explanation(judged.job, reason, judged.position, ())
     return replace(judged, explanation=replace(known, reason=reason), forecast=Forecast(), what_ifs=())
 
 
-def _planned(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]:
+def _planned_id(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]:
     """Return the id by which the scheduler's copy has the job, and whether that is one of several components."""
     for first, others in components(everything.jobs).items():
         if known.job.id == first or any(each.id == known.job.id for each in others):
@@ -251,7 +257,7 @@ def _component_named(named: Iterable[HoldingJob], rows: Mapping[JobId, JobRow]) 
         yield each if row is None or row.component is None else replace(each, component=row.component)
 
 
-def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
+def _find_waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explanation]:
     row = task_row(rows[known.listed.id], known.job) if known.listed is not None else None
     by_slurm = explanation(row, rows) if row is not None else None
     if row is None or by_slurm is None:
@@ -260,13 +266,13 @@ def _waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, 
     return row, by_slurm
 
 
-async def _limited(
+async def _with_limit_figures(
     reading: Reading, mirror: PlanningMirror, everything: ClusterLists, known: LookedUpJob, reason: Reason
 ) -> tuple[Reason, tuple[JobId, ...]]:
     """Return Slurm's reason with the figures of the limit or licences that it names, and the jobs that use them."""
     if isinstance(reason, SchedulerReason) and reason.code.startswith("Licenses") and known.listed is not None:
-        wanted = licences.asked(known.listed.fields)
-        about = licences.figures(await reading.licences(), wanted)
+        wanted = licences.requested(known.listed.fields)
+        about = licences.usage_text(await reading.licences(), wanted)
         return SchedulerReason(reason.code, about), licences.holders(everything.jobs, wanted)
     seen = await mirror.snapshot(everything)
     if isinstance(reason, SchedulerReason):

@@ -71,6 +71,7 @@ class _SpecTable(Table[SpecEntry]):
     def __init__(self) -> None:
         super().__init__(SpecEntry, _common(EntryKind.SPEC))
         self._node_fields = [each for each in NODE_SPEC.fields if each.name != "name"]
+        # `fields` has both for the schema and for settings; reading takes them apart again.
         self._own_fields, self.fields = self.fields, (*self.fields, *self._node_fields)
 
     def read(self, value: object, at: str, reading: Reading) -> SpecEntry:
@@ -145,6 +146,7 @@ def with_settings(kind: EntryKind, values: dict[str, object], words: Iterable[st
     """Return the entry's fields after the changes in `words`. An empty value removes a field; for lists `+a,b` adds and
     `-a` removes; `versions.v2=PATH` sets one of several. Raises `SpecErrors` with all errors."""
     table, changed, errors = TABLES[kind], dict(values), list[str]()
+    # The schema tells how a word becomes a value, so that a new field needs nothing here.
     schemas = {field.name: field.kind.schema() for field in table.fields}
     for word in words:
         name, equals, text = word.partition("=")
@@ -180,6 +182,7 @@ def _value(text: str, schema: Schema, before: object) -> object:
         return _list(text, before if isinstance(before, list) else [])
     if schema.get("type") == "string" or "enum" in schema:
         return text
+    # Numbers as a file has them; anything else stays text, and the field's own rule judges it.
     for number in (int, float):
         try:
             return number(text)
@@ -190,6 +193,7 @@ def _value(text: str, schema: Schema, before: object) -> object:
 
 def _list(text: str, before: list[object]) -> list[object]:
     words = [word for each in text.split(",") if (word := each.strip())]
+    # Words without signs replace the list.
     if not all(word[0] in "+-" for word in words):
         return list(words)
     added = [word[1:] for word in words if word[0] == "+"]
@@ -211,7 +215,7 @@ def read_catalogue(text: str, source: str = "catalogue.toml", folder: str = "/",
 def read_entries(document: Mapping[str, object], source: str, reading: Reading) -> list[AnyEntry]:
     """Return the entries of a table in the form of catalogue.toml. `source` leads every error."""
     entries = list(_entries(document, reading))
-    errors = [*reading.errors, *_repeated(entries)]
+    errors = [*reading.errors, *_repeated_names(entries)]
     for at, entry in entries if not reading.errors else ():
         errors += [f"{at}.{error}" for error in entry_errors(entry)]
     if errors:
@@ -220,7 +224,7 @@ def read_entries(document: Mapping[str, object], source: str, reading: Reading) 
 
 
 def catalogue_text(entries: Iterable[AnyEntry]) -> str:
-    """A file that `read_catalogue` reads back as the same entries."""
+    """Return a file that `read_catalogue` reads back as the same entries."""
     listed: dict[str, object] = {}
     for heading, kind in HEADINGS.items():
         if rows := [entry_values(each) for each in entries if each.kind is kind]:
@@ -229,7 +233,7 @@ def catalogue_text(entries: Iterable[AnyEntry]) -> str:
 
 
 def catalogue_schema() -> Schema:
-    """JSON Schema 2020-12 of catalogue.toml, published by `cockpit schema catalogue-file`."""
+    """Return the JSON Schema 2020-12 of catalogue.toml, published by `cockpit schema catalogue-file`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:cockpit-cluster:catalogue:1",
@@ -241,6 +245,7 @@ def catalogue_schema() -> Schema:
 
 
 def _entries(document: Mapping[str, object], reading: Reading) -> Iterator[tuple[str, AnyEntry]]:
+    """Yield the entries of all headings, each with its place."""
     for heading, rows in document.items():
         kind = HEADINGS.get(heading)
         if kind is None:
@@ -257,7 +262,7 @@ def _of_kind(kind: EntryKind, heading: str, rows: Sequence[object], reading: Rea
         yield at, TABLES[kind].read(row, at, reading)
 
 
-def _repeated(entries: Iterable[tuple[str, AnyEntry]]) -> Iterator[str]:
+def _repeated_names(entries: Iterable[tuple[str, AnyEntry]]) -> Iterator[str]:
     first: dict[str, str] = {}
     for at, entry in entries:
         earlier = first.setdefault(entry.key, at)

@@ -1,4 +1,4 @@
-"""cluster.toml: what the embedded cluster consists of, when it is not just the machine as found, and its rules."""
+"""cluster.toml: what the embedded cluster consists of, when it is more than the machine itself, and its rules."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ class ClusterSetup(msgspec.Struct, frozen=True):
 
 
 def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") -> ClusterSetup:
-    """The nodes (`machine` as it is without a file, with declared cards, or cut into virtual nodes), the rules and the
-    accounts. `source` leads every error. Raises `SpecErrors` with all errors.
+    """Read the nodes, the rules and the accounts from cluster.toml.
+
+    The nodes are `machine` as it is without a file, with declared cards, or cut into virtual nodes. `source` leads
+    every error. Raises `SpecErrors` with all errors.
     """
     if text is None:
         return ClusterSetup((machine,), Cluster(), Accounts())
@@ -53,6 +55,7 @@ def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") ->
     machine."""
     reading = Reading("/", "")
     file = FILE.read(parse_toml(text, source), "", reading)
+    # Conflicts only if every field was read: a stand-in may seem to conflict with another field.
     errors = reading.errors or list(_conflicts(machine, file))
     if errors:
         raise SpecErrors([f"{source}: {error}" for error in errors])
@@ -71,7 +74,7 @@ def read_rules(document: Mapping[str, Any], nodes: Sequence[Node], source: str) 
 
 
 def cluster_schema() -> Schema:
-    """JSON Schema 2020-12 of cluster.toml, published by `cockpit schema cluster`."""
+    """Return the JSON Schema 2020-12 of cluster.toml, published by `cockpit schema cluster`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:cockpit-cluster:cluster:1",
@@ -81,6 +84,8 @@ def cluster_schema() -> Schema:
 
 
 def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
+    """Return the rules of a file. Names of pools of pools are replaced by those pools."""
+
     def meant(names: Sequence[str]) -> tuple[str, ...]:
         return meant_pools(names, file.node_pools, nodes)
 
@@ -105,14 +110,17 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
 
 
 def own_nodes(machine: Node, file: ClusterFile) -> tuple[Node, ...]:
-    """The cluster's nodes before pools are given to them."""
+    """Return the cluster's nodes before pools are given to them."""
+    # All declared nodes share the one machine, so that their sum decides for each of them.
     overcommitted = bool(_excess(machine, file.nodes))
     virtual = tuple(_virtual_node(machine, node, overcommitted=overcommitted) for node in file.nodes)
     return virtual or (_with_declared(machine, file),)
 
 
 def _with_declared(machine: Node, file: ClusterFile) -> Node:
-    cards = _numbered([*machine.cards, *_declared(file.machine.cards)])
+    """Return the machine with its declared cards and fields."""
+    # Real cards first: their indices are those of the driver, by which containers get them.
+    cards = _number_cards([*machine.cards, *_declared_cards(file.machine.cards)])
     own = file.machine
     return msgspec.structs.replace(
         machine,
@@ -125,12 +133,14 @@ def _with_declared(machine: Node, file: ClusterFile) -> Node:
 
 
 def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> Node:
+    """Return a declared node, which has its cards from the machine, or declared ones."""
+    # Its share of the machine's real cards; the declared ones have no hardware.
     own = [machine.cards[index] for index in node.machine_cards]
     return Node(
         name=NodeName(node.name),
         cpus=node.cpus,
         memory_mib=node.memory_mib,
-        cards=_numbered([*own, *_declared(node.cards)]),
+        cards=_number_cards([*own, *_declared_cards(node.cards)]),
         pool=node.pool,
         labels=dict(node.labels),
         taints=node.taints,
@@ -143,15 +153,16 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
     )
 
 
-def _declared(rows: Sequence[DeclaredCards]) -> Iterator[Card]:
+def _declared_cards(rows: Sequence[DeclaredCards]) -> Iterator[Card]:
     for row in rows:
         card = Card(
             index=0, model=row.model, vendor=row.vendor, memory_mib=row.memory_mib, slices=row.slices, declared=True
         )
+        # One object several times: `_number_cards` gives each copy its own index.
         yield from [card] * row.count
 
 
-def _numbered(cards: list[Card]) -> tuple[Card, ...]:
+def _number_cards(cards: list[Card]) -> tuple[Card, ...]:
     return tuple(msgspec.structs.replace(card, index=index) for index, card in enumerate(cards))
 
 
@@ -163,6 +174,7 @@ def _conflicts(machine: Node, file: ClusterFile) -> Iterator[str]:
     excess = _excess(machine, file.nodes)
     if excess and not file.overcommit:
         yield f"nodes: together have {'; '.join(excess)}. Make them smaller or write overcommit = true"
+    # `own_nodes` indexes the machine's cards, so wrong numbers must be excluded before.
     wrong_cards = list(_wrong_machine_cards(machine, file.nodes))
     yield from wrong_cards
     if not wrong_cards:
@@ -194,6 +206,7 @@ def _repeated_names(nodes: Sequence[DeclaredNode]) -> Iterator[str]:
 
 
 def _wrong_machine_cards(machine: Node, nodes: Sequence[DeclaredNode]) -> Iterator[str]:
+    """Yield cards of the machine that do not exist, or that two nodes have."""
     given: set[int] = set()
     for index, node in enumerate(nodes):
         for card in node.machine_cards:
@@ -216,7 +229,7 @@ def _excess(machine: Node, nodes: Sequence[DeclaredNode]) -> list[str]:
 
 
 def initial_accounts(file: ClusterFile) -> Accounts:
-    """The tree of the file beside what always exists; an account without a parent is below root."""
+    """Return the tree of the file beside what always exists; an account without a parent is below root."""
     begin = Accounts()
     return Accounts(
         associations=begin.associations | {each.key: each for _, each in _associations(file)},
@@ -253,7 +266,7 @@ def _repeated(what: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def seal_of(file: ClusterFile) -> str:
-    """A digest of the settings that a slurmSpec has, and of nothing that is the site's own."""
+    """Return a digest of the settings that a slurmSpec has, and of nothing that is the site's own."""
     fixed = (
         file.partitions,
         file.login_node_pool,
@@ -264,11 +277,12 @@ def seal_of(file: ClusterFile) -> str:
         file.prolog_bash_scripts,
         file.epilog_bash_scripts,
     )
+    # Sorted, so that the order of keys in the file does not break the seal.
     return hashlib.sha256(msgspec.json.encode(fixed, order="sorted")).hexdigest()[:16]
 
 
-def sealed(file: ClusterFile) -> ClusterFile:
-    """The file with these settings fixed."""
+def seal(file: ClusterFile) -> ClusterFile:
+    """Return the file with these settings fixed."""
     return replace(file, mutable=False, fixed=seal_of(file))
 
 

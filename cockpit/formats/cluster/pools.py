@@ -20,7 +20,7 @@ def known_pools(pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def in_pools(file: ClusterFile, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes, each in the pool that lists it, which may be set apart."""
+    """Return the nodes, each in the pool that lists it, which may be set apart."""
     listed = {word: pool for pool, words in file.node_pools.items() for word in words}
     rest = listed.get(EVERY_OTHER_NODE, "")
     apart = set(meant_pools(file.dedicated_pools, file.node_pools, nodes))
@@ -32,19 +32,21 @@ def _in_pool(node: Node, pool: str, apart: set[str]) -> Node:
 
 
 def meant_pools(names: Sequence[str], pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return the pools of nodes that the names mean: a name that stands for other pools is replaced by these."""
+    """Return the pools of nodes that the names mean: the name of several pools is replaced by these."""
     return tuple(dict.fromkeys(each for name in names for each in _pools_of_name(name, pools, nodes)))
 
 
 def _pools_of_name(name: str, pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
+    # A pool may list nodes, other pools, or both.
     others = [word for word in pools.get(name, ()) if word in _own_pools(nodes)]
     yield from others
+    # It has nodes of its own, or is not in the table at all: then it is meant itself, too.
     if len(others) < len(pools.get(name, ())) or not others:
         yield name
 
 
 def _own_pools(nodes: Sequence[Node]) -> set[str]:
-    """Pools that nodes have by themselves, unless a node's name is the same word."""
+    """Return the pools that nodes have by themselves, unless a node's name is the same word."""
     return {node.pool for node in nodes if node.pool} - {node.name for node in nodes}
 
 
@@ -70,6 +72,7 @@ def unknown_pool(name: str, known: Sequence[str]) -> str:
 
 
 def _member_errors(pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield what is wrong with the members of pools."""
     by_name = {node.name: node for node in nodes}
     own, listed = _own_pools(nodes), dict[str, str]()
     for pool, words in pools.items():
@@ -79,6 +82,7 @@ def _member_errors(pools: Pools, nodes: Sequence[Node]) -> Iterator[str]:
                 yield f"{place}: {visible(word)} is no node and no node's pool; nodes are {', '.join(by_name)}"
             elif node is not None and node.pool not in {"", pool}:
                 yield f"{place}: node {word} is in pool {node.pool} already; write {node.pool} here, or move it"
+            # A pool may be in several others; a node is in one.
             elif word not in own and listed.setdefault(word, pool) != pool:
                 yield f"{place}: {word} is in pool {listed[word]} already; a node is in one pool"
 

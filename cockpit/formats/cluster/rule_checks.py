@@ -10,7 +10,10 @@ _EXCLUSIVE = ("CANCEL", "REQUEUE", "SUSPEND")
 
 
 def preemption_errors(preemption: Preemption, *, kind: str = "type", mode: str = "mode") -> Iterator[str]:
-    """`kind`, `mode`: what the file calls the two. Source: slurm.conf(5), PreemptMode; slurmctld's own check."""
+    """Yield what is wrong with the rules of preemption.
+
+    `kind`, `mode`: what the file calls the two. Source: slurm.conf(5), PreemptMode; slurmctld's own check.
+    """
     modes = set(preemption.mode)
     acts = [each for each in _EXCLUSIVE if each in modes]
     if not modes:
@@ -54,6 +57,7 @@ def project_errors(projects: Sequence[Project]) -> Iterator[str]:
 
 
 def _bounds_errors(at: str, partition: Partition) -> Iterator[str]:
+    """Yield bounds of a partition that exclude each other."""
     if partition.max_nodes is not None and partition.max_nodes < partition.min_nodes:
         yield f"{at}.max_nodes: is below min_nodes, so no job ever fits"
     longest, usual = partition.max_time_seconds, partition.default_time_seconds

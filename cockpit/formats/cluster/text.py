@@ -43,7 +43,7 @@ _EXAMPLES = """\
 
 
 def cluster_text(file: ClusterFile) -> str:
-    """The whole file; `FILE.read` reads it back as equal."""
+    """Return the whole file; `FILE.read` reads it back as equal."""
     parts = [*_comment(_HEADER), "", rules_text(file)]
     if not (file.accounts or file.qos or file.users):
         parts.append(_EXAMPLES)
@@ -57,8 +57,11 @@ def rules_text(file: ClusterFile) -> str:
 
 
 def completed_text(text: str, site: ClusterFile, file: ClusterFile) -> str:
-    """A file's own text, between what `file` says beyond it: single values above, where TOML wants them, tables
-    below."""
+    """Return a file's own text with the fields that only `file` has.
+
+    Single values come above it, where TOML wants them, and tables below.
+    """
+    # Only what the site's own text does not say already.
     own, values = FILE.write(site), _values(file)
     new = {name: value for name, value in values.items() if name not in own}
     return "\n".join([*_comment(_HEADER), "", *_scalars(new), text.strip() + "\n", *_tables(new)])
@@ -92,7 +95,10 @@ def _comment(sentence: str) -> list[str]:
 
 
 def file_of_rules(cluster: Cluster, nodes: Sequence[Node]) -> ClusterFile:
-    """The nodes tell which pools there are, beside those that the rules name."""
+    """Return the file that has the rules of a cluster.
+
+    The nodes tell which pools there are, beside those that the rules name.
+    """
     named = [pool for partition in cluster.partitions for pool in partition.pools]
     pools: dict[str, tuple[str, ...]] = dict.fromkeys([*named, *filter(None, [cluster.login_pool])], ())
     for node in nodes:
@@ -126,19 +132,23 @@ _HEADING = re.compile(r"[ \t]*\[")
 
 
 def with_weights(text: str, priority: Priority, source: str = "cluster.toml") -> str:
-    """The file with the type and the weights of `priority`, and everything else as it was. Raises `SpecErrors` where
-    the file is no TOML, or is written in a way that cannot be edited by lines."""
+    """Return the file with the type and the weights of `priority`, and everything else as it was.
+
+    Raises `SpecErrors` when the file is no TOML, or is written in a way that cannot be edited by lines.
+    """
     before = parse_toml(text, source)
     lines = _with_values(text.splitlines(), RULES, {"type": str(priority.kind)})
     weights: dict[str, object] = {name: weight for name, weight in asdict(priority.weights).items() if name != "tres"}
     resources = {name: _plain(weight) for name, weight in priority.weights.tres.items()}
+    # A file may have the weights of resources in a table of their own, or in a line of the weights.
     if any(_is_heading(line, TRES) for line in lines):
         lines = _with_values(lines, TRES, resources)
     elif resources:
         weights["tres"] = resources
     edited = "\n".join(_with_values(lines, WEIGHTS, weights)) + "\n"
+    # The text was changed by lines, without understanding TOML: read it again before it replaces the file.
     if not _says(edited, before, priority):
-        raise SpecErrors([f"{source}: [{RULES}] does not stand there as tables; write the weights into it by hand"])
+        raise SpecErrors([f"{source}: [{RULES}] is not written as tables; write the weights into it by hand"])
     return edited
 
 
@@ -194,5 +204,6 @@ def _is_heading(line: str, heading: str) -> bool:
 def _with_value(line: str, value: object) -> str:
     """Return the line with another value and its comment."""
     name, _, rest = line.partition("=")
+    # A `#` behind which no quote follows; one within a text is followed by the closing quote.
     comment = re.search(r"\s*#[^\"']*$", rest)
     return f"{name.rstrip()} = {toml_text(value)}{comment[0] if comment else ''}"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from cockpit.formats.foreign.draft import Draft, command_line, cpu_count, memory_mib, runnable, take_longest_wait
-from cockpit.formats.foreign.options import Line, read_line
+from cockpit.formats.foreign.commandlines import Line, command_line, read_line
+from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib, runnable, take_longest_wait
 from cockpit.formats.foreign.podresources import read_resources, take_folder
 from cockpit.formats.foreign.pods import BEST_EFFORT, take_labels, take_namespace, take_priority_class
 from cockpit.formats.foreign.pytorchjob import take_torchrun
@@ -29,6 +29,7 @@ _MODES: Final = {
 _KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tfjob", "deepspeed": "deepspeedjob"}
 """The job kinds of arena by mode, for jobs that are not elastic."""
 _SHORT: Final = {"e": "env", "d": "data", "a": "annotation", "l": "label", "p": "priority", "n": "namespace"}
+# Options without a value: without this list `read_line` would take the next word for one.
 _FLAGS: Final = frozenset(
     {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "helm-binary", "queue"}
     | {"hostNetwork", "hostIPC", "hostPID", "gputopology", "mounts-on-launcher"}
@@ -69,19 +70,25 @@ _UPPER: Final = re.compile(r"(?<=[a-z])[A-Z]|^[A-Z]")
 
 
 def is_arena(text: str) -> bool:
+    """Return whether a text is an `arena submit` line."""
     try:
         words, _ = command_line(text)
     except ValueError:
         return False
     if not words or PurePosixPath(words[0]).name != "arena":
         return False
+    # Global options such as --loglevel may come before the verb.
     return read_line(words[1:], _FLAGS).rest[:1] == ["submit"]
 
 
 def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
-    """`elastic_fields`: what a job file knows under `elastic`."""
+    """Read an `arena submit` line.
+
+    `elastic_fields`: what a job file knows under `elastic`.
+    """
     (_, *words), rest = command_line(text)
     line = _long_options(read_line(words, _FLAGS))
+    # `arena submit` alone has no kind; the empty one is refused below.
     _, kind, *command = [*line.rest, ""] if len(line.rest) == 1 else line.rest
     draft = Draft()
     draft.lacks_behind(rest)
@@ -91,17 +98,19 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     options: dict[str, str] = {}
     for name, value in line.options:
         if name in _REPEATED:
-            _repeated(name, value, draft)
+            _take_repeated(name, value, draft)
         else:
             options[name] = value
     _take(kind, options, draft, elastic_fields)
     words_of_command = [word for word in command if word] or []
+    # One word is the text of a shell, as arena takes it; several are a program and its arguments.
     text_of = command[0] if len(command) == 1 else shlex.join(words_of_command)
     if text_of:
         draft.values["command"] = runnable(text_of)
     else:
         draft.run([])
     _variables(text_of, options, draft)
+    # After the size, by which the number of processes is judged.
     take_torchrun(draft, options.get(_PROCESSES), f"--{_PROCESSES}")
     take_roles({name: options[name] for name in options if name in ROLE_OPTIONS}, draft)
     return draft
@@ -113,16 +122,18 @@ def _long_options(line: Line) -> Line:
     def long(name: str) -> str:
         if name in _FLAGS:
             return name
-        return _UPPER.sub(lambda found: ("-" if found.start() else "") + found[0].lower(), _SHORT.get(name, name))
+        return _UPPER.sub(lambda match: ("-" if match.start() else "") + match[0].lower(), _SHORT.get(name, name))
 
     return Line([(long(name), value) for name, value in line.options], line.rest)
 
 
-def _repeated(name: str, value: str, draft: Draft) -> None:
+def _take_repeated(name: str, value: str, draft: Draft) -> None:
+    """Take an option that may be given several times."""
     key, _, given = value.partition("=")
     if name == "env" and "=" in value:
         draft.env(key, given)
     elif name == "toleration":
+        # arena writes `KEY=VALUE:EFFECT,OPERATOR`; there is only one effect here (NoSchedule).
         draft.values.setdefault("tolerations", []).append("*" if value == "all" else value.partition(":")[0])
     elif name == "selector" and "=" in value:
         draft.values.setdefault("node_selector", {})[key] = given
@@ -153,6 +164,8 @@ def _note(name: str, value: str, draft: Draft) -> None:
 
 
 def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: frozenset[str]) -> None:
+    """Read the options that are given once; those of an elastic job go below `elastic`."""
+    # Annotations and labels were taken before (`_take_repeated`); these two belong to the elastic part.
     elastic: dict[str, Any] = {
         name: draft.values.pop(name) for name in ("best_effort", "supervised") if name in draft.values
     }
@@ -165,6 +178,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
         elif not _carry_over(name, value, options, draft):
             _note(name, value, draft)
     if elastic or is_elastic:
+        # A job file has either `nodes` or `elastic`.
         draft.values["elastic"] = {"workers": draft.values.pop("nodes", 1), **elastic}
 
 
@@ -200,6 +214,7 @@ def _are_retries(name: str, value: str, options: Mapping[str, str], draft: Draft
     elif name == "job-restart-policy" and value in {"Never", "OnFailure"}:
         given = options.get("job-backoff-limit", _BACKOFF_LIMIT)
         retries = int(given) if value == "OnFailure" and is_whole(given) else 0
+    # The limit by itself says nothing: the restart policy reads it.
     elif name != "job-backoff-limit" or not is_whole(value):
         return False
     if retries:
@@ -216,6 +231,7 @@ def _elastic_value(field: str, value: str) -> object:
 
 
 def _size(name: str, value: str, draft: Draft) -> None:
+    """Take the size of a node, or the number of workers."""
     if name == "workers":
         draft.values["nodes"] = int(value) if is_whole(value) else 1
     elif name == "memory":
@@ -228,7 +244,7 @@ def _size(name: str, value: str, draft: Draft) -> None:
 
 
 def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
-    """The launcher of an elastic job has them by itself."""
+    """Set the variables that arena puts into a command. The launcher of an elastic job has them by itself."""
     if "elastic" in draft.values:
         return
     given = {
@@ -238,11 +254,13 @@ def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
         "maxWorkers": options.get("max-workers", options.get("workers", "1")),
     }
     for name in _VARIABLES:
+        # Only those that the command uses, so that other jobs get no variables that they do not know.
         if f"${{{name}}}" in command or f"${name}" in command:
             draft.env(name, given[name])
 
 
 def write_arena(values: Mapping[str, Any]) -> str:
+    """Return the `arena submit` line for the values of a job file. Fields without an option are left out."""
     spec = (values.get("specs") or [{}])[0]
     elastic = dict(values.get("elastic") or {})
     kind = "etjob" if elastic else _KINDS.get(str(values.get("mode", "")), "pytorchjob")
@@ -273,12 +291,13 @@ def write_arena(values: Mapping[str, Any]) -> str:
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
     command = without_nodes(str(values["command"]))
+    # Else the command would be read as an option.
     options_end = ["--"] if command.startswith("-") else []
     return " \\\n  ".join([f"arena submit {kind}", *lines, *options_end, shlex.quote(command)]) + "\n"
 
 
 def _folder(volume: Mapping[str, Any]) -> tuple[str, str]:
-    """The option for a folder of the machine, or for one that the catalogue knows."""
+    """Return the option for a folder of the machine, or for one that the catalogue knows."""
     if "path" in volume:
         return "data-dir", str(volume["path"])
     return "data", f"{volume['name']}:/workspace/volume/{volume['name']}"
@@ -303,9 +322,13 @@ _SERVER: Final = (
 
 
 def take_roles(options: Mapping[str, str], draft: Draft) -> None:
-    """`options`: those of the roles. What is said of all comes first, and is taken where a role says nothing."""
+    """Read the options of single roles; where a role says nothing, it has what is said of all.
+
+    `options`: those of the roles.
+    """
     own = {role: _role_spec(role, options, draft) for role in _ROLES}
     servers = int(options["ps"]) if is_whole(options.get("ps", "")) else 0
+    # A job file has these roles only as worker pools.
     if _is_on(options, "chief") or _is_on(options, "evaluator"):
         _take_pools(options, own, servers, draft)
         return
@@ -327,14 +350,16 @@ def _is_on(options: Mapping[str, str], name: str) -> bool:
 
 
 def _role_spec(role: str, options: Mapping[str, str], draft: Draft) -> dict[str, Any]:
-    """`image`, `spec` and `selector`; a limit comes before a request, which is noted."""
+    """Return a role's `image`, `spec` and `selector`; a limit comes before a request, which is noted."""
     spec: dict[str, Any] = {}
     for name in ("cpu", "memory"):
         limits, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
+        # A job here has a single amount, where Kubernetes distinguishes what is reserved from what is allowed.
         if limits and limit and limits != limit:
             draft.lacks(f"--{role}-{name}={limits}", f"the limit, {limit}, is taken")
         if value := limit or limits:
             mib = memory_mib(value)
+            # If it is no quantity, it is passed on as it is, and the job file's own check reports it.
             known = cpu_count(value) if name == "cpu" else f"{mib}M" if mib else None
             spec["cpus" if name == "cpu" else "memory"] = known or value
     if (cards := options.get(f"{role}-gpus", "0")) != "0":
@@ -349,9 +374,10 @@ def _role_spec(role: str, options: Mapping[str, str], draft: Draft) -> dict[str,
 
 
 def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], servers: int, draft: Draft) -> None:
-    """A chief, or in its place the first worker."""
+    """Make worker pools of the roles: a chief, or in its place the first worker, comes first."""
     workers, whole = int(draft.values.pop("nodes", 1)), (draft.values.pop("specs", None) or [{}])[0]
     has_chief = _is_on(options, "chief")
+    # Without a chief the first worker is one, so that the others are one fewer.
     counts = [1, workers if has_chief else workers - 1, servers, int(_is_on(options, "evaluator"))]
     if not has_chief:
         own["chief"] = own["worker"]
@@ -364,6 +390,7 @@ def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], serv
         is_worker = role == "worker" or (role == "chief" and not has_chief)
         spec = {**(whole if is_worker else {}), **mine.pop("spec", {})}
         pools.append({"replicas": count, **({"spec": spec} if spec else {}), **mine} if count else {})
+    # Empty pools keep the positions of those behind them; at the end there are none.
     while not pools[-1]:
         pools.pop()
     draft.values |= {"mode": "worker-pools", "worker_pools": pools}

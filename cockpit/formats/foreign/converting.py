@@ -1,4 +1,4 @@
-"""Converts a job in any known form into the fields of a job file, to begin the new-job form with."""
+"""Converts a job in any known form into the fields of a job file, to fill the new-job form with."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def convert_job(
 
 def _file_values(text: str) -> Mapping[str, object]:
     """Return the fields of a job file; empty: it is none."""
+    # Any single line is YAML, so that a word would be a job file.
     if "\n" not in text.strip():
         return {}
     try:

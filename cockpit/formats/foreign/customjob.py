@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft, take_longest_wait
-from cockpit.formats.foreign.kubeargs import expanded
+from cockpit.formats.foreign.kubeargs import expand_references
 from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.machinetypes import machine_type
@@ -38,8 +38,10 @@ def is_custom_job(value: object) -> bool:
 
 
 def read_custom_job(value: Mapping[str, Any]) -> Draft:
+    """Read a CustomJob, or its specification alone."""
     whole = camel(value)
     job = whole.pop("jobSpec", None)
+    # A file for `gcloud --config` has the content of jobSpec alone.
     spec = job if isinstance(job, dict) else whole
     draft = Draft(str(whole.pop("displayName", "") or ""))
     pools = spec.pop("workerPoolSpecs", [])
@@ -52,7 +54,7 @@ def read_custom_job(value: Mapping[str, Any]) -> Draft:
 
 
 def listed(pools: object) -> list[Any]:
-    """The pools; gcloud's reference writes the only one without a list."""
+    """Return the pools; gcloud's reference writes the only one without a list."""
     if isinstance(pools, dict):
         return [pools]
     return pools if isinstance(pools, list) else []
@@ -62,15 +64,17 @@ def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
     """Return the object with the API's names of fields, which may be written with underscores too."""
     if isinstance(value, dict):
         named = {str(name): item for name, item in value.items()}
+        # Below these are names of users, not of fields.
         plain = {"env", "labels"}
         return {
-            _SNAKE.sub(lambda found: found[1].upper(), name): item if name in plain else camel(item)
+            _SNAKE.sub(lambda match: match[1].upper(), name): item if name in plain else camel(item)
             for name, item in named.items()
         }
     return [camel(item) for item in value] if isinstance(value, list) else value
 
 
 def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
+    """Read the time limit, the longest wait, the retries and the strategy."""
     limit = _seconds(scheduling.pop("timeout", None), "timeout", draft)
     if limit:
         draft.values["time_limit"] = limit
@@ -78,11 +82,12 @@ def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
     if wait:
         take_longest_wait(wait, f"scheduling.maxWaitDuration={wait}s", draft, limit)
     never, again = scheduling.pop("disableRetries", None), scheduling.pop("restartJobOnWorkerRestart", None)
+    # disableRetries wins in the API, too.
     if again and not never:
         draft.values["restart"] = {"max_restarts": _RESTARTS}
-        draft.lacks("scheduling.restartJobOnWorkerRestart", f"the job begins again up to {_RESTARTS} times")
+        draft.lacks("scheduling.restartJobOnWorkerRestart", f"the job restarts up to {_RESTARTS} times")
     if never:
-        draft.lacks("scheduling.disableRetries", "no job begins again here unless `restart` says so")
+        draft.lacks("scheduling.disableRetries", "a job restarts here only if `restart` says so")
     strategy = str(scheduling.pop("strategy", "") or "")
     if strategy in _SPOT:
         draft.values["tolerations"] = [SPOT]
@@ -102,14 +107,16 @@ def _seconds(value: object, name: str, draft: Draft) -> int | None:
 
 
 def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
-    """Into a job with worker pools. What all containers have in common is the job's."""
+    """Read pools into a job with worker pools; what all containers have in common is the job's."""
     draft.values["mode"] = "worker-pools"
     environments: list[dict[str, str]] = []
     read = [
         _pool(pool if isinstance(pool, dict) else {}, index, draft, environments) for index, pool in enumerate(pools)
     ]
     _environment(environments, draft)
+    # None: an empty pool, which has no container.
     commands: list[list[str] | None] = [each.pop("run", None) for each in read]
+    # The first command is the job's; pools with another one have it themselves.
     draft.run(next((command for command in commands if command), []))
     job_command = draft.values["command"]
     for each, command in zip(read, commands, strict=True):
@@ -132,12 +139,15 @@ def _environment(environments: Sequence[Mapping[str, str]], draft: Draft) -> Non
 
 
 def _command_of(arguments: Sequence[str]) -> str:
+    # `Draft.run` makes the text that is compared; a draft of its own, since the notes are not wanted twice.
     probe = Draft()
     probe.run(arguments)
     return str(probe.values["command"])
 
 
 def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[dict[str, str]]) -> dict[str, Any]:
+    """Return a worker pool for the job file. Its variables are added to `environments`."""
+    # The position of a pool is its role, so that a role that is left out has an empty pool.
     if not pool:
         return {}
     left = dict(pool)
@@ -158,6 +168,7 @@ def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[
 
 
 def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft: Draft) -> None:
+    """Set what a replica asks for, by its machine type and accelerators."""
     left = dict(machine)
     name = str(left.pop("machineType", "") or "")
     model, count = left.pop("acceleratorType", None), int(left.pop("acceleratorCount", 0) or 0)
@@ -165,6 +176,7 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
     spec: dict[str, Any] = {}
     if known is not None:
         spec = {"cpus": known.cpus, "memory": f"{known.memory_mib}M"}
+        # Machine types such as a2-highgpu-1g have cards of their own.
         count, model = (count, model) if count else (known.cards, known.card_model)
     elif name:
         draft.lacks(f"{at}.machineType={name}", "is not known here; write what it has under spec")
@@ -176,6 +188,7 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
             spec["card_models"] = [str(model)]
     if spec:
         values["spec"] = spec
+    # A custom type names no bandwidth.
     if name and not name.startswith("custom-"):
         values["machine_type"] = name
     for each in left:
@@ -185,16 +198,19 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
 def _arguments(
     container: Mapping[str, Any], package: Mapping[str, Any] | None, values: dict[str, Any], index: int, draft: Draft
 ) -> list[str]:
+    """Return the command line of a pool's container or package, and set its image."""
     left = dict(package or container)
     if image := left.pop("executorImageUri" if package else "imageUri", None):
         values["image"] = str(image)
     left.pop("env", None)
     arguments = [str(word) for word in left.pop("args", None) or []]
     if package:
+        # `pythonModule` names a module to run (v1 PythonPackageSpec).
         arguments = ["python3", "-m", str(left.pop("pythonModule", "")), *arguments]
     else:
         command = [str(word) for word in left.pop("command", None) or []]
         if arguments and not command:
+            # Arguments alone are for the ENTRYPOINT of the image, as in Kubernetes.
             command = [ENTRYPOINT]
             draft.lacks(f"workerPoolSpecs[{index}].containerSpec.args", "are those of the image's own ENTRYPOINT")
         arguments = [*command, *arguments]
@@ -207,12 +223,12 @@ def _variables(given: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the variables, with references to earlier ones replaced."""
     values: dict[str, str] = {}
     for each in given:
-        values[str(each.get("name", ""))] = expanded(str(each.get("value", "")), values)
+        values[str(each.get("name", ""))] = expand_references(str(each.get("value", "")), values)
     return values
 
 
 def write_custom_job(spec: JobSpec) -> dict[str, Any]:
-    """The API's JSON."""
+    """Return the job as the API's JSON."""
     from cockpit.launch.pools import custom_job_spec
 
     job = custom_job_spec(spec)
@@ -221,6 +237,7 @@ def write_custom_job(spec: JobSpec) -> dict[str, Any]:
         if container.get("command") == [ENTRYPOINT]:
             del container["command"]
     scheduling: dict[str, Any] = {"timeout": f"{spec.time_limit_seconds}s"}
+    # Only the number that reading assumes: the API has none.
     if spec.restart is not None and spec.restart.max_restarts == _RESTARTS:
         scheduling["restartJobOnWorkerRestart"] = True
     if [each.text for each in spec.tolerations] == [SPOT]:

@@ -7,19 +7,21 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
 
 from cockpit.launch.command import ENTRYPOINT, wrapped
-from cockpit.launch.lexer import Literal, NotSimple, Part, Variable, Word, lex
+from cockpit.launch.lexer import NotSimple, Word, lex
 from cockpit.model.spec import DAY_SECONDS
 from cockpit.model.text import visible
 
 
 def take_longest_wait(seconds: int, at: str, draft: Draft, limit_seconds: int | None = None) -> None:
-    """`limit_seconds`: the time limit; None: nothing gives one, and the usual one is written down."""
+    """Turn a longest waiting time into a deadline: waiting time and time limit from now on.
+
+    `limit_seconds`: the time limit; None: nothing gives one, and the usual one is written into the draft.
+    """
     if not seconds:
         return
     if limit_seconds is None:
@@ -30,10 +32,10 @@ def take_longest_wait(seconds: int, at: str, draft: Draft, limit_seconds: int | 
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """Handed to the readers, which look at no clock and no environment themselves."""
+    """What readers may know of the submission; they read no clock and no environment themselves."""
 
     now: datetime | None = None
-    """The moment, in the zone in which the person tells the time; None: unknown, and local moments are refused."""
+    """The present time, in the user's time zone; None: unknown, and local times are refused."""
     variables: Mapping[str, str] | None = None
     """The environment of the submitting shell; None: it is not taken over."""
     options: tuple[str, ...] = ()
@@ -53,12 +55,8 @@ _BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
 """The expansions that both make."""
 
 
-_BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n]+")
-_BLANK_BEHIND: Final = re.compile(r"\\[ \t]+\n")
-
-
 class Draft:
-    """Filled by one reader."""
+    """The values of a job file that a reader fills in, and notes about what it left out."""
 
     def __init__(self, name: str = "") -> None:
         self.values: dict[str, Any] = {"name": name} if name else {}
@@ -71,10 +69,10 @@ class Draft:
     def lacks_behind(self, rest: str) -> None:
         """Note what is left out behind the command. `rest`: the text after the command that was read."""
         if rest:
-            self.lacks(rest.splitlines()[0], "stands behind the command and is another one; left out")
+            self.lacks(rest.splitlines()[0], "follows the command and is another one; left out")
 
     def spec(self, **fields: object) -> None:
-        """Return the spec of each node; fields that are None were not given."""
+        """Set fields of the spec of each node; fields that are None were not given."""
         known = {name: value for name, value in fields.items() if value is not None}
         if known:
             self.values.setdefault("specs", [{}])[0].update(known)
@@ -83,7 +81,7 @@ class Draft:
         self.values.setdefault("env", {})[name] = value
 
     def run(self, arguments: Sequence[str]) -> None:
-        """A program and its arguments, or nothing: then the image says what runs."""
+        """Set a program and its arguments as the command; without any, the image says what runs."""
         if arguments:
             self.values["command"] = joined(arguments)
         else:
@@ -94,12 +92,10 @@ class Draft:
         """Return the draft with the fields that a job file must have."""
         if "name" not in self.values:
             self.values["name"] = "job"
-            self.lacks("name", "nothing gives one; `job` stands for it")
+            self.lacks("name", "nothing gives one; `job` is used")
         if "output" not in self.values:
             self.values["output"] = f"./{visible(str(self.values['name']))}"
-            self.lacks(
-                "output", "nothing says where results go; a folder of the job's name beside the file stands for it"
-            )
+            self.lacks("output", "nothing says where results go; a folder with the job's name beside the file is used")
         return self.values
 
 
@@ -112,7 +108,7 @@ def joined(arguments: Sequence[str]) -> str:
 
 
 def runnable(text: str) -> str:
-    """A shell's text as a command: as it is where cockpit takes it for the same, else handed to bash."""
+    """Return a shell's text as a command: unchanged where cockpit understands it alike, else handed to bash."""
     plain = text.strip()
     words = lex(plain)
     if isinstance(words, NotSimple) or any(_is_expanded_by_a_shell(word) for word in words):
@@ -141,41 +137,13 @@ def cpu_count(quantity: object) -> int | None:
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None or match["unit"] not in {"", "m", "k"}:
         return None
+    # round: a float that is a little above a whole number must not add a CPU.
     return max(1, upwards(round(float(match["number"]) * _DECIMAL[match["unit"]], 6)))
 
 
 def upwards(amount: float) -> int:
-    """The next whole number; of what is no longer counted exactly, the last that is, which every bound refuses."""
-    return math.ceil(min(amount, _EXACT))
+    """Return the next whole number.
 
-
-def command_line(text: str) -> tuple[list[str], str]:
-    """Return the words of a text's first command, as a shell splits it, and the text behind it. Comments above it are
-    skipped, and a shell's expansions are left as they are. Raises ValueError if a quote is not closed.
-
-    A continued line is recognised as such also where copying put a blank behind its `\\`, or lost its end.
+    Beyond the numbers that are counted exactly it is the last of these, which every bound refuses.
     """
-    words, rest = _split(_BLANK_BEHIND.sub("\\\\\n", text))
-    return [word.lstrip(" ") for word in words], rest
-
-
-def _split(text: str) -> tuple[list[str], str]:
-    lines = text.split("\n")
-    while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
-        lines.pop(0)
-    line = "\n".join(lines).strip().removeprefix("$ ")
-    if line.endswith("\\") and not line.endswith("\\\\"):  # a continued line that nothing follows
-        line = line[:-1].rstrip()
-    words = lex(line)
-    if not isinstance(words, NotSimple):
-        return ["".join(map(_as_written, word.parts)) for word in words], ""
-    reader = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=";&|\n")
-    reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
-    first = list(takewhile(lambda word: not _BETWEEN_COMMANDS.fullmatch(word), reader))
-    return first, " ".join(reader)
-
-
-def _as_written(part: Part) -> str:
-    if isinstance(part, Literal):
-        return part.text
-    return f"${{{part.name}}}" if isinstance(part, Variable) else f"$(({part.text}))"
+    return math.ceil(min(amount, _EXACT))

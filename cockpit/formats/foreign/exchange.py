@@ -1,5 +1,7 @@
-"""Between job files and what other systems write: recognised by its text, taken over with a word on whatever is left
-out, and written with a word on whatever does not come back."""
+"""Converts jobs between job files and the forms of other systems.
+
+A form is recognised by its text (`form_of`). Reading notes what is left out; writing notes what is lost.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from cockpit.formats.foreign.kubernetes_jobs import (
 )
 from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
-from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
+from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script
+from cockpit.formats.foreign.sbatch_writing import write_sbatch
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.life import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
@@ -48,7 +51,7 @@ _OF_STDIN: Final = "sbatch"
 STDIN: Final = "stdin"
 """The name of a text without a file."""
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""Stands in JSON as it is, but not in YAML, which JSON is read as too."""
+"""Characters that JSON allows without an escape and YAML does not; JSON is also read as YAML."""
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -100,6 +103,8 @@ def alone(name: str) -> str:
 def taken_over(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> TakenOver | None:
     """Return the converted job; None: it has no foreign form. `submission`: the place that the job is submitted from.
     Raises `SpecErrors` if it has one and cannot be read."""
+    # A script without #SBATCH lines is for sbatch, too, when it is submitted; `form_of` does not take it for one, since
+    # any text may begin with `#!`.
     form = form_of(text) or (Form.SBATCH if text.startswith("#!") else None)
     if form is None:
         _refuse_other_kinds(source, text)
@@ -112,6 +117,7 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
         values = json.dumps(draft.finished(), ensure_ascii=False, separators=(",", ":"))
     except OSError as failed:
         raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None
+    # A forged manifest may have any value anywhere: the readers do not check each type.
     except (ValueError, OverflowError, TypeError, AttributeError, KeyError) as error:
         why = _TOO_LONG if "int_max_str_digits" in str(error) else error
         raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {why}"]) from None
@@ -119,7 +125,8 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
 
 
 def _refuse_other_kinds(source: str, text: str) -> None:
-    """An object of Kubernetes that is none of the jobs. Raises SpecErrors."""
+    """Refuse an object of Kubernetes that is none of the jobs. Raises SpecErrors."""
+    # A quick look before the text is parsed, which takes long for large files.
     if "apiVersion" not in text or "kind" not in text:
         return
     try:
@@ -141,6 +148,7 @@ def form_of(text: str) -> Form | None:
         return Form.ARENA
     if "gcloud" in text and is_gcloud(text):
         return Form.GCLOUD
+    # By patterns, without parsing: this runs for every text that is typed or pasted.
     for kind, group in kinds_in(text) if "kind" in text else ():
         if (form := _form_of_kind(kind, group)) is not None:
             return form
@@ -148,7 +156,10 @@ def form_of(text: str) -> Form | None:
 
 
 def _form_of_kind(kind: str, group: str) -> Form | None:
-    """`group`: of the API, with its version."""
+    """Return the form of a kind of object.
+
+    `group`: of the API, with its version.
+    """
     if kind == "Job":
         name = group.partition("/")[0]
         return {"batch": Form.JOB, "batch.volcano.sh": Form.VOLCANOJOB}.get(name)
@@ -167,6 +178,7 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
     if spec.script is not None and form not in {Form.YAML, Form.JSON, Form.SBATCH}:
         spec = without_script(spec)
     text = _WRITERS[form](spec)
+    # cockpit's own forms have every field.
     if form in {Form.YAML, Form.JSON}:
         return WrittenJob(text, ())
     read_back = taken_over(form, text)
@@ -175,6 +187,7 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
         (again,) = read(form, read_back.text)
     except SpecErrors as wrong:
         return WrittenJob(text, tuple(wrong.errors))
+    # A script that only the form needs is no difference.
     if spec.script is None and again.script is not None:
         again = without_script(again)
     given, back = (_comparable(spec_as_table(each)) for each in (spec, again))
@@ -186,6 +199,7 @@ def _comparable(table: dict[str, object]) -> dict[str, object]:
     origin."""
     script = table.get("script")
     if isinstance(script, dict):
+        # The job's other fields say what the options do.
         lines = [line for line in str(script["text"]).splitlines() if line and not line.startswith("#SBATCH")]
         rest = {name: value for name, value in script.items() if name not in {"file", "submit_dir"}}
         table = {**table, "script": {**rest, "text": lines}}
@@ -197,7 +211,7 @@ def _differences(given: Mapping[str, object], back: Mapping[str, object]) -> lis
 
 
 def _normal(value: object, name: str = "") -> object:
-    """However a command is quoted, it is the same."""
+    """Return a value in a form in which equal commands compare equal, however they are quoted."""
     if isinstance(value, dict):
         return {key: _normal(item, key) for key, item in value.items()}
     if isinstance(value, list):
@@ -208,7 +222,7 @@ def _normal(value: object, name: str = "") -> object:
 
 
 def _part(part: Part) -> tuple[str, str]:
-    """However a variable is written, it is the same."""
+    """Return a part of a word in a form that does not depend on how a variable is written."""
     if isinstance(part, Variable):
         return "variable", part.name
     return ("text", part.text) if isinstance(part, Literal) else ("sum", part.text)
@@ -243,10 +257,10 @@ def _documents(source: str, text: str) -> list[object]:
     documents = parsed(f"{source}.yaml" if not source.endswith((".json", ".yaml", ".yml")) else source, _plain(text))
     if documents.errors:
         raise ValueError(documents.errors[0].lstrip(": "))
-    return [each.value for each in documents.found]
+    return [each.value for each in documents.items]
 
 
-def _configured(name: str, beside: Beside) -> Mapping[str, Any]:
+def _read_config(name: str, beside: Beside) -> Mapping[str, Any]:
     documents = _documents(name, beside(name))
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise ValueError(f"{name} is no CustomJobSpec")
@@ -277,7 +291,7 @@ _MANIFESTS: Final[Mapping[Form, Callable[[Mapping[str, Any]], Draft]]] = {
 }
 _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
     Form.ARENA: lambda _, text, __: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
-    Form.GCLOUD: lambda _, text, beside: read_gcloud(text, lambda name: _configured(name, beside)),
+    Form.GCLOUD: lambda _, text, beside: read_gcloud(text, lambda name: _read_config(name, beside)),
     Form.PYTORCHJOB: _manifest,
     Form.TFJOB: _manifest,
     Form.MPIJOB: _manifest,
@@ -290,7 +304,7 @@ _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
 
 def _json(value: object) -> str:
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 def _yaml(value: Mapping[str, object]) -> str:
@@ -329,12 +343,12 @@ _VERSION: Final = re.compile(r"""["']?\bapiVersion["']?\s*:\s*["']?(?P<group>[A-
 
 
 def items_of(documents: list[object]) -> list[object]:
-    """The documents with those that a `List` holds in its place."""
-    found: list[object] = []
+    """Return the documents, with the items of a `List` in its place."""
+    single: list[object] = []
     for each in documents:
         items = each.get("items") if isinstance(each, dict) and str(each.get("kind", "")).endswith("List") else None
-        found += items_of(items) if isinstance(items, list) else [each] if each is not None else []
-    return found
+        single += items_of(items) if isinstance(items, list) else [each] if each is not None else []
+    return single
 
 
 def kinds_in(text: str) -> list[tuple[str, str]]:
@@ -345,7 +359,7 @@ def kinds_in(text: str) -> list[tuple[str, str]]:
 
 
 def unknown_kind(documents: list[object]) -> str:
-    """The kind of the first object of Kubernetes among documents, with its API; empty: there is none."""
+    """Return the kind of the first object of Kubernetes among documents, with its API; empty: there is none."""
     for each in documents:
         if isinstance(each, Mapping) and "apiVersion" in each and "kind" in each:
             return f"{each['kind']} ({each['apiVersion']})"
@@ -356,6 +370,7 @@ def beside(documents: list[object], job: object, draft: Draft) -> None:
     """Read the documents beside the job; each that means nothing here is noted."""
     others = [each for each in documents if each is not job]
     policies = [each for each in others if is_policy(each)]
+    # Two policies may contradict each other; then none is taken, and both are noted.
     if len(policies) == 1:
         take_policy(policies[0], draft)
         others.remove(policies[0])

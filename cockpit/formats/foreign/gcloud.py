@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from cockpit.formats.foreign.commandlines import command_line, read_line
 from cockpit.formats.foreign.customjob import camel, listed, read_custom_job
-from cockpit.formats.foreign.draft import Draft, command_line
-from cockpit.formats.foreign.options import read_line
+from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.text import is_whole
@@ -40,6 +40,7 @@ _KEYS: Final = {
 
 
 def is_gcloud(text: str) -> bool:
+    """Return whether a text is a `gcloud ai custom-jobs create` line, of any release."""
     try:
         words, _ = command_line(text)
     except ValueError:
@@ -52,7 +53,10 @@ def is_gcloud(text: str) -> bool:
 
 
 def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Draft:
-    """`configured`: the document of the file that `--config` names. What the line says itself comes before it."""
+    """Read a `gcloud ai custom-jobs create` line.
+
+    `configured`: the document of the file that `--config` names. What the line says itself comes before it.
+    """
     words, rest = command_line(text)
     line = read_line([word for word in words[1:] if word not in _RELEASES][3:], _FLAGS)
     left_out = Draft()
@@ -65,7 +69,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
             case "display-name":
                 name = value
             case "config":
-                job, name = _configured(camel(configured(value)), name, left_out)
+                job, name = _take_config(camel(configured(value)), name, left_out)
             case "worker-pool-spec":
                 pools.append(_pool(value, len(pools), left_out))
             case "command":
@@ -82,13 +86,14 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
     for pool in job["workerPoolSpecs"]:
         _run(pool, command, arguments)
     draft = read_custom_job({"displayName": name, "jobSpec": job})
+    # Notes of the line first, in the order of the line.
     draft.notes[:0] = left_out.notes
     draft.values |= left_out.values
     return draft
 
 
-def _configured(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[str, Any], str]:
-    """The specification of a job, in a CustomJob too, whose name counts where the line gives none."""
+def _take_config(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[str, Any], str]:
+    """Return the specification of a job, also from a CustomJob, and the name for a line that gives none."""
     job = whole.pop("jobSpec", None)
     if not isinstance(job, dict):
         return whole, name
@@ -111,9 +116,10 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (each.partition("=") for each in _items(text) if each)]
 
 
-def _joined(items: Sequence[str]) -> str:
+def _list_text(items: Sequence[str]) -> str:
     """Return a list in a form that reads back as these items, whatever they contain."""
     text = "".join(items)
+    # A list that starts with `^` would be read as one with another delimiter.
     if "," not in text and not (items and items[0].startswith("^")):
         return ",".join(items)
     delimiter = next(each for each in _delimiters() if each not in text)
@@ -136,6 +142,7 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
         part, key = _KEYS[name]
         place = pool.setdefault(part, {}) if part else pool
         place[key] = int(value) if name in _COUNTS and is_whole(value) else value
+    # gcloud builds an image that has this script; nothing is built here.
     script = pool.pop("script", None)
     if script is not None:
         image = pool.pop("pythonPackageSpec", {}).get("executorImageUri")
@@ -144,7 +151,8 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
 
 
 def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None:
-    """gcloud gives command and arguments to the containers of all pools."""
+    """Set command and arguments, which gcloud gives to the containers of all pools."""
+    # An empty pool stays empty: it only keeps its position.
     if pool and not {"containerSpec", "pythonPackageSpec"} & pool.keys():
         pool["containerSpec"] = {}
     if "containerSpec" in pool and command:
@@ -155,6 +163,7 @@ def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None
 
 
 def write_gcloud(spec: JobSpec) -> str:
+    """Return the `gcloud ai custom-jobs create` line of a job."""
     from cockpit.launch.pools import custom_job_spec
 
     lines = ["gcloud ai custom-jobs create", f"--display-name={shlex.quote(spec.name)}"]
@@ -163,15 +172,17 @@ def write_gcloud(spec: JobSpec) -> str:
     commands: list[list[str]] = [pool["containerSpec"].get("command", []) for pool in pools if pool]
     command = commands[0] if commands else []
     if command and command[0] != ENTRYPOINT:
-        lines.append(f"--command={shlex.quote(_joined(command))}")
+        lines.append(f"--command={shlex.quote(_list_text(command))}")
+    # The image's own ENTRYPOINT, with arguments: only these can be given.
     elif len(command) > 1:
-        lines.append(f"--args={shlex.quote(_joined(command[1:]))}")
+        lines.append(f"--args={shlex.quote(_list_text(command[1:]))}")
     if spec.labels:
-        lines.append(f"--labels={shlex.quote(_joined([f'{key}={value}' for key, value in spec.labels.items()]))}")
+        lines.append(f"--labels={shlex.quote(_list_text([f'{key}={value}' for key, value in spec.labels.items()]))}")
     return " \\\n  ".join(lines) + "\n"
 
 
 def _pool_text(pool: Mapping[str, Any]) -> str:
+    """Return the value of --worker-pool-spec; empty for a role that is left out."""
     if not pool:
         return ""
     machine, disk = pool["machineSpec"], pool.get("diskSpec", {})
@@ -182,6 +193,7 @@ def _pool_text(pool: Mapping[str, Any]) -> str:
         "accelerator-count": machine.get("acceleratorCount"),
         "boot-disk-type": disk.get("bootDiskType"),
         "boot-disk-size": disk.get("bootDiskSizeGb"),
+        # Command and arguments are given once for all pools (`--command`, `--args`); a pool's own key is the image.
         "container-image-uri": pool["containerSpec"].get("imageUri"),
     }
-    return _joined([f"{name}={value}" for name, value in pairs.items() if value is not None])
+    return _list_text([f"{name}={value}" for name, value in pairs.items() if value is not None])

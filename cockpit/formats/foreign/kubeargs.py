@@ -21,8 +21,8 @@ _ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
 _SIGNIFICANT: Final = re.compile(r"\$(?=[$(])")
 
 
-def expanded(text: str, values: Mapping[str, str]) -> str:
-    """The text with the values of the names that are known."""
+def expand_references(text: str, values: Mapping[str, str]) -> str:
+    """Return the text with the values of the names that are known in place of `$(NAME)`."""
 
     def value(match: re.Match[str]) -> str:
         return "$" if match["name"] is None else values.get(match["name"], match[0])
@@ -31,11 +31,13 @@ def expanded(text: str, values: Mapping[str, str]) -> str:
 
 
 def command_of(words: Sequence[str], known: Collection[str]) -> str:
-    """The command of a job that is started with these arguments. `known`: the names that are replaced."""
+    """Return the command of a job that is started with these arguments. `known`: the names that are replaced."""
     return " ".join(_word(word, known) for word in words)
 
 
 def _word(word: str, known: Collection[str]) -> str:
+    """Return an argument as a word of a command. `known`: the names that become variables."""
+    # Texts and names of variables in turn, with whether it is a variable.
     pieces: list[tuple[str, bool]] = []
     at = 0
     for match in _REFERENCE.finditer(word):
@@ -48,6 +50,7 @@ def _word(word: str, known: Collection[str]) -> str:
     if not any(is_variable for _, is_variable in pieces):
         return shlex.quote("".join(text for text, _ in pieces))
     literals = "".join(text for text, is_variable in pieces if not is_variable)
+    # Nothing needs quotes, so the word stays readable.
     if _PLAIN.fullmatch(literals):
         return "".join(f"${{{text}}}" if is_variable else text for text, is_variable in pieces)
     inside = "".join(f"${{{text}}}" if is_variable else text.translate(_ESCAPES) for text, is_variable in pieces)
@@ -55,24 +58,26 @@ def _word(word: str, known: Collection[str]) -> str:
 
 
 def arguments_of(command: str, known: Collection[str]) -> list[str]:
-    """The arguments by which Kubernetes starts the command of a job. What it cannot expand, a shell does.
+    """Return the arguments by which Kubernetes starts the command of a job. What it cannot expand, a shell does.
 
     `known`: the names that it replaces, of the container's variables.
     """
     words = lex(command)
     if isinstance(words, NotSimple):
-        return ["bash", "-c", escaped(command)]
+        # The container would get pipes and redirections as arguments: it is started without a shell.
+        return ["bash", "-c", escape(command)]
     parts = [part for word in words for part in word.parts]
+    # Kubernetes expands `$(NAME)` of the container's own variables only, and computes nothing.
     if any(isinstance(part, Sum) or (isinstance(part, Variable) and part.name not in known) for part in parts):
-        return ["bash", "-c", escaped(shell_text(command, known))]
+        return ["bash", "-c", escape(shell_text(command, known))]
     return [
-        "".join(escaped(part.text) if isinstance(part, Literal) else f"$({_name_of(part)})" for part in word.parts)
+        "".join(escape(part.text) if isinstance(part, Literal) else f"$({_name_of(part)})" for part in word.parts)
         for word in words
     ]
 
 
-def escaped(text: str) -> str:
-    """The text as Kubernetes must find it for the container to get it unchanged."""
+def escape(text: str) -> str:
+    """Return the text as Kubernetes must have it for the container to get it unchanged."""
     return _SIGNIFICANT.sub("$$", text)
 
 

@@ -31,10 +31,12 @@ _DEFAULT_RETRIES: Final = 6
 
 
 def read_job(value: Mapping[str, Any]) -> Draft:
+    """Read a Job (batch/v1)."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     template = dict(spec.pop("template", None) or {})
     pod = dict(template.get("spec") or {})
+    # Handled here, so that `read_template` does not note it.
     restarts = pod.get("restartPolicy") == "OnFailure"
     if restarts:
         del pod["restartPolicy"]
@@ -45,7 +47,7 @@ def read_job(value: Mapping[str, Any]) -> Draft:
     if int(retries):
         draft.values["restart"] = {"max_restarts": int(retries)}
     elif restarts:
-        draft.lacks("spec.template.spec.restartPolicy=OnFailure", "`restart` says how often the job begins again")
+        draft.lacks("spec.template.spec.restartPolicy=OnFailure", "`restart` says how often the job restarts")
     if (seconds := spec.pop("activeDeadlineSeconds", None)) is not None:
         draft.values["time_limit"] = int(seconds)
     if spec.pop("suspend", False):
@@ -57,9 +59,11 @@ def read_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
+    """Read several completions as an array of tasks."""
     mode = str(spec.pop("completionMode", "") or "NonIndexed")
     index, task = f"${{{_INDEX}}}", "${SLURM_ARRAY_TASK_ID}"
     completions, parallelism = spec.pop("completions", None), spec.pop("parallelism", None)
+    # batch/v1 JobSpec: parallelism is 1 by default, and 0 suspends the job.
     at_once = 1 if parallelism is None else int(parallelism)
     if completions is None and at_once > 1:
         draft.lacks(f"spec.parallelism={at_once}", "without completions one success ends the others; here all run on")
@@ -74,7 +78,7 @@ def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
 
 
 def write_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a Job (batch/v1)."""
     body: dict[str, Any] = {
         "activeDeadlineSeconds": spec.time_limit_seconds,
         "backoffLimit": spec.restart.max_restarts if spec.restart is not None else 0,
@@ -84,6 +88,7 @@ def write_job(spec: JobSpec) -> dict[str, Any]:
     command = spec.command
     if spec.array is not None:
         body |= _completions(spec.array, indexed=command.startswith(_TASK))
+        # What reading a Job put before its command, and Kubernetes' own name for the index.
         command = command.removeprefix(_TASK).replace("${SLURM_ARRAY_TASK_ID}", f"${{{_INDEX}}}")
     template = template_of(spec, "main", {_INDEX}, command=command)
     template["spec"]["restartPolicy"] = "Never"
@@ -123,7 +128,7 @@ _POD_CHANGES: Final = ("podTemplateOverrides", "podSpecOverrides", "runtimePatch
 
 
 def read_train_job(value: Mapping[str, Any]) -> Draft:
-    """Raises ValueError for a field without which the job would run elsewhere or otherwise."""
+    """Read a TrainJob. Raises ValueError for a field without which the job would run elsewhere or otherwise."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     for name in _POD_CHANGES:
         if spec.get(name):
@@ -137,6 +142,7 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
     if (nodes := trainer.pop("numNodes", None)) is not None:
         draft.values["nodes"] = int(nodes)
     processes = trainer.pop("numProcPerNode", None)
+    # The trainer has a container's fields, except for this name.
     trainer["resources"] = trainer.pop("resourcesPerNode", None)
     read_container(trainer, "spec.trainer", draft, GIVEN)
     take_torchrun(draft, processes, "spec.trainer.numProcPerNode")
@@ -153,7 +159,9 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _runtime(reference: dict[str, Any], draft: Draft) -> None:
+    """Set the mode by the name of the runtime."""
     name = str(reference.pop("name", "") or "")
+    # A site names its runtimes as it likes; most names tell the framework.
     mode = next((mode for part, mode in _MODES if part in name.lower()), "")
     draft.values["mode"] = mode or "pytorch"
     if not name:
@@ -166,7 +174,7 @@ def _runtime(reference: dict[str, Any], draft: Draft) -> None:
 
 
 def write_train_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a TrainJob (trainer.kubeflow.org/v1alpha1)."""
     container = container_of(spec, GIVEN, command=without_nodes(spec.command))
     trainer: dict[str, Any] = {"numNodes": spec.nodes}
     if (resources := container.pop("resources", None)) is not None:
@@ -195,11 +203,13 @@ _TF_GIVEN: Final = frozenset({"TF_CONFIG"})
 
 
 def read_tf_job(value: Mapping[str, Any]) -> Draft:
+    """Read a TFJob (kubeflow.org/v1)."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     known = (*_CHIEFS, "Worker", "PS", "Evaluator")
     roles = read_roles(spec.pop("tfReplicaSpecs", None) or {}, known, _TF_AT, draft, _TF_GIVEN)
     by_name = {("Chief" if role.name in _CHIEFS else role.name): role for role in roles if role.replicas}
+    # The mode `tensorflow` has workers and servers only; the other roles need worker pools.
     if {"Chief", "Evaluator"} & by_name.keys():
         _take_pools(by_name, draft)
     else:
@@ -215,6 +225,7 @@ def read_tf_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _take_pools(roles: dict[str, Role], draft: Draft) -> None:
+    """Make worker pools of the roles; without a chief the first worker is one."""
     if "Chief" not in roles and "Worker" in roles:
         worker = roles.pop("Worker")
         draft.lacks(f"{_TF_AT}.Worker", "the first of them is the chief, by which the job ends")
@@ -224,15 +235,18 @@ def _take_pools(roles: dict[str, Role], draft: Draft) -> None:
     present = [roles[name] for name in _POOLS if name in roles]
     merge(present, _TF_AT, draft, besides=PER_POOL)
     draft.values |= {name: value for name, value in present[0].values.items() if name in {"command", "image"}}
+    # No empty pools behind the last role.
     last = max(_POOLS.index(name) for name in roles)
     pools_of([roles.get(name) for name in _POOLS[: last + 1]], draft)
 
 
 def _take_servers(roles: dict[str, Role], draft: Draft) -> None:
+    """Set workers and parameter servers."""
     draft.values["mode"] = "tensorflow"
     workers, servers = roles.get("Worker"), roles.get("PS")
     draft.values["nodes"] = workers.replicas if workers is not None else 1
     merge([role for role in (workers, servers) if role is not None], _TF_AT, draft, besides=("specs",))
+    # The workers' size counts, even where the servers come first or ask for more.
     if workers is not None and "specs" in workers.values:
         draft.values["specs"] = workers.values["specs"]
     if servers is not None:
@@ -243,11 +257,12 @@ def _take_servers(roles: dict[str, Role], draft: Draft) -> None:
 
 
 def write_tf_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest: workers and servers, or the roles of worker pools."""
+    """Return the manifest of a TFJob: workers and servers, or the roles of worker pools."""
     policy = run_policy(spec)
     if spec.mode is Mode.WORKER_POOLS:
         replicas = {
             name: _replicas(spec, pool.replicas, each=pool.spec, image=pool.image, command=pool.command or None)
+            # Fewer pools than roles are usual.
             for name, pool in zip(_POOLS, spec.worker_pools, strict=False)
             if pool.replicas
         }
@@ -286,7 +301,7 @@ _MPI_FIRST: Final = (
 
 
 def read_mpi_job(value: Mapping[str, Any]) -> Draft:
-    """Raises ValueError for a manifest of kubeflow.org/v1alpha1."""
+    """Read an MPIJob. Raises ValueError for a manifest of kubeflow.org/v1alpha1."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     if first := [f"spec.{name}" for name in _MPI_FIRST if name in spec]:
         raise ValueError(
@@ -302,6 +317,7 @@ def read_mpi_job(value: Mapping[str, Any]) -> Draft:
         draft.values["nodes"] += 1
     _slots(spec.pop("slotsPerWorker", None), draft)
     policy = dict(spec.pop("runPolicy", None) or {})
+    # Older versions have these beside runPolicy, v2beta1 in it.
     for name in ("cleanPodPolicy", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
         if name in spec:
             policy.setdefault(name, spec.pop(name))
@@ -314,6 +330,7 @@ def read_mpi_job(value: Mapping[str, Any]) -> Draft:
 
 
 def _take_roles(launcher: Role | None, worker: Role | None, draft: Draft) -> None:
+    """Give the launcher's command and variables to the workers' nodes."""
     whole = worker or launcher
     if whole is None:
         draft.run([])
@@ -342,8 +359,9 @@ def _slots(count: object, draft: Draft) -> None:
 
 
 def write_mpi_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of an MPIJob (kubeflow.org/v2beta1)."""
     template = template_of(spec, "mpi")
+    # A copy down to the container, whose command is removed below: the launcher has the same template.
     waits = {**template, "spec": {**template["spec"], "containers": [dict(template["spec"]["containers"][0])]}}
     if spec.mode in LAUNCHED_BY_FIRST:
         waits["spec"]["containers"][0].pop("command", None)
@@ -352,6 +370,7 @@ def write_mpi_job(spec: JobSpec) -> dict[str, Any]:
         "Worker": {"replicas": spec.nodes, "restartPolicy": "Never", "template": waits},
     }
     body = {
+        # A slot for each card, as `_slots` expects; a node without whole cards has one, too.
         "slotsPerWorker": max(1, -(-spec.specs[0].card_milli // WHOLE_CARD)),
         "runPolicy": run_policy(spec),
         "mpiReplicaSpecs": replicas,

@@ -30,6 +30,7 @@ _CARDS: Final = re.compile(
 
 
 def read_resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
+    """Read the limits of a container, or its requests without limits."""
     requests, limits = dict(resources.get("requests") or {}), dict(resources.get("limits") or {})
     for name in resources:
         if name not in {"requests", "limits"}:
@@ -37,11 +38,13 @@ def read_resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
     for name, quantity in {**requests, **limits}.items():
         if not _take(str(name), quantity, draft):
             draft.lacks(f"{at}.{name}={quantity}")
+        # Compared as amounts: `1000m` and `1` are the same.
         elif name in requests and name in limits and _amount(name, requests[name]) != _amount(name, limits[name]):
             draft.lacks(f"{at}.requests.{name}={requests[name]}", f"the limit, {limits[name]}, is taken")
 
 
 def _take(name: str, quantity: object, draft: Draft) -> bool:
+    """Return whether a resource was taken."""
     if name == "cpu" and (cpus := cpu_count(quantity)):
         draft.spec(cpus=cpus)
     elif name == "memory" and (mib := memory_mib(quantity)):
@@ -49,6 +52,7 @@ def _take(name: str, quantity: object, draft: Draft) -> bool:
     elif _CARDS.fullmatch(name) and is_whole(str(quantity)):
         if int(str(quantity)):
             draft.spec(cards=int(str(quantity)))
+        # The name of the resource is the model's maker, and a job file has models.
         if not name.endswith("/gpu"):
             draft.lacks(name, "cards of any model will do; name those that are meant under card_models")
     else:
@@ -72,6 +76,7 @@ _DATASETS: Final = "/workspace/dataset/private"
 
 
 def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, draft: Draft) -> None:
+    """Read the mounts of a container, and note volumes that none mounts."""
     known = {str(each.get("name", "")): each for each in volumes}
     used = set()
     for mount in mounts:
@@ -79,6 +84,7 @@ def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, dra
         used.add(name)
         volume = known.get(name, {})
         if not _take_volume(name, volume, mount, at, draft):
+            # A volume has one key beside its name, which is its kind (core/v1 VolumeSource).
             kinds = [kind for kind in volume if kind != "name"] or ["volume"]
             part = " with a subPath" if mount.get("subPath") else ""
             draft.lacks(f"{at}…volumeMounts[{name}]", f"its {kinds[0]}{part} has no counterpart here; left out")
@@ -91,10 +97,14 @@ def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, dra
 
 
 def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, read_only: bool = False) -> None:
-    """`path`: on the machine; empty: the catalogue's of that name. `wanted`: where the container would have it."""
+    """Add a mounted folder to the job, and note where its place differs from the wanted one.
+
+    `path`: on the machine; empty: the catalogue's of that name. `wanted`: where the container would have it.
+    """
     field, place = ("datasets", _DATASETS) if read_only else ("volumes", _VOLUMES)
     taken = {each["name"] for each in draft.values.get(field, [])}
     if name in taken and path:
+        # Two mounts of one volume with different paths: a job's folders have different names.
         name = next(f"{name}-{number}" for number in count(2) if f"{name}-{number}" not in taken)
     folder = {"name": name, **({"path": path} if path else {}), **({"read_only": True} if read_only else {})}
     draft.values.setdefault(field, []).append(folder)
@@ -103,12 +113,14 @@ def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, rea
 
 
 def _take_volume(name: str, volume: Mapping[str, Any], mount: Mapping[str, Any], at: str, draft: Draft) -> bool:
+    """Return whether a mount was taken."""
     wanted, at = str(mount.get("mountPath", "")), f"{at}…volumeMounts[{name}]"
     sub = str(mount.get("subPath", "") or "")
     if folder := volume.get("hostPath"):
         path = posixpath.join(*filter(None, (str(folder.get("path", "")), sub)))
         take_folder(name, path, wanted, at, draft, read_only=bool(mount.get("readOnly")))
         return True
+    # A folder of the catalogue is mounted as a whole.
     if (claim := volume.get("persistentVolumeClaim")) and not sub:
         read_only = bool(mount.get("readOnly") or claim.get("readOnly"))
         take_folder(str(claim.get("claimName", name)), "", wanted, at, draft, read_only=read_only)
@@ -121,24 +133,25 @@ def _take_volume(name: str, volume: Mapping[str, Any], mount: Mapping[str, Any],
 
 
 def written_volumes(spec: JobSpec) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes and mounts of the folders that a job names by their paths."""
+    """Return volumes and mounts of the folders that a job names by their paths."""
     writable = {f"volumes[{index}]" for index in range(len(spec.volumes))}
+    # Reading makes nothing else of a pod's volumes, so that only these two come back as they were.
     named = writable | {f"datasets[{index}]" for index in range(len(spec.datasets))}
     paths = {f"volumes[{index}]": each.path for index, each in enumerate(spec.volumes)}
     paths |= {f"datasets[{index}]": each.path for index, each in enumerate(spec.datasets)}
-    found = [each for each in mounted_folders(spec) if each.what in named]
-    volumes = [_volume(posixpath.basename(each.target), paths[each.what]) for each in found]
+    folders = [each for each in mounted_folders(spec) if each.what in named]
+    volumes = [_volume(posixpath.basename(each.target), paths[each.what]) for each in folders]
     mounts = [
         {
             "name": posixpath.basename(each.target),
             "mountPath": each.target,
             **({} if each.what in writable else {"readOnly": True}),
         }
-        for each in found
+        for each in folders
     ]
     return volumes, mounts
 
 
 def _volume(name: str, path: str) -> dict[str, Any]:
-    """A folder of the machine, or a claim where the catalogue knows it."""
+    """Return a folder of the machine as a volume, or a claim where the catalogue knows it."""
     return {"name": name, **({"hostPath": {"path": path}} if path else {"persistentVolumeClaim": {"claimName": name}})}

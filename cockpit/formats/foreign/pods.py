@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from cockpit.formats.foreign.draft import Draft, joined
-from cockpit.formats.foreign.kubeargs import command_of, expanded
+from cockpit.formats.foreign.kubeargs import command_of, expand_references
 from cockpit.formats.foreign.podresources import read_resources, read_volumes
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.launch.command import ENTRYPOINT
@@ -22,7 +22,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "imagePullPolicy": "nothing is ever pulled; left out",
     "imagePullSecrets": "nothing is ever pulled; left out",
     "ports": "every port is open between the replicas of a job, and none to others; left out",
-    "workingDir": "the command begins in the job's own folder; left out",
+    "workingDir": "the command starts in the job's own folder; left out",
     "envFrom": "its values are in the cluster; write them under env",
     "initContainers": "the script hooks.before_start runs before a command; left out",
     "schedulerName": "cockpit schedules; left out",
@@ -31,7 +31,7 @@ _REASONS: Final[Mapping[str, str]] = {
 
 
 def read_name(metadata: Mapping[str, Any], draft: Draft) -> None:
-    """The metadata of the whole job: name, namespace, labels; what is left of it is noted."""
+    """Read the metadata of the whole job: name, namespace, labels; what is left of it is noted."""
     # Each known field is removed from the copy. What is left has no counterpart, and each is noted.
     left = dict(metadata)
     if name := str(left.pop("name", "") or left.pop("generateName", "").rstrip("-")):
@@ -54,7 +54,7 @@ def take_namespace(namespace: str, at: str, draft: Draft) -> None:
 
 
 def take_labels(labels: Mapping[str, Any], at: str, draft: Draft) -> None:
-    """Into the labels of the job, where they can be written as such."""
+    """Add labels to those of the job; note each that cannot be written as a label of cockpit."""
     for key, value in labels.items():
         if wrong := key_error(str(key)) or value_error(str(value)):
             draft.lacks(f"{at}.{key}={value}", f"{wrong}; left out")
@@ -63,7 +63,7 @@ def take_labels(labels: Mapping[str, Any], at: str, draft: Draft) -> None:
 
 
 def take_priority_class(name: object, at: str, draft: Draft) -> None:
-    """A class that is called as a priority here is that; any other is noted."""
+    """Take a priority class that is called as a priority here; note any other."""
     if str(name) in {*PriorityWord}:
         draft.values["priority"] = str(name)
     elif name:
@@ -81,7 +81,10 @@ def take_queue(name: object, at: str, draft: Draft) -> None:
 
 
 def read_template(template: Mapping[str, Any], at: str, draft: Draft, given: Collection[str] = ()) -> None:
-    """`given`: names of variables that the job's mode sets, which `$(NAME)` may mean."""
+    """Read a pod template.
+
+    `given`: names of variables that the job's mode sets, which `$(NAME)` may mean.
+    """
     for name in template:
         if name not in {"metadata", "spec"}:
             draft.lacks(f"{at}.template.{name}")
@@ -107,6 +110,7 @@ def read_template(template: Mapping[str, Any], at: str, draft: Draft, given: Col
 def read_container(
     container: dict[str, Any], at: str, draft: Draft, given: Collection[str] = (), volumes: Collection[Any] = ()
 ) -> None:
+    """Read image, variables, command, resources and mounts of a container."""
     container.pop("name", None)
     if image := container.pop("image", None):
         draft.values["image"] = str(image)
@@ -119,8 +123,11 @@ def read_container(
 
 
 def take_command(command: object, args: object, draft: Draft, known: Collection[str]) -> None:
-    """`known`: the names that `$(NAME)` may mean. Without a command the image's own ENTRYPOINT runs, with the arguments
-    or else its CMD."""
+    """Set the job's command from a container's command and arguments.
+
+    `known`: the names that `$(NAME)` may mean. Without a command the image's own ENTRYPOINT runs, with the arguments or
+    else its CMD.
+    """
     program, arguments = _words(command), _words(args)
     if not program:
         program = [ENTRYPOINT]
@@ -129,7 +136,7 @@ def take_command(command: object, args: object, draft: Draft, known: Collection[
     plain = command_of(words, ())
     text = command_of(words, known)
     # Without a known variable in it each word stays one literal argument, quoted as needed; `$$` is a `$` then.
-    draft.values["command"] = joined([expanded(word, {}) for word in words]) if text == plain else text
+    draft.values["command"] = joined([expand_references(word, {}) for word in words]) if text == plain else text
 
 
 def _words(value: object) -> list[str]:
@@ -139,7 +146,7 @@ def _words(value: object) -> list[str]:
 
 
 def _environment(given: Collection[Mapping[str, Any]], at: str, draft: Draft) -> list[str]:
-    """The names of all variables; those with a value become the job's, with what is before them filled in."""
+    """Return the names of all variables; those with a value become the job's, with earlier ones expanded in it."""
     values: dict[str, str] = {}
     names = []
     for each in given:
@@ -152,14 +159,15 @@ def _environment(given: Collection[Mapping[str, Any]], at: str, draft: Draft) ->
         # YAML readers make true of an unquoted `true`; a container gets the lower-case word.
         text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         # core/v1 EnvVar: `$(NAME)` means variables before this one only, so that a single pass is enough.
-        values[name] = expanded(text, values)
+        values[name] = expand_references(text, values)
         draft.env(name, values[name])
     return names
 
 
 def _metadata(metadata: dict[str, Any], at: str, draft: Draft) -> None:
-    """The label and the annotation that say how its pods share their nodes, and what else there is."""
+    """Read the label and the annotation that say how its pods share their nodes, and note what else there is."""
     labels, notes = dict(metadata.pop("labels", None) or {}), dict(metadata.pop("annotations", None) or {})
+    # Removed here, so that it does not become a label of the job, too.
     if labels.get(COMPUTE_QOS) == BEST_EFFORT:
         del labels[COMPUTE_QOS]
         supervised = str(notes.pop(SUPERVISED, "")).lower() == "true"
@@ -175,6 +183,7 @@ def _place(pod: dict[str, Any], at: str, draft: Draft) -> None:
     """Read which nodes the pod accepts."""
     if selector := pod.pop("nodeSelector", None):
         draft.values["node_selector"] = {str(name): str(item) for name, item in selector.items()}
+    # Kubernetes' scheduler is bypassed by a nodeName; here the job waits for that node like any other job.
     if name := pod.pop("nodeName", None):
         draft.values["node_names"] = [str(name)]
     for index, each in enumerate(pod.pop("tolerations", None) or ()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from cockpit.formats.foreign.kubeargs import arguments_of, escaped
+from cockpit.formats.foreign.kubeargs import arguments_of, escape
 from cockpit.formats.foreign.podresources import limits_of, written_volumes
 from cockpit.formats.foreign.pods import BEST_EFFORT, HOSTNAME
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
@@ -77,12 +77,13 @@ def container_of(
     if (root := image or spec.image) != HOST:
         container["image"] = root
     program, *rest = arguments_of(spec.command if command is None else command, {*spec.env, *given})
+    # core/v1 Container: without `command` the image's ENTRYPOINT runs, with `args` in place of its CMD.
     if program != ENTRYPOINT:
         container["command"] = [program, *rest]
     elif rest:
         container["args"] = rest
     if spec.env:
-        container["env"] = [{"name": name, "value": escaped(value)} for name, value in spec.env.items()]
+        container["env"] = [{"name": name, "value": escape(value)} for name, value in spec.env.items()]
     if limits := limits_of(each or spec.specs[0]):
         container["resources"] = {"limits": limits}
     return container
@@ -97,12 +98,14 @@ def _best_effort(spec: JobSpec) -> dict[str, Any]:
 
 
 def _place(spec: JobSpec) -> dict[str, Any]:
+    """Return the fields of a pod that say which nodes it accepts."""
     place: dict[str, Any] = {}
     if spec.node_selector:
         place["nodeSelector"] = dict(spec.node_selector)
     if spec.tolerations:
         place["tolerations"] = [_toleration(each) for each in spec.tolerations]
     if spec.node_names:
+        # `nodeName` would allow a single node, and bypass the scheduler.
         names = {"key": HOSTNAME, "operator": "In", "values": list(spec.node_names)}
         term = {"nodeSelectorTerms": [{"matchExpressions": [names]}]}
         place["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}

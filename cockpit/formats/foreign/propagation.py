@@ -17,7 +17,7 @@ _DIVIDED: Final = "Divided"
 _GANG: Final = "Gang"
 _AT_ONCE: Final = "Immediately"
 _OF_NO_CONCERN: Final = frozenset({"resourceSelectors", "propagateDeps"})
-"""Fields that mean nothing here: the job that the policy is about stands beside it."""
+"""Fields that mean nothing here: the job that the policy is about is in the same file."""
 
 
 def is_policy(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -36,9 +36,11 @@ def take_policy(value: Mapping[str, Any], draft: Draft) -> None:
 
 
 def _take_failover(application: dict[str, Any], draft: Draft) -> None:
+    """Read how long a failure is tolerated."""
     conditions = dict(application.pop("decisionConditions", None) or {})
     if (seconds := conditions.pop("tolerationSeconds", None)) is not None:
         draft.values["failover"] = {"toleration_seconds": int(seconds)}
+    # The only way here: a placement that is given up is removed at once.
     if application.get("purgeMode") == _AT_ONCE:
         del application["purgeMode"]
     for name in (*application, *conditions):
@@ -46,6 +48,7 @@ def _take_failover(application: dict[str, Any], draft: Draft) -> None:
 
 
 def _take_placement(placement: dict[str, Any], draft: Draft) -> None:
+    """Read how replicas are divided; note what has no counterpart."""
     how = dict(placement.pop("replicaScheduling", None) or {})
     if how.pop("replicaSchedulingType", "") == _DIVIDED:
         draft.lacks(
@@ -63,6 +66,7 @@ def policy_of(spec: JobSpec) -> dict[str, Any] | None:
     body: dict[str, Any] = {}
     if spec.suspension.scheduling:
         body["suspension"] = {"scheduling": True}
+    # A policy with defaults alone would say nothing.
     if spec.failover != Failover():
         conditions = {"tolerationSeconds": spec.failover.toleration_seconds}
         body["failover"] = {"application": {"decisionConditions": conditions, "purgeMode": _AT_ONCE}}

@@ -9,7 +9,7 @@ from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import read_name
 from cockpit.formats.foreign.podwriting import metadata_of, run_policy, template_of
 from cockpit.formats.foreign.roles import merge, read_policy, read_roles
-from cockpit.formats.foreign.torchrun import SLOTS, is_untold, with_nodes, without_nodes
+from cockpit.formats.foreign.torchrun import SLOTS, lacks_process_count, with_nodes, without_nodes
 from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _AT: Final = "spec.pytorchReplicaSpecs"
 
 
 def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
+    """Read a PyTorchJob (kubeflow.org/v1)."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     draft.values["mode"] = "pytorch"
@@ -29,6 +30,7 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
     merge(roles, _AT, draft)
     if not roles:
         draft.run([])
+    # Before torchrun and the run policy, which both depend on whether the job is elastic.
     _elastic(spec.pop("elasticPolicy", None), draft)
     take_torchrun(draft, spec.pop("nprocPerNode", None), "spec.nprocPerNode")
     read_policy(spec.pop("runPolicy", None) or {}, roles, draft)
@@ -38,24 +40,25 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
 
 
 def take_torchrun(draft: Draft, count: object = None, at: str = "") -> None:
-    """A launcher that the operator tells of its nodes, and of the processes on each, by variables. `count`: how many
-    processes, as the field `at` says."""
+    """Give torchrun the options in place of the variables that the operator sets.
+
+    `count`: the number of processes per node, as the field `at` has it; None: the field is missing.
+    """
     nodes, command = int(draft.values.get("nodes") or 1), str(draft.values.get("command", ""))
     if draft.values.get("mode") != "pytorch":
         take_processes(count, at, draft)
         return
+    # An elastic job's number of nodes changes while it runs, which options cannot follow.
     if "elastic" in draft.values:
         take_processes(count, at, draft)
         if with_nodes(command, nodes=2) != command:
-            draft.lacks(
-                "torchrun", "is told of no other worker here; a job that grows learns of them by cockpit.elastic"
-            )
+            draft.lacks("torchrun", "learns of no other worker here; a job that grows gets them from cockpit.elastic")
         return
     own = is_whole(str(count)) and int(str(count)) not in {0, _cards(draft)}
     draft.values["command"] = with_nodes(command, nodes=nodes, processes=str(count) if own else SLOTS)
     if draft.values["command"] == command:
         take_processes(count, at, draft)
-        if is_untold(command):
+        if lacks_process_count(command):
             draft.lacks("torchrun", "is called by a shell, and has no PET_ variables here; give it --nproc_per_node=N")
     elif nodes > 1:
         draft.lacks("torchrun", "has the nodes as options here; the operator gives them as PET_ variables")
@@ -70,13 +73,15 @@ def _cards(draft: Draft) -> int:
 
 
 def take_processes(count: object, at: str, draft: Draft) -> None:
-    """A node has as many processes as cards, or one."""
+    """Note a number of processes per node that is not the usual one: as many as cards, or one."""
     cards = _cards(draft)
     if count is not None and str(count) not in {"auto", "gpu", str(cards)}:
         draft.lacks(at if "=" in at else f"{at}={count}", f"a node has a process for each card, {cards} here; left out")
 
 
 def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
+    """Read the elastic policy, or make one for a best-effort job without it."""
+    # Set by the pods' labels (`pods._metadata`), before the policy is known.
     best_effort = draft.values.pop("elastic", {})
     if policy is None and not best_effort:
         return
@@ -97,7 +102,7 @@ def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
 
 
 def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a PyTorchJob (kubeflow.org/v1)."""
     count = spec.nodes if spec.elastic is None else spec.elastic.workers
     policy = spec.elastic.worker_restart_policy if spec.elastic is not None else "Never"
     template = template_of(spec, "pytorch", GIVEN, command=without_nodes(spec.command))
@@ -106,6 +111,7 @@ def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
         for kind, number in {"Master": 1, "Worker": count - 1}.items()
         if number
     }
+    # An elastic job of one worker: the operator scales workers only.
     if spec.elastic is not None and "Worker" not in replicas:
         replicas = {"Worker": {**replicas["Master"], "restartPolicy": str(policy)}}
     body: dict[str, Any] = {"runPolicy": run_policy(spec), "pytorchReplicaSpecs": replicas}

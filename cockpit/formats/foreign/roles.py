@@ -34,6 +34,8 @@ def read_roles(
 
 
 def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Collection[str]) -> Role:
+    """Return a role with its values; notes on them are added to `draft`."""
+    # A draft of its own: only `merge` decides what of it becomes the job's.
     own = Draft()
     count = int(replica.pop("replicas", 1))
     policy = str(replica.pop("restartPolicy", "") or "Never")
@@ -45,10 +47,11 @@ def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Coll
 
 
 def merge(roles: Sequence[Role], at: str, draft: Draft, besides: Collection[str] = ()) -> None:
-    """The job has what the first role has; where another differs, but for `besides`, it is noted."""
+    """Give the job what the first role has; note where another role differs, but for `besides`."""
     if not roles:
         return
     first, *others = roles
+    # The job's own metadata may have given labels already; the first role adds its own.
     labels = {**draft.values.get("labels", {}), **first.values.get("labels", {})}
     draft.values |= {name: value for name, value in first.values.items() if name not in besides}
     if labels:
@@ -61,7 +64,7 @@ def merge(roles: Sequence[Role], at: str, draft: Draft, besides: Collection[str]
 
 
 def pools_of(roles: Sequence[Role | None], draft: Draft) -> None:
-    """Worker pools, a role each by its position; None leaves one out."""
+    """Make worker pools of the roles, by position; None leaves one out."""
     first = next(role for role in roles if role is not None)
     pools: list[dict[str, Any]] = []
     for role in roles:
@@ -77,6 +80,7 @@ def pools_of(roles: Sequence[Role | None], draft: Draft) -> None:
             if name in role.values and role.values[name] != first.values.get(name)
         }
         pools.append(pool)
+    # Pools have their sizes themselves.
     draft.values.pop("nodes", None)
     draft.values.pop("specs", None)
     draft.values |= {"mode": "worker-pools", "worker_pools": pools}
@@ -110,7 +114,7 @@ def take_restart_policies(roles: Sequence[Role], at: str, draft: Draft) -> None:
             draft.values["elastic"]["worker_restart_policy"] = role.restart_policy
         elif role.restart_policy != "OnFailure" or "restart" not in draft.values:
             path = f"{at.rpartition('.')[0]}…{role.name}.restartPolicy={role.restart_policy}"
-            draft.lacks(path, "no container begins again by itself; `restart` says how often the whole job does")
+            draft.lacks(path, "no container restarts by itself; `restart` says how often the whole job does")
 
 
 def _scheduling(policy: dict[str, Any], at: str, roles: Sequence[Role], draft: Draft) -> None:

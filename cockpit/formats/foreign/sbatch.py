@@ -1,4 +1,4 @@
-"""Converts a Slurm batch script into a job and back: its `#SBATCH` lines, and what it runs. Source: sbatch(1).
+"""Converts a Slurm batch script into a job: its `#SBATCH` lines, and what it runs. Source: sbatch(1).
 
 `read_sbatch`:
 
@@ -10,33 +10,30 @@
 5. Take over the options, first all those that together decide the size of a node, then each by itself. An option
    without a counterpart is noted in the draft.
 
-`write_sbatch` is the reverse. Fields without an option of sbatch are left out.
+`sbatch_writing` is the reverse.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 import signal
 from collections.abc import Callable, Mapping
-from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission, runnable, upwards
+from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission, runnable
 from cockpit.formats.foreign.sbatch_options import (
     DIRECTIVE,
-    as_directive,
     directives,
     is_command,
     option_values,
     refuse_components,
     script_lines,
 )
+from cockpit.formats.foreign.sbatch_sizes import SIZES, gres, take_size
 from cockpit.formats.slurm.begin import begin_moment
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
@@ -73,8 +70,6 @@ _OF_SESSION: Final = frozenset(
     ]
 )
 _PREFIXES_OF_SESSION: Final = ("COCKPIT_", "DBUS_", "SBATCH_", "SLURM_", "SLURMD_", "SSH_", "XDG_")
-_MEMORY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[KMGTkmgt]?)[Bb]?")
-_MIB_OF: Final = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
 _RANGES: Final = re.compile(r"\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*", re.ASCII)
 _LIST: Final = re.compile(r"(?P<head>[^\[,]*)\[(?P<ranges>[^\]]*)\](?P<tail>[^,]*)")
 
@@ -84,7 +79,10 @@ def is_sbatch(text: str) -> bool:
 
 
 def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Draft:
-    """Folders and files of the draft are relative to where the script is submitted. Raises ValueError."""
+    """Read a batch script. Raises ValueError.
+
+    Folders and files of the draft are relative to where the script is submitted.
+    """
     draft = Draft()
     lines = script_lines(text)
     # Step 1
@@ -103,12 +101,13 @@ def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Dra
 
 
 def _take(options: Mapping[str, str], submission: Submission, draft: Draft) -> None:
-    _size(options, draft)
-    for each in _gres(options):
+    """Take the options, and note each without a counterpart."""
+    take_size(options, draft)
+    for each in gres(options):
         if each.partition(":")[0] != "gpu":
             draft.lacks(f"--gres={each}", "cards alone are asked for here, whole or in parts; left out")
     for name, value in options.items():
-        if name in _SIZES or name in _OF_SCRIPT:
+        if name in SIZES or name in _OF_SCRIPT:
             continue
         if name in _MOMENTS:
             draft.values[_MOMENTS[name]] = _moment(name, value, submission)
@@ -126,14 +125,14 @@ def _set_field(field: str) -> Callable[[str, Draft], None]:
     return take
 
 
-def _listed(field: str) -> Callable[[str, Draft], None]:
+def _set_list(field: str) -> Callable[[str, Draft], None]:
     def take(value: str, draft: Draft) -> None:
         draft.values[field] = value.split(",")
 
     return take
 
 
-def _flag(field: str) -> Callable[[str, Draft], None]:
+def _set_flag(field: str) -> Callable[[str, Draft], None]:
     def take(value: str, draft: Draft) -> None:
         if value:
             draft.lacks(f"--{field}={value}", "is taken for the plain flag")
@@ -143,6 +142,7 @@ def _flag(field: str) -> Callable[[str, Draft], None]:
 
 
 def _dependencies(value: str, draft: Draft) -> None:
+    """Take dependencies on other jobs. Raises ValueError for alternatives."""
     # `?` separates alternatives in --dependency. To drop them would start the job too late or too early, so refuse.
     if "?" in value:
         raise ValueError(
@@ -168,6 +168,7 @@ def _time(value: str, draft: Draft) -> None:
 
 
 def _seconds(value: str) -> int | None:
+    """Return the seconds of a time limit, also 0; None if it is none."""
     days, dash, clock = value.rpartition("-")
     parts = clock.split(":")
     if not all(is_whole(part) for part in (*parts, *([days] if dash else []))) or len(parts) > 3:
@@ -216,8 +217,10 @@ def _is_taken_over(name: str, value: str) -> bool:
 
 
 def _moment(name: str, value: str, submission: Submission) -> str:
+    """Return a moment with its zone, or one that counts from the submission. Raises ValueError."""
     if _WITH_ZONE.search(value):
         return value
+    # `now+1hour` needs no clock to be read: the job file has the same form, which counts from the submission.
     if submission.now is None:
         if value.lower().startswith("now"):
             return value
@@ -230,7 +233,7 @@ def _moment(name: str, value: str, submission: Submission) -> str:
 
 
 def _constraint(value: str, draft: Draft) -> None:
-    """Features that a node must have, as labels."""
+    """Take features that a node must have, as labels."""
     features = [each.strip() for each in re.split(r"[&,]", value)]
     if not all(_FEATURE.fullmatch(each) for each in features):
         draft.lacks(f"--constraint={value}", "choices and counts of features have no counterpart here; left out")
@@ -242,17 +245,17 @@ def _constraint(value: str, draft: Draft) -> None:
 
 
 def _container_image(value: str, draft: Draft) -> None:
-    """Enroot's `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file."""
+    """Take Enroot's `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file, as the image."""
     if value.endswith((".sqsh", ".squashfs")):
         draft.lacks(f"--container-image={value}", "packed images of enroot cannot be read here; left out")
         return
-    # pyxis: `USER@REGISTRY#IMAGE`. Without a `#`, an `@` begins the image's digest and must stay.
+    # pyxis: `USER@REGISTRY#IMAGE`. Without a `#`, an `@` starts the image's digest and must stay.
     name = value.removeprefix("docker://").rpartition("@")[2] if "#" in value else value.removeprefix("docker://")
     draft.values["image"] = name.replace("#", "/", 1)
 
 
 def _early_signal(value: str, draft: Draft) -> None:
-    """`[{R|B}:]SIGNAL[@SECONDS]`."""
+    """Take `[{R|B}:]SIGNAL[@SECONDS]` as the early signal."""
     match = _SIGNAL.fullmatch(value)
     name = _signal_name(match["name"]) if match is not None else ""
     if match is None or not name:
@@ -266,21 +269,21 @@ def _early_signal(value: str, draft: Draft) -> None:
 def _signal_name(given: str) -> str:
     """Return the signal's name; empty: there is no signal of that name or number."""
     try:
-        found = signal.Signals(int(given)).name if is_whole(given) else given.upper()
+        full_name = signal.Signals(int(given)).name if is_whole(given) else given.upper()
     except ValueError:
         return ""
-    name = found.removeprefix("SIG")
+    name = full_name.removeprefix("SIG")
     return name if re.fullmatch(SIGNAL_PATTERN, name) else ""
 
 
 def _requeue(value: str, draft: Draft) -> None:
-    """Again where its node fails, however often; a job that gives way to another waits again anyway."""
+    """Restart the job when its node fails, however often; a preempted job is requeued anyway."""
     del value
     draft.values["restart"] = {"max_restarts": RESTARTS.high, "lost_only": True}
 
 
 def _no_requeue(value: str, draft: Draft) -> None:
-    """Nothing: a job begins again only if it says so."""
+    """Do nothing: a job restarts only if it says so."""
     del value, draft
 
 
@@ -295,12 +298,13 @@ def _exclude(value: str, draft: Draft) -> None:
 
 
 def _split_list(value: str) -> list[list[str]]:
-    """`n[1-3,7],m2`."""
+    """Return the names of each part of a list of nodes such as `n[1-3,7],m2`."""
     parts = re.findall(r"[^,\[]+(?:\[[^\]]*\][^,]*)?", value)
-    return [_expanded(part) for part in parts]
+    return [_expand_ranges(part) for part in parts]
 
 
-def _expanded(part: str) -> list[str]:
+def _expand_ranges(part: str) -> list[str]:
+    """Return the names of one part of a list of nodes."""
     match = _LIST.fullmatch(part)
     if match is None or _RANGES.fullmatch(match["ranges"]) is None:
         return [part]
@@ -319,11 +323,11 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "array": _set_field("array"),
     "qos": _set_field("qos"),
     "reservation": _set_field("reservation"),
-    "partition": _listed("partitions"),
+    "partition": _set_list("partitions"),
     "dependency": _dependencies,
     "time": _time,
-    "hold": _flag("hold"),
-    "exclusive": _flag("exclusive"),
+    "hold": _set_flag("hold"),
+    "exclusive": _set_flag("exclusive"),
     "nice": _nice,
     "nodelist": _nodelist,
     "exclude": _exclude,
@@ -336,130 +340,19 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
 _OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir", "export"})
 """Options about the script's files, folders and variables, which are read elsewhere."""
 _MOMENTS: Final = {"begin": "begin_at", "deadline": "deadline"}
-_SIZES: Final = frozenset(
-    {"nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
-    | {"mincpus", "distribution", "gpus", "gpus-per-node", "gpus-per-task", "gres", "cpus-per-gpu"}
-)
 
 
-_ENV_HEAD: Final = "# Variables of the job\n"
+ENV_HEAD: Final = "# Variables of the job\n"
 _EXPORT: Final = re.compile(
     r"""export (?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>(?:[\w@%+=:,./-]|'[^']*'|"'")*)\n""", re.ASCII
 )
 """A line as `shlex.quote` leaves it, where nothing is expanded."""
-_OPTION_VALUE: Final = re.compile(r"[\w@%+=:./-]*", re.ASCII)
-"""Characters that a value in `--export` may have: it splits at commas and removes quotes."""
-_NO_OPTIONS: Final = "true # no options of sbatch follow"
+NO_OPTIONS: Final = "true # no options of sbatch follow"
 """Slurm stops looking for options at the first command."""
-_TASKS: Final = {
-    "cpus-per-task": "SLURM_CPUS_PER_TASK",
-    "ntasks": "SLURM_NTASKS",
-    "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
-}
-"""Options that count tasks, and their variables in the script."""
-_TOLD: Final = {
-    "gpus": "SLURM_GPUS",
-    "gpus-per-node": "SLURM_GPUS_PER_NODE",
-    "gpus-per-task": "SLURM_GPUS_PER_TASK",
-    "cpus-per-gpu": "SLURM_CPUS_PER_GPU",
-    "distribution": "SLURM_DISTRIBUTION",
-}
-"""Options that the script and its steps see as they were requested."""
-_MEMORY_SHARES: Final = {"mem-per-cpu": "SLURM_MEM_PER_CPU", "mem-per-gpu": "SLURM_MEM_PER_GPU"}
-
-
-def _whole(options: Mapping[str, str], name: str) -> int | None:
-    value = options.get(name, "")
-    return int(value) if is_whole(value) and int(value) else None
-
-
-def _size(options: Mapping[str, str], draft: Draft) -> None:
-    """Read the number of nodes and the resources of each: Slurm counts tasks, cockpit nodes."""
-    wanted = options.get("nodes", "")
-    least, dash, _ = wanted.partition("-")
-    if dash:
-        draft.lacks(f"--nodes={wanted}", "the smaller number is taken")
-    nodes = int(least) if is_whole(least) and int(least) else 1
-    if "nodes" in options:
-        draft.values["nodes"] = nodes
-    # Slurm distributes tasks evenly; the fullest node decides, since all nodes of a job here are alike.
-    per_node = _whole(options, "ntasks-per-node") or math.ceil((_whole(options, "ntasks") or nodes) / nodes)
-    each = _whole(options, "cpus-per-task")
-    cards, model = _cards(options, nodes, per_node)
-    for name, variable in _TOLD.items():
-        if name in options:
-            draft.env(variable, options[name])
-    cpus = per_node * (each or 1) if {"ntasks", "ntasks-per-node", "cpus-per-task"} & options.keys() else None
-    cpus = max(cpus or 0, _whole(options, "mincpus") or 0) or None
-    # --cpus-per-task and --cpus-per-gpu exclude each other in sbatch(1); the first one wins here.
-    if each is None and (per_card := _whole(options, "cpus-per-gpu")):
-        cpus = max(cpus or 0, per_card * cards) or None
-    draft.spec(cpus=cpus, memory=_memory(options, cpus or 1, cards, draft), cards=cards or None)
-    draft.spec(card_models=[model] if model else None)
-    for name, variable in _TASKS.items():
-        if number := _whole(options, name):
-            draft.env(variable, str(number))
-
-
-def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str]:
-    """Per node, and of which model."""
-    for name, share in (("gpus-per-node", 1.0), ("gpus-per-task", float(tasks)), ("gpus", 1 / nodes)):
-        if value := options.get(name):
-            count, model = _of_one_model(f"--{name}={value}", _split_counts(value))
-            # --gpus counts the whole job, the others a node or a task; rounded up, so that each node has enough.
-            return math.ceil(count * share), model
-    wanted = [each for each in _gres(options) if each.partition(":")[0] == "gpu"]
-    text = ",".join(each.partition(":")[2] for each in wanted)
-    return _of_one_model(f"--gres={options['gres']}", _split_counts(text)) if wanted else (0, "")
-
-
-def _gres(options: Mapping[str, str]) -> list[str]:
-    """Return each generic resource, without the socket binding that Slurm permits behind it."""
-    return [each for each in re.sub(r"\([^)]*\)", "", options.get("gres", "")).split(",") if each]
-
-
-def _of_one_model(text: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
-    """Return the number of cards and their model; the model is empty where any will do."""
-    models = {model for model, _ in counts}
-    if len(models) > 1:
-        names = " and ".join(sorted(model or "any model" for model in models))
-        raise ValueError(
-            f"{text} asks for cards of several models ({names}) on one node, and a node of a job has cards of one "
-            "model; write one of them, or submit a job for each"
-        )
-    return sum(count for _, count in counts), next(iter(models), "")
-
-
-def _split_counts(value: str) -> list[tuple[str, int]]:
-    """`a100:2,v100` as models and counts."""
-    counts = []
-    for each in value.split(","):
-        model, _, count = each.rpartition(":")
-        if count and not is_whole(count):
-            # A text behind the colon that is no count belongs to the model: `gpu:a100` is one A100.
-            model, count = each, "1"
-        counts.append((model, int(count or 1)))
-    return counts
-
-
-def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> str | None:
-    for name, times in (("mem", 1), ("mem-per-cpu", cpus), ("mem-per-gpu", max(1, cards))):
-        match = _MEMORY.fullmatch(options.get(name, ""))
-        if match is None:
-            continue
-        mib = upwards(float(match["number"]) * _MIB_OF[match["unit"].upper()])
-        if mib:
-            if name in _MEMORY_SHARES:
-                draft.env(_MEMORY_SHARES[name], str(mib))
-            return f"{mib * times}M"
-        # sbatch(1): a memory of 0 is all memory of the node.
-        if "exclusive" not in options:
-            draft.lacks(f"--{name}=0", "all memory of a node has no counterpart here; write --exclusive")
-    return None
 
 
 def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, object]:
-    """The fields of the job's script."""
+    """Return the fields of the job's script."""
     fields: dict[str, object] = {"text": text, "work_dir": options.get("chdir", "."), "submit_dir": "."}
     for name in ("output", "error", "input"):
         if options.get(name):
@@ -473,10 +366,11 @@ def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, obj
 
 
 def _command(lines: list[str], draft: Draft) -> str:
-    """The command that does what a script does, where there is no batch script: in other forms, on other clusters."""
+    """Return the command that does what a script does, for forms and clusters without batch scripts."""
     words = lines[0].removeprefix("#!").split()
     interpreter = PurePosixPath(words[0]).name if words else "sh"
-    body = _taken_env("\n".join(_without_directives(lines[1:])).strip("\n"), draft)
+    body = _taken_env("\n".join(without_directives(lines[1:])).strip("\n"), draft)
+    # Options of the interpreter, such as `bash -x`, would be lost.
     if interpreter in _SHELLS and len(words) == 1:
         return runnable(_without_comments(body)) if body.strip() else "true"
     if words and interpreter == "env":
@@ -493,20 +387,23 @@ def without_script(spec: JobSpec) -> JobSpec:
     return replace(spec, script=None, mode=mode, home=HomeAccess.RO)
 
 
-def _without_directives(lines: list[str]) -> list[str]:
-    """Behind the first command Slurm takes them for comments, and so does the shell."""
+def without_directives(lines: list[str]) -> list[str]:
+    """Return the lines without options of sbatch.
+
+    Behind the first command Slurm takes `#SBATCH` for a comment, and so does the shell.
+    """
     first = next((number for number, line in enumerate(lines) if is_command(line)), len(lines))
     head = [line for line in lines[:first] if not line.startswith(DIRECTIVE)]
     # The marker is a line of `write_sbatch`; without its removal each conversion would add another one.
-    behind = lines[first + 1 :] if lines[first : first + 1] == [_NO_OPTIONS] else lines[first:]
+    behind = lines[first + 1 :] if lines[first : first + 1] == [NO_OPTIONS] else lines[first:]
     return [*head, *behind]
 
 
 def _taken_env(body: str, draft: Draft) -> str:
     """Remove the variables that `write_sbatch` sets in a body, and return what is left."""
-    if not body.startswith(_ENV_HEAD):
+    if not body.startswith(ENV_HEAD):
         return body
-    rest = body.removeprefix(_ENV_HEAD)
+    rest = body.removeprefix(ENV_HEAD)
     while match := _EXPORT.match(rest):
         draft.env(match["name"], "".join(shlex.split(match["value"])))
         rest = rest[match.end() :]
@@ -514,125 +411,8 @@ def _taken_env(body: str, draft: Draft) -> str:
 
 
 def _without_comments(body: str) -> str:
-    """A script of one command, whatever is said above it; any other as it is."""
+    """Return a script of one command without the comments above it; any other as it is."""
     lines = body.splitlines()
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     return lines[0] if len(lines) == 1 else body
-
-
-_FIELDS: Final = {
-    "job-name": "name",
-    "chdir": "output",
-    "partition": "partitions",
-    "nodelist": "node_names",
-    "dependency": "dependencies",
-    "gres": "specs",
-    "begin": "begin_at",
-}
-"""Options that are called otherwise in a job file."""
-
-
-def write_sbatch(values: Mapping[str, Any]) -> str:
-    """`values`: of a job file. What has no counterpart is not there; who reads it again misses it. Variables that
-    `--export` cannot carry are set by the script. Raises SpecErrors, with the field, for a value that no option can be
-    given."""
-    spec = (values.get("specs") or [{}])[0]
-    env = dict(values.get("env", {}))
-    each, tasks, per_node = (env.pop(variable, None) for variable in _TASKS.values())
-    per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
-    models = spec.get("card_models", [])
-    gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
-    shell = "ALL" if values.get("script") else "NONE"
-    memory = _memory_options(spec, env)
-    # `--export` splits at commas and removes quotes, so that other values become `export` lines of the script.
-    exported = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
-    options: dict[str, object] = {
-        "job-name": values["name"],
-        "chdir": values["output"],
-        "nodes": values.get("nodes"),
-        "ntasks": tasks,
-        "ntasks-per-node": per_node,
-        "cpus-per-task": each,
-        # Where no number of tasks is known, --mincpus requests a node's CPUs and says nothing about tasks.
-        "mincpus": None if each or tasks or per_node else spec.get("cpus"),
-        **memory,
-        "gres": gres,
-        "time": values.get("time_limit") and _clock(values["time_limit"]),
-        "partition": ",".join(values.get("partitions", [])) or None,
-        "nodelist": ",".join(values.get("node_names", [])) or None,
-        "dependency": ",".join(values.get("dependencies", [])) or None,
-        "export": ",".join([shell, *(f"{name}={value}" for name, value in exported.items())]) if env else None,
-        **{name: values.get(name) for name in ("account", "array", "qos", "reservation", "deadline", "nice")},
-        "begin": values.get("begin_at"),
-        **_script_options(values.get("script") or {}),
-    }
-    lines = [_directive(name, str(value)) for name, value in options.items() if value is not None]
-    lines += [f"{DIRECTIVE} --{name}" for name in ("hold", "exclusive") if values.get(name)]
-    if (values.get("restart") or {}).get("lost_only"):
-        lines.append(f"{DIRECTIVE} --requeue")
-    if script := values.get("script"):
-        first, *rest = script_lines(script["text"])
-        return "\n".join([first, *lines, *_without_directives(rest), ""])
-    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in exported]
-    body = _body(str(values["command"]))
-    if exports:
-        body = f"{_ENV_HEAD}{''.join(exports)}\n{body}"
-    # A command that begins with `#SBATCH` lines of its own: they are text of the job, not options of this file.
-    elif _begins_with_options(body):
-        body = f"{_NO_OPTIONS}\n{body}"
-    return "\n".join(["#!/bin/bash", *lines, "", body, ""])
-
-
-def _memory_options(spec: Mapping[str, Any], env: dict[str, Any]) -> dict[str, object]:
-    """Return the memory options as the script requested them. `env`: their variable is removed from it, since Slurm's
-    srun refuses it beside --mem."""
-    shares = {name: env.pop(variable) for name, variable in _MEMORY_SHARES.items() if variable in env}
-    return {name: f"{mib}M" for name, mib in shares.items()} or {"mem": spec.get("memory")}
-
-
-def _directive(name: str, value: str) -> str:
-    try:
-        return as_directive(name, value)
-    except ValueError as error:
-        raise SpecErrors([f"{_FIELDS.get(name, name)}: {error}; change it, or take another form"]) from None
-
-
-def _begins_with_options(body: str) -> bool:
-    """Return whether Slurm would take the first lines of the command for options of the job."""
-    lines = body.split("\n")
-    return any(line.startswith(DIRECTIVE) for line in takewhile(lambda line: not is_command(line), lines))
-
-
-def _script_options(script: Mapping[str, Any]) -> dict[str, object]:
-    given = {"chdir": script.get("work_dir"), "open-mode": script.get("open_mode")}
-    given |= {name: script.get(name) for name in ("output", "error", "input")}
-    if early := script.get("early_signal"):
-        given["signal"] = f"{'B:' if early.get('shell') else ''}{early['name']}@{early.get('seconds', 60)}"
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _tasks_per_node(cpus: int, each: str | None) -> int | None:
-    """Return the tasks per node where a node has the CPUs of several tasks."""
-    share = int(each) if each is not None and is_whole(each) else 0
-    return cpus // share if share and cpus > share and cpus % share == 0 else None
-
-
-def _clock(duration: object) -> str:
-    """Slurm's days-hours:minutes:seconds of a duration as a job file writes it."""
-    from cockpit.model.quantity import parse_duration
-
-    seconds = parse_duration(duration) if isinstance(duration, str | int | float) else 0
-    seconds = seconds if isinstance(seconds, int) else 0
-    return f"{seconds // 86_400}-{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-
-
-def _body(command: str) -> str:
-    """The script that bash was handed, else the command itself."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return command
-    # Unwrapped only if reading the script would wrap it again in the same words: so both directions agree.
-    whole = len(words) == 3 and words[:2] == ["bash", "-c"]
-    return words[2].strip("\n") if whole and runnable(words[2].strip("\n")) == command else command

@@ -11,7 +11,7 @@ from cockpit.formats.foreign.draft import Draft
 DIRECTIVE: Final = "#SBATCH"
 _PLAIN_VALUE: Final = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _COMPONENT: Final = re.compile(r"(?<=het|pac)(?=job|kjob)", re.IGNORECASE)
-"""Slurm looks for `hetjob` and `packjob` anywhere in a line, and begins another component there."""
+"""Slurm looks for `hetjob` and `packjob` anywhere in a line, and starts another component there."""
 SHORT: Final = {
     "A": "account",
     "a": "array",
@@ -85,10 +85,11 @@ def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
     for number, line in enumerate(lines[1:], 2):
         if line.startswith(DIRECTIVE):
             text = line.removeprefix(DIRECTIVE).strip()
-            if _begins_component(text):
+            if _starts_component(text):
                 break
             _collect(text, options, draft)
         elif is_command(line):
+            # `number` counts from 1, so that it is the index of the line behind this one.
             late = sum(later.startswith("#SBATCH") for later in lines[number:])
             if late:
                 draft.lacks("#SBATCH", f"Slurm reads none behind the first command; {late} of them left out")
@@ -97,15 +98,15 @@ def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
 
 
 def refuse_components(lines: Sequence[str]) -> None:
-    """Raise ValueError, with the line's number, where the options of a second component begin. `lines` begin with the
+    """Raise ValueError, with the line's number, where the options of a second component start. `lines` begin with the
     interpreter's."""
     for number, line in enumerate(lines[1:], 2):
         if is_command(line):
             return
         text = line.removeprefix(DIRECTIVE)
-        if text != line and _begins_component(text):
+        if text != line and _starts_component(text):
             raise ValueError(
-                f"line {number}: {DIRECTIVE} {text.strip()} begins a second component, and a job here has one; submit "
+                f"line {number}: {DIRECTIVE} {text.strip()} starts a second component, and a job here has one; submit "
                 "a job for each component, or submit the script to a Slurm cluster"
             )
 
@@ -138,12 +139,13 @@ def as_directive(name: str, value: str) -> str:
         raise ValueError("holds a line break, which no #SBATCH line can carry")
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     text = value if _PLAIN_VALUE.fullmatch(value) else f'"{escaped}"'
+    # Two empty quotes in the middle keep Slurm from seeing `hetjob`, and mean nothing to its splitter.
     return f"{DIRECTIVE} --{name}=" + _COMPONENT.sub('""', text)
 
 
 def line_options(line: str, flags: Collection[str] = ()) -> dict[str, str]:
     """Read a command such as `sbatch -o out.%j --mem=4G job.sh -o its.own` as accounting stores it, without the quotes
-    of its words. The words behind the script are its arguments; behind --wrap stands a command. `flags`: more options
+    of its words. The words behind the script are its arguments; a command follows --wrap. `flags`: more options
     without a value."""
     options: dict[str, str] = {}
     words = line.split()[1:]
@@ -152,12 +154,13 @@ def line_options(line: str, flags: Collection[str] = ()) -> dict[str, str]:
     return options
 
 
-def _begins_component(text: str) -> bool:
+def _starts_component(text: str) -> bool:
     """Return whether the text behind `#SBATCH` separates two components of a heterogeneous job."""
     return not _NEXT_COMPONENT.isdisjoint(text.split()[:1])
 
 
 def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
+    """Add the options of one line to `options`."""
     try:
         words = _words(text)
     except ValueError:
@@ -171,8 +174,11 @@ def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
 
 
 def _words(text: str) -> list[str]:
-    """The words of an option line, split as Slurm does (`get_argument` of sbatch): a backslash escapes within quotes
-    too, and an unquoted `#` begins a comment. Raises ValueError where a quote is never closed."""
+    """Return the words of an option line, split as Slurm does (`get_argument` of sbatch).
+
+    A backslash escapes within quotes, too, and an unquoted `#` starts a comment. Raises ValueError when a quote is
+    never closed.
+    """
     words: list[str] = []
     word: str | None = None
     quote, escaped = "", False
@@ -180,6 +186,7 @@ def _words(text: str) -> list[str]:
         if char.isspace() and not quote:
             words += [] if word is None else [word]
             word, escaped = None, False
+        # Behind a backslash any character but an unquoted blank is taken as it is.
         elif escaped:
             word, escaped = f"{word or ''}{char}", False
         elif char == "\\":
@@ -198,7 +205,7 @@ def _words(text: str) -> list[str]:
 
 
 def _take_option(words: list[str], options: dict[str, str], flags: Collection[str] = ()) -> None:
-    """The first word, and the next where that is its value."""
+    """Take the first word as an option, and the next one where that is its value."""
     if words[0].lstrip("-").partition("=")[0] in flags:
         words.pop(0)
         return
@@ -208,12 +215,14 @@ def _take_option(words: list[str], options: dict[str, str], flags: Collection[st
         name = whole_name(given) or given
         options[name] = value if equals or name in FLAGS or not words else words.pop(0)
     else:
+        # getopt(3): the value may follow the letter directly (`-N2`).
         name, value = SHORT.get(word[1:2], word[1:2]), word[2:].removeprefix("=")
         takes = name not in FLAGS and not value and words
         options[name] = words.pop(0) if takes else value
 
 
 def whole_name(given: str) -> str | None:
-    """Return the whole name of an option that may be abbreviated; None: no option begins so, or several do."""
+    """Return the whole name of an option that may be abbreviated; None: no option starts so, or several do."""
+    # An exact name wins: `mem` is not short for `mem-bind`.
     candidates = [given] if given in _NAMES else [name for name in _NAMES if name.startswith(given)]
     return _ALSO_CALLED.get(candidates[0], candidates[0]) if len(candidates) == 1 else None

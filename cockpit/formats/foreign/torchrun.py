@@ -1,5 +1,7 @@
-"""`torchrun` on the nodes of a job: the training operator tells it of them, and of the processes on each, by PET_*
-variables, cockpit by its options."""
+"""Adds the options about nodes and processes to `torchrun`, and removes them again.
+
+The training operator sets PET_* variables instead, from which torchrun takes the same values.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +14,43 @@ SLOTS: Final = "${SLOTS}"
 """The value for as many processes as the node has cards, or one."""
 _NODES: Final = "--nnodes=${WORLD_SIZE} "
 _RANK: Final = "--node_rank=${RANK} --master_addr=${MASTER_ADDR} --master_port=${MASTER_PORT} "
-_TELL_NODES: Final = ("--nnodes", "--standalone", "--rdzv", "--node_rank", "--node-rank", "--master")
-_TELL_PROCESSES: Final = ("--nproc_per_node", "--nproc-per-node")
+_NODE_OPTIONS: Final = ("--nnodes", "--standalone", "--rdzv", "--node_rank", "--node-rank", "--master")
+_PROCESS_OPTIONS: Final = ("--nproc_per_node", "--nproc-per-node")
 _PYTHON: Final = re.compile(r"(?:.*/)?python[0-9.]*")
 _MODULES: Final = frozenset({"torch.distributed.run", "torch.distributed.launch"})
 _NAMED: Final = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b")
 
 
 def with_nodes(command: str, *, nodes: int, processes: str = SLOTS) -> str:
-    """The command with options for its nodes and their processes, as far as it has none of its own, where it is a
-    launcher of PyTorch."""
-    launcher, arguments = _parted(command)
+    """Return a launcher of PyTorch with the options for nodes and processes that it does not have yet.
+
+    Any other command is returned as it is.
+    """
+    launcher, arguments = _split_launcher(command)
     if not launcher or not arguments:
         return command
-    untold = _options(
-        nodes=nodes > 1 and not _tell(arguments, _TELL_NODES),
-        processes="" if _tell(arguments, _TELL_PROCESSES) else processes,
+    added = _options(
+        nodes=nodes > 1 and not _has_any(arguments, _NODE_OPTIONS),
+        processes="" if _has_any(arguments, _PROCESS_OPTIONS) else processes,
     )
-    return f"{' '.join(launcher)} {untold}{' '.join(arguments)}" if untold else command
+    return f"{' '.join(launcher)} {added}{' '.join(arguments)}" if added else command
 
 
 def without_nodes(command: str) -> str:
     """Return the command without the options that `with_nodes` adds."""
-    launcher, arguments = _parted(command)
+    launcher, arguments = _split_launcher(command)
     rest = " ".join(arguments)
+    # The longest first: the others are parts of it.
     for options in (_options(nodes=True, processes=SLOTS), _options(nodes=True), _options(processes=SLOTS)):
         if launcher and rest.startswith(options):
             return f"{' '.join(launcher)} {rest.removeprefix(options)}"
     return command
 
 
-def is_untold(command: str) -> bool:
+def lacks_process_count(command: str) -> bool:
     """Return whether a launcher of PyTorch in the command gets its number of processes through a variable only, as in
     the text of a shell."""
-    return _NAMED.search(command) is not None and not any(option in command for option in _TELL_PROCESSES)
+    return _NAMED.search(command) is not None and not any(option in command for option in _PROCESS_OPTIONS)
 
 
 def _options(*, nodes: bool = False, processes: str = "") -> str:
@@ -53,12 +58,12 @@ def _options(*, nodes: bool = False, processes: str = "") -> str:
     return f"{_NODES}{each}{_RANK}" if nodes else each
 
 
-def _tell(arguments: list[str], options: tuple[str, ...]) -> bool:
+def _has_any(arguments: list[str], options: tuple[str, ...]) -> bool:
     return any(word.startswith(options) for word in arguments)
 
 
-def _parted(command: str) -> tuple[list[str], list[str]]:
-    """The words that are the launcher, none where it is none, and those behind it."""
+def _split_launcher(command: str) -> tuple[list[str], list[str]]:
+    """Return the words of the launcher and those behind it; both empty where the command is no launcher."""
     words = words_of(command)
     if not words:
         return [], []
@@ -66,6 +71,7 @@ def _parted(command: str) -> tuple[list[str], list[str]]:
         return words[:1], words[1:]
     if _PYTHON.fullmatch(words[0]) and "-m" in words:
         at = words.index("-m") + 2
+        # Only options before `-m`, such as -u: a script before it would be the program.
         if words[at - 1 : at] and words[at - 1] in _MODULES and all(word.startswith("-") for word in words[1 : at - 1]):
             return words[:at], words[at:]
     return [], []

@@ -33,6 +33,7 @@ _OF_MASTER: Final = ("command", "env")
 
 
 def read_volcano_job(value: Mapping[str, Any]) -> Draft:
+    """Read a Job of Volcano."""
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     roles = _tasks(spec.pop("tasks", None) or [], draft)
@@ -55,33 +56,40 @@ def read_volcano_job(value: Mapping[str, Any]) -> Draft:
 
 def _note_plugins_gifts(mode: str, draft: Draft) -> None:
     for name in dict.fromkeys(_OF_PLUGINS.findall(str(draft.values.get("command", "")))):
+        # That one cockpit sets, too.
         if not (name == "VK_TASK_INDEX" and mode == "tensorflow"):
             draft.lacks(name, "is set by a plugin of Volcano, which cockpit lacks; docs/launch.md has what a mode sets")
 
 
 def _tasks(tasks: list[Mapping[str, Any]], draft: Draft) -> list[Role]:
+    """Return the tasks as roles, without those that have no replicas."""
     named = {str(task.get("name", "") or index): dict(task) for index, task in enumerate(tasks)}
     for task in named.values():
         task.pop("name", None)
         template = dict(task.get("template") or {})
         pod = dict(template.get("spec") or {})
+        # Volcano has the policy in the pod; `read_roles` expects it where the training operator has it.
         task["restartPolicy"] = pod.pop("restartPolicy", None)
         task["template"] = {**template, "spec": pod}
+        # All replicas together, as every job here starts.
         if task.get("minAvailable") == task.get("replicas"):
             task.pop("minAvailable", None)
     return [role for role in read_roles(named, list(named), "spec.tasks", draft, GIVEN) if role.replicas]
 
 
 def _mode(plugins: Mapping[str, Any], roles: list[Role], draft: Draft) -> str:
-    found = next((mode for name, mode in _PLUGINS.items() if name in plugins), "")
+    """Return the mode by the plugins, else by the command or the names of tasks."""
+    by_plugin = next((mode for name, mode in _PLUGINS.items() if name in plugins), "")
     for name, arguments in plugins.items():
         if name not in _PLUGINS and name not in _NEEDLESS:
             draft.lacks(f"spec.plugins.{name}")
         elif arguments and name not in _NEEDLESS:
             draft.lacks(f"spec.plugins.{name}", "its arguments have no counterpart here; left out")
     count = sum(role.replicas for role in roles)
-    if found or count <= 1:
-        return found
+    # A single replica needs no mode: its command runs as it is.
+    if by_plugin or count <= 1:
+        return by_plugin
+    # Many manifests come without plugins; the command and the names of the tasks tell the framework, too.
     if any(word in str(role.values.get("command", "")) for role in roles for word in ("mpirun", "mpiexec")):
         return "horovod"
     if any(role.name in _SERVERS for role in roles):
@@ -91,6 +99,7 @@ def _mode(plugins: Mapping[str, Any], roles: list[Role], draft: Draft) -> str:
 
 
 def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
+    """Set nodes, parameter servers and the command from the roles."""
     if not roles:
         draft.run([])
         return
@@ -106,6 +115,7 @@ def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
         _take_launcher(first, rest, draft)
     else:
         merge([*others, *servers], "spec.tasks", draft, besides=("specs",) if servers else ())
+        # The job has the workers' size; servers have one of their own, as noted above.
         if servers and "specs" in first.values:
             draft.values["specs"] = first.values["specs"]
         if (count := sum(role.replicas for role in others)) > 1:
@@ -115,16 +125,17 @@ def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
             role.restart_policy == "OnFailure" and "restart" not in draft.values
         ):
             draft.lacks(
-                f"spec.tasks.{role.name}…restartPolicy={role.restart_policy}", "no container begins again by itself"
+                f"spec.tasks.{role.name}…restartPolicy={role.restart_policy}", "no container restarts by itself"
             )
 
 
 def _take_launcher(launcher: Role, workers: list[Role], draft: Draft) -> None:
-    """The launcher's command on the workers' nodes."""
+    """Give the launcher's command to the workers' nodes."""
     merge(workers, "spec.tasks", draft)
     draft.values["nodes"] = sum(role.replicas for role in workers)
     draft.values["command"] = launcher.values["command"]
     if not str(launcher.values["command"]).startswith(ENTRYPOINT):
+        # Workers without a command are usual: they wait for the launcher.
         draft.notes = [note for note in draft.notes if not note.startswith("command:")]
     if env := {**draft.values.get("env", {}), **launcher.values.get("env", {})}:
         draft.values["env"] = env
@@ -152,7 +163,7 @@ def _least(spec: dict[str, Any], roles: list[Role], draft: Draft) -> None:
 
 
 def write_volcano_job(spec: JobSpec) -> dict[str, Any]:
-    """The manifest."""
+    """Return the manifest of a Job (batch.volcano.sh/v1alpha1)."""
     tasks = _written_tasks(spec)
     body: dict[str, Any] = {"schedulerName": "volcano", "minAvailable": sum(task["replicas"] for task in tasks)}
     plugin = next((name for name, mode in _PLUGINS.items() if mode == spec.mode), "")
@@ -170,9 +181,11 @@ def write_volcano_job(spec: JobSpec) -> dict[str, Any]:
 
 
 def _written_tasks(spec: JobSpec) -> list[dict[str, Any]]:
+    """Return the tasks of a job, by its mode."""
     template = template_of(spec, "main", GIVEN, command=without_nodes(spec.command))
     template["spec"]["activeDeadlineSeconds"] = spec.time_limit_seconds
     if spec.mode in LAUNCHED_BY_FIRST:
+        # A copy down to the container, whose command is removed: the launcher has the same template.
         waiting = {**template, "spec": {**template["spec"], "containers": [dict(template["spec"]["containers"][0])]}}
         waiting["spec"]["containers"][0].pop("command", None)
         return [_task("master", 1, template), _task("worker", spec.nodes, waiting)]

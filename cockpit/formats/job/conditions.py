@@ -62,7 +62,9 @@ _WRITE = "write 2026-10-05T09:00:00+02:00 or now+2h"
 
 def _absolute(text: str) -> int | str:
     try:
+        # `z` is allowed by ISO 8601 readers, but Python takes only `Z`.
         moment = datetime.fromisoformat(text.upper())
+        # In whole numbers: `timestamp()` is a float.
         return (moment - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         return f'"{visible(text)}" is no day or no hour; {_WRITE}'
@@ -78,6 +80,7 @@ def _relative(text: str, now: Millis | None) -> int | str:
 
 def _span_seconds(span: str) -> int | str:
     """Parse sbatch's `60`, `90minutes`, `2hours`, or any duration that a job file may have."""
+    # The words of sbatch are no units of a job file, whose durations are tried last.
     if match := _SPAN.fullmatch(span):
         return int(match[1]) * _SPAN_SECONDS[match[2]]
     return int(span) if is_whole(span) else parse_duration(span)
@@ -103,7 +106,9 @@ class Dependencies:
         return tuple(dependencies)
 
     def _terms(self, text: str, at: str, reading: Reading) -> tuple[Dependency, ...]:
+        """Return the conditions of a text; wrong ones are reported to `reading`."""
         dependencies: list[Dependency] = []
+        # Bounded, so that a text of megabytes makes no list of megabytes.
         for term in text.split(",", MOST_DEPENDENCIES):
             conditions = _conditions(term.strip())
             if isinstance(conditions, str):
@@ -131,6 +136,7 @@ def _conditions(term: str) -> list[Dependency] | str:
     """Parse a term such as `afterok:12:13_4`, which is two conditions; return the error of a wrong one."""
     word, *jobs = term.split(":", MOST_DEPENDENCIES)
     kind = _KINDS.get(word)
+    # `?` and `+` come before the job: advice on these forms of sbatch is better than calling an id wrong.
     if kind is None or "?" in term or "+" in term:
         return f'"{visible(term)}" {_no_condition(term, word)}'
     if kind is DependencyKind.SINGLETON:
@@ -188,6 +194,8 @@ _WRITE_ARRAY = "write the tasks as 0-9, as 1,3,5-9:2, or with a bound as 0-9%2"
 
 
 def _array(text: str) -> Array | str:
+    """Parse the tasks of an array; return the error of a wrong text."""
+    # `$` also matches before a last line break.
     if not _ARRAY.match(text) or text.endswith("\n"):
         return f'"{visible(text)}" names no tasks; {_WRITE_ARRAY}'
     ranges, bounded, at_once = text.partition("%")
@@ -198,6 +206,7 @@ def _array(text: str) -> Array | str:
         span = _span(part)
         if isinstance(span, str):
             return span
+        # `0-999999999` must not be expanded before it is refused.
         indices.update(islice(span, MOST_TASKS + 1))
         if len(indices) > MOST_TASKS:
             return f"has more than {MOST_TASKS} tasks; split it"
@@ -220,6 +229,7 @@ def _ranges(indices: tuple[int, ...]) -> list[str]:
     while start < len(indices):
         end = _run_end(indices, start)
         first, last = indices[start], indices[end]
+        # Two indices are no shorter as a range.
         if end - start < 2:
             end = start
             ranges.append(str(first))
@@ -231,6 +241,7 @@ def _ranges(indices: tuple[int, ...]) -> list[str]:
 
 
 def _run_end(indices: tuple[int, ...], start: int) -> int:
+    # The longest run from `start` whose steps equal its first one.
     end = min(start + 1, len(indices) - 1)
     step = indices[end] - indices[start]
     while end + 1 < len(indices) and indices[end + 1] - indices[end] == step:

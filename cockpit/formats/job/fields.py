@@ -92,7 +92,7 @@ _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
 
 class _NodeSpecs(Table[NodeSpec]):
-    """Reads node specs; the name of one stands for the fields of a catalogue entry."""
+    """Reads node specs; a name alone means the entry of the catalogue with its fields."""
 
     def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
         spec = super().read(value, at, reading)
@@ -167,6 +167,7 @@ JOB = Table(
             Text(minLength=1, maxLength=COMMAND_BYTES),
             "Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
             required=True,
+            # A batch has tasks, a session a shell, a script itself: none of them needs a command.
             spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR or "script" in given,
         ),
         Field(

@@ -52,11 +52,11 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
     documents = parsed(source, text)  # step 1
     errors = list(documents.errors)
     specs = []
-    for document in documents.found:
+    for document in documents.items:
         reading = Reading(folder, defaults.home_folder, defaults.now)
         specs.append(_job(document, reading, defaults))  # step 2
         errors += [f"{document.where}: {error}" for error in reading.errors]
-    errors += _repeated_names(documents.found, specs)  # step 3
+    errors += _repeated_names(documents.items, specs)  # step 3
     if not specs and not errors:
         errors = [": holds no job; write name, command and output"]
     if errors:
@@ -67,7 +67,7 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
 def job_values(source: str, text: str) -> dict[str, object]:
     """Return the plain fields of a text with one job, without reading them. Raises `SpecErrors` for any other text."""
     documents = parsed(source, text)
-    values = [each.value for each in documents.found]
+    values = [each.value for each in documents.items]
     if documents.errors or len(values) != 1 or not isinstance(values[0], dict):
         errors = documents.errors or [": write the fields of one job that differ, such as time_limit: 2h"]
         raise SpecErrors([f"{visible(source, 200)}{error}" for error in errors])
@@ -78,6 +78,7 @@ def parsed(source: str, text: str) -> Documents:
     """Return the plain values of a text in YAML, JSON or JSON Lines, with the errors of what cannot be parsed."""
     if len(text) > MOST_CHARACTERS:
         return Documents([], [f": has {len(text)} characters; submit it in parts of at most {MOST_CHARACTERS}"])
+    # Lone surrogates are what Python makes of bytes that are not UTF-8.
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         return Documents([], [": is not UTF-8; save it as UTF-8"])
     text = text.removeprefix("\ufeff")
@@ -95,6 +96,7 @@ def _parsed_by_content(text: str) -> Documents:
     first, _, rest = text.strip().partition("\n")
     if first[:1] not in {"{", "["}:
         return _yaml(text)
+    # One complete job on the first line and more below: each line is a job.
     if rest and is_json(first):
         return json_line_documents(text)
     return json_documents(text) if is_json(text) else _yaml(text)
@@ -113,12 +115,14 @@ def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
         return JOB.stand_in
     preset = {"time_limit_seconds": defaults.time_limit_seconds, "grace_seconds": defaults.grace_seconds}
     if (elastic := given.get("elastic")) is not None:
+        # Derived fields come before the rules, which see the job as the engine will.
         given.setdefault("nodes", elastic.workers)
     if (resume := given.get("resume")) is not None and resume.elastic is not None and elastic is None:
         given["elastic"] = resume.sizes(given.get("nodes", 1))
     if pools := given.get("worker_pools"):
         given.setdefault("specs", (pools[0].spec,))
     if given.get("script") is not None:
+        # Only defaults: a field that the file gives stays, and a rule refuses what does not fit.
         given = {"command": SCRIPT_NAME, "mode": Mode.SLURM, "home": HomeAccess.RW, **given}
     spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given).as_accepted
     # Conflicts between fields only if each was read: a stand-in value could seem to conflict with another field.
@@ -154,8 +158,11 @@ SPEC_VERSION = 1
 
 
 def job_schema() -> Schema:
-    """JSON Schema 2020-12 of one job. It accepts whatever `read_jobs` accepts; what a schema cannot say (the command's
-    grammar, fields that exclude each other, characters that cannot be seen), `read_jobs` refuses beyond it."""
+    """Return the JSON Schema 2020-12 of one job.
+
+    It accepts all that `read_jobs` accepts; what a schema cannot say (the command's grammar, fields that exclude each
+    other, characters that cannot be seen), `read_jobs` refuses beyond it.
+    """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:cockpit-cluster:job:{SPEC_VERSION}",

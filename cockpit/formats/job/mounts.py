@@ -20,6 +20,7 @@ _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 
 def _last_part(given: dict[str, Any]) -> str:
     """Return the last part of a path; empty where none is given."""
+    # `Path` has normalised it: no slash at its end.
     return posixpath.basename(str(given.get("path", "")))
 
 

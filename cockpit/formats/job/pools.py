@@ -28,7 +28,10 @@ _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
 
 def pool_table(node_spec: Table[NodeSpec]) -> Table[WorkerPool]:
-    """`node_spec`: how a node spec is written."""
+    """Return the table that reads and writes a worker pool.
+
+    `node_spec`: how a node spec is written.
+    """
     return Table(
         WorkerPool,
         [
@@ -36,6 +39,7 @@ def pool_table(node_spec: Table[NodeSpec]) -> Table[WorkerPool]:
                 "replicas",
                 WholeNumber(Bounds(0, MOST_HELPERS)),
                 "Number of replicas; by default 1, and always 1 for the first pool.",
+                # `{}` gives nothing, so that it has no replicas and keeps its position.
                 derive=lambda given: 1 if given else 0,
             ),
             Field("spec", node_spec, "Resources of each replica's node."),
@@ -77,6 +81,7 @@ class _Parameters:
         if not isinstance(value, list) or any(isinstance(each, dict | list) or each is None for each in value):
             reading.wrong(at, f"is {described(value)}; write a list of values")
             return ("1",)
+        # In the words of YAML: Python's `True` is no argument that a program expects.
         return tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in value)
 
     def write(self, value: Parameters) -> dict[str, list[str]]:

@@ -24,6 +24,7 @@ def spec_as_table(spec: JobSpec) -> dict[str, object]:
     """Return a spec's plain values by field name, for YAML or JSON: those that differ from defaults, and all limits."""
     if spec.resume is not None:
         spec = replace(spec, elastic=None)  # its own follows from it
+    # `as_accepted` has set its requests to 0, which no file may write.
     if spec.is_best_effort:
         unsaid = NodeSpec()
         bare = tuple(replace(each, cpus=unsaid.cpus, memory_mib=unsaid.memory_mib) for each in spec.specs)
@@ -48,6 +49,7 @@ class _Dumper(yaml.SafeDumper):
     """Quotes text that a reader might take for another type, and escapes invisible characters."""
 
     def write_double_quoted(self, text: str, split: bool = True) -> None:
+        # PyYAML escapes invisible characters only where it escapes everything beyond ASCII.
         self.allow_unicode = is_visible(text)
         super().write_double_quoted(text, split)
         self.allow_unicode = True
@@ -61,6 +63,7 @@ def _style(value: str) -> str | None:
     """Write texts of several lines, such as scripts, as readable blocks."""
     if "\n" in value and all(is_visible(line) for line in value.split("\n")):
         return "|"
+    # PyYAML quotes by YAML 1.1 alone.
     return None if is_visible(value) and plain_is_text(value) else '"'
 
 
@@ -85,6 +88,7 @@ def read_changes(spec: JobSpec, read: ReadJobs) -> ReadJobs:
 
     def read_changed(source: str, text: str, folder: str) -> list[JobSpec]:
         values = job_values(source, text)
+        # Replaced by valid values for the reading, and put back afterwards.
         same = [name for name in invalid if values.get(name) == before.get(name)]
         rest = {name: value for name, value in values.items() if name not in same}
         known = {name: _STAND_INS[name] for name in same if name in _STAND_INS}

@@ -122,6 +122,7 @@ def template(kind: str, folder: str) -> str:
     values = {**_EXAMPLES, **chosen.instead}
     lines = [f"# {chosen.about.capitalize()}. Relative paths begin in {folder}", ""]
     for name in chosen.usual:
+        # Values of several lines begin with a line break, behind which no blank may be left.
         lines += [*_about(fields[name]), f"{name}: {values[name]}".replace(": \n", ":\n")]
     lines += ["", "# Whatever else there is. Take the # away from what is wanted."]
     for field in rest:

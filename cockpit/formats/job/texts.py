@@ -1,6 +1,6 @@
 """A job's fields as short texts, as a form shows them, and the values of a job file that such texts mean.
 
-Words and paths stand as they are (in quotes where that could not be seen), lists of words with commas between them,
+Words and paths are shown as they are (in quotes where that could not be seen), lists of words with commas between them,
 everything else as YAML in one line.
 """
 
@@ -66,6 +66,7 @@ def texts_of(values: Mapping[str, object]) -> dict[str, str]:
     """Return the texts for a job file's mapping; its specs and tasks field by field."""
     texts: dict[str, str] = {}
     for name, value in values.items():
+        # Entries with other fields, such as the name of a spec, are shown as one text.
         if name in GROUPS and isinstance(value, list) and value and all(_is_plain_entry(name, each) for each in value):
             for number, entry in enumerate(value):
                 texts |= dict.fromkeys(member_paths(name, number), "")
@@ -76,12 +77,14 @@ def texts_of(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def values_of(texts: Mapping[str, str]) -> dict[str, object]:
-    """A job file's mapping; what is blank is left out."""
+    """Return a job file's mapping without its blank values."""
     written = {path: _value(field_of(path), text.strip()) for path, text in texts.items() if text.strip()}
     values = {path: value for path, value in written.items() if member_of(path) is None}
     for group in GROUPS:
         entries = _entries(group, written)
+        # A text for the whole list wins over its entries.
         if entries and group not in values:
+            # An empty task keeps the numbers of those behind it; an empty spec is just not wanted.
             values[group] = entries if group == TASKS else [each for each in entries if each]
     return values
 
@@ -118,7 +121,7 @@ def _json(value: object) -> str:
 
 
 def _one_escape(pair: re.Match[str]) -> str:
-    """YAML writes in one escape what JSON writes in two."""
+    """Return a surrogate pair, which JSON writes as two escapes, as the one escape that YAML has for it."""
     code = ord(json.loads(f'"{pair[2]}"'))
     return f"{pair[1]}\\U{code:08x}"
 
@@ -133,17 +136,19 @@ def _is_word(text: str) -> bool:
 
 
 def _value(field: Field, text: str) -> object:
+    """Return what a text in a form means for its field."""
+    # The schema tells how a field is written, so that a new field needs nothing here.
     schema = field.kind.schema()
     if schema.get("type") == "string" or "enum" in schema or (field.name in _SHORT and text[:1] != "{"):
-        return _unquoted(text)
+        return _unquote(text)
     words = schema.get("type") == "array" and schema["items"].get("type") == "string"
     if words and text[:1] != "[":
         return [word for each in text.split(",") if (word := each.strip())]
     return _yaml_value(text)
 
 
-def _unquoted(text: str) -> str:
-    """A text in JSON's quotes is what they hold; any other, such as a command that begins with one, itself."""
+def _unquote(text: str) -> str:
+    """Return what a text in JSON's quotes holds; any other text as it is, even one that starts with a quote."""
     try:
         value = json.loads(text) if text[:1] == '"' else text
         json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is no text that a file could hold
@@ -157,12 +162,15 @@ def _yaml_value(text: str) -> object:
     from cockpit.formats.yamltext import yaml_documents
 
     documents = yaml_documents(f"value: {text}")
-    parsed = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
+    parsed = documents.items[0].value if len(documents.items) == 1 and not documents.errors else None
     return _without_doubt(parsed["value"]) if isinstance(parsed, dict) and parsed.keys() == {"value"} else text
 
 
 def _without_doubt(value: object) -> object:
-    """The value with every doubtful word as plain text: the form is its only reader, and the field's rule judges it."""
+    """Return the value with every doubtful word as plain text.
+
+    The form is its only reader, and the field's rule judges it.
+    """
     if isinstance(value, dict):
         return {name: _without_doubt(item) for name, item in value.items()}
     if isinstance(value, list):

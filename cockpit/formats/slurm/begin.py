@@ -46,7 +46,7 @@ def begin_moment(text: str, now: datetime) -> datetime:
 
 
 def _local(text: str, now: datetime) -> datetime:
-    """A day, a time of a day, or both: with a `T` between them, or blanks in any order."""
+    """Return the moment of a day, a time of a day, or both: with a `T` between them, or blanks in any order."""
     words = re.split(r"[T\s]+", text) if re.match(r"\d{4}-", text) else text.split()
     day, clock = _split(words)
     if not day:
@@ -75,6 +75,7 @@ def _is_clock(word: str) -> bool:
 
 
 def _time_of(text: str) -> time:
+    """Return the time of a day. Raises ValueError."""
     if text.lower() in _NAMED:
         return _NAMED[text.lower()]
     match = _CLOCK.fullmatch(text)
@@ -90,19 +91,20 @@ def _time_of(text: str) -> time:
 
 
 def _date_of(text: str, now: datetime) -> date:
+    """Return the date. Raises ValueError."""
     if named := _NAMED_DATE.fullmatch(text):
         month = _MONTHS.index(named["month"].lower()) + 1
-        return _dated(month, int(named["day"]), int(named["year"] or 0), now)
+        return _next_date(month, int(named["day"]), int(named["year"] or 0), now)
     for pattern in _DATES:
         if match := pattern.fullmatch(text):
             year = int(match["year"] or 0)
             # sbatch writes years with two digits (MMDDYY, MM/DD/YY); none of these moments is in the past century.
             year += _CENTURY if 0 < year < 100 else 0
-            return _dated(int(match["month"]), int(match["day"]), year, now)
+            return _next_date(int(match["month"]), int(match["day"]), year, now)
     raise ValueError(text)
 
 
-def _dated(month: int, day: int, year: int, now: datetime) -> date:
+def _next_date(month: int, day: int, year: int, now: datetime) -> date:
     """Return the date; without a year the next such day."""
     if year:
         return date(year, month, day)
@@ -111,7 +113,7 @@ def _dated(month: int, day: int, year: int, now: datetime) -> date:
 
 
 def _next_at(at: time, now: datetime) -> datetime:
-    """The next time that a clock shows this."""
+    """Return the next moment at which a clock shows this time."""
     moment = _combine(now.date(), at, now)
     return moment if moment > now else _combine(now.date() + timedelta(days=1), at, now)
 
@@ -121,6 +123,7 @@ def _combine(day: date, at: time, now: datetime) -> datetime:
 
 
 def _offset(match: re.Match[str], text: str) -> int:
+    """Return the seconds behind `now`. Raises ValueError for an unknown unit."""
     if match["count"] is None:
         return 0
     unit = (match["unit"] or "second").lower()

@@ -33,6 +33,8 @@ MIB_PER_GIB = 1024
 NAME, STATE_FOLDER = "cockpit", "/var/spool/slurmctld"
 ALL = "all"
 """The partition of a cluster that has none."""
+# slurm.conf separates words by blanks, lists by commas, and a key from its value by `=`; `#` begins a comment and
+# brackets a range.
 _NO_WORD = re.compile(r"[^\w.:@+*-]")
 _NO_PATH = re.compile(r"[\x00-\x1f\"\\]")
 _QUOTED_PATH = re.compile(r"[\s#=]")
@@ -57,8 +59,11 @@ class SlurmConf(msgspec.Struct, frozen=True):
 def slurm_conf(
     cluster: Cluster, nodes: Sequence[Node], *, scripts: Mapping[str, str] | None = None, host: str = "localhost"
 ) -> SlurmConf:
-    """`scripts`: by `Prolog` and `Epilog`, the pattern of the files that the scripts were written to; None: they were
-    not. `host`: where slurmctld runs."""
+    """Return the slurm.conf of a cluster, and what its site has to do beside it.
+
+    `scripts`: by `Prolog` and `Epilog`, the pattern of the files that the scripts were written to; None: they were not.
+    `host`: where slurmctld runs.
+    """
     sections = (
         ("This site: fill these in", _site(host)),
         ("Accounting", _accounting(cluster, nodes)),
@@ -78,7 +83,10 @@ def _section(title: str, body: list[str]) -> list[str]:
 
 
 def _path(name: str, path: str) -> str:
-    """slurm.conf takes blanks and `#` within double quotes, and has no word for the others. Raises SpecErrors."""
+    """Return a path as slurm.conf reads it.
+
+    Blanks and `#` are allowed within double quotes; for other special characters there is no way. Raises SpecErrors.
+    """
     if _NO_PATH.search(path):
         raise SpecErrors([f"{name}: no line of slurm.conf can name {visible(path, 200)}; export to another folder"])
     return f'"{path}"' if _QUOTED_PATH.search(path) else path
@@ -98,12 +106,14 @@ def _site(host: str) -> Iterator[str]:
 
 
 def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield which resources are counted, where, and which limits are enforced."""
     models = {f"{CARDS}:{gres_type(card.model)}" for node in nodes for card in node.cards}
     counted = models | _weighed_cards(cluster)
     if counted:
         yield "GresTypes=gpu"
     if needs_database(cluster):
         if counted:
+            # The generic count beside those of models: limits such as GrpTRES=gres/gpu=8 need it.
             yield f"AccountingStorageTRES={','.join(sorted({CARDS} | counted))}"
         yield "AccountingStorageType=accounting_storage/slurmdbd"
     if cluster.enforce:
@@ -124,13 +134,15 @@ def _weighed_cards(cluster: Cluster) -> set[str]:
 
 
 def named_qos(cluster: Cluster) -> list[str]:
-    """QOS that partitions name; slurmctld ends where slurmdbd does not have the one that is a partition's own."""
+    """Return the QOS that partitions name; slurmctld ends if slurmdbd lacks the one that is a partition's own."""
     names = (name for each in cluster.partitions for name in (each.qos, *each.allow_qos, *each.deny_qos))
     return list(dict.fromkeys(name for name in names if name not in {"", NORMAL}))
 
 
 def _scheduling(backfill: Backfill) -> Iterator[str]:
+    """Yield what is allocated, and the parameters of the backfill."""
     yield "SelectType=select/cons_tres"
+    # CPUs and memory are what cockpit allocates, too; without memory here Slurm would overcommit it.
     yield "SelectTypeParameters=CR_CPU_Memory"
     if backfill.kind is BackfillKind.OFF:
         yield "SchedulerType=sched/builtin"
@@ -146,6 +158,7 @@ def _scheduling(backfill: Backfill) -> Iterator[str]:
 
 
 def _priority(priority: Priority) -> Iterator[str]:
+    """Yield the rules of priority."""
     yield f"PriorityType={priority.kind}"
     if priority.flags:
         yield f"PriorityFlags={','.join(each.slurm for each in priority.flags)}"
@@ -169,21 +182,25 @@ def _preemption(preemption: Preemption) -> Iterator[str]:
     yield f"PreemptType={preemption.kind}"
     yield f"PreemptMode={','.join(preemption.mode)}"
     yield f"PreemptExemptTime={slurm_time(preemption.exempt_seconds)}"
+    # The default is Slurm's own; the line would only puzzle a site without gang scheduling.
     if preemption.slice_seconds != Preemption().slice_seconds:
         yield f"SchedulerTimeSlice={preemption.slice_seconds}"
 
 
 def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield a line for each node."""
     for node in nodes:
         cards: dict[str, int] = {}
         for card in node.cards:
             cards[gres_type(card.model)] = cards.get(gres_type(card.model), 0) + 1
         gres = ",".join(f"gpu:{model}:{count}" for model, count in cards.items())
         words = [f"NodeName={_word('NodeName', node.name)}", f"CPUs={node.cpus}", f"RealMemory={node.memory_mib}"]
+        # UNKNOWN: slurmctld learns the state from slurmd when that registers.
         yield " ".join([*words, *([f"Gres={gres}"] if gres else []), "State=UNKNOWN"])
 
 
 def _partitions(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
+    # Without a default partition sbatch refuses jobs that name none.
     usual = cluster.default_partition
     for partition in cluster.partitions or (Partition(name=ALL),):
         words = _partition_words(partition, _nodes_of(partition, cluster, nodes))
@@ -192,7 +209,7 @@ def _partitions(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def _nodes_of(partition: Partition, cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
-    """Login nodes run no jobs, so they are in no partition."""
+    """Return the nodes of a partition without login nodes, which run no jobs."""
     every = not (partition.pools or partition.nodes)
     return [
         node.name
@@ -203,10 +220,12 @@ def _nodes_of(partition: Partition, cluster: Cluster, nodes: Sequence[Node]) -> 
 
 
 def _partition_words(partition: Partition, nodes: Sequence[str]) -> Iterator[str]:
+    """Yield the settings of a partition."""
     if nodes:
         yield f"Nodes={','.join(_word('Nodes', each) for each in nodes)}"
     yield f"State={partition.state.upper()}"
     yield f"MaxTime={_time(partition.max_time_seconds)}"
+    # Without it Slurm takes MaxTime.
     if partition.default_time_seconds is not None:
         yield f"DefaultTime={_time(partition.default_time_seconds)}"
     if partition.min_nodes:
@@ -238,7 +257,7 @@ def _lists(partition: Partition) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _prices(tres: Tres) -> str:
-    """Memory for each GiB, as people write it."""
+    """Return prices, of memory for each GiB, as people write it."""
     return ",".join(
         f"{name}={plain_number(price * MIB_PER_GIB)!r}G" if name == "mem" else f"{name}={plain_number(price)!r}"
         for name, price in _slurm_names(tres).items()
@@ -251,7 +270,7 @@ def _slurm_names(tres: Tres) -> Tres:
 
 
 def _time(seconds: int | None) -> str:
-    """Slurm counts time limits in minutes and rounds up."""
+    """Return a time limit, which Slurm counts in minutes and rounds up."""
     return "UNLIMITED" if seconds is None else slurm_time(-(-seconds // MINUTE) * MINUTE)
 
 
@@ -259,17 +278,18 @@ def _yes(value: bool) -> str:
     return "YES" if value else "NO"
 
 
-def _adding(names: Sequence[str]) -> str:
+def _qos_commands(names: Sequence[str]) -> str:
     return "; ".join(f"sacctmgr -i add qos {shlex.quote(name)}" for name in names)
 
 
 def _to_do(cluster: Cluster, nodes: Sequence[Node], scripts: Mapping[str, str] | None) -> Iterator[str]:
+    """Yield what a site has to add or do itself."""
     yield "ClusterName, SlurmctldHost, StateSaveLocation: give your site's; the rest of its kind has Slurm's defaults"
     yield "NodeName: each node is its own host; add NodeAddr or NodeHostname where its name is not one"
     if needs_database(cluster):
         yield "AccountingStorageHost: give the host of slurmdbd, unless it is slurmctld's"
     if names := named_qos(cluster):
-        yield f"QOS of partitions: slurmdbd has to have them before slurmctld starts: {_adding(names)}"
+        yield f"QOS of partitions: slurmdbd has to have them before slurmctld starts: {_qos_commands(names)}"
     if any(node.cards for node in nodes):
         yield "gres.conf: on each node, say which devices its cards are (AutoDetect=nvml finds NVIDIA's)"
     if (cluster.prolog_scripts or cluster.epilog_scripts) and scripts is None:

@@ -77,13 +77,13 @@ def qos_change(words: Sequence[str]) -> QosChange:
 
 
 def limit_words(limits: Limits) -> tuple[str, ...]:
-    """The limits that there are: `MaxJobs=4`."""
+    """Return the limits that are set: `MaxJobs=4`."""
     given = ((name, getattr(limits, attribute)) for name, (attribute, *_) in _LIMITS.items())
     return tuple(f"{name}={_text(name, value)}" for name, value in given if value not in (None, {}))
 
 
 def qos_words(qos: Qos) -> tuple[str, ...]:
-    """Everything that a QOS says beside its name and priority."""
+    """Return everything that a QOS has beside its name and priority."""
     usual = Qos(name=qos.name)
     given = ((name, attribute) for name, (attribute, *_) in _OF_QOS.items() if name != "Priority")
     own = (
@@ -107,8 +107,10 @@ def _settings(name: str, value: object) -> Iterator[str]:
     if not isinstance(value, tuple):
         yield f"{name}={_text(name, value)}"
         return
+    # One word for each sign: sacctmgr takes `QOS+=a` and `QOS-=b` beside each other, but no mixture in one.
     for sign in ("+", "-", ""):
         names = [each.removeprefix(sign) for each in value if (each[:1] if each[:1] in {"+", "-"} else "") == sign]
+        # An empty list is written as `QOS=`, which removes all.
         if names or (sign == "" and not value):
             yield f"{name}{sign}={','.join(names)}"
 
@@ -118,6 +120,7 @@ def shares_text(association: Association) -> str:
 
 
 def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return own settings and limits by attribute. Raises `SpecErrors` with all errors."""
     settings: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     errors = []
     for word in words:
@@ -128,6 +131,7 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
             errors.append(f"{visible(word)}: {_advice(equals, own)}")
             continue
         try:
+            # Most limits are counts; those of resources are recognised by their attribute.
             value = _READERS.get(attribute, _tres if "tres" in attribute else _number)(text)
             value = tuple(f"{sign}{each}" for each in value) if sign else value
         except ValueError as error:
@@ -142,7 +146,7 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
 
 
 def _place(name: str, own: Mapping[str, tuple[str, ...]]) -> tuple[int, str]:
-    """0: a setting of its own, 1: a limit. With the attribute's name; empty: unknown."""
+    """Return 0 for a setting of its own or 1 for a limit, with the attribute's name; empty: unknown."""
     # Hyphens and underscores are accepted too: `max-jobs` is MaxJobs.
     wanted = name.lower().replace("-", "").replace("_", "")
     for place, table in enumerate((own, _LIMITS)):
@@ -185,6 +189,7 @@ def _time(text: str) -> int:
 
 def _seconds(text: str) -> int:
     """Read a duration; without colons it counts seconds."""
+    # GraceTime is in seconds, while a plain number for a wall clock is minutes.
     return _number(text) if text == str(CLEAR) or (text.isascii() and text.isdigit()) else _time(text)
 
 
@@ -228,6 +233,7 @@ _READERS: dict[str, Read] = {
 
 def _text(name: str, value: object) -> str:
     if isinstance(value, dict):
+        # Minutes of memory have no unit: `mem=64G` would be read as an amount.
         return tres_text(value) if name.endswith("Mins") else amounts_text(value)
     if isinstance(value, tuple):
         return ",".join(value)

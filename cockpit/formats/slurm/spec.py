@@ -41,12 +41,16 @@ class SlurmSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_slurm_spec(source: str, text: str) -> SlurmSpec:
-    """`source` leads every error. Raises `SpecErrors` with all errors and their JSON paths."""
+    """Read a slurmSpec.
+
+    `source` leads every error. Raises `SpecErrors` with all errors and their JSON paths.
+    """
     document = _document(source, text)
     reading = Reading("/", "")
     value, at = _inner(document, reading)
     spec = SPEC.read(value, at, reading)
     prefix = f"{at}." if at else ""
+    # No conflict is reported at a field that could not be read: its stand-in may be the cause.
     places = {error.partition(": ")[0] for error in reading.errors}
     between = [f"{prefix}{error}" for error in _conflicts(spec)]
     errors = [*reading.errors, *(error for error in between if error.partition(": ")[0] not in places)]
@@ -61,8 +65,10 @@ def read_slurm_spec(source: str, text: str) -> SlurmSpec:
 
 
 def _document(source: str, text: str) -> object:
+    """Parse the JSON of a spec, which may have comments. Raises `SpecErrors`."""
     if len(text) > MOST_CHARACTERS:
         raise SpecErrors([f"{visible(source, 200)}: has {len(text)} characters; no slurmSpec is that long"])
+    # Texts are matched too, and put back, so that `//` within one stays.
     plain = _COMMENT.sub(lambda match: match[1] or " ", text.removeprefix("\ufeff"))
     try:
         return json_value(plain)
@@ -80,6 +86,7 @@ def _inner(document: object, reading: Reading) -> tuple[object, str]:
             reading.wrong(at, f"is {described(document)}; write a table with slurmSpec in it")
             return {"partitions": []}, at
         name_used = next((each for each in _OUTER_NAMES[name] if each in document), None)
+        # Either of the outer names may be missing: the slurmSpec alone is accepted, too.
         if name_used is None:
             continue
         beside = [each for each in document if each != name_used]
@@ -89,6 +96,7 @@ def _inner(document: object, reading: Reading) -> tuple[object, str]:
 
 
 def _conflicts(spec: SpecFields) -> Iterator[str]:
+    """Yield what is wrong between the fields."""
     seen: set[str] = set()
     for index, partition in enumerate(spec.partitions):
         if partition.name in seen:
@@ -101,7 +109,7 @@ def _conflicts(spec: SpecFields) -> Iterator[str]:
 
 
 def _idle(spec: SchedulingSpec) -> Iterator[str]:
-    """Settings that count for nothing beside the others."""
+    """Yield settings that count for nothing beside the others."""
     if spec.priority_type == PriorityKind.BASIC and _weights(spec) != Weights():
         yield "scheduling.priority_type: with priority/basic the weights count for nothing"
     if spec.exempt_seconds and not {"REQUEUE", "CANCEL"} & set(spec.preempt_mode):
@@ -109,6 +117,7 @@ def _idle(spec: SchedulingSpec) -> Iterator[str]:
 
 
 def _weights(spec: SchedulingSpec) -> Weights:
+    """Return the weights of a spec."""
     return Weights(
         age=spec.age,
         assoc=spec.assoc,
@@ -125,6 +134,7 @@ def _preemption(spec: SchedulingSpec) -> Preemption:
 
 
 def _cluster(spec: SpecFields) -> Cluster:
+    """Return the rules of a spec; they are not mutable."""
     return Cluster(
         partitions=spec.partitions,
         enforce=spec.accounting.enforce,

@@ -96,6 +96,7 @@ class SlurmTime:
         if text == "-1":
             return 0
         if text.isascii() and text.isdigit():
+            # A plain number is minutes; with seconds behind it the clock's form says the same.
             text = f"{text}:00"
         seconds = parse_duration(text) if _CLOCK.match(text) else None
         if isinstance(seconds, int) and SECONDS.error(seconds) is None:
@@ -139,7 +140,7 @@ def slurm_time(seconds: int) -> str:
 
 
 def _enforce(word: str, at: str, reading: Reading) -> tuple[Enforce, ...]:
-    """Source: slurm.conf(5), AccountingStorageEnforce."""
+    """Return what a word enforces. Source: slurm.conf(5), AccountingStorageEnforce."""
     lower = word.lower()
     if lower == "all":
         return tuple(Enforce)
@@ -153,7 +154,7 @@ def _enforce(word: str, at: str, reading: Reading) -> tuple[Enforce, ...]:
 
 
 def _preempt_mode(word: str, at: str, reading: Reading) -> tuple[str, ...]:
-    """Source: slurm.conf(5), PreemptMode."""
+    """Return the mode of a word. Source: slurm.conf(5), PreemptMode."""
     if word.upper() in PREEMPT_MODES:
         return (word.upper(),)
     reading.wrong(at, f'"{visible(word)}" is no such mode; write some of {", ".join(PREEMPT_MODES)}')

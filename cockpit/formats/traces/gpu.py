@@ -16,7 +16,7 @@ from random import Random
 from typing import TypeVar
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.packed import unpacked
+from cockpit.formats.packed import unpack
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, Node
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
@@ -35,12 +35,12 @@ Read = TypeVar("Read")
 
 
 def read_pods(source: str, data: bytes) -> list[JobSpec]:
-    """The pods in the file's order, each as a job of one replica. Raises `SpecErrors` that name the lines."""
+    """Return the pods in the file's order, each as a job of one replica. Raises `SpecErrors` that name the lines."""
     return _read(source, data, POD_COLUMNS, _pod, "pod")
 
 
 def read_nodes(source: str, data: bytes) -> list[Node]:
-    """The nodes in the file's order. Raises `SpecErrors` that name the lines."""
+    """Return the nodes in the file's order. Raises `SpecErrors` that name the lines."""
     nodes = _read(source, data, NODE_COLUMNS, _node, "node")
     names = [node.name for node in nodes]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
@@ -50,6 +50,7 @@ def read_nodes(source: str, data: bytes) -> list[Node]:
 
 
 def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row], Read], what: str) -> list[Read]:
+    """Return what all rows hold. Raises `SpecErrors` that name the first wrong lines."""
     rows: list[Read] = []
     errors: list[str] = []
     for line, row in _rows(source, data, columns):
@@ -58,6 +59,7 @@ def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row]
         except ValueError as error:
             errors.append(f"{source}:{line}: {error}")
     if errors:
+        # A file of another kind has an error in every line, too many to print.
         more = len(errors) - _MOST_ERRORS
         raise SpecErrors([*errors[:_MOST_ERRORS], f"{source}: … and {more} more"] if more > 0 else errors)
     if not rows:
@@ -67,7 +69,9 @@ def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row]
 
 def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """Yield (line, values by column)."""
-    lines = unpacked(source, data).decode("utf-8-sig", "replace").splitlines()
+    # utf-8-sig: published CSV files may begin with a byte order mark, which would be a part of the first column's name.
+    lines = unpack(source, data).decode("utf-8-sig", "replace").splitlines()
+    # restval: a line that is too short has empty values, which the columns' own checks report.
     reader = csv.DictReader(lines, restval="", strict=True)
     try:
         missing = [column for column in columns if column not in (reader.fieldnames or ())]
@@ -81,6 +85,7 @@ def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[in
 
 
 def _pod(row: Row) -> JobSpec:
+    """Return a pod as a job. Raises ValueError."""
     cards, milli = _whole(row, "num_gpu", _MOST_CARDS), _whole(row, "gpu_milli", WHOLE_CARD)
     if cards and not milli:
         msg = "gpu_milli is 0 beside a num_gpu; it has thousandths of a card, 1000 for all of it."
@@ -88,6 +93,7 @@ def _pod(row: Row) -> JobSpec:
     if cards > 1 and milli != WHOLE_CARD:
         msg = f"{milli} thousandths of each of {cards} cards; a pod has a part of one card, or whole cards."
         raise ValueError(msg)
+    # Sorted, so that requests that differ only in the order of the models share one object.
     models = tuple(sorted(filter(None, row["gpu_spec"].split("|"))))
     spec = _node_spec(_whole(row, "cpu_milli"), _whole(row, "memory_mib"), cards * milli, models)
     return JobSpec(name=_text(row, "name"), command="", output="", specs=spec)
@@ -121,12 +127,15 @@ def _whole(row: Row, column: str, most: int = _MOST) -> int:
 
 
 def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobSpec]:
-    """The pods that come, in order; together they ask for at most `target_milli` thousandths of cards. One of them
-    at least must ask for some."""
+    """Return the pods that come, in order; together they ask for at most `target_milli` thousandths of cards.
+
+    At least one of them must ask for some.
+    """
     chance = Random(seed)  # noqa: S311 - a sample, no secret
     arrivals = list(pods)
     chance.shuffle(arrivals)
     requested = sum(map(card_milli, arrivals))
+    # Pods are left out, or drawn again, at random, so that the mixture of sizes stays that of the trace.
     while requested > target_milli:
         requested -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
     if len(arrivals) < len(pods):

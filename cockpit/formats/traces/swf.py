@@ -23,7 +23,7 @@ import msgspec
 
 from cockpit.engine.replay.jobs import Arrival
 from cockpit.errors import SpecErrors
-from cockpit.formats.packed import unpacked
+from cockpit.formats.packed import unpack
 from cockpit.model.accounts import ROOT, Association
 from cockpit.model.cluster import Cluster, Priority, PriorityKind, Weights
 from cockpit.model.events import AccountsChanged, ClusterConfigured, JobSubmitted
@@ -76,16 +76,16 @@ class SwfJob(msgspec.Struct, frozen=True):
 
     @property
     def asks(self) -> int:
-        """Processors, as far as known."""
+        """Return the number of processors that are requested, else that were used, as far as known."""
         return self.asked_processors if self.asked_processors > 0 else self.processors
 
 
 def read_swf(source: str, data: bytes) -> list[SwfJob]:
-    """The jobs of a log, plain or gzip, sorted by submission and number: the order in which they came.
+    """Return the jobs of a log, plain or gzip, sorted by submission and number: the order in which they came.
 
     Raises `SpecErrors` that name the line and what to do.
     """
-    text = unpacked(source, data).decode("utf-8", "replace")
+    text = unpack(source, data).decode("utf-8", "replace")
     errors: list[str] = []
     jobs = list(_jobs(source, text.splitlines(), errors))
     if errors:
@@ -100,7 +100,7 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
 def processors_said(source: str, data: bytes) -> int | None:
     """Return the machine's number of processors from the header; a header with nodes alone counts one each. None: it
     has neither."""
-    header = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
+    header = dict(_SAID.findall(unpack(source, data).decode("utf-8", "replace")))
     count = header.get("MaxProcs", header.get("MaxNodes"))
     return whole(count) if count else None
 
@@ -110,11 +110,13 @@ def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: S
     yield from (f"; {line}\n" for line in header)
     for job, (waited, ran) in zip(jobs, runs, strict=True):
         fields = job.line.split()
+        # Fields 3 and 4 of the format, which counts from 1.
         fields[2], fields[3] = str(waited), str(ran)
         yield " ".join(fields) + "\n"
 
 
 def _jobs(source: str, lines: Iterable[str], errors: list[str]) -> Iterator[SwfJob]:
+    """Yield the jobs of a log; wrong lines are added to `errors`."""
     for number, line in enumerate(lines, 1):
         fields = line.split()
         if not fields or fields[0].startswith(";"):
@@ -126,6 +128,7 @@ def _jobs(source: str, lines: Iterable[str], errors: list[str]) -> Iterator[SwfJ
 
 
 def _job(fields: list[str], line: str) -> SwfJob:
+    """Return the job of a line. Raises ValueError."""
     if len(fields) != FIELDS:
         msg = f"{len(fields)} fields where SWF has {FIELDS}; correct the line, or put `;` before it."
         raise ValueError(msg)
@@ -145,7 +148,7 @@ def _job(fields: list[str], line: str) -> SwfJob:
 
 
 def _number(text: str, index: int) -> int:
-    """Some logs write fractions of a second; they are cut off, as the format asks for whole numbers."""
+    """Return a whole number; fractions of a second, which some logs have against the format, are cut off."""
     try:
         return int(float(text))
     except (ValueError, OverflowError):
@@ -184,9 +187,11 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history(jobs: Sequence[SwfJob], processors: int, *, perfect: bool = False) -> History:
-    """The jobs, sorted by submission, as they come to a machine of so many processors. `perfect`: each asks for exactly
-    the time it runs."""
-    verdicts = [(job, _skipped(job, processors)) for job in jobs]
+    """Return the jobs, sorted by submission, as they come to a machine of so many processors.
+
+    `perfect`: each asks for exactly the time it runs.
+    """
+    verdicts = [(job, _reason_to_skip(job, processors)) for job in jobs]
     replayed = [job for job, verdict in verdicts if verdict is None]
     return History(
         replayed,
@@ -196,21 +201,23 @@ def history(jobs: Sequence[SwfJob], processors: int, *, perfect: bool = False) -
 
 
 def machine(processors: int) -> Node:
-    """The cluster of a log: one node that has all processors; of memory the logs say too little."""
+    """Return the cluster of a log: one node that has all processors; of memory the logs say too little."""
     return Node(name=MACHINE, cpus=processors, memory_mib=0)
 
 
 def multifactor(past: History) -> tuple[ClusterConfigured, AccountsChanged]:
-    """The rules by which users (field 12) have equal shares of one account and jobs go by Slurm's priority."""
+    """Return rules by which users (field 12) have equal shares of one account and jobs go by Slurm's priority."""
     users = dict.fromkeys(arrival.submitted.submitter.name for arrival in past.arrivals)
     members = (Association(account=ACCOUNT, user=user, default=True) for user in users)
     account = Association(account=ACCOUNT, parent=ROOT)
     return ClusterConfigured(Cluster(priority=SAMPLE_PRIORITY)), AccountsChanged((account, *members))
 
 
-def _skipped(job: SwfJob, processors: int) -> Skipped | None:
+def _reason_to_skip(job: SwfJob, processors: int) -> Skipped | None:
+    """Return why a job is not replayed; None when it is."""
     if job.status in (Status.PART, Status.LAST_PART, Status.LAST_PART_FAILED):
         return Skipped.PART
+    # A cancelled job that ran occupied its processors, so it is replayed.
     if job.status == Status.CANCELLED and job.ran <= 0:
         return Skipped.CANCELLED
     if job.ran < 0 or job.asks <= 0:

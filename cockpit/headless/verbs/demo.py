@@ -47,7 +47,7 @@ def demo_arguments(parser: ArgumentParser) -> None:
 
 async def run_demo(call: Call) -> int:
     """Run each command on the same demo. Returns the first exit code that is not 0."""
-    from cockpit.backends.demo.blocking import BlockingDemo
+    from cockpit.backends.demo.backend import BlockingDemo
 
     args = call.args
     # All are parsed before the demo is opened, which takes longer.

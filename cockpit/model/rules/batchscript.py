@@ -25,9 +25,11 @@ SIGNAL_PATTERN = r"^(?:HUP|INT|QUIT|ABRT|KILL|USR1|USR2|ALRM|TERM|CONT|STOP|TSTP
 
 def script_checks(script: BatchScript) -> Iterator[tuple[str, str | None]]:
     """Return what is wrong with the script's fields."""
+    # The second check only if the first finds nothing: it reads the first line.
     yield "script.text", text_error(script.text, COMMAND_BYTES) or _first_line_error(script.text)
     yield "script.arguments", count_error(len(script.arguments), MOST_ARGUMENTS) or _length_error(script.arguments)
     for index, word in enumerate(script.arguments[:MOST_ARGUMENTS]):
+        # An argument may be empty; a path or a script may not.
         yield f"script.arguments[{index}]", text_error(word, COMMAND_BYTES, least=0)
     yield "script.work_dir", path_error(script.work_dir)
     for field, path in (("submit_dir", script.submit_dir), ("file", script.file)):
@@ -57,9 +59,10 @@ def script_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _first_line_error(text: str) -> str | None:
-    """Source: sbatch's own check of a script."""
+    """Return what is wrong with the first line. Source: sbatch's own check of a script."""
     if not text.startswith("#!"):
         return "does not begin with an interpreter; write one in its first line: #!/bin/bash"
+    # The kernel would look for an interpreter whose name ends with a carriage return.
     if "\r\n" in text:
         return "has DOS line breaks (\\r\\n), which no shell takes; convert it: dos2unix FILE"
     return None

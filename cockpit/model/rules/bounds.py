@@ -21,11 +21,15 @@ class Bounds(NamedTuple):
         return f"{visible(str(value))}{self.unit} is not between {self.low}{self.unit} and {self.high}{self.unit}"
 
 
+# No bound is a limit of the scheduler: each is far above real clusters, and keeps a forged request from costing memory
+# or time.
 NODES = Bounds(1, 10_000)
 PARAMETER_SERVERS = Bounds(0, MOST_HELPERS)
 CPUS = Bounds(1, 65_536)
+# 1 PiB
 MEMORY_MIB = Bounds(1, 1 << 30, " MiB")
 CARDS = Bounds(0, 1024)
+# Ten years
 TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")

@@ -37,7 +37,7 @@ _EMAIL = re.compile(r"[^\s@<>,;:\"]+@[^\s@<>,;:\"]+")
 
 
 def entry_errors(entry: AnyEntry) -> list[str]:
-    """Everything that is wrong with it by itself."""
+    """Return everything that is wrong with an entry by itself."""
     return [f"{field}: {error}" for field, error in (*_common(entry), *_own(entry)) if error]
 
 
@@ -52,6 +52,7 @@ def _common(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
 
 
 def _own(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
+    """Yield the checks of the fields that only this kind of entry has."""
     match entry:
         case DatasetEntry() | ModelEntry():
             yield from _versions(entry)
@@ -67,6 +68,7 @@ def _own(entry: AnyEntry) -> Iterator[tuple[str, str | None]]:
             if entry.spec.card_models and not entry.spec.card_milli:
                 yield "card_models", "needs cards; add cards: 1 (or more), or remove it"
         case PoolEntry():
+            # A pool's name is also one of cluster.toml, whose rule for names is narrower.
             yield "name", rule_name_error(entry.name)
             yield from _words("nodes", entry.nodes)
         case ProjectEntry():
@@ -98,6 +100,7 @@ def _words(field: str, words: Sequence[str]) -> Iterator[tuple[str, str | None]]
 
 
 def _email_error(text: str) -> str | None:
+    # RFC 5321 limits an address to 254 characters.
     if not text or (len(text) <= EMAIL_LENGTH and _EMAIL.fullmatch(text) and is_visible(text)):
         return None
     return f'"{visible(text)}" is no e-mail address; write name@host'

@@ -19,6 +19,7 @@ FILE_NAME_BYTES = 255
 
 def kind_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
     """Return what is wrong with the command or the tasks."""
+    # A session may have a command, a batch has those of its tasks (`_batch_conflicts`).
     if spec.command or spec.kind is JobKind.REGULAR:
         yield "command", text_error(spec.command, COMMAND_BYTES)
     yield "tasks", count_error(len(spec.tasks), MOST_BATCH_TASKS)
@@ -44,6 +45,7 @@ def kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _batch_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts of a batch, whose tasks have commands of their own."""
     if not spec.tasks:
         yield "tasks", "is missing; a batch has one or more: [{command: …, algorithm: …}]"
     for field, given in (("command", spec.command), ("algorithm", spec.algorithm)):
@@ -76,6 +78,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
 
 
 def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts between the fields that all kinds of jobs have."""
     if spec.node_names:
         for path, value in (("pool", spec.pool), ("driver_version", spec.driver_version)):
             if value is not None:
@@ -114,6 +117,7 @@ def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts of an elastic job."""
     elastic = spec.elastic
     if elastic is None:
         return
@@ -122,6 +126,7 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "elastic.min_workers", f"{least} is more than the {wanted} workers that it starts with; give at most that"
     if most < wanted:
         yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
+    # The readers set `nodes` from `elastic`, so that only a file with both gets here.
     if spec.nodes != wanted:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
     if elastic.max_price_milli is not None and not elastic.spot:
@@ -137,9 +142,11 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _retry_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts between the ways to start a job again."""
     resume = spec.resume
     if spec.restart is not None and resume is not None:
         yield "restart", "cannot be used with resume, which restarts it too; remove one of them"
+    # elif: with resume the elastic settings are resume's own, and one error is enough.
     elif spec.restart is not None and spec.elastic is not None:
         yield "restart", "cannot be used with elastic, which has a job_restart_policy; remove one of them"
     if resume is None:
@@ -148,6 +155,7 @@ def _retry_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
     if resume.elastic is not None and resume.elastic.min_nodes > spec.nodes:
         yield "resume.elastic.min_nodes", f"{resume.elastic.min_nodes} is more than the job's {spec.nodes} nodes"
+    # The elastic settings of such a job are derived from `resume` (`formats.job.file`): any other ones were given.
     elif spec.elastic != resume.sizes(spec.nodes):
         yield "resume", "cannot be used with elastic; write resume.elastic with min_nodes, or remove one of them"
 

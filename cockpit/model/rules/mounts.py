@@ -24,7 +24,7 @@ def mount_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
     """Return what is wrong with each mount."""
     if spec.algorithm is not None:
         yield from reference_checks("algorithm", spec.algorithm)
-    for field, given in _versioned(spec):
+    for field, given in _versioned_references(spec):
         yield field, count_error(len(given), MOST_MOUNTS)
         for index, each in enumerate(given[:MOST_MOUNTS]):
             yield from _named_checks(f"{field}[{index}]", each)
@@ -39,19 +39,19 @@ def mount_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     for field, algorithm in spec.algorithms():
         if algorithm.path and algorithm.name:
             yield f"{field}.name", "cannot be used with path: one is in the catalogue, the other a folder; keep one"
-    places = {field: [_place(each) for each in given] for field, given in _versioned(spec)}
+    places = {field: [_place(each) for each in given] for field, given in _versioned_references(spec)}
     places["volumes"] = [each.name for each in spec.volumes]
     for field, names in places.items():
         for name in (name for name, count in Counter(names).items() if count > 1):
             yield field, f'the name "{visible(name)}" is there twice; each may be there once'
 
 
-def _versioned(spec: JobSpec) -> tuple[tuple[str, Sequence[Dataset | Model]], ...]:
+def _versioned_references(spec: JobSpec) -> tuple[tuple[str, Sequence[Dataset | Model]], ...]:
     return ("datasets", spec.datasets), ("models", spec.models)
 
 
 def _place(each: Dataset | Model) -> str:
-    """An annotation's folder says nothing of its version."""
+    """Return the place of a mount below its kind's folder; that of an annotation does not depend on its version."""
     version = "" if each.source is DatasetSource.ANNOTATION else each.version
     return "/".join(filter(None, (each.source, each.name, version)))
 
@@ -67,7 +67,10 @@ def reference_checks(at: str, given: Reference) -> Iterator[tuple[str, str | Non
 
 
 def _named_checks(at: str, given: Reference) -> Iterator[tuple[str, str | None]]:
-    """A folder has a name too: that of its place in the job."""
+    """Yield the errors of a reference.
+
+    A folder has a name, too: that of its place in the job.
+    """
     yield f"{at}.name", name_error(given.name)
     if given.path:
         yield f"{at}.path", path_error(given.path)

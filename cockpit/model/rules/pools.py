@@ -32,6 +32,7 @@ _CHOICE_BYTES = 1024
 
 
 def sweep_checks(sweep: Sweep) -> Iterator[tuple[str, str | None]]:
+    """Yield the checks of the fields of a sweep."""
     if not 1 <= len(sweep.parameters) <= MOST_PARAMETERS:
         yield "sweep.parameters", f"has {len(sweep.parameters)} parameters; give 1 to {MOST_PARAMETERS}"
     for name, choices in list(sweep.parameters.items())[:MOST_PARAMETERS]:
@@ -47,6 +48,7 @@ def sweep_checks(sweep: Sweep) -> Iterator[tuple[str, str | None]]:
 
 
 def sweep_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts of a sweep with the job's other fields."""
     sweep = spec.sweep
     if sweep is None:
         return
@@ -82,6 +84,7 @@ def pool_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _between_pools(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the conflicts between worker pools, and with the job's other fields."""
     if len(spec.worker_pools) > MOST_POOLS:
         yield "worker_pools", f"has {len(spec.worker_pools)} pools; at most {MOST_POOLS} are possible"
     first = spec.worker_pools[0]
@@ -95,6 +98,7 @@ def _between_pools(spec: JobSpec) -> Iterator[tuple[str, str]]:
         if pool.spec.name:
             yield f"worker_pools[{index}].spec.name", "names of the catalogue mean nothing in a pool; write its fields"
     servers = spec.worker_pools[SERVERS] if len(spec.worker_pools) > SERVERS else None
+    # The third pool serves parameters, or reduces gradients: only its image tells which.
     if servers is not None and REDUCTION_SERVER in servers.image:
         yield from _about_reduction(spec, servers)
 

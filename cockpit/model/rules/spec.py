@@ -59,7 +59,7 @@ _Checks = Iterator[tuple[str, str | None]]
 
 
 def spec_errors(spec: JobSpec) -> list[str]:
-    """Everything that is wrong with a spec but the command's grammar (`launch.command`)."""
+    """Return everything that is wrong with a spec but the command's grammar (`launch.command`)."""
     return [*field_errors(spec), *conflict_errors(spec)]
 
 
@@ -69,6 +69,7 @@ def field_errors(spec: JobSpec) -> list[str]:
 
 
 def _checks(spec: JobSpec) -> _Checks:
+    """Yield the path of each field with what is wrong with it, None for nothing."""
     yield "name", name_error(spec.name)
     yield from kind_checks(spec)
     yield "output", path_error(spec.output)
@@ -156,6 +157,7 @@ def node_spec_checks(at: str, spec: NodeSpec) -> _Checks:
 
 
 def _elastic_checks(spec: JobSpec) -> _Checks:
+    """Yield the checks of the fields below `elastic`."""
     if spec.elastic is not None:
         for name in ("workers", "min_workers", "max_workers"):
             yield f"elastic.{name}", NODES.error(getattr(spec.elastic, name))
@@ -184,6 +186,7 @@ def _retry_checks(spec: JobSpec) -> _Checks:
 
 
 def _pool_checks(spec: JobSpec) -> _Checks:
+    """Yield the checks of the fields of worker pools."""
     yield from pool_checks(spec.worker_pools)
     for index, pool in enumerate(spec.worker_pools[:MOST_POOLS]):
         at = f"worker_pools[{index}]"
@@ -206,6 +209,7 @@ def _label_pair_checks(spec: JobSpec) -> _Checks:
     yield from _selector_checks("node_selector", spec.node_selector)
     yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
     for index, each in enumerate(spec.tolerations[:MOST_LABELS]):
+        # An empty key tolerates every taint.
         error = (key_error(each.key) if each.key else None) or value_error(each.value or "")
         lost = not each.key and each.value is not None
         yield f"tolerations[{index}]", "has a value without a key; give both" if lost else error
@@ -219,6 +223,7 @@ def _selector_checks(at: str, labels: dict[str, str]) -> _Checks:
 
 
 def _env_checks(env: dict[str, str]) -> _Checks:
+    """Yield the checks of the job's variables."""
     if not env:
         return
     # Returns here: a message for each of a million variables helps no user.
@@ -233,7 +238,7 @@ def _env_checks(env: dict[str, str]) -> _Checks:
 
 
 def cards_error(milli: int) -> str | None:
-    """Cards are whole, or one share below 1."""
+    """Return what is wrong with a number of cards: it must be whole, or one share below 1."""
     if milli < 0 or milli > CARDS.high * WHOLE_CARD:
         return f"{milli / WHOLE_CARD:g} is not between {CARDS.low} and {CARDS.high}"
     if milli > WHOLE_CARD and milli % WHOLE_CARD:
@@ -258,6 +263,7 @@ def image_error(text: str) -> str | None:
         return path_error(where)
     if not text:
         return "is empty; give one"
+    # The name is an argument of podman.
     if text.startswith("-"):
         return f'"{visible(text)}" begins with "-"; write host, dir:PATH, tar:PATH or the name of an image'
     return label_error(text)
@@ -271,6 +277,7 @@ def label_error(text: str) -> str | None:
 
 
 def variable_error(name: str) -> str | None:
+    # `$` in the pattern also matches before a last line break.
     if _VARIABLE.match(name) and not name.endswith("\n"):
         return None
     return f'"{visible(name)}" is no variable name; use letters, digits and "_", not beginning with a digit'

@@ -6,6 +6,7 @@ import re
 
 from cockpit.model.text import is_visible, visible
 
+# Linux's PATH_MAX is 4096 with the final NUL.
 PATH_BYTES = 4095
 COMMAND_BYTES = 64 * 1024
 
@@ -23,13 +24,14 @@ def path_error(path: str) -> str | None:
 
 
 def text_error(text: str, most_bytes: int, least: int = 1) -> str | None:
-    """Text that the kernel takes as an argument: no NUL, and encodable."""
+    """Return what keeps the kernel from taking a text as an argument: NUL, size, or half of a surrogate pair."""
     if len(text) < least:
         return "is empty; give one"
     if "\0" in text:
         return f'"{visible(text)}" contains a NUL character; remove it'
     if (size := utf8_size(text)) > most_bytes:
         return f"has {size} bytes; use at most {most_bytes}"
+    # isascii first: it is stored with the string, while the loop reads each character.
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         return f'"{visible(text)}" contains half of a surrogate pair; write whole characters'
     return None
@@ -40,6 +42,7 @@ def count_error(count: int, most: int, least: int = 0) -> str | None:
 
 
 def utf8_size(text: str) -> int:
+    # surrogatepass: a lone surrogate has an error of its own, and must not raise here.
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -54,21 +57,21 @@ _USER = re.compile(r"[^\s,/:=|*+-][^\s,/:=|*]{0,252}")
 
 
 def rule_name_error(name: str) -> str | None:
-    """What is wrong with the name of a partition, pool, account or QOS; None when it is fine."""
+    """Return what is wrong with the name of a partition, pool, account or QOS; None when it is fine."""
     if _NAME.fullmatch(name) and is_visible(name):
         return None
     return f'"{visible(name)}" is no name here; use letters, digits and ._@+- , at most 63, not beginning with a sign'
 
 
 def user_name_error(name: str) -> str | None:
-    """What is wrong with a user's name, whatever the machine's own rule is; None when it is fine."""
+    """Return what is wrong with a user's name by any machine's rule; None when it is fine."""
     if _USER.fullmatch(name) and is_visible(name):
         return None
     return f'"{visible(name)}" is no user name'
 
 
 def tres_name_error(name: str) -> str | None:
-    """What is wrong with a resource's name; None when it is one that cockpit counts."""
+    """Return what is wrong with a resource's name; None when it is one that cockpit counts."""
     if len(name) <= 80 and _TRES.fullmatch(name) and is_visible(name):
         return None
     known = "cpu, mem, node, billing, gres/gpu and gres/gpu:MODEL"

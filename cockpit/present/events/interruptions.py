@@ -38,6 +38,7 @@ _EVICTION_WORDS = {
 def preemption_words(for_job: JobId | None, grounds: Grounds | None) -> str:
     """Return the words for the job that receives the resources and its right to them; without such a job, for the
     grounds."""
+    # Some grounds have no job behind them: a provider that takes a machine back, or a node short of memory.
     if for_job is None or grounds in _WITHOUT_JOB:
         return _WITHOUT_JOB.get(grounds, "is preempted")
     return f"is preempted by job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
@@ -63,6 +64,7 @@ def eviction_sentence(body: EvictionEvent) -> str:
 
 def _waits_again(body: events.JobRequeued) -> str:
     """Return the sentence for a job that is queued again, by the cause of its attempt's end."""
+    # From the particular to the general: a retry says more than the cause that it shares with other ends.
     if body.retry and body.cause in {EndCause.FAULT, EndCause.SLOW}:
         return f"waits again, to resume on other nodes, retry {body.retry}"
     if body.retry:
@@ -80,6 +82,7 @@ def suspension_sentence(suspension: Suspension) -> str:
     """Return the sentence that says why a job is suspended."""
     if suspension.by:
         return f"was suspended by {safe(suspension.by)}"
+    # Without grounds it is time slicing (gang scheduling): the jobs take turns.
     if suspension.grounds is None:
         return f"is suspended while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
     cause = preemption_words(suspension.for_jobs[0], suspension.grounds).removeprefix("is ")

@@ -87,6 +87,7 @@ def _of_nodes(
 def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:
     if isinstance(body, events.QuotaRemoved):
         return f"quota tree {safe(body.name)} was removed"
+    # Only leaves hold jobs; the nodes above them share out.
     leaves = sum(not each.node.children for each in places(body.tree.root))
     return f"quota tree {safe(body.tree.name)} was applied, with {units.counted(leaves, 'leaf', 'leaves')}"
 
@@ -120,6 +121,7 @@ def _catalogue(body: events.CatalogueChanged) -> Iterator[str]:
 
 
 def _accounts(body: events.AccountsChanged) -> list[str]:
+    """Return the kinds of changes that the event has, each with its associations or QOS."""
     parts = []
     if body.associations:
         parts.append(f"set: {listed(safe(each.key) for each in body.associations)}")

@@ -126,6 +126,8 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
     """Return the sentence for an event of one job, by the phase of its life."""
+    # By phases of a job's life, as one match over forty events would not fit a screen. In each group `assert_never` has
+    # mypy name an event without a sentence.
     match body:
         case (
             events.JobSubmitted()
@@ -197,7 +199,9 @@ def _before_running(body: _BeforeRunning) -> str:
         case events.JobEdited():
             return f"was edited, and is now {safe(body.spec.name)}"
         case events.JobPlaced():
+            # On a fleet the job is bound to clusters, whose own schedulers choose the nodes.
             where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
+            # Alternatives are counted from 1 for users; the first one is the usual case and not worth words.
             spec = f", by spec {body.spec_index + 1}; the others are withdrawn" if body.spec_index else ""
             launcher = f", its launcher on {safe(body.launcher)}" if body.launcher else ""
             return where + launcher + _attempt(body.attempt) + spec
@@ -251,6 +255,7 @@ def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.Repl
 
 def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
     patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+    # Ended for its own sake, as by its limit or by a user, and not for another job.
     if body.for_job is None and body.grounds is None:
         return f"is asked to end ({_cause(body.cause)}){patience}"
     again = ", and waits again" if body.requeue else ""
@@ -266,6 +271,7 @@ def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
         case events.HoldExtended():
             return f"is held until {clock(body.held_until, at, zone)}"
         case events.HoldEnded():
+            # Users ask who removed a container that they still needed.
             why = "the hold expired" if body.cause is events.HoldEndCause.EXPIRED else "a user ended the hold"
             return f"its held containers were removed: {why}"
         case events.ShellOpened():
@@ -283,6 +289,7 @@ def _placement(placement: Placement) -> str:
     names = listed(dict.fromkeys(allocation.node for allocation in placement))
     if not milli:
         return names
+    # A share is said as one: "0 cards" or "1 card" would be wrong.
     if milli < WHOLE_CARD:
         return f"{names} with {units.cards(milli)} of a card"
     return f"{names} with {units.counted_cards(milli)}"

@@ -21,6 +21,7 @@ from cockpit.model.spec import JobKind
 from cockpit.present.command_text import shell_text
 from cockpit.present.form.nodes import node_lines
 from cockpit.present.outlook import prediction
+from cockpit.present.phrases import as_sentence
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe, safe_lines
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, worded, wrapped
@@ -42,19 +43,18 @@ def start_line(outlook: Outlook | None, context: Context) -> Line:
     """Return the predicted start as a line, such as `Starts now.`; None: not known yet."""
     if outlook is None:
         return line(Span("asking when it would start …", MUTED))
-    sentence = prediction(outlook, context)
-    return line(Span(f"{sentence[0].upper()}{sentence[1:]}.", STRONG))
+    return line(Span(as_sentence(prediction(outlook, context)), STRONG))
 
 
 def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterator[Line]:
     """Yield the reason that would block the job; no lines where it would start now."""
     if outlook is not None and outlook.explanation is not None and not outlook.forecast.now:
         reason = reason_sentence(outlook.explanation.reason, context.now, context.zone)
-        yield from worded(f"{reason[0].upper()}{reason[1:]}.", columns)
+        yield from worded(as_sentence(reason), columns)
         yield line()
 
 
-def brought_lines(source: ConvertedJob, columns: int) -> Iterator[Line]:
+def imported_lines(source: ConvertedJob, columns: int) -> Iterator[Line]:
     """Yield the source from which the form was filled, and the parts of it that no field could take."""
     if source.what == JOB_FILE:
         return
@@ -72,11 +72,13 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
     if spec.kind is JobKind.BATCH:
         yield from _task_lines(spec, submitter, nodes, columns)
         return
+    # Login nodes run no jobs.
     places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
     if not places:
         return
     placement = imagined_placement(spec, tuple(node.name for node in places))
     for part in placement[:MOST_RANKS]:
+        # Fewer nodes than ranks are used again: it is about the command, not about the place.
         node = replace(places[part.rank % len(places)], cards=imagined_cards(spec, part, places))
         try:
             plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
@@ -94,6 +96,7 @@ def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], c
         yield from wrapped(
             line(Span(f"task {index}  ", STRONG), Span(f"writes into {safe(task.output)}", MUTED)), columns
         )
+        # One rank tells how the task is started; all tasks and ranks would be too long.
         yield from run_lines(replace(task, nodes=1), submitter, nodes, columns)
     if len(spec.tasks) > MOST_RANKS:
         yield line(Span(f"and so on, up to task {len(spec.tasks) - 1}", MUTED))
@@ -170,6 +173,7 @@ def script_lines(shown: CommandText | RequestRefused | None, columns: int) -> It
     known yet."""
     yield line(Span(HANDED, STRONG))
     if isinstance(shown, RequestRefused):
+        # The path of the only job is left out: the form has just this one.
         for text in shown.refusal.message.splitlines():
             yield from hung(line(Span(safe(_LEAD.sub("", text)), "warning")), columns)
     elif shown is not None:
@@ -185,6 +189,7 @@ def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Ite
     def read(source: str, text: str) -> list[JobSpec]:
         return read_jobs(f"{source}.json", text, "/")
 
+    # Worker pools are a notion of Vertex, which a PyTorchJob cannot express.
     of_kind = Form.CUSTOMJOB if spec.worker_pools else Form.PYTORCHJOB
     try:
         document = written(spec, of_kind if manifest else Form.SBATCH, read)

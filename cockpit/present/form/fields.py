@@ -70,6 +70,7 @@ class JobForm:
         if values.get(KIND) == JobKind.BATCH:
             tasks = [path for path in given if path.startswith(TASKS)]
             usual = ["name", KIND, *tasks, *(path for path in usual if path not in EACH_TASKS)]
+        # Specs are one line of text, or the fields of each; the fields of one empty spec where there is none.
         if SPECS not in given:
             at = usual.index(SPECS)
             usual[at : at + 1] = [path for path in given if path.startswith(SPECS)] or member_paths(SPECS, 0)
@@ -88,6 +89,7 @@ class JobForm:
         batch = self.texts.get(KIND, "").strip() == JobKind.BATCH
         fields = dict(zip(EACH_TASKS, member_paths(TASKS, 0), strict=True))
         names = fields if batch else {task: own for own, task in fields.items()}
+        # Several tasks, or texts on both sides: nothing is moved, as something would be overwritten.
         paths = self.texts.keys()
         if not paths & names.keys() or paths & {*names.values()} or len(self._numbers(TASKS)) > 1:
             return False
@@ -107,6 +109,7 @@ class JobForm:
     def put_specs(self, specs: Sequence[Mapping[str, object]]) -> None:
         """Replace the form's node specs by these, which have the form of a job file."""
         named = {number for number, spec in enumerate(specs) if "name" in spec}
+        # A spec with a name of the catalogue is that name alone: empty fields beside it would read as if they counted.
         fresh = {
             path: text
             for path, text in texts_of({SPECS: list(specs)}).items()
@@ -191,6 +194,7 @@ class JobForm:
         if match is None:
             return "", error.removeprefix(f"{SOURCE}: ")
         path = self._form_path(match["path"])
+        # The error may be about a part that the form shows as one text: then it belongs to the nearest field around it.
         near = (path, path.rpartition(".")[0], path.partition("[")[0], path.partition(".")[0])
         shown = next((each for each in near if each in self.texts), "")
         return (shown, match["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
@@ -201,6 +205,7 @@ class JobForm:
         member = member_of(path)
         if member is None or member.group != SPECS:
             return path
+        # Errors count the specs that were read, and blank ones are not.
         written = [number for number in self.specs if any(self._spec_texts(number))]
         number = written[member.number] if member.number < len(written) else member.number
         return member._replace(number=number).path
@@ -276,7 +281,9 @@ def _reference(row: EntryRow) -> dict[str, object]:
     if "source" in values:
         reference["source"] = values["source"]
     if isinstance(entry, DatasetEntry | ModelEntry) and entry.versions:
+        # The newest version, written out, so that the user sees which one the job gets.
         reference["version"] = list(entry.versions)[-1]
+    # Only who may change an entry can mount it for writing.
     if entry.kind in {EntryKind.DATASET, EntryKind.ALGORITHM} and row.may is not Access.RW:
         reference["read_only"] = True
     return reference

@@ -31,6 +31,7 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
     names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
     if names:
         yield from hung(line(Span(names + (" …" if len(idle) > MOST_NODES else ""), "idle")), columns)
+    # Models of which there are cards, then those that jobs only wait for.
     models = dict.fromkeys(card.model for row in nodes for card in row.node.cards) | dict.fromkeys(demand)
     if models:
         words = "   ".join(f"{safe(model)} {demand.get(model, 0):g}" for model in models)
@@ -79,5 +80,6 @@ def _idle_and_tight(spec: JobSpec, nodes: Sequence[NodeRow]) -> tuple[list[NodeR
 
 
 def _may_be(spec: JobSpec, row: NodeRow) -> bool:
+    # Nodes that the job names exclude all others.
     pinned = spec.node_names or spec.pool_nodes
     return may_hold(row.node, spec) and (not pinned or row.node.name in pinned)

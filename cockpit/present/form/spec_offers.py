@@ -111,11 +111,13 @@ def _parts(node: Node) -> Iterator[NodeSpec]:
         return
     for model in dict.fromkeys(card.model for card in node.cards):
         count = sum(card.model == model for card in node.cards)
+        # Powers of two, and all cards of a node, also where these are six.
         numbers = {1 << power for power in range(count.bit_length())} | {count}
         yield from (_part(node, number, len(node.cards), model) for number in numbers)
 
 
 def _part(node: Node, number: int, of: int, model: str = "") -> NodeSpec:
+    # Rounded down to whole GiB, so that so many parts still fit on the node.
     memory = node.memory_mib * number // of
     return NodeSpec(
         cpus=max(1, node.cpus * number // of),

@@ -19,7 +19,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
 from cockpit.present.folding import id_text
-from cockpit.present.job.kept_words import cost_words, uncovered_words
+from cockpit.present.job.hold_words import cost_words, uncovered_words
 from cockpit.present.job.running import running_lines
 from cockpit.present.job.sessions import command_words
 from cockpit.present.job_values import elapsed_seconds, wait_seconds, why
@@ -38,7 +38,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
 from cockpit.present.states import copied_percent, seconds_left
 from cockpit.present.workers import BEST_EFFORT, below_min
@@ -47,7 +47,6 @@ PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
 AHEAD = 3
 """Largest number of jobs ahead that the panel names."""
-INDENT = "  "
 
 
 class PanelContext(NamedTuple):
@@ -69,145 +68,160 @@ class PanelContext(NamedTuple):
     """Whether letters stand for colours, as the terminal shows none."""
 
 
-def answer(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
+def answer(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
     """Yield the panel's lines, with control characters made visible: the verdict, then the request, times and command.
 
     `detail` is None until it is fetched, and may be of an older version of the job than the row.
     """
-    yield from verdict(row, detail, around)
+    yield from verdict(row, detail, panel)
     match JobState.QUEUED if row.queued else row.state:
         case JobState.QUEUED:
             yield _asks(row)
-            yield _waits(row, around.context)
+            yield _waits(row, panel.context)
             yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command))
         case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
-            yield line(Span(INDENT), *_times(row, around.context))
+            yield line(Span(INDENT), *_times(row, panel.context))
             yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
         case _:
             yield _asks(row)
-            yield _started(row, around.context)
+            yield _started(row, panel.context)
             yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command))
 
 
-def verdict(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
+def verdict(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
     """Yield the main sentence about the job, the facts behind it, and the keys of actions that help."""
     match JobState.QUEUED if row.queued else row.state:
         case JobState.QUEUED:
-            return _waiting(row, detail, around)
+            return _waiting(row, detail, panel)
         case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
-            return _ended(row, detail, around)
+            return _ended(row, detail, panel)
         case _:
-            return _occupying(row, detail, around)
+            return _occupying(row, detail, panel)
 
 
-def _head(row: JobRow, sentence: str, role: str, right: Line, around: PanelContext) -> Line:
+def _head(row: JobRow, sentence: str, role: str, right: Line, panel: PanelContext) -> Line:
     left = line(Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}.", role))
-    return spread(left, right, around.columns)
+    return spread(left, right, panel.columns)
 
 
-def _waiting(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
-    """Yield the panel of a queued job: the reason, its place, the predicted start, and ways to start sooner."""
-    context, explanation = around.context, detail.explanation if detail is not None else None
-    reason = _best_reason(row, around)
+def _waiting(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
+    """Yield the panel of a queued job, the most important lines first, as small panels show only these.
+
+    1. The reason and the predicted start; on narrow screens the start has a line of its own, with the what-ifs.
+    2. The particulars of the reason, and keys for a job that does not start by itself.
+    3. Its place in the queue, its priority, and who is ahead.
+    4. What the prediction rests on: holders, ends that are awaited, moves of the latest start.
+    5. What would start it sooner, and why no latest start is promised.
+    """
+    # Step 1
+    context, explanation = panel.context, detail.explanation if detail is not None else None
+    reason = _best_reason(row, panel)
+    # Suspended below its minimum, a job waits for workers: that is its verdict, and what they lack is the detail.
     first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
     if suspended := below_min(row, context.now, context.zone):
         first, more = suspended, [first, *more]
-    starts = _starts(row, around)
-    head = _head(row, first, STRONG, starts, around)
+    starts = _starts(row, panel)
+    head = _head(row, first, STRONG, starts, panel)
     yield head
+    # `spread` has left the start out where both do not fit: then it leads the next line.
     narrow = bool(starts) and starts[-1] != head[-1]
     if narrow:
-        yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, around), around)
+        yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, panel), panel)
+    # Step 2
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
-    yield from _way_out(row, around)
+    yield from _way_out(row, panel)
+    # Step 3
     if detail is not None and explanation is not None and explanation.place is not None:
-        yield from _place(detail, explanation, around)
-    if (outlook := _outlook(row, around)) is not None:
+        yield from _place(detail, explanation, panel)
+    # Step 4
+    if (outlook := _outlook(row, panel)) is not None:
         yield from failure_lines(outlook)
         yield from behind_reason(outlook, context)
         yield from own_plan_lines(outlook, context)
         yield from after_lines(outlook, context)
-        forecast = _forecast(row, around) or outlook.forecast
+        forecast = _forecast(row, panel) or outlook.forecast
         yield from moved_lines(outlook, context, forecast)
+        # Step 5
         if outlook.what_ifs and not narrow:
-            yield _fitting([Span(INDENT)], _what_ifs(row, around), around)
+            yield _fitting([Span(INDENT)], _what_ifs(row, panel), panel)
         yield from no_bound_lines(forecast)
 
 
-def _best_reason(row: JobRow, around: PanelContext) -> Reason | None:
+def _best_reason(row: JobRow, panel: PanelContext) -> Reason | None:
     """Return the reason why the job waits.
 
     The row of another scheduler's job (Slurm) has only that scheduler's reason; a prediction adds the figures behind
     it.
     """
-    outlook = _outlook(row, around)
+    outlook = _outlook(row, panel)
     if isinstance(row.reason, SchedulerReason) and outlook is not None and outlook.explanation is not None:
         return outlook.explanation.reason
     return row.reason
 
 
-def _outlook(row: JobRow, around: PanelContext) -> Outlook | None:
-    return around.outlook if around.outlook is not None and around.outlook.job == row.id else None
+def _outlook(row: JobRow, panel: PanelContext) -> Outlook | None:
+    return panel.outlook if panel.outlook is not None and panel.outlook.job == row.id else None
 
 
-def _forecast(row: JobRow, around: PanelContext) -> Forecast | None:
+def _forecast(row: JobRow, panel: PanelContext) -> Forecast | None:
     """Return the forecast that the list shows in the same frame, so that both agree; without a list the outlook's."""
-    known = around.context.forecasts.get(row.id)
-    outlook = _outlook(row, around)
+    known = panel.context.forecasts.get(row.id)
+    outlook = _outlook(row, panel)
     return known if known is not None or outlook is None else outlook.forecast
 
 
-def _starts(row: JobRow, around: PanelContext) -> Line:
+def _starts(row: JobRow, panel: PanelContext) -> Line:
     """Return the start in words, as far as they fit: `starts about 14:20, no later than 16:05`."""
-    outlook, context = _outlook(row, around), around.context
+    outlook, context = _outlook(row, panel), panel.context
     if outlook is not None and outlook.told_by:  # the figure of the list and of explain, and no bound
         if outlook.told_at is None:
             return ()
         told_clock = clock(outlook.told_at, context.now, context.zone)
         return line(Span("starts about ", MUTED), Span(told_clock, STRONG), Span(f" by {safe(outlook.told_by)}", MUTED))
-    forecast = _forecast(row, around)
+    forecast = _forecast(row, panel)
     if forecast is None or forecast.likely_at is None:
         return ()
     likely = line(Span("starts about ", MUTED), Span(likely_words(forecast, context), STRONG))
     spread = spread_words(forecast, context)
-    if spread is None or around.columns < WIDE:
+    if spread is None or panel.columns < WIDE:
         return likely
     return (*likely, *line(Span(f", {spread[0]} ", MUTED), Span(spread[1], STRONG)))
 
 
-def _what_ifs(row: JobRow, around: PanelContext) -> Iterator[Line]:
+def _what_ifs(row: JobRow, panel: PanelContext) -> Iterator[Line]:
     """Yield requests that would start sooner: `w with 4 cards instead of 8: now`; none if the action has no key."""
-    outlook, key = _outlook(row, around), around.keys.get("what_if")
+    outlook, key = _outlook(row, panel), panel.keys.get("what_if")
     if outlook is None or key is None:
         return
     for number, each in enumerate(outlook.what_ifs):
         lead = () if number else (Span(f"{key} ", ACCENT),)
-        yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, around.context), STRONG), Span(GAP))
+        yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, panel.context), STRONG), Span(GAP))
 
 
-def _fitting(shown: list[Span], pieces: Iterator[Line], around: PanelContext) -> Line:
+def _fitting(shown: list[Span], pieces: Iterator[Line], panel: PanelContext) -> Line:
     """Return `shown` with as many of the pieces as fit the width."""
     for piece in pieces:
-        if line_width((*shown, *piece[:-1])) > around.columns:
+        if line_width((*shown, *piece[:-1])) > panel.columns:
             break
         shown += piece
     return tuple(shown)
 
 
 def _waits(row: JobRow, context: Context) -> Line:
+    # Whole minutes: seconds that tick draw the eye and say nothing.
     waited = wait_seconds(row, context) // 60 * 60
     since = clock(row.submitted_at, context.now, context.zone)
     for_how_long = f", for {units.spoken(waited)}" if waited else ""
     return line(Span(f"{INDENT}waits since ", MUTED), since, Span(for_how_long, MUTED))
 
 
-def _way_out(row: JobRow, around: PanelContext) -> Iterator[Line]:
+def _way_out(row: JobRow, panel: PanelContext) -> Iterator[Line]:
     """Yield the keys that help a job that does not start by itself."""
     if isinstance(row.reason, Held):
-        yield _keys(around, ("hold", "release it"), ("edit", "edit it"), ("cancel", "cancel it"))
+        yield _keys(panel, ("hold", "release it"), ("edit", "edit it"), ("cancel", "cancel it"))
     elif row.reason is not None and _never(row.reason):
-        yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
+        yield _keys(panel, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
 
 
 def _never(reason: Reason) -> bool:
@@ -216,31 +230,33 @@ def _never(reason: Reason) -> bool:
     return all(isinstance(one, NeverFits | NoEligibleNode) for one in reasons)
 
 
-def _place(detail: JobDetail, explanation: Explanation, around: PanelContext) -> Iterator[Line]:
+def _place(detail: JobDetail, explanation: Explanation, panel: PanelContext) -> Iterator[Line]:
     """Yield the job's place in the queue, its priority, and the jobs ahead."""
     place = line(Span(f"{INDENT}place ", MUTED), str(explanation.place))
+    # The first is the best of the queues in which it waits.
     best = next(filter(says_something, detail.priority), None)
     if best is None:
-        yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, around, GAP))
+        yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, panel, GAP))
         return
-    yield in_a_line(best, around.columns, place)
+    yield in_a_line(best, panel.columns, place)
     if explanation.ahead:
-        yield tuple(ahead_of_it(explanation, around, INDENT))
+        yield tuple(ahead_of_it(explanation, panel, INDENT))
 
 
-def ahead_of_it(explanation: Explanation, around: PanelContext, lead: str) -> Iterator[Span]:
+def ahead_of_it(explanation: Explanation, panel: PanelContext, lead: str) -> Iterator[Span]:
     """Yield the jobs ahead: `ahead of it: 4722 (carol, 32 cards) and 3 more`; nothing for the first job."""
     if not explanation.ahead:
         return
-    named = [_other(job, around) for job in explanation.ahead[:AHEAD]]
+    named = [_other(job, panel) for job in explanation.ahead[:AHEAD]]
+    # `ahead` names at most ten jobs, the position counts all.
     rest = explanation.position - 1 - len(named)
     yield Span(f"{lead}ahead of it: ", MUTED)
     yield Span(", ".join(named) + (f" and {rest} more" if rest > 0 else ""))
 
 
-def _other(job: JobId, around: PanelContext) -> str:
+def _other(job: JobId, panel: PanelContext) -> str:
     """Return a job in words: `4722 (carol, 32 cards)`; `-` for a job that the user may not see."""
-    row = around.others(job)
+    row = panel.others(job)
     if row is None:
         return f"{job_words(job)} (-)"
     held = units.counted(row.cpus, "CPU")
@@ -253,14 +269,15 @@ def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.counted_cards(row.card_milli, models)}" if row.card_milli else ""
     nodes = units.counted(row.nodes, "node") if row.workers is None else units.counted(row.nodes, "worker")
+    # A request without CPUs is best effort: it lives on what others leave.
     each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else BEST_EFFORT
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
     return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
 
 
-def _occupying(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
+def _occupying(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
     """Yield the panel of a job that holds resources: its state and end, its progress, warnings, and last log lines."""
-    context = around.context
+    context = panel.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
     words = {
         JobState.PRECHECKING: f"has its nodes checked{where}",
@@ -268,16 +285,18 @@ def _occupying(row: JobRow, detail: JobDetail | None, around: PanelContext) -> I
         JobState.RESUMING: f"is started again{where}, to resume from its checkpoint",
         JobState.RUNNING: f"runs{where}",
     }
+    # A reason says more than the state: what it copies, why it is being ended, which replica failed.
     sentence = why(row, context) or words.get(row.state, str(row.state))
     started = row.started_at
+    # A suspended job's limit does not run, so that its end is not known.
     ends = started is not None and row.state is not JobState.SUSPENDED
     end = clock(_ends_by(row), context.now, context.zone) if ends else ""
     right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
-    yield _head(row, sentence, STRONG, right, around)
+    yield _head(row, sentence, STRONG, right, panel)
     yield _progress(row, context)
     known = list(running_lines(row, detail, context))
     yield from known
-    yield from _tail(detail, around, len(known))
+    yield from _tail(detail, panel, len(known))
 
 
 def _ends_by(row: JobRow) -> Millis:
@@ -298,34 +317,36 @@ def _progress(row: JobRow, context: Context) -> Line:
         filled = bar(row.staged.done / row.staged.total, PROGRESS_COLUMNS, str(row.state))
         return (Span(f"{INDENT}{copied_percent(row.staged)} "), *filled)
     elapsed, limit = elapsed_seconds(row, context) or 0, row.time_limit_seconds
+    # Less than a minute is said as one.
     left = units.spoken(max(limit - elapsed, 0) // 60 * 60 or 60)
     gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"
     filled = bar(elapsed / limit, PROGRESS_COLUMNS, str(row.state))
     return (Span(f"{INDENT}{gone} "), *filled, Span(f" of {units.spoken(limit)}, {left} left", MUTED))
 
 
-def _ended(row: JobRow, detail: JobDetail | None, around: PanelContext) -> Iterator[Line]:
+def _ended(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> Iterator[Line]:
     """Yield the panel of an ended job: how it ended, the hold of its containers, and last log lines."""
-    context = around.context
+    context = panel.context
     sentence = why(row, context) or ""
+    # `exit 3` is no sentence; all other words are.
     verb = "ended with " if sentence.startswith("exit ") else ""
-    yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
+    yield _head(row, verb + (sentence or str(row.state)), str(row.state), _held_until(row, context), panel)
     if detail is not None and (uncovered := uncovered_words(detail.job)):
-        yield from hung(line(Span(f"{INDENT}{uncovered}", MUTED)), around.columns)
+        yield from hung(line(Span(f"{INDENT}{uncovered}", MUTED)), panel.columns)
     if row.held_until is not None:
         if detail is not None and (cost := cost_words(detail.job, context.now)):
             yield line(Span(f"{INDENT}{cost}", MUTED))
         yield _keys(
-            around,
+            panel,
             ("shell", "open shell"),
             ("logs", "its logs"),
             ("extend_hold", "extend hold"),
             ("end_hold", "end hold"),
         )
-    yield from _tail(detail, around)
+    yield from _tail(detail, panel)
 
 
-def _kept_until(row: JobRow, context: Context) -> Line:
+def _held_until(row: JobRow, context: Context) -> Line:
     if row.held_until is None:
         return ()
     until = clock(row.held_until, context.now, context.zone)
@@ -343,19 +364,20 @@ def _times(row: JobRow, context: Context) -> Iterator[Span]:
         yield Span(f" on {listed(dict.fromkeys(row.placed_on))}", MUTED)
 
 
-def _keys(around: PanelContext, *offers: tuple[str, str]) -> Line:
+def _keys(panel: PanelContext, *offers: tuple[str, str]) -> Line:
     """Return those of the actions that have a key: `s open shell   + extend hold`."""
     shown = [Span(INDENT)]
     for action, words in offers:
-        if action in around.keys:
-            shown += [Span(around.keys[action], ACCENT), Span(f" {words}   ")]
+        if action in panel.keys:
+            shown += [Span(panel.keys[action], ACCENT), Span(f" {words}   ")]
     return tuple(shown)
 
 
-def _tail(detail: JobDetail | None, around: PanelContext, more: int = 0) -> Iterator[Line]:
+def _tail(detail: JobDetail | None, panel: PanelContext, more: int = 0) -> Iterator[Line]:
     """Yield the last log lines that fit the panel; `more` is the number of lines beyond the usual ones."""
     if detail is None or not detail.log_tail.strip():
         return
-    most = min(MOST_TAIL, max(1, around.lines - 4 - more))
+    # Four lines of the panel are about other things: the verdict, keys or progress, times and output.
+    most = min(MOST_TAIL, max(1, panel.lines - 4 - more))
     for text in log_lines(detail.log_tail.rstrip("\n"))[-most:]:
         yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

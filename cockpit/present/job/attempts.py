@@ -62,6 +62,7 @@ def _times(count: int) -> str:
 
 
 def _outcome_text(attempt: Attempt, context: Context) -> str:
+    # An attempt may end before any of its containers started.
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     lasted = "never started"
     if starts:
@@ -73,9 +74,11 @@ def _outcome_text(attempt: Attempt, context: Context) -> str:
 
 def _why_over(attempt: Attempt) -> str:
     """Return why an attempt ended: the exit of the first replica that failed, or another cause."""
+    # What ended the attempt is its cause; the exit codes of the replicas then only follow from it.
     if attempt.cause is not EndCause.EXIT and attempt.cause is not None:
         lost = next((each.exit.lost for each in attempt.replicas if each.exit is not None and each.exit.lost), "")
         return safe(lost) or ended_words(attempt.cause)
     failed = [each for each in attempt.replicas if each.exit is not None and not each.exit.ok]
+    # The first failure: the others are mostly replicas that lost their peer.
     first = min(failed, key=lambda each: (each.ended_at or 0, each.rank), default=None)
     return exit_sentence(first.exit) if first is not None and first.exit is not None else ""

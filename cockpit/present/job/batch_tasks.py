@@ -10,7 +10,7 @@ from cockpit.model.job import JobState
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds, state_text
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line, small_table
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.states import GLYPHS
 from cockpit.present.tables.jobs import coarse
 from cockpit.present.tables.trials import trials_of, values_text
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
 
 
-INDENT: Final = "  "
 TIME_COLUMN: Final = 2
 
 
@@ -33,6 +32,7 @@ def batch_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
         return
     number = detail.row.array.array
     yield line(Span(f"{INDENT}Batch {number}  ", STRONG), progress_words(detail.tasks))
+    # Each task has a folder of its own, whose name ends with the task's number.
     folder = f"{detail.batch.output.rstrip('/')}/{detail.batch.name}-"
     yield line(Span(f"{INDENT}Task {number}_0 writes into {safe(folder)}0, the others beside it.", MUTED))
     rows = [

@@ -47,6 +47,7 @@ class FoldedList:
     @property
     def order(self) -> Sequence[JobId]:
         """Ids of the shown rows, in order."""
+        # Without arrays the list is shown as it is: no folding is computed for a hundred thousand single jobs.
         if not self._array_of:
             return self.jobs.order
         self._refresh()
@@ -80,6 +81,7 @@ class FoldedList:
         """Return the jobs to which an action on the row applies. For an array: the tasks that have not ended, or all
         where all have. For a heterogeneous job: the first component, as actions on it apply to all."""
         rows = self.behind(row_id)
+        # Ended tasks would refuse most actions for all the others.
         live = [row for row in rows if row.ended_at is None] or rows
         return live[:1] if live and live[0].component is not None else live
 
@@ -105,6 +107,7 @@ class FoldedList:
         return self._rows_fold(self._groups.get(array, []), array)
 
     def _rows_fold(self, tasks: Sequence[JobId], array: JobId) -> bool:
+        # An array of which one task is left has its own row, unless tasks that ended are only no longer listed.
         if len(tasks) != 1:
             return len(tasks) > 1
         row = self.jobs.row(tasks[0])
@@ -132,6 +135,7 @@ class FoldedList:
         array = self._array_of.get(row_id, row_id if row_id in self._groups else None)
         if array is None:
             return None
+        # A row that stands for several waiting tasks (Slurm) is replaced by one row for each, or these by it.
         self._unfolded ^= {array}
         if (bundle := self._bundles.get(array)) is not None:
             added, removed = [bundle], [row.id for row in expanded(bundle)]
@@ -139,6 +143,7 @@ class FoldedList:
                 added, removed = expanded(bundle), [bundle.id]
             self._note(added)
             self.jobs.apply(added, removed)
+        # The order of `jobs` may be the same as before, while what is folded is not.
         self._folded_order = ((), -1)
         self._refresh()
         return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
@@ -200,6 +205,7 @@ class FoldedList:
         for job in jobs:
             if (array := array_of.get(job)) is not None:
                 groups.setdefault(array, []).append(job)
+        # Also of tasks that the filter hides.
         self._task_counts = Counter(array_of.values())
         folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
         # A folded array is shown at the place of its first shown task, with the array as id.

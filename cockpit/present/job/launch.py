@@ -16,8 +16,9 @@ from cockpit.model.spec import HomeAccess
 from cockpit.present.command_text import shell_text
 from cockpit.present.job.sessions import command_words
 from cockpit.present.moments import clock
+from cockpit.present.phrases import card_number
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, small_table
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, small_table
 from cockpit.present.states import exit_sentence
 from cockpit.present.steps import step_lines
 from cockpit.present.width import pad, widest
@@ -31,13 +32,12 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 HOME: Final = {HomeAccess.RO: "read only", HomeAccess.RW: "read and write"}
 EMPTY: Final = "(empty)"
 NOT_PLACED: Final = "It has not been placed yet; the first tab says why. Once it is, this is what each container gets."
 
 
-def replicas_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def replicas_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     attempt = detail.job.attempt
     if attempt is None:
@@ -46,22 +46,23 @@ def replicas_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
         if detail.job.spec.elastic is not None:
             yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
             yield line()
-        yield from _placed(detail.job, attempt, around.context)
+        yield from _placed(detail.job, attempt, panel.context)
     if detail.steps:
         yield line()
-        yield from step_lines(detail, around.context)
+        yield from step_lines(detail, panel.context)
     yield line()
     yield from _files(detail.job)
     if attempt is None:
         yield line()
         yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
     else:
-        yield from _ranks(detail.job, attempt, around)
+        yield from _ranks(detail.job, attempt, panel)
 
 
 def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
     """Yield the table of replicas: node, cards, start, limits and state of each."""
     places = attempt.places
+    # Recalled workers still run, for as long as their grace lasts.
     recalled = {each.rank for each in job.leaving}
     rows = [
         (_rank(job, each), *_replica(each, places.get(each.rank), context, each.rank in recalled))
@@ -88,7 +89,7 @@ def _replica(replica: Replica, place: Allocation | None, context: Context, recal
 def _slots(place: Allocation | None) -> str:
     """Return the cards of an allocation: `1, 2` for whole cards, `1(2)` for the second slice of the first card."""
     parts = place.slices if place is not None else ()
-    return ", ".join(f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in parts) or "–"
+    return ", ".join(card_number(part.card, part.slot) for part in parts) or "–"
 
 
 def _files(job: Job) -> Iterator[Line]:
@@ -104,10 +105,11 @@ def _files(job: Job) -> Iterator[Line]:
     yield from small_table(("IN IT", "IS", "FOR IT"), [(safe(seen), safe(real), how) for seen, real, how in rows])
 
 
-def _ranks(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
+def _ranks(job: Job, attempt: Attempt, panel: PanelContext) -> Iterator[Line]:
     """Yield the launch plan of each rank; the environment that all have in common comes first, once."""
-    plans = dict(_plans(job, attempt, around))
+    plans = dict(_plans(job, attempt, panel))
     known = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
+    # Most of a hundred variables are the same for each rank; what differs is what users look for.
     common = dict(set.intersection(*(set(plan.env.items()) for plan in known))) if len(known) > 1 else {}
     if common:
         yield line()
@@ -130,6 +132,7 @@ def _ranks(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[Line]:
 def _command(plan: LaunchPlan) -> Iterator[Line]:
     """Yield the command that runs; before it the command with variables where they were replaced, then files
     and hints."""
+    # Where nothing was replaced both lines would say the same.
     if words_of(plan.command) != list(plan.argv):
         yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
     yield line(Span(f"{INDENT}  runs  ", MUTED), shell_text(plan.argv))
@@ -140,16 +143,17 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
         yield line(Span(f"{INDENT}  hint  ", MUTED), safe(hint))
 
 
-def _plans(job: Job, attempt: Attempt, around: PanelContext) -> Iterator[tuple[int, LaunchPlan | str]]:
+def _plans(job: Job, attempt: Attempt, panel: PanelContext) -> Iterator[tuple[int, LaunchPlan | str]]:
     """Yield each rank's launch plan, or the sentence why it cannot be computed."""
     for place in attempt.whole_placement:
-        node = around.node(place.node)
+        node = panel.node(place.node)
         replica = ReplicaId(job.id, attempt.number, place.rank)
         if node is None:
             yield place.rank, f"{safe(place.node)} is not known here, so neither is what it gives to the container."
             continue
         try:
             plan = launch_plan(job.spec, job.submitter, node, place, attempt.whole_placement, replica, job.array)
+        # An old placement may name cards or nodes that are gone; the other ranks are shown all the same.
         except (SpecErrors, LookupError) as error:
             yield place.rank, safe(str(error))
         else:

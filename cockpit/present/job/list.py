@@ -47,6 +47,8 @@ class Ordered(Generic[Id]):
 
     def move(self, gone: Iterable[Key], come: Iterable[tuple[Key, Id]]) -> None:
         """Remove the ids with the keys in `gone` (each must be in the list), then insert those in `come`."""
+        # All places are those in the old list: removing and inserting one by one would move the others, and copy the
+        # list each time.
         cuts = [(bisect_left(self._keys, key), True) for key in gone]
         new = sorted(come, key=itemgetter(0))
         # New jobs come last in most orders: appending does not copy a hundred thousand ids.
@@ -158,6 +160,7 @@ class JobList:
         """Apply a delta: insert or replace the changed rows, and remove the rows with the ids in `removed`."""
         now = _by_id(changed)
         self._switch_to_seniority(now)
+        # From here on keys are worth their cost: each delta finds its rows by bisection instead of sorting all.
         ordered = self._keyed()
         before = [*filter(None, map(self._rows.get, chain(now, removed)))]
         # These keys must be computed before `_take` replaces the rows: ids are found in the order by the keys of
@@ -165,6 +168,7 @@ class JobList:
         old = {job: key for job, key in self._keys_by_id(before).items() if ordered.place(key) is not None}
         self._take(before, now)
         new = self._keys_by_id(self._passing(now.values()))
+        # A row whose key is the same stays where it is, and is only drawn again.
         gone = [key for job, key in old.items() if new.get(job) != key]
         come = [(key, job) for job, key in new.items() if old.get(job) != key]
         if gone or come:
@@ -274,6 +278,7 @@ class JobList:
         """Return the sort keys of rows: the facts of the sorted columns as of the moment of sorting, then seniority."""
         parts: list[list[Any]] = [list(map(self._age, rows))]
         for column, descending in self._sorting():
+            # In front of the age: of equal facts the earlier submission comes first.
             parts[:0] = key_parts(column, column.facts(rows, self._order_context()), descending=descending)
         return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 

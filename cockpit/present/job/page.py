@@ -23,17 +23,17 @@ from cockpit.present.events.sentences import event_sentence
 from cockpit.present.folding import command_id
 from cockpit.present.job.attempts import attempt_facts, attempt_id
 from cockpit.present.job.batch_tasks import batch_lines, trial_lines
-from cockpit.present.job.kept_words import cost_words, uncovered_words
+from cockpit.present.job.hold_words import cost_words, uncovered_words
 from cockpit.present.job.reason_strip import RECORDED
 from cockpit.present.job.sessions import command_words
 from cockpit.present.job_values import elapsed_seconds, state_text, why
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
 from cockpit.present.outlook import starts
-from cockpit.present.phrases import listed
+from cockpit.present.phrases import as_sentence, card_number, listed
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import Line, plain
+from cockpit.present.spans import plain
 from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
@@ -65,10 +65,11 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         map(plain, trial_lines(detail, context)),
         replicas(detail, context),
         steps(detail, context),
-        kept(detail, context),
+        held_container(detail, context),
         last_lines(detail),
         events(detail, context),
     )
+    # One blank line between sections that have anything; most jobs have half of them.
     lines: list[str] = []
     for section in sections:
         part = list(section)
@@ -84,18 +85,14 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     yield f"{attempt_id(row)} {safe(row.name)} · {safe(row.user)} · {state}"
     sentence = why(row, context)
     if sentence:
-        yield f"{sentence[0].upper()}{sentence[1:]}."
+        yield as_sentence(sentence)
     if detail.explanation is not None and detail.explanation.place is not None:
         yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
+    # The forecast of the list, so that both name the same start.
     if row.queued and (forecast := context.forecasts.get(row.id)) is not None:
-        start = starts(forecast, context)
-        yield f"{start[0].upper()}{start[1:]}."
-        yield from map(_as_sentence, (*bound_lines(forecast, context), *no_bound_lines(forecast)))
-
-
-def _as_sentence(words: Line) -> str:
-    text = plain(words).strip()
-    return f"{text[0].upper()}{text[1:]}."
+        yield as_sentence(starts(forecast, context))
+        for each in (*bound_lines(forecast, context), *no_bound_lines(forecast)):
+            yield as_sentence(plain(each).strip())
 
 
 def priority(detail: JobDetail) -> Iterator[str]:
@@ -124,6 +121,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.address:
         yield _fact("address", safe(detail.address))
     yield from _output_facts(detail.job)
+    # Without an image a job sees the files of its node; that is no image to name.
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
     for field, each in spec.references():
@@ -138,6 +136,7 @@ def _output_facts(job: Job) -> Iterator[str]:
         yield _fact("output", safe(job.spec.output) or TERMINAL)
         return
     number = 1 if job.attempt is None else job.attempt.number
+    # As Slurm names them, with the patterns such as `%j` resolved: these are the paths that can be opened.
     files = script_files(job.spec, job.submitter, host_of(job.spec, 0), ReplicaId(job.id, number, 0), job.array)
     yield _fact("folder", safe(job.spec.script.work_dir))
     yield _fact("output", safe(files.stdout))
@@ -182,7 +181,7 @@ def steps(detail: JobDetail, context: Context) -> Iterator[str]:
         yield from map(plain, step_lines(detail, context))
 
 
-def kept(detail: JobDetail, context: Context) -> Iterator[str]:
+def held_container(detail: JobDetail, context: Context) -> Iterator[str]:
     """Yield until when the job's containers are held, and the commands for a shell in them and for the hold."""
     row = detail.row
     if uncovered := uncovered_words(detail.job):
@@ -218,6 +217,7 @@ def asked_for(job: Job) -> str:
     """Return the job's request: `2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
     each = " with " if job.spec.nodes == 1 else ", each with "
     first = replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
+    # Masters, parameter servers and the like: equal ones are counted together.
     others = Counter(job.spec.helpers).items()
     return "; ".join([first, *(f"{units.counted(count, 'node')} with {_node_spec(spec)}" for spec, count in others)])
 
@@ -277,7 +277,7 @@ def _usage_words(use: ReplicaUse) -> str:
 def _cards(place: Allocation) -> str:
     if not place.slices:
         return ""
-    slots = (f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in place.slices)
+    slots = (card_number(part.card, part.slot) for part in place.slices)
     return f" {'card' if len(place.slices) == 1 else 'cards'} {listed(slots)}"
 
 

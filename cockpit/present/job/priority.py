@@ -13,7 +13,7 @@ from cockpit.present.job.answer import ahead_of_it
 from cockpit.present.priority import IN_ORDER, factor_word, figure, says_something, total_words
 from cockpit.present.priority_parts import NICE, SIGNS, added, stacked, swatch
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cockpit.model.priority import Breakdown
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
 """Largest width of the bar in terminal columns; a longer bar cannot be read at a glance."""
 PART_COLUMNS: Final = 20
@@ -30,7 +29,7 @@ HELD: Final = "It is held, and not considered until it is released."
 SET: Final = "An administrator set it: its factors do not count."
 
 
-def priority_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def priority_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield harmless lines: one bar and one table for each queue in which the job waits."""
     if not detail.row.queued:
         yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
@@ -38,34 +37,38 @@ def priority_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     if detail.explanation is not None and detail.explanation.place is not None:
         place = str(detail.explanation.place)
         yield line(Span(f"{INDENT}place ", MUTED), Span(place, STRONG), Span(" in the queue", MUTED))
-        if ahead := tuple(ahead_of_it(detail.explanation, around, INDENT)):
+        if ahead := tuple(ahead_of_it(detail.explanation, panel, INDENT)):
             yield ahead
     breakdowns = [each for each in detail.priority if says_something(each)]
     if not breakdowns:
         yield line(Span(INDENT + (HELD if detail.job.held_by else IN_ORDER), MUTED))
     for breakdown in breakdowns:
         yield line()
-        yield from _made_of(breakdown, around)
+        yield from _made_of(breakdown, panel)
 
 
-def _made_of(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
+def _made_of(breakdown: Breakdown, panel: PanelContext) -> Iterator[Line]:
     """Yield the priority in one queue: its total, its bar and its table."""
     where = Span(f" in {safe(breakdown.partition)}" if breakdown.partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
     if breakdown.direct:
         yield line(Span(INDENT + SET, MUTED))
         return
-    columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
-    yield (Span(INDENT), *stacked(breakdown, added(breakdown), columns, letters=around.letters))
+    # The whole bar is this priority: parts are compared with each other, not with other jobs.
+    columns = min(panel.columns - 2 * len(INDENT), MOST_COLUMNS)
+    yield (Span(INDENT), *stacked(breakdown, added(breakdown), columns, letters=panel.letters))
     yield line()
-    yield from _table(breakdown, around)
+    yield from _table(breakdown, panel)
 
 
-def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
+def _table(breakdown: Breakdown, panel: PanelContext) -> Iterator[Line]:
     """Yield the table of factors, the largest contribution first, including weighted factors that add nothing: `▆ fair
     share  0.59 × 20 000 = 11 800 ━━━━`."""
     counting = (
-        part for part in breakdown.parts if part.contribution or (part.weight and part.name is not FactorName.SITE)
+        # A factor with a weight that adds nothing answers why the priority is low. The site factor has no weight.
+        part
+        for part in breakdown.parts
+        if part.contribution or (part.weight and part.name is not FactorName.SITE)
     )
     parts = sorted(counting, key=lambda part: -part.contribution)
     nice = [("", "", figure(-breakdown.nice))] if breakdown.nice else []
@@ -78,7 +81,7 @@ def _table(breakdown: Breakdown, around: PanelContext) -> Iterator[Line]:
     yield line(Span(f"{INDENT}  {pad('FACTOR', words)}  {_columns(('RAW', 'WEIGHT', 'ADDS'), sizes, '   ')}", MUTED))
     largest = max((part.contribution for part in parts), default=0) or 1
     for part, product in zip(parts, products, strict=False):
-        sign = swatch(part.name, letters=around.letters)
+        sign = swatch(part.name, letters=panel.letters)
         length = bar(max(part.contribution, 0) / largest, PART_COLUMNS, SIGNS[part.name].role)
         head = Span(f" {pad(factor_word(part), words)}  ", MUTED)
         yield (Span(INDENT), sign, head, Span(_columns(product, sizes, " × ", " = ")), Span(INDENT), *length)

@@ -14,7 +14,7 @@ from cockpit.present import units
 from cockpit.present.bars import apportioned
 from cockpit.present.moments import clock
 from cockpit.present.reasons import reason_clauses
-from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, Line, Span, line
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cockpit.model.reasons import Reason
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
 MOST_LINES: Final = 12
 """Number of changes that are listed in words; the strip shows all."""
@@ -47,21 +46,21 @@ class ReasonPeriod(NamedTuple):
     reason: Reason | None
 
 
-def strip_lines(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def strip_lines(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the strip and its legend; no lines for a job that did not wait, or without any recorded reason."""
-    since, until = waiting_time(detail, around.context.now)
+    since, until = waiting_time(detail, panel.context.now)
     stretches = list(_stretches(detail, since, until))
     if until <= since or not any(each.reason for each in stretches):
         return
-    signs = _signs(stretches, letters=around.letters)
+    signs = _signs(stretches, letters=panel.letters)
     waited = units.spoken((until - since) // 1000)
     verb = "has waited for" if detail.row.queued else "waited for"
     source = Span(f", {RECORDED}" if detail.recorded else "", MUTED)
     yield line(Span(f"{INDENT}{verb} ", MUTED), waited, source)
-    columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
+    columns = min(panel.columns - 2 * len(INDENT), MOST_COLUMNS)
     yield (Span(INDENT), *_strip(stretches, signs, columns))
     unseen = UNRECORDED_WORDS if detail.recorded else UNSEEN_WORDS
-    yield from _legend(stretches, signs, around, unseen)
+    yield from _legend(stretches, signs, panel, unseen)
     yield line()
 
 
@@ -71,6 +70,7 @@ _WAITS_AGAIN: Final = events.JobRequeued | events.PrologFailed | events.Precheck
 def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
     """Return the start and end of the job's last wait: from when it was queued to its placement, else its end, else
     now."""
+    # A job that was requeued or evicted waits several times; the strip is about the last wait.
     job, attempt = detail.job, detail.job.attempt
     again = (each.at for each in detail.events if isinstance(each.body, _WAITS_AGAIN))
     queued = [job.submitted_at, *again]
@@ -83,6 +83,7 @@ def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
 
 def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[ReasonPeriod]:
     seen = [(each.since, each.reason) for each in detail.waited if each.since < until]
+    # What applied when the wait began may have been recorded before it.
     begun = [reason for at, reason in seen if at <= since][-1:]
     later = [(at, reason) for at, reason in seen if at > since]
     marks: list[tuple[Millis, Reason | None]] = [(since, begun[0] if begun else None), *later]
@@ -111,15 +112,17 @@ def _kind(reason: Reason) -> Hashable:
 
 def _strip(stretches: Sequence[ReasonPeriod], signs: Signs, columns: int) -> Iterator[Span]:
     """Yield the strip's spans, each as long as its part of the time and at least one column."""
+    # At least one column, as a reason of a minute would vanish in a wait of days.
     counts = apportioned([max(each.until - each.since, 1) for each in stretches], columns, least=1)
     for each, count in zip(stretches, counts, strict=True):
         sign = _sign(each, signs)
         yield Span(sign.text * count, sign.role)
 
 
-def _legend(stretches: Sequence[ReasonPeriod], signs: Signs, around: PanelContext, unseen: str) -> Iterator[Line]:
+def _legend(stretches: Sequence[ReasonPeriod], signs: Signs, panel: PanelContext, unseen: str) -> Iterator[Line]:
     """Yield a line for each of the last parts of the wait; unrecorded parts below a minute are left out."""
-    context = around.context
+    context = panel.context
+    # The scheduler looks at a new job within a moment: that gap is not worth a line.
     entries = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
     if len(entries) > MOST_LINES:
         yield line(Span(f"{INDENT}… {len(entries) - MOST_LINES} before that", MUTED))

@@ -10,7 +10,7 @@ from cockpit.present import units
 from cockpit.present.events.interruptions import slow_sentence
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, Line, Span, line
 
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail, ReplicaUse
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cockpit.model.node import Allocation
     from cockpit.present.columns import Context
 
-INDENT: Final = "  "
 SOON_SECONDS: Final = 300
 SOON_PART: Final = 0.05
 """Part of the time limit that counts as soon, where it is longer than `SOON_SECONDS`."""
@@ -78,6 +77,7 @@ def _of_time(row: JobRow, context: Context) -> Iterator[str]:
 
 def _of_memory(measured: list[tuple[ReplicaUse, Allocation]]) -> Iterator[str]:
     for use, place in measured:
+        # The peak, not the present use: what a job has needed once it may need again.
         if place.memory_mib and (use.peak_memory_mib or 0) >= NEARLY_ALL * place.memory_mib:
             most, has = units.memory(use.peak_memory_mib or 0), units.memory(place.memory_mib)
             yield f"replica {use.rank} has had {most} of its {has} of memory; beyond that it is killed"
@@ -85,6 +85,7 @@ def _of_memory(measured: list[tuple[ReplicaUse, Allocation]]) -> Iterator[str]:
 
 def _of_limits(detail: JobDetail | None) -> Iterator[str]:
     attempt = detail.job.attempt if detail is not None else None
+    # All replicas run under the same kind of limits.
     limits = next((each.limits for each in attempt.replicas if each.limits), "") if attempt is not None else ""
     if NO_CONTAINER in limits:
         yield f"it has no container ({safe(limits)})"

@@ -20,7 +20,7 @@ from cockpit.present.job_values import state_text
 from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, small_table, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, small_table, spread
 from cockpit.present.states import GLYPHS
 
 if TYPE_CHECKING:
@@ -31,44 +31,44 @@ if TYPE_CHECKING:
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
 """Tabs whose lines are not wrapped, so that each line of the original stays one line."""
-INDENT = "  "
 
 
-def head_line(detail: JobDetail, around: PanelContext) -> Line:
+def head_line(detail: JobDetail, panel: PanelContext) -> Line:
     """Return the line with the job's id, name, user and state; at the right its place in the queue."""
     row = detail.row
-    state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
+    state = Span(f"{GLYPHS[row.state]} {state_text(row, panel.context)}", str(row.state))
     left = line(
         Span(f" {attempt_id(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
     )
     if detail.explanation is None or detail.explanation.place is None:
         return left
     place = line(Span("place ", MUTED), Span(str(detail.explanation.place), STRONG), Span(" in the queue ", MUTED))
-    return spread(left, place, around.columns)
+    return spread(left, place, panel.columns)
 
 
-def tab_lines(tab: str, detail: JobDetail, around: PanelContext) -> list[Line]:
+def tab_lines(tab: str, detail: JobDetail, panel: PanelContext) -> list[Line]:
     """Return the lines of a tab other than the logs, which are followed live. Sentences are wrapped at the edge."""
-    lines = _MAKERS[tab](detail, around)
-    return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, around.columns)]
+    lines = _MAKERS[tab](detail, panel)
+    return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, panel.columns)]
 
 
-def _why(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def _why(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the Why tab: the panel's text, the priority, the facts, and the tasks or trials."""
-    yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
+    # Without the priority in one line, as its parts follow in lines of their own.
+    yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), panel)
     yield line()
     if made_of := list(priority_lines(detail)):
         yield from (*made_of, line())
-    for text in page.facts(detail, around.context):
+    for text in page.facts(detail, panel.context):
         yield line(Span(INDENT + text[: page.LABEL_ROOM], MUTED), text[page.LABEL_ROOM :])
-    if tasks := list(batch_lines(detail, around.context)):
+    if tasks := list(batch_lines(detail, panel.context)):
         yield from (line(), *tasks)
-    if trials := list(trial_lines(detail, around.context)):
+    if trials := list(trial_lines(detail, panel.context)):
         yield from (line(), *trials)
     if detail.row.held_until is not None:
         yield line()
         yield line(Span(f"{INDENT}From a shell:", MUTED))
-        yield from (line(Span(INDENT + text, MUTED)) for text in list(page.kept(detail, around.context))[1:])
+        yield from (line(Span(INDENT + text, MUTED)) for text in list(page.held_container(detail, panel.context))[1:])
 
 
 def _spec(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
@@ -76,6 +76,7 @@ def _spec(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
     from cockpit.formats.job.specfile import spec_as_yaml
 
     attempt, specs = detail.job.attempt, detail.job.spec.specs
+    # The file has all alternatives, and the job only one.
     if attempt is not None and len(specs) > 1:
         placed = f"Spec {attempt.spec_index + 1} of {len(specs)} was placed; the others are withdrawn."
         yield line(Span(f"{INDENT}{placed}", MUTED))
@@ -98,6 +99,7 @@ def _record(detail: JobDetail, _: PanelContext) -> Iterator[Line]:
 def _yaml_line(text: str) -> Line:
     """Return a line of YAML with roles: the field's name in the accent, its value as text, list marks and
     blocks muted."""
+    # A line of YAML is coloured without a parser: the text was written by `spec_as_yaml` in one style.
     rest = text.lstrip(" -")
     lead, (name, colon, value) = text[: len(text) - len(rest)], rest.partition(":")
     is_field = colon and name.replace("_", "").isalnum() and (not value or value.startswith(" "))
@@ -106,16 +108,17 @@ def _yaml_line(text: str) -> Line:
     return line(Span(INDENT + lead, MUTED), Span(name, ACCENT), Span(colon, MUTED), value)
 
 
-def _events(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def _events(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the Events tab: the strip of reasons, then the job's events."""
-    context = around.context
-    yield from strip_lines(detail, around)
+    context = panel.context
+    yield from strip_lines(detail, panel)
     rows = [
         (clock(each.at, context.now, context.zone), safe(each.actor), event_sentence(each, context.zone))
         for each in detail.events
     ]
     if detail.recorded:
         yield line(Span(f"{INDENT}{RECORDED if rows else NOTHING_RECORDED}", MUTED))
+    # An empty table would read as if nothing had happened.
     if detail.recorded and not rows:
         return
     yield from small_table(("WHEN", "WHO", "WHAT"), rows)

@@ -14,7 +14,7 @@ from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.measured import measured, measured_lines
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, Line, Span, line, small_table
+from cockpit.present.spans import INDENT, MUTED, Line, Span, line, small_table
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cockpit.model.node import Allocation, Placement
     from cockpit.present.job.answer import PanelContext
 
-INDENT: Final = "  "
 LABEL: Final = 12
 BAR_COLUMNS: Final = 30
 HOUR_MS: Final = 3_600_000
@@ -44,26 +43,27 @@ class AttemptUse(NamedTuple):
 
     def hours(self, amount: Callable[[Allocation], float]) -> str:
         """Return the sum over the replicas of an amount times the hours held, with two digits."""
+        # Workers of an elastic job come and go, so that each counts for the time that it was there.
         return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
-def usage_tab(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def usage_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     row = detail.row
     yield _fact("asked for", asked_for(detail.job))
-    attempts = list(attempt_uses(detail, around.context.now))
+    attempts = list(attempt_uses(detail, panel.context.now))
     if not attempts:
         yield line()
         yield line(Span(INDENT + NOT_YET, MUTED))
         return
     holds = row.holds
     yield _fact("holds" if holds else "held", " · ".join(map(_allocation, attempts[-1].placement)))
-    yield from _time(detail, around)
+    yield from _time(detail, panel)
     yield line()
     titles = ("ATTEMPT", "FROM", "RAN", "CPU-HOURS", "CARD-HOURS")
-    yield from small_table(titles, _hours(attempts, around), right=(2, 3, 4))
+    yield from small_table(titles, _hours(attempts, panel), right=(2, 3, 4))
     yield line()
-    yield from _measured(detail, around)
+    yield from _measured(detail, panel)
 
 
 def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
@@ -71,6 +71,7 @@ def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
     attempt = detail.job.attempt
     if attempt is None:
         return
+    # Earlier attempts are known only by their events: the record of the job has the last one.
     for record in detail.events:
         body = record.body
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
@@ -79,6 +80,7 @@ def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
             yield AttemptUse(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
+    # A job that no longer holds anything has stopped counting, even if a replica has no end of its own.
     over = not detail.row.holds
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
     since = min(starts, default=attempt.placed_at)
@@ -86,14 +88,15 @@ def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
+    # The last replica to end gives the resources of the attempt back; without any it held them for no time.
     ends = (each for each in detail.events if isinstance(each.body, events.ReplicaEnded))
     return max((each.at for each in ends if getattr(each.body, "attempt", 0) == attempt), default=placed)
 
 
-def _time(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
+def _time(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
     """Yield the run time with its part of the time limit; no line for a job that has not started."""
     row = detail.row
-    elapsed = elapsed_seconds(row, around.context)
+    elapsed = elapsed_seconds(row, panel.context)
     if elapsed is None:
         return
     limit = row.time_limit_seconds
@@ -103,9 +106,9 @@ def _time(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
     yield (label, Span(f"{units.duration(elapsed)} "), *filled, share)
 
 
-def _hours(attempts: list[AttemptUse], around: PanelContext) -> list[tuple[str, ...]]:
+def _hours(attempts: list[AttemptUse], panel: PanelContext) -> list[tuple[str, ...]]:
     """Return one row per attempt; what was allocated counts, busy or not."""
-    context = around.context
+    context = panel.context
     return [
         (
             str(each.number),
@@ -118,10 +121,10 @@ def _hours(attempts: list[AttemptUse], around: PanelContext) -> list[tuple[str, 
     ]
 
 
-def _measured(detail: JobDetail, around: PanelContext) -> Iterator[Line]:
-    replicas = measured(detail, around.context.now)
+def _measured(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
+    replicas = measured(detail, panel.context.now)
     if replicas:
-        yield from measured_lines(replicas, around.columns, around.node)
+        yield from measured_lines(replicas, panel.columns, panel.node)
     else:
         yield line(Span(f"{INDENT}{why_unknown(detail)}", MUTED))
 

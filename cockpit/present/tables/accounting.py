@@ -15,7 +15,7 @@ from cockpit.present.accounting import GroupBy, Held, card_hours, hours
 from cockpit.present.bars import bar, sparkline
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, key_hint, labelled, line, spread
 from cockpit.present.spending_chart import MONTHS, SeriesStyle, amounts, in_cards
 from cockpit.present.tables.job import of_the_row
 from cockpit.present.tables.jobs import JOBS
@@ -26,9 +26,9 @@ SPARK_COLUMNS: Final = 30
 
 BAR_COLUMNS = 12
 MARK = "■ "
-INDENT = "  "
 
 
+# Ended jobs keep the ids, titles and texts of the job list, so that a filter or a script serves both.
 def _of_jobs(*names: str, wide: bool = False) -> tuple[Column, ...]:
     """Return those columns of the job list that apply to an ended job."""
     named = {column.id: column for column in JOBS.columns}
@@ -58,6 +58,7 @@ def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: boo
 
 def _mean_busy(job: EndedJob, _: Context) -> float | None:
     """Return the mean percentage of its CPUs that the job kept busy; None: not measured."""
+    # Best-effort jobs hold no CPUs: there is nothing to be a percentage of.
     return None if job.cpu_ms is None or not job.cpu_held_ms else round(100 * job.cpu_ms / job.cpu_held_ms, 1)
 
 
@@ -70,6 +71,7 @@ def _seconds(name: str) -> Callable[[Any, Context], int | None]:
 
 
 def _memory_percent(row: EndedJob, _: Context) -> float | None:
+    # The peak is that of one replica, the row has the sum over all nodes.
     held = row.row.memory_mib / max(1, row.row.nodes)
     return round(100 * row.peak_memory_mib / held, 1) if row.peak_memory_mib is not None and held else None
 
@@ -184,6 +186,7 @@ def _share_cell(row: Held, shown: AmountFormat) -> Line:
 
 def _course_cell(row: Held, shown: AmountFormat, columns: int) -> Line:
     figures = amounts(row, cards=shown.cards)
+    # A whole number of columns for each day, so that equal days look equal.
     room = min(columns, len(figures) * max(1, columns // max(len(figures), 1)))
     return line(Span(sparkline([(1.0, each) for each in figures], room, max(figures, default=0.0)), shown.sign.role))
 
@@ -246,20 +249,12 @@ def spending_answer(
     held = f"  held {tenths(total)} {unit}, {row.share:.1f}% of all."
     left = line(Span(safe(row.name), ACCENT), Span(held, STRONG))
     offers = [(keys.get(name, f":{name}"), word) for name, word in (("by", "by"), ("days", "days"))]
-    yield spread(left, tuple(span for key, word in offers for span in _offer(key, word)), columns)
+    yield spread(left, tuple(span for key, word in offers for span in key_hint(key, word, "  ")), columns)
     most = max(range(len(figures)), key=lambda place: figures[place])
     day = f"{begins[most].day} {MONTHS[begins[most].month - 1]}"
     mean = tenths(total / len(figures))
-    yield _labelled(
+    yield labelled(
         "a day", f"{mean} on average; most on {day}, {tenths(figures[most])}; today so far {tenths(figures[-1])}"
     )
-    yield _labelled("CPUs", f"{tenths(hours(sum(row.cpu_ms)))} CPU-hours held")
-    yield _labelled("same", f"cockpit accounting hours --days {len(figures)} --by {by}")
-
-
-def _offer(key: str, word: str) -> Line:
-    return line(Span(f"  {key}", ACCENT), Span(f" {word}", MUTED))
-
-
-def _labelled(label: str, words: str) -> Line:
-    return line(Span(f"{INDENT}{label:<10}", MUTED), words)
+    yield labelled("CPUs", f"{tenths(hours(sum(row.cpu_ms)))} CPU-hours held")
+    yield labelled("same", f"cockpit accounting hours --days {len(figures)} --by {by}")

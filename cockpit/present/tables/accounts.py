@@ -16,11 +16,8 @@ from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, V
 from cockpit.present.filters import compile_filter
 from cockpit.present.safe import safe
 from cockpit.present.saved import Saved, none_saved
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.spans import INDENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.units import grouped
-
-INDENT: Final = "  "
-
 
 BAR_COLUMNS = 8
 OPEN, FOLDED = "▾ ", "▸ "
@@ -37,6 +34,7 @@ def _name_cell(row: AccountRow, tree: AccountTree) -> Line:
     if each.user:
         where = (Span(f" in {safe(each.partition)}", MUTED),) if each.partition else ()
         return (Span(f"{blanks}{INDENT}"), Span(safe(each.user)), *where)
+    # Accounts without anything below have blanks in place of a sign that does nothing.
     sign = "" if not tree.is_parent(each.key) else FOLDED if tree.is_folded(each.key) else OPEN
     return line(blanks, Span(sign or INDENT, MUTED), Span(safe(each.account), STRONG))
 
@@ -58,6 +56,7 @@ def percent(part: float) -> str:
 
 def is_over(row: AccountRow) -> bool:
     """Return whether the association used more than its share; false for root."""
+    # The root uses everything and has no share beside it.
     return row.effective_usage > row.norm_shares and row.depth > 0
 
 
@@ -80,6 +79,7 @@ def _qos_cell(row: AccountRow, _: AccountTree) -> Line:
     return line(Span(safe(", ".join(row.association.qos)) or "as above", MUTED))
 
 
+# Names and figures are those of sacctmgr and sshare, for users who know these.
 ACCOUNTS: Final = TableView(
     name="accounts",
     identity=("account", "user", "partition"),
@@ -97,6 +97,7 @@ ACCOUNTS: Final = TableView(
         ),
         Column("user", "USER", "The user; empty: the account itself", field="association.user"),
         Column("partition", "PARTITION", "Only there; empty: everywhere", field="association.partition", spare=True),
+        # A number or the word `parent`: text, as sacctmgr shows it.
         Column(
             "shares",
             "SHARES",
@@ -238,6 +239,7 @@ ACCOUNTS: Final = TableView(
             wide=True,
         ),
     ),
+    # From another question than the tree, `spending`: commands have `cockpit accounting hours` for it.
     screen_only=(
         Column(
             "card_hours",
@@ -277,6 +279,7 @@ class AccountTree:
         changed = [key for key, row in fresh.items() if self._rows.get(key) != row]
         self._rows, self._above = fresh, dict(_chains(rows))
         self._parents = frozenset(chain[-1] for chain in self._above.values() if chain)
+        # An account that lost all below it would stay folded for what comes later.
         self._folded &= self._parents
         before = self._order
         self._arrange()
@@ -286,7 +289,9 @@ class AccountTree:
         """Take over the usage of recent days, for `held`."""
         self.days = len(spending.stretches)
         self._held_use = {}
+        # Reversed, so that of several associations of a user, one for each partition, the first one counts.
         own = {(row.association.account, row.association.user): key for key, row in reversed(self._rows.items())}
+        # What a user held counts for the user, for the account, and for all accounts above it.
         for each in (each for stretch in spending.stretches for each in stretch):
             account, user = own.get((each.account, "")), own.get((each.account, each.user)) if each.user else None
             above = self._above.get(account, ()) if account is not None else ()
@@ -355,6 +360,7 @@ class AccountTree:
     def _visible_keys(self) -> Iterator[AssocKey]:
         if self._filter_text:
             passing = [row.association.key for row in self._filter.passing(self._rows.values(), self._context())]
+            # A row without the accounts above it would not be a tree.
             wanted = {*passing, *(above for key in passing for above in self._above[key])}
             return (key for key in self._rows if key in wanted)
         return (key for key in self._rows if self._folded.isdisjoint(self._above[key]))
@@ -364,6 +370,7 @@ def _chains(rows: Sequence[AccountRow]) -> Iterator[tuple[AssocKey, tuple[AssocK
     """Yield each row's key with the keys of the accounts above it. `rows` are in the order of the tree."""
     chain: list[AssocKey] = []
     for row in rows:
+        # A row of depth n is below the last n rows that were opened: what is deeper in the chain has ended.
         del chain[row.depth :]
         yield row.association.key, tuple(chain)
         chain.append(row.association.key)

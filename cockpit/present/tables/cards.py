@@ -13,6 +13,7 @@ from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow, Overview, SliceUse
 from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.phrases import card_number
 from cockpit.present.references import job_cell
 from cockpit.present.stranded import Requests, free_milli, usable_cards
 from cockpit.sched.nodes.cards import slot_milli
@@ -24,7 +25,7 @@ class CardState(StrEnum):
     """Allocation state of a card or a part of one. An allocated card need not be busy."""
 
     ALLOCATED = "allocated"
-    KEPT = "kept"
+    HELD = "kept"  # the word of JSON and filters, which stays
     """Held by the container of a failed job."""
     FREE = "free"
     STRANDED = "stranded"
@@ -64,6 +65,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def card_rows(row: NodeRow, requests: Requests) -> list[CardRow]:
     """Return a node's rows card by card: the slices in the order of their slots, then the free part."""
+    # Without any request for cards nothing is stranded: there is nothing that could not use them.
     usable = usable_cards(row, requests) if requests else {card.index for card in row.node.cards}
     loads = {load.card: load.percent for load in row.loads}
     return [
@@ -84,6 +86,8 @@ def _free_state(row: NodeRow, card: Card, usable: set[int]) -> CardState:
 def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[CardRow]:
     """Return the card's parts: those in use, and the free slots or the free rest."""
     uses = [use for use in row.slices if use.card == card.index]
+    # A card that is not in use is one free part, even if it could be cut. Once it is cut, in software or hardware, its
+    # free slots are parts of their own, as each can be allocated by itself.
     left = free_milli(row, card)
     slots: list[int | None] = [None] if left else []
     if left and card.slices and (uses or card.slice_uuids):
@@ -101,7 +105,7 @@ def _used_part(node: Node, card: Card, use: SliceUse, load: int | None) -> CardR
         card=card,
         slot=use.slot,
         milli=use.milli,
-        state=CardState.KEPT if use.held else CardState.ALLOCATED,
+        state=CardState.HELD if use.held else CardState.ALLOCATED,
         job=use.job,
         name=use.name,
         user=use.user,
@@ -109,20 +113,17 @@ def _used_part(node: Node, card: Card, use: SliceUse, load: int | None) -> CardR
     )
 
 
-def part_name(row: CardRow) -> str:
-    """Return the name of the place, which counts from 1: `1` is card 1, `1(2)` slice 2 of card 1."""
-    return f"{row.card.index + 1}" if row.slot is None else f"{row.card.index + 1}({row.slot + 1})"
-
-
 def usage(row: CardRow, _: Context) -> str:
     """Return `1(1):app`, or the name of the place alone where no job holds it."""
-    return f"{part_name(row)}:{row.name}" if row.job is not None else part_name(row)
+    place = card_number(row.card.index, row.slot)
+    return f"{place}:{row.name}" if row.job is not None else place
 
 
 def in_use_words(row: CardRow, _: Context) -> str:
     """Return the busy percentage, or why it is not measured, which is not the same as 0."""
     if row.load is not None:
         return f"{row.load} %"
+    # NVML gives no utilisation for MIG instances.
     return HARDWARE_SLICED if row.card.slice_uuids else UNMEASURED
 
 
@@ -150,6 +151,7 @@ CARDS: Final = TableView(
             ValueKind.NUMBER,
             derive=lambda row, _: row.milli / WHOLE_CARD,
         ),
+        # Allocated and busy are different things: this is measured, the state is what the scheduler gave away.
         Column(
             "in_use",
             "IN USE",
@@ -165,7 +167,7 @@ CARDS: Final = TableView(
             "JOB",
             "Who holds it",
             ValueKind.INTEGER,
-            derive=lambda row, _: row.job or None,
+            derive=lambda row, _: row.job or None,  # 0 is a job that the user may not see
             words=lambda row, _: job_cell(row.job),
             nullable=True,
             aliases=("id",),
@@ -235,6 +237,7 @@ class ModelRow(msgspec.Struct, frozen=True):
 
 def model_rows(nodes: Iterable[NodeRow], overview: Overview) -> list[ModelRow]:
     """Return one row per card model in order of the names, models that are only requested included."""
+    # Cards that no job can get do not count.
     up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
     names = {card.model for row in up for card in row.node.cards}
     return [_model_row(name, up, overview.demand.get(name, 0)) for name in sorted(names | overview.demand.keys())]

@@ -10,14 +10,13 @@ from cockpit.model.catalogue import EntryKind, EntryRow
 from cockpit.model.spec import Access
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, spread
 from cockpit.present.width import pad, widest
 
 COMMON: Final = frozenset({"name", "project", "owner", "access", "about", "source"})
 """Names of the values that have a column of their own."""
 
 
-INDENT = "  "
 _ROLES = {Access.RW: "running", Access.RO: "text", Access.NONE: MUTED}
 
 
@@ -39,6 +38,7 @@ def own_values(row: EntryRow) -> dict[str, object]:
 
 
 def _value_text(value: object) -> str:
+    # Labels and versions: pairs, which read as words in a cell.
     if isinstance(value, dict):
         return ",".join(f"{key}:{item}" for key, item in value.items())
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -48,11 +48,12 @@ def source(row: EntryRow, _: Context) -> str | None:
     return str(row.entry.source) if hasattr(row.entry, "source") else None
 
 
-def stands_in(row: EntryRow, _: Context) -> str | None:
+def defining_file(row: EntryRow, _: Context) -> str | None:
     """Return the file that defines the entry, where only the file can change it; None: commands can change it."""
     return ("cluster.toml" if row.of_rules else "catalogue.toml") if row.entry.filed else None
 
 
+# Kinds of entries have different values, which do not fit common columns: they are one column of `name=value` words.
 CATALOGUE: Final = TableView(
     name="catalogue",
     identity=("kind", "project", "name"),
@@ -118,7 +119,7 @@ CATALOGUE: Final = TableView(
             cell=Cell(16, grows=6),
         ),
         Column("about", "ABOUT", "What it is, in a sentence", field="entry.about", wide=True),
-        Column("file", "FILE", "Where alone it is changed", derive=stands_in, nullable=True, wide=True),
+        Column("file", "FILE", "Where alone it is changed", derive=defining_file, nullable=True, wide=True),
     ),
 )
 
@@ -128,7 +129,8 @@ def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterat
     entry = row.entry
     about = f" · {safe(entry.about)}" if entry.about else ""
     change = keys.get("set_entry", ":set-entry")
-    offer = line(Span(change, ACCENT), Span(" changes it", MUTED)) if row.may is Access.RW and not entry.filed else ()
+    # An entry of a file is changed there, whatever the user may do.
+    offer = key_hint(change, "changes it") if row.may is Access.RW and not entry.filed else ()
     yield spread(line(Span(f"{INDENT}{entry.kind} {safe(entry.name)}", STRONG), about), offer, columns)
     yield line(Span(f"{INDENT}{ownership(row)}", MUTED))
     facts = list(own_facts(row))
@@ -176,6 +178,7 @@ def entry_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
 def ownership(row: EntryRow) -> str:
     """Return one line with the project, the owner, and the access of others and of the user."""
     entry = row.entry
+    # The words of the page in one line, where the panel has no room for a table.
     whose = [safe(entry.project) or "the whole cluster's", *([f"{safe(entry.owner)}'s"] if entry.owner else [])]
     others = f"others {_OPEN[entry.access]}"
     file = [f"in {_file(row)}"] if entry.filed else []

@@ -12,7 +12,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Cell, Column, Context, Fraction, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, spread
 
 WORDS: Final = {
     ClusterState.CONNECTING: "connecting",
@@ -32,9 +32,6 @@ OLD_SECONDS = 60
 """Age in seconds from which the data of a live cluster is highlighted."""
 LEAST_BAR = 6
 GAP = 1
-
-
-INDENT = "  "
 
 
 def age_seconds(row: ClusterRow, context: Context) -> int | None:
@@ -81,6 +78,7 @@ def age_words(row: ClusterRow, context: Context) -> str:
 
 def _age_cell(row: ClusterRow, context: Context) -> Line:
     seconds = age_seconds(row, context)
+    # A snapshot is old by its nature.
     old = row.state is not ClusterState.STILL and (seconds or 0) >= OLD_SECONDS
     return line(Span(age_words(row, context), "warning" if old else MUTED))
 
@@ -102,10 +100,12 @@ def _held_cell(
 
     def cell(row: ClusterRow, _: Context, columns: int) -> Line:
         used, total = used_and_total(row)
+        # Without an answer, or without cards, there is no whole to draw a part of.
         if not total:
             return line(Span(NOTHING.rjust(digits), MUTED))
         text = f"{used:g}/{total:g}".rjust(digits)
         room = columns - len(text) - GAP
+        # Old figures stay visible, without the colour of live ones.
         role = "running" if row.state is not ClusterState.SILENT else MUTED
         return (Span(text), Span(" " * GAP), *bar(used / total, room, role)) if room >= LEAST_BAR else line(Span(text))
 
@@ -117,6 +117,7 @@ def _way_cell(row: ClusterRow, _: Context) -> Line:
     return line(Span(safe(row.reason), "error") if row.reason else Span(safe(row.way), MUTED))
 
 
+# Figures of a cluster without an answer are null and not 0, which would be an answer.
 CLUSTERS: Final = TableView(
     name="clusters",
     identity=("name",),
@@ -212,6 +213,7 @@ def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], c
     if row.overview is not None:
         yield line(Span(f"{INDENT}jobs   ", MUTED), _jobs_words(row.overview))
         yield line(Span(f"{INDENT}holds  ", MUTED), _holds_words(row, row.overview))
+    # While it connects for the first time there is nothing to say about it yet.
     elif row.state is ClusterState.SILENT:
         yield line(Span(f"{INDENT}Cockpit asks it again automatically; the other clusters do not wait for it.", MUTED))
     yield line(Span(f"{INDENT}way    ", MUTED), safe(row.way))

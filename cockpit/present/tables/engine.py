@@ -45,6 +45,7 @@ ENGINE: Final = TableView(
 def record_lines(columns: Sequence[Column], row: object, context: Context) -> list[str]:
     """Return `label  text` for each column whose text is not empty."""
     room = max(len(column.title) for column in columns) + 2
+    # The same columns as in JSON, one below the other: a single row is no table for people.
     texts = [(column.title.lower(), column.texts((row,), context)[0]) for column in columns]
     return [f"{pad(label, room)}{text}" for label, text in texts if text not in {"", NOTHING}]
 
@@ -96,6 +97,7 @@ def findings_lines(findings: Sequence[Finding], room: int | None) -> list[str]:
 def _hanging(lead: str, text: str, room: int | None) -> Iterable[str]:
     """Return the text after its lead, with further lines indented below the first."""
     if room is None:
+        # Into a pipe: other programs take a finding as one line.
         return [lead + text]
     from textwrap import wrap
 

@@ -35,6 +35,8 @@ _MOVES: Final = {
 }
 
 
+# All tables with a start take these columns, each with a function that finds the forecast of its rows, so that a start
+# has one name and one figure in lists, explanations and predictions.
 def likely_column(forecast_of: ForecastOf, *, wide: bool = False) -> Column:
     """Return the column of the likely start, which the Jobs list shows as START."""
     return _moment(
@@ -95,6 +97,7 @@ def spread_column(forecast_of: ForecastOf) -> Column:
 
     def words(row: Any, context: Context) -> str | None:  # noqa: ANN401 - whatever the table has a row of
         forecast = forecast_of(row, context)
+        # A job that starts now has no range.
         parts = spread_words(forecast, context) if forecast is not None and not forecast.now else None
         return " ".join(parts) if parts is not None else None
 
@@ -153,6 +156,7 @@ def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
     """Return a cause for JSON; a job that the user may not see is null."""
     record: dict[str, Any] = to_builtins(cause)
     if "job" in record:
+        # In the model 0 is a job that the user may not see; programs would take it for an id.
         record["job"] = record["job"] or None
     if isinstance(cause, RanLonger):
         record["until"] = iso(cause.until) if cause.until is not None else None
@@ -184,6 +188,7 @@ STARTS: Final = TableView(
     help="Queued jobs, and when they likely start",
     empty="No job is queued.",
     columns=(
+        # From the list of jobs, so that filters and sorting mean the same in both tables.
         *(_OF_JOBS[name] for name in ("id", "name", "user", "partitions", "priority", "nodes", "cards")),
         Column(
             "starts_at",

@@ -18,9 +18,11 @@ def left_seconds(row: HoldRow, context: Context) -> int:
 
 def card_hours(row: HoldRow, context: Context) -> float:
     """Return the card-hours that the hold will still cost until it ends; an extension adds to them."""
+    # From now on, not since the failure: the question is whether to extend the hold or to end it.
     return round(row.keeps_card_milli / 1000 * left_seconds(row, context) / 3600, 1)
 
 
+# The ids `cards_kept` and `cpus_kept` are those of JSON and of filters, and stay; people read "held".
 HOLDS: Final = TableView(
     name="holds",
     identity=("id",),
@@ -41,7 +43,13 @@ HOLDS: Final = TableView(
             derive=lambda row, _: units.cards(row.keeps_card_milli),
         ),
         Column(
-            "cpus_kept", "CPUS HELD", "CPUs that the containers hold", ValueKind.INTEGER, field="keeps_cpus", rare=True
+            # Only where the cluster holds whole allocations: else CPUs and memory are free again at once.
+            "cpus_kept",
+            "CPUS HELD",
+            "CPUs that the containers hold",
+            ValueKind.INTEGER,
+            field="keeps_cpus",
+            rare=True,
         ),
         Column(
             "card_hours",

@@ -22,6 +22,7 @@ from cockpit.present.units import counted
 
 def of_the_row(column: Column) -> Column:
     """Return the job list's column, derived from a job's details."""
+    # Only what every output needs: width, cell and defaults of the list are not those of a record.
     return Column(
         column.id,
         column.title,
@@ -60,6 +61,7 @@ def priorities(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
             "factors": factors(each),
         }
         for each in detail.priority
+        # Under order of submission there is a breakdown without parts.
         if each.parts or each.direct
     ]
 
@@ -73,6 +75,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
         {
             "rank": replica.rank,
             "node": nodes[replica.rank].node if replica.rank in nodes else None,
+            # Counted from 1, as everywhere that users see them.
             "cards": [part.card + 1 for part in nodes[replica.rank].slices] if replica.rank in nodes else [],
             "started_at": None if replica.started_at is None else iso(replica.started_at),
             "ended_at": None if replica.ended_at is None else iso(replica.ended_at),
@@ -142,6 +145,7 @@ def _objects(
     return Column(id, title, about, ValueKind.RECORD, derive=derive, words=words, schema=RECORDS)
 
 
+# A job's record: all columns of its row in the list, from the list's own description, then what only its details have.
 JOB: Final = TableView(
     name="job-details",
     help="One job",

@@ -27,7 +27,7 @@ from cockpit.present.job_values import (
     cards,
     copied_json,
     elapsed_seconds,
-    is_kept,
+    has_hold,
     is_running,
     is_waiting,
     node_spec,
@@ -53,6 +53,7 @@ ARRAY_COLUMNS = 9
 
 
 def _name_cell(row: JobRow, _: Context) -> Line:
+    # Ended jobs step back, but for those that hold a container: these wait for the user.
     name = Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG)
     if isinstance(row, FoldedRow):
         return line(name, Span(f" [{task_count(row)}]", ACCENT))
@@ -65,6 +66,7 @@ def state_cell(row: JobRow, _: Context) -> Line:
     if isinstance(row, FoldedRow):
         states = (Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
         return (*states, *((Span(f"{row.gone} ended", MUTED),) if row.gone else ()))
+    # To the user a job that is being ended no longer runs, whatever its state says until the last process is gone.
     word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
     part = f" {copied_percent(row.staged)}" if row.staged is not None and row.ending is None else ""
     shown = Span(f"{GLYPHS[row.state]} {word}{part}", str(row.state))
@@ -81,6 +83,7 @@ def _priority_cell(row: JobRow, _: Context) -> Line:
 
 def _nodes_cell(row: JobRow, _: Context) -> Line:
     """Return the cell with the number of nodes; for an elastic job with 3 of at most 8 workers `3/8`."""
+    # What an elastic job may grow to, as its present number changes by itself.
     most = f"/{row.workers[2]}" if row.workers is not None else ""
     return line(Span(f"{0 if row.waits_until is not None else row.nodes}{most}", MUTED))
 
@@ -94,6 +97,7 @@ def _time_cell(row: JobRow, context: Context) -> Line:
     """Return the cell with the elapsed time, its part of the time limit as a bar, and the limit. For several tasks: how
     many have ended, in place of the elapsed time."""
     limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
+    # Several tasks have no common run time.
     if (tasks := progress(row)) is not None:
         ended, count = tasks
         text = f"{ended}/{count}"
@@ -117,6 +121,7 @@ def coarse(seconds: int) -> str:
         return f"{seconds}s"
     if seconds < 3600:
         return f"{seconds // 60}m"
+    # A cell that changes every second would be drawn every second, in each of many rows.
     hours, minutes = divmod(seconds // 60, 60)
     return f"{hours}:{minutes:02}" if hours < 48 else f"{hours // 24}d{hours % 24:>2}h"
 
@@ -125,6 +130,7 @@ def _start_cell(row: JobRow, context: Context) -> Line:
     """Return the cell with the time of the start; for a queued job the likely start, marked with `~`."""
     if row.started_at is not None:
         return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
+    # The row of an array shows the start of the task whose values it shows.
     forecast = context.forecasts.get(speaker_of(row)) if row.queued else None
     if forecast is not None and forecast.likely_at is not None:
         return line(Span(f"~{brief_clock(forecast.likely_at, context.now, context.zone)}"))
@@ -133,6 +139,7 @@ def _start_cell(row: JobRow, context: Context) -> Line:
 
 def _why_cell(row: JobRow, context: Context) -> Line:
     """Return the cell with the reason first; its details are muted, and are cut off first."""
+    # Two spans: where the cell is cut, the particulars go before the reason.
     if row.reason is not None:
         first, *more = reason_clauses(row.reason, context.now, context.zone)
         more += [] if row.retries is None else [retry_words(row.retries)]
@@ -145,6 +152,8 @@ def _why_cell(row: JobRow, context: Context) -> Line:
     return line(sentence, Span(f" · held {left} more", "held"))
 
 
+# Columns without `cell` are for commands, files and filters; `need` is the width of the screen from which a column is
+# shown, so that 80 columns have what a user looks for first: name, state, cards, start and reason.
 JOBS: Final = TableView(
     name="jobs",
     identity=("id",),
@@ -175,7 +184,7 @@ JOBS: Final = TableView(
             "What it is doing",
             words=states_text,
             words_from=("state", "held_until", "ending"),
-            ticks=is_kept,
+            ticks=has_hold,
             values=JobState,
             cell=Cell(14, state_cell),
         ),
@@ -272,6 +281,7 @@ JOBS: Final = TableView(
             spare=True,
             cell=Cell(6, _start_cell, right=True),
         ),
+        # On the screen the reason gets most of the width that is left over.
         Column(
             "why",
             "WHY",
@@ -333,6 +343,7 @@ JOBS: Final = TableView(
             ValueKind.INTEGER,
             wide=True,
         ),
+        # In the row there are two numbers, used and allowed; no number at all where nothing is retried.
         Column(
             "retries",
             "RETRIES",
@@ -369,6 +380,7 @@ JOBS: Final = TableView(
             wide=True,
             aliases=("exit",),
         ),
+        # The sentence of `why` may change with any release, the type and its figures may not.
         Column(
             "reason",
             "REASON",
@@ -406,6 +418,7 @@ JOBS: Final = TableView(
             nullable=True,
             wide=True,
         ),
+        # A folded row has no index of its own; how many tasks it stands for says `tasks`.
         Column(
             "task",
             "TASK",
@@ -474,6 +487,7 @@ JOBS: Final = TableView(
             aliases=("outputs", "output_folder"),
         ),
     ),
+    # For filters alone: users search for jobs by what these ask of a node, which no column of a table could show.
     keys=(Column("spec", "SPEC", "What it asks of each node", derive=node_spec),),
 )
 
@@ -489,6 +503,7 @@ def laid_out_jobs(
     total: int, id_columns: int = LEAST_ID_COLUMNS, without: frozenset[str] = frozenset()
 ) -> Sequence[tuple[Column, int]]:
     """Return the columns that fit this width, except those `without`, with their widths."""
+    # `need` counts without the optional columns: where these are shown, lesser columns need as much more.
     wanted = [each for each in JOBS.screen if each.id not in without]
     optional = {each.id: each.screen.width + GAP for each in wanted if each.id in OPTIONAL}
     always = optional.get("clusters", 0)  # it is shown in every width, so that all others need as much more

@@ -94,6 +94,7 @@ LAUNCH_SCRIPT: Final = TableView(
 def launch_lines(launches: Sequence[Launch]) -> Iterator[str]:
     """Yield harmless lines; the environment that all replicas of a job have in common is shown once."""
     for name in dict.fromkeys(each.name for each in launches):
+        # Tasks of a batch are jobs of their own here, each with its environment.
         ours = [each for each in launches if each.name == name]
         common = dict(set.intersection(*(set(each.plan.env.items()) for each in ours))) if len(ours) > 1 else {}
         if common:
@@ -113,6 +114,8 @@ def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
     for path, text in plan.files.items():
         yield f"  {safe(path)}"
         yield from (f"    {safe(each)}" for each in text.splitlines())
+    # Three forms of one command: as written, as the launch mode makes it, and with variables replaced. The first
+    # difference shows where something went wrong.
     yield from _command_lines("given", launch.given)
     yield from _command_lines("command", plan.command)
     yield f"  runs     {shell_text(plan.argv)}"
@@ -121,6 +124,7 @@ def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
 
 def _command_lines(name: str, command: str) -> Iterator[str]:
     """Yield the command under a label, with its original line breaks."""
+    # A command of several lines is a script: joined lines would be another one.
     first, *others = command.strip("\n").split("\n")
     yield f"  {name:<8} {safe(first)}"
     yield from (f"           {safe(each)}" for each in others)

@@ -16,6 +16,7 @@ from cockpit.model.view import NodeRow, Overview, SliceUse
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Cell, Column, Context, Fraction, TableView, ValueKind
+from cockpit.present.phrases import card_number
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.sched.nodes.cards import can_be_whole, share_taken, shareable
@@ -28,6 +29,7 @@ def fits(row: NodeRow, spec: NodeSpec) -> bool:
 
 def could_hold(row: NodeRow, spec: NodeSpec) -> bool:
     """Return whether the node would have room for the spec if it were empty."""
+    # The same count over an empty node, so that both answers follow one rule.
     return fits(replace(row, used_cpus=0, used_memory_mib=0, slices=()), spec)
 
 
@@ -37,6 +39,7 @@ def copies_that_fit(row: NodeRow, spec: NodeSpec) -> int:
     bounds.append(_bound(row.node.memory_mib - row.used_memory_mib, spec.memory_mib))
     cards = [(card, _used_milli(row, card)) for card in row.node.cards if is_one_of(card.model, spec.card_models)]
     if spec.shares_a_card:
+        # A share lies on one card: rests of several cards cannot be added up.
         shares = [max(0, shareable(card) - used) // share_taken(card, spec.card_milli) for card, used in cards]
         bounds.append(sum(shares))
     else:
@@ -62,6 +65,7 @@ ANY = "any model"
 
 def status(row: NodeRow, context: Context) -> str:
     """Return `drained` or `down`; else `idle` or `tight` for the chosen spec, `up` without one."""
+    # Idle and tight are answers to a question: whether the chosen spec fits. Without one there is no question.
     if row.node.state is not NodeState.UP or context.chosen is None:
         return str(row.node.state)
     return "idle" if fits(row, context.chosen) else "tight"
@@ -73,8 +77,7 @@ def usage(row: NodeRow, _: Context) -> tuple[str, ...]:
 
 
 def usage_entry(use: SliceUse) -> str:
-    slot = "" if use.slot is None else f"({use.slot + 1})"
-    return f"{use.card + 1}{slot}:{use.name}"
+    return f"{card_number(use.card, use.slot)}:{use.name}"
 
 
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
@@ -101,6 +104,7 @@ def _status_cell(row: NodeRow, context: Context) -> Line:
     """Return `idle` or `tight` for the chosen spec; without one, how much of the node is in use."""
     if row.node.state is not NodeState.UP:
         return line(Span(f"{'■' if row.node.state is NodeState.DRAINED else '✗'} {row.node.state}", "drained"))
+    # What a user has to know first about the node: whether jobs go there at all, then for whom, then how full it is.
     if row.login:
         return line(Span("– logins", MUTED))
     if row.reserved:
@@ -140,6 +144,7 @@ def _cards_cell(row: NodeRow, _: Context) -> Line:
 
 
 def _usage_cell(row: NodeRow, _: Context) -> Line:
+    # The place of the use, which is empty, says why the node is out of service.
     if row.node.state is not NodeState.UP and not row.slices:
         return line(Span(safe(row.node.state_reason), "drained"))
     return line(safe("  ".join(_entries(row))))
@@ -147,6 +152,7 @@ def _usage_cell(row: NodeRow, _: Context) -> Line:
 
 def _entries(row: NodeRow) -> Iterator[str]:
     """Yield `1(1):app` for a slice, `2:app` for a whole card, `3–6:app` for adjacent whole cards of one job."""
+    # A job on all eight cards would be eight entries, and fill the cell.
     for _, group in groupby(enumerate(row.slices), key=_run):
         uses = [use for _, use in group]
         first, last = uses[0], uses[-1]
@@ -156,6 +162,7 @@ def _entries(row: NodeRow) -> Iterator[str]:
 def _run(numbered: tuple[int, SliceUse]) -> tuple[object, ...]:
     """Return a key that is equal for whole cards of one job whose numbers follow each other."""
     number, use = numbered
+    # In a run card and position grow together, so that their difference stays.
     return (use.job, use.name, use.card - number) if use.slot is None and use.milli == WHOLE_CARD else (number,)
 
 
@@ -163,6 +170,8 @@ def _system_cell(row: NodeRow, _: Context) -> Line:
     return line(Span(safe(f"{row.node.os} {row.node.kernel}".strip()) or NOTHING, MUTED))
 
 
+# The order is that of node lists on training platforms: status, system, memory, CPUs, cards, driver, what fits, use. On
+# the screen `after` puts what is compared side by side.
 NODES: Final = TableView(
     name="nodes",
     identity=("name",),
@@ -328,5 +337,6 @@ NODES: Final = TableView(
 def card_demand(overview: Overview | None) -> dict[str, float]:
     """Return how many cards of each model the queued jobs request; those of any model come last."""
     wanted = overview.demand if overview is not None else {}
+    # In the model no name stands for any model.
     in_order = sorted(wanted.items(), key=lambda each: (not each[0], each[0]))
     return {model or ANY: milli / WHOLE_CARD for model, milli in in_order}

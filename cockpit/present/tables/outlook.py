@@ -82,6 +82,7 @@ def ahead_words(outlook: Outlook, _: Context) -> str:
 
 def _holding(outlook: Outlook, each: JobId) -> dict[str, Any]:
     known = outlook.holding(each)
+    # That there is a job is said, and nothing of whose it is.
     if known is None:
         return {"job": each or None}
     values: dict[str, Any] = to_builtins(known)
@@ -94,6 +95,7 @@ def _awaited(outlook: Outlook, each: AwaitedJob) -> dict[str, Any]:
     return _holding(outlook, each.job) | {"end_at": iso(each.end_at)}
 
 
+# One set for explain and predict: a program reads the answer about a queued job and about a job file alike.
 _COLUMNS: Final = (
     Column(
         "id",
@@ -117,6 +119,7 @@ _COLUMNS: Final = (
     ),
     likely_column(forecast, wide=True),
     *spread_columns(forecast),
+    # Two starts where another scheduler decides: its own, and the plan of cockpit, which knows less of its rules.
     Column(
         "told_at",
         "TOLD",

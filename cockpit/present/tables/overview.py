@@ -64,10 +64,12 @@ NO_CONTAINERS = "No containers here: jobs are plain processes with nothing betwe
 
 def overview_lines(overview: Overview, nodes: Sequence[NodeRow]) -> list[str]:
     """Return the overview as harmless lines, the sentence first."""
+    # A demo of one node has a node that is not this machine.
     place = "This machine" if len(nodes) == 1 and not nodes[0].node.virtual else safe(overview.cluster)
     jobs = any(overview.jobs_by_state.values())
     lines = [f"{place}: {capacity([row.node for row in nodes], overview)}." + ("" if jobs else " No jobs yet.")]
     lines += (f"⚠ {safe(sentence)}" for sentence in overview.trouble)
+    # On every overview, not only once: nothing separates such jobs from each other.
     lines += [f"⚠ {NO_CONTAINERS}"] if overview.plain else []
     if jobs:
         lines += [counts(overview), *usage(overview)]
@@ -109,6 +111,7 @@ def usage(overview: Overview) -> Iterator[str]:
 def hints(overview: Overview) -> Iterator[tuple[str, str]]:
     """Yield commands that the user may want next, each with its purpose."""
     if not any(overview.jobs_by_state.values()):
+        # For the first minute on a new machine; later the list of jobs is what one wants.
         yield "cockpit submit job.yaml", "submit one"
         yield "cockpit doctor", "see what this machine has and lacks"
     else:

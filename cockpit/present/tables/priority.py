@@ -54,6 +54,7 @@ def nice(row: PriorityRow, _: Context) -> int | None:
 def note(row: PriorityRow, _: Context) -> str:
     if row.breakdown is None:
         return ""
+    # One note, the first that applies: a held job counts in no way.
     if row.position is None:
         return HELD
     if row.uncounted is not None:
@@ -83,6 +84,8 @@ def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
 def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
     """Return the factors by name; empty for a job that the user may not see. Where another scheduler reported its
     figures, a factor also has the contribution by them (`cluster`) and by cockpit's own count (`core`)."""
+    # A snapshot of another cluster has both: what its scheduler printed, and what cockpit computes from the same data.
+    # The difference shows how far a replay can be trusted.
     own = factors(row.breakdown) if row.breakdown is not None else {}
     if row.told is None:
         return own
@@ -121,12 +124,14 @@ def _computed(row: PriorityRow) -> bool:
     breakdown = row.breakdown
     if breakdown is None:
         return False
+    # Under order of submission there are no parts; 0 would be a priority.
     return bool(breakdown.parts or breakdown.direct or row.position is None or row.uncounted is not None)
 
 
 def _factor(name: FactorName, what: str) -> Column:
     added, sign = contribution(name), SIGNS[name]
 
+    # People compare points; programs get the fraction.
     def rounded(row: PriorityRow, context: Context) -> str:
         figure = added(row, context)
         return NOTHING if figure is None else f"{figure:.0f}"
@@ -251,6 +256,7 @@ def table_of(priorities: Priorities, *, tried: bool) -> TableView:
         "note": any(row.position is None or _is_noted(row.breakdown) for row in priorities.rows),
         **_counting(priorities),
     }
+    # Columns are hidden, never removed: `-o wide`, filters and JSON have all of them in each cluster.
     columns = (replace(each, wide=not shown.get(each.id, not each.wide)) for each in PRIORITY.columns)
     return replace(PRIORITY, columns=tuple(columns))
 

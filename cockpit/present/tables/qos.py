@@ -11,9 +11,8 @@ from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, key_hint, labelled, line, spread
 
-INDENT = "  "
 PREEMPTION = ("Preempt=", "PreemptMode=")
 
 
@@ -24,6 +23,7 @@ def _preempts_cell(qos: Qos, _: Context) -> Line:
 
 def qos_limits(qos: Qos) -> tuple[str, ...]:
     """Return the words for a QOS besides its priority and preemption, in sacctmgr's syntax."""
+    # The list has a column for what a QOS preempts.
     return tuple(word for word in qos_words(qos) if not word.startswith(PREEMPTION))
 
 
@@ -67,13 +67,9 @@ def qos_answer(qos: Qos, rows: Sequence[AccountRow], keys: Mapping[str, str], co
     first key of each action by the action's id."""
     factor = "" if qos.usage_factor == 1 else f", usage counts {qos.usage_factor:g} times"
     left = line(Span(safe(qos.name), ACCENT), Span(f"  adds priority {qos.priority}{factor}.", STRONG))
-    yield spread(left, line(Span(keys.get("next_tab", "]"), ACCENT), Span(" accounts", MUTED)), columns)
+    yield spread(left, key_hint(keys.get("next_tab", "]"), "accounts"), columns)
     yield labelled("limits", " ".join(qos_limits(qos)) or "none")
     mode = f" ({qos.preempt_mode.lower()})" if qos.preempt_mode else ""
     yield labelled("preempts", f"{', '.join(qos.preempt)}{mode}" if qos.preempt else "no jobs")
     users = [each.association.key.removesuffix("/") for each in rows if qos.name in each.association.qos]
     yield labelled("named by", ", ".join(users) or "no account")
-
-
-def labelled(label: str, words: str) -> Line:
-    return line(Span(f"{INDENT}{label:<10}", MUTED), safe(words))

@@ -17,20 +17,19 @@ from cockpit.present.bars import TRACK, TRACK_ROLE
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.filters import quoted
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, key_hint, line, spread
 from cockpit.sched.rules.tres import LICENCES
 
 CPUS: Final = "cpu"
 MEMORY: Final = "mem"
 CARDS: Final = "gres/gpu"
 RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory", LICENCES: "licences"}
-INDENT: Final = "  "
 ALL_NODES: Final = "(all nodes)"
 """Name of the queue of a cluster without partitions."""
 
 
-OWN, BORROWED, KEPT = "━", "═", "╌"
-OWN_ROLE, BORROWED_ROLE, KEPT_ROLE, FULL_ROLE = "running", "tight", "idle", "error"
+OWN, BORROWED, UNUSED = "━", "═", "╌"
+OWN_ROLE, BORROWED_ROLE, UNUSED_ROLE, FULL_ROLE = "running", "tight", "idle", "error"
 LEAST_BAR, MOST_BAR = 6, 40
 GAP = 1
 
@@ -71,6 +70,7 @@ def share(row: QueueRow, resource: str) -> Held:
 def borrowed(row: QueueRow, resource: str) -> int | float:
     """Return the amount that the queue uses beyond its guarantee; 0 for the root and for a partition, which cannot
     borrow."""
+    # The root has all there is, and what no quota bounds has no guarantee to be beyond.
     if resource not in row.bounded or not row.level:
         return 0
     return whole(max(0, row.used.get(resource, 0) - row.min.get(resource, 0)))
@@ -112,6 +112,7 @@ def _age(row: QueueRow, context: Context) -> int | None:
 
 def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
     def text(row: QueueRow, _: Context) -> str:
+        # Licences are rows of their own; no queue and no partition holds any.
         if resource == LICENCES and row.kind is not QueueKind.LICENCE:
             return NOTHING
         held = share(row, resource)
@@ -125,6 +126,7 @@ def bounds_of(rows: list[QueueRow]) -> dict[str, Bounds]:
     in `rows`."""
     bounds: dict[str, Bounds] = {}
     for row in rows:
+        # A queue without a max of its own may hold what the queue above it may.
         above = bounds.get(row_id(row, row.path.rpartition("/")[0]), {})
         bounds[row_id(row)] = {**above, **row.max}
     return bounds
@@ -143,11 +145,12 @@ def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
     parts = (
         (OWN, OWN_ROLE, own),
         (BORROWED, BORROWED_ROLE, used - own),
-        (KEPT, KEPT_ROLE, guaranteed - own if borrows else 0),
+        (UNUSED, UNUSED_ROLE, guaranteed - own if borrows else 0),
     )
     top, amount, drawn, spans = max(full, used, guaranteed, 1), 0, 0, list[Span]()
     for sign, role, part in parts:
         amount += part
+        # Edges are rounded, not widths, so that errors do not add up; and a part that exists is drawn.
         end = min(columns, max(drawn + (part > 0), round(columns * amount / top)))
         spans.append(Span(sign * (end - drawn), role))
         drawn = end
@@ -184,6 +187,7 @@ def _name_cell(row: QueueRow, _: Bounds) -> Line:
 
 def _running_cell(row: QueueRow, _: Bounds) -> Line:
     """Return the cell with the number of running jobs, and the bound on jobs where it is below a million."""
+    # A bound of a million jobs or more is none in practice, and would only take the place.
     if row.max_jobs is None or row.max_jobs >= 10**6:
         return line(Span(str(row.running), "running" if row.running else MUTED))
     role = FULL_ROLE if row.running >= row.max_jobs else "running" if row.running else MUTED
@@ -221,10 +225,12 @@ _SHARES: Final = (
     _resource(MEMORY, "memory", "Memory in MiB", _shares_cell("memory", MEMORY, 14, need=110)),
     _resource(CARDS, "cards", "Cards, 0.5 is half of one", _shares_cell("cards", CARDS, 13, after="running")),
 )
+# The records of used, min and max as plain numbers, which filters can compare: `cards_borrowed>0`.
 _FIGURES: Final = tuple(
     Column(f"{name}_{what}", f"{name.upper()} {what.upper()}", about, ValueKind.NUMBER, derive=derive, wide=True)
     for name, resource in (("cpus", CPUS), ("memory_mib", MEMORY), ("cards", CARDS))
     for what, about, derive in (
+        # The default argument binds the resource of this turn of the loop; a closure would see the last one.
         ("used", "Held now", lambda row, _, resource=resource: share(row, resource).used),
         ("borrowed", "Held beyond what is guaranteed", lambda row, _, resource=resource: borrowed(row, resource)),
     )
@@ -347,10 +353,11 @@ def queue_answer(
     where = "queue" if row.kind is QueueKind.QUOTA else str(row.kind)
     title = safe(row.path) if row.kind is QueueKind.QUOTA else queue_title(row)
     left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row)}", STRONG))
-    yield spread(left, line(Span(keys.get("queue_jobs", "Enter"), ACCENT), Span(" its jobs", MUTED)), columns)
+    yield spread(left, key_hint(keys.get("queue_jobs", "Enter"), "its jobs"), columns)
     if not brief:
         yield line(Span(f"{INDENT}jobs      ", MUTED), _jobs_words(row))
     yield line(Span(f"{INDENT}holds     ", MUTED), ", ".join(_holds_words(row)) or "nothing")
+    # The small panel is the only place for the signs where the row of views has no room for them.
     if brief and any(each.kind is QueueKind.QUOTA for each in rows):
         yield line(Span(f"{INDENT}signs  ", MUTED), *legend_line())
     if row.kind is not QueueKind.QUOTA:
@@ -372,6 +379,7 @@ def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
         return f"partition:{quoted(row.path)}" if row.path else ""
     if row.kind is QueueKind.LICENCE:
         return None
+    # Jobs belong to the leaves; those of an inner queue are those of all leaves below.
     projects = [project for each in below for project in each.projects]
     return f"project:{','.join(map(quoted, projects))}" if projects else None
 
@@ -383,7 +391,7 @@ def legend_line() -> Line:
         Span("its own   ", MUTED),
         Span(f"{BORROWED} ", "tight"),
         Span("borrowed   ", MUTED),
-        Span(f"{KEPT} ", "idle"),
+        Span(f"{UNUSED} ", "idle"),
         Span("its own, not in use", MUTED),
     )
 

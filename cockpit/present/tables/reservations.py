@@ -24,6 +24,7 @@ RESERVATIONS: Final = TableView(
             "state",
             "STATE",
             "Whether the reservation is in force now",
+            # The end is the first moment behind it.
             derive=lambda row, context: "active" if row.start_at <= context.now < row.end_at else "inactive",
             values=("active", "inactive"),
         ),
@@ -77,6 +78,7 @@ def _nodes(reservation: Reservation) -> str:
 def _whom(reservation: Reservation) -> str:
     if reservation.maintenance:
         return "maintenance, no jobs"
+    # Both together mean these users in these accounts.
     return "for " + " of ".join(filter(None, (listed(reservation.users), _accounts(reservation))))
 
 

@@ -24,6 +24,7 @@ def state(row: StagedCopy, _: Context) -> str:
 
 def copy_line(row: StagedCopy, context: Context) -> str:
     """Return one copy in a few harmless words, for a list to choose from."""
+    # While it is copied, how far it is matters more than who uses it.
     size = units.memory(row.size // _MIB)
     if row.progress is not None:
         return f"{row.what} · {copied_percent(row.progress)} of {size}"

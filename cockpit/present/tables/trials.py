@@ -24,6 +24,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 def trials_of(sweep: Sweep, rows: list[JobRow]) -> list[Trial]:
     """Return the trials in order of the tasks' numbers. A task for which the sweep has no trial has no values."""
+    # By index: the list's own order may be any, and trial 10 comes after trial 9.
     tasks = sorted((row.array.index, row) for row in rows if row.array is not None)
     return [
         Trial(trial_number(index), trial_values(sweep, index) if has_trial(sweep, index) else {}, row)

@@ -23,6 +23,7 @@ def course(row: MeasuredUse, _: Context) -> list[dict[str, Any]]:
     ]
 
 
+# Null is "not measured", 0 is "measured as nothing": a card that nothing can measure must not look idle.
 USAGE: Final = TableView(
     name="usage",
     identity=("job", "rank"),
@@ -41,6 +42,7 @@ USAGE: Final = TableView(
             nullable=True,
             aliases=("cpu_time",),
         ),
+        # Beside what is allocated, as neither figure says anything alone.
         Column(
             "cpus_busy",
             "CPUS BUSY",

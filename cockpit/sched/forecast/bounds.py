@@ -1,6 +1,6 @@
 """Decides whether the scheduling policy promises a queued job a latest start.
 
-It does if five conditions hold:
+It does if six conditions hold:
 
 1. The order of the queue is fixed: `priority/basic`, and no partition of a higher tier shares the job's nodes.
 2. No rule takes resources away from a job that has them.
@@ -11,6 +11,7 @@ It does if five conditions hold:
    (`opens_at`), or its own end for a requeue. The scheduler reserves nothing for such a job; as soon as it may start,
    it comes first. Nor is a job ahead beyond the scheduler's window, where it has no reservation either.
 5. No limit may stop the job at that moment, nor delay a job ahead of it (`shared_limits`).
+6. Where the plan is rounded to a resolution, starts in between do not delay the job if every job uses its time limit.
 
 A promised start still moves if an assumption of the plan fails: a job runs over its limit, a node fails, a held job
 ahead is released. `moves` finds out which of these it was.

@@ -179,7 +179,7 @@ class _Difference:
         yield from map(MovedUp, sorted(started, key=lambda other: not self._was_ahead(other, job)))
         yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
         bound = self._after.bounds.get(job, NEVER)
-        yield from map(CameAhead, (other for other, at in self._fillers if at <= bound))
+        yield from map(CameAhead, (other for other, at in self._fillers if at <= bound and other != job))
 
     def _edits(self, job: JobId) -> Iterator[MoveCause]:
         yield from map(
@@ -295,11 +295,13 @@ class _Difference:
 
     @cached_property
     def _fillers(self) -> Sequence[tuple[JobId, Millis]]:
-        """Jobs that have come since, with their starts: those that started at once, and those with a reservation."""
+        """Jobs that fill a gap of the plan, with their starts: those that have come since and started at once, and
+        those that have a reservation now, and had none or a later one before."""
         # without a rank they were not in the queue of the first plan
         started = [(other, self._before.snapshot.now) for other in self._started if other not in self._ranks]
+        before = {each.job: each.reserved_at for each in self._before.plan.reservations}
         reserved = [(each.job, each.reserved_at) for each in self._after.plan.reservations]
-        return [*started, *(each for each in reserved if each[0] not in self._ranks)]
+        return [*started, *((job, at) for job, at in reserved if at < before.get(job, NEVER))]
 
     @cached_property
     def _sooner(self) -> Sequence[JobId]:

@@ -204,7 +204,7 @@ class StartPredictor:
                 at = now
             if at is not None:
                 gates.add(job, at)
-        return not_promised
+        return dict.fromkeys(self._delayed_by_rounding(), NoBound.ROUNDED) | not_promised
 
     @cached_property
     def _shared_limits(self) -> SharedLimits | None:
@@ -240,6 +240,21 @@ class StartPredictor:
         ends = Ends(self.snapshot, [*starts.items(), *((job, now) for job in starting)])
         bounds = {job: ends.after(start) for job, start in starts.items()}
         return bounds | {job: now for job in starting if self._is_stable(queued[job])}
+
+    def _delayed_by_rounding(self) -> Iterable[JobId]:
+        """Yield the jobs that may start later than the plan says although every job uses its whole time limit.
+
+        The plan rounds its moments up to the resolution, but jobs start in between, and then perhaps on other nodes
+        than planned, which delays jobs that were planned there. Only the first `SIMULATE_WITHIN` are simulated; all
+        others count as delayed.
+        """
+        if not self._policy.backfill.resolution_seconds:
+            return
+        bounds = self._reserved_starts
+        for place, job in enumerate(job for job in self.plan.order if job in bounds):
+            begun = self._contained(job, partial(self._hard.start_of, job), None) if place < SIMULATE_WITHIN else None
+            if begun is None or begun.at > bounds[job]:
+                yield job
 
     def _goes_first(self, head: JobId) -> bool:
         """Return whether no job ahead of it waits for an advance reservation to be over: without backfill the scheduler

@@ -10,7 +10,7 @@ from math import inf
 from typing import Protocol
 
 from cockpit.model.ids import NodeName
-from cockpit.model.labels import Taint, tolerated
+from cockpit.model.labels import Taint, is_tolerated
 from cockpit.model.node import Node, NodeState, Placement
 from cockpit.model.spec import JobSpec
 from cockpit.sched.shape import Shape, shape_of
@@ -80,7 +80,7 @@ def _is_apart(place: Place, shape: Shape) -> bool:
 
 
 def _untolerated(place: Place, shape: Shape) -> list[str]:
-    return [each.text for each in place.taints if not tolerated(each, shape.tolerations)]
+    return [each.text for each in place.taints if not is_tolerated(each, shape.tolerations)]
 
 
 def may_launch(node: Node, shape: Shape, *, in_service: bool = True) -> bool:
@@ -88,7 +88,7 @@ def may_launch(node: Node, shape: Shape, *, in_service: bool = True) -> bool:
     return (
         (not in_service or node.state is NodeState.UP)
         and all(node.labels.get(key) == value for key, value in shape.launcher)
-        and all(tolerated(each, shape.tolerations) for each in node.taints)
+        and all(is_tolerated(each, shape.tolerations) for each in node.taints)
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cockpit.tui.action import DEMO, GO, LOOK, Action, of_one_cluster, only_in_demo, only_outside_demo
+from cockpit.tui.action import Action, Group, of_one_cluster, only_in_demo, only_outside_demo
 from cockpit.tui.actions.jobs import HELD_CONTAINERS, JOB_CHANGES
 from cockpit.tui.actions.looks import SORTING, VIEWING
 from cockpit.tui.actions.views import ACCOUNT_TREE, CARD_HOURS, CATALOGUE_ENTRIES, PRIORITIES, SERVICE
@@ -32,14 +32,15 @@ def _showing(view: View) -> Action:
         (view.key,),
         view.help,
         lambda app: app.show_view(view.id),
-        group=GO,
-        called=command_name(view.action),
+        group=Group.GO_TO,
+        title=command_name(view.action),
     )
+    # Accounts, priorities and the catalogue of several clusters cannot be shown in one table.
     return show._replace(why_not=of_one_cluster) if view.of_one_cluster else show
 
 
-_go = partial(Action, group=GO)
-_demo_time = partial(Action, group=DEMO, why_not=only_in_demo)
+_go = partial(Action, group=Group.GO_TO)
+_demo_time = partial(Action, group=Group.DEMO, why_not=only_in_demo)
 
 _GO_TO = (
     *(_showing(view) for view in VIEWS.values() if view.action),
@@ -64,9 +65,16 @@ _DEMO_TIME = (
     _demo_time("slower", ("left_parenthesis",), "Slow down the demo's time", anywhere.slower),
 )
 
+# The bottom row and the help page keep this order, and the bottom row shows as many as fit: what users look for most
+# comes first.
 ACTIONS: Final = (
     Action(
-        "help", ("question_mark", "f1"), "Show what every key does here", anywhere.show_help, group=LOOK, in_row=True
+        "help",
+        ("question_mark", "f1"),
+        "Show what every key does here",
+        anywhere.show_help,
+        group=Group.VIEW,
+        in_row=True,
     ),
     *JOB_CHANGES,
     *ACCOUNT_TREE,
@@ -81,6 +89,7 @@ ACTIONS: Final = (
     *_DEMO_TIME,
 )
 
+# For keys in config.toml and for names on the command line, which are ids with hyphens.
 BY_ID: Final[Mapping[str, Action]] = {action.id: action for action in ACTIONS}
 _FORMER_IDS: Final[Mapping[str, str]] = {"look_inside": "open_shell"}
 """Ids of earlier releases, which users have in their key configuration, and today's."""

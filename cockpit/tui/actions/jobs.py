@@ -9,13 +9,12 @@ from cockpit.model.capabilities import Ability
 from cockpit.protocol.operations import SHELL
 from cockpit.tui import editing
 from cockpit.tui.action import (
-    ACT,
     ANYWHERE,
-    KEPT,
     ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
     Action,
+    Group,
     has_output,
     needs_container,
     needs_ended,
@@ -34,18 +33,19 @@ from cockpit.tui.controllers import directives, jobs
 from cockpit.tui.views.all import CATALOGUE, CLUSTERS
 from cockpit.tui.views.jobs import JOBS
 
-_change = partial(Action, group=ACT, views=ON_JOBS, acts=True)
+_change = partial(Action, group=Group.JOBS, views=ON_JOBS, acts=True)
 
+# Operations of Slurm have no key: few clusters have them, and the command line completes their names.
 JOB_CHANGES: Final = (
     _change(
         "new",
         ("n",),
         "Submit a new job",
         editing.write_new,
-        views=ANYWHERE - ON_ACCOUNTS - on(CATALOGUE, CLUSTERS),
+        views=ANYWHERE - ON_ACCOUNTS - on(CATALOGUE, CLUSTERS),  # there `n` adds a user, a QOS or an entry
         why_not=of_one_cluster,
         in_row=True,
-        called="submit",
+        title="submit",
     ),
     _change(
         "edit", ("e",), "Change a queued job in $EDITOR", jobs.edit_job, why_not=needs_queued, in_row=True, needs="edit"
@@ -146,15 +146,17 @@ JOB_CHANGES: Final = (
     _change(
         "shell", ("s",), "Open a shell in the container", jobs.shell, why_not=needs_container, in_row=True, needs=SHELL
     ),
+    # On Slurm a job of any state may have left files on its nodes; `shell` needs a running or held container.
     _change("open_shell", (), "Open a shell in remaining files (Slurm)", jobs.shell, why_not=needs_job, needs=SHELL),
     _change("attach", ("a",), "Open the terminal of a session", jobs.shell, why_not=needs_session, needs=SHELL),
     _change("develop", ("d",), "Make a session of a job, or the reverse", jobs.develop, why_not=needs_job),
+    # Not a change: it reads the output of jobs on this machine, and is allowed in read-only mode too.
     Action(
         "tensorboard",
         ("T",),
         "Start or stop TensorBoard on its output",
         jobs.tensorboard,
-        group=ACT,
+        group=Group.JOBS,
         views=ON_JOBS,
         why_not=has_output,
     ),
@@ -175,7 +177,7 @@ HELD_CONTAINERS: Final = (
         ("plus",),
         "Hold the container two hours longer",
         jobs.extend_hold,
-        group=KEPT,
+        group=Group.HOLDS,
         why_not=needs_held_container,
         needs="extend_hold",
     ),
@@ -184,7 +186,7 @@ HELD_CONTAINERS: Final = (
         ("minus",),
         "Remove the held container now",
         jobs.end_hold,
-        group=KEPT,
+        group=Group.HOLDS,
         why_not=needs_held_container,
         danger=True,
         needs="end_hold",

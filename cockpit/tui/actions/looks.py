@@ -7,16 +7,15 @@ from typing import Final
 
 from cockpit.tui.action import (
     JOB,
-    LOOK,
     NODE,
     ON_ACCOUNTS,
     ON_JOBS,
     ON_QUEUED,
     ON_SORTED,
     ON_TABLES,
-    ORDER,
     OVER_A_JOB,
     Action,
+    Group,
     can_fold,
     needs_filter,
     needs_job,
@@ -29,10 +28,11 @@ from cockpit.tui.views.cards import CARDS
 from cockpit.tui.views.jobs import JOBS
 from cockpit.tui.views.priority import PRIORITY
 
-_look = partial(Action, group=LOOK)
+_look = partial(Action, group=Group.VIEW)
 _page = partial(_look, views=frozenset({JOB}))
-_sort = partial(Action, group=ORDER, views=ON_SORTED)
+_sort = partial(Action, group=Group.SORT, views=ON_SORTED)
 
+# Each view has an action of its own for Enter (`View.opens`). A key has one meaning in a view: `keymap.py` refuses two.
 VIEWING: Final = (
     _look(
         "open",
@@ -50,7 +50,7 @@ VIEWING: Final = (
         looks.queue_jobs,
         views=on(QUEUES),
         in_row=True,
-        called="its jobs",
+        title="its jobs",
     ),
     _look(
         "open_cluster",
@@ -59,7 +59,7 @@ VIEWING: Final = (
         anywhere.open_cluster,
         views=on(CLUSTERS),
         in_row=True,
-        called="open",
+        title="open",
     ),
     _look(
         "every_job",
@@ -68,11 +68,9 @@ VIEWING: Final = (
         anywhere.every_job,
         views=on(CLUSTERS),
         in_row=True,
-        called="all jobs",
+        title="all jobs",
     ),
-    _look(
-        "open_node", ("enter",), "Open the node's page", looks.open_node, views=on(NODES), in_row=True, called="open"
-    ),
+    _look("open_node", ("enter",), "Open the node's page", looks.open_node, views=on(NODES), in_row=True, title="open"),
     _look(
         "node_jobs",
         ("enter",),
@@ -80,7 +78,7 @@ VIEWING: Final = (
         looks.node_jobs,
         views=frozenset({NODE}),
         in_row=True,
-        called="its jobs",
+        title="its jobs",
     ),
     _look(
         "logs",
@@ -120,8 +118,9 @@ VIEWING: Final = (
         looks.earlier_attempt,
         views=ON_JOBS,
         why_not=needs_job,
-        called="earlier log",
+        title="earlier log",
     ),
+    # On a job's page `<` and `>` go from match to match; in lists they change the column that sorts.
     _page("wrap", ("w",), "Wrap long lines, or cut them", looks.on_page(lambda page: page.wrap())),
     _page(
         "search", ("slash",), "Search for text on this page", looks.on_page(lambda page: page.ask_search()), in_row=True
@@ -132,22 +131,22 @@ VIEWING: Final = (
         ("less_than_sign",),
         "Go to the previous match",
         looks.on_page(lambda page: page.find(-1)),
-        called="prev match",
+        title="prev match",
     ),
-    _page("times", ("t",), "Show or hide the time of each line", looks.on_page(lambda page: page.turn_times())),
+    _page("times", ("t",), "Show or hide the time of each line", looks.on_page(lambda page: page.toggle_times())),
     _page(
         "replica",
         ("i",),
         "Show the log of the next replica",
         looks.on_page(lambda page: page.other_replica()),
-        called="next replica",
+        title="next replica",
     ),
     _page(
         "stream",
         ("o",),
         "Switch the log: stdout, stderr",
         looks.on_page(lambda page: page.other_stream()),
-        called="other stream",
+        title="other stream",
     ),
     _look(
         "filter",
@@ -157,7 +156,7 @@ VIEWING: Final = (
         views=ON_TABLES,
         in_row=True,
     ),
-    _look("filters", ("F",), "Apply or delete a saved filter", looks.saved_filters, views=ON_TABLES, called="saved"),
+    _look("filters", ("F",), "Apply or delete a saved filter", looks.saved_filters, views=ON_TABLES, title="saved"),
     _look(
         "save_filter",
         ("W",),
@@ -186,7 +185,7 @@ VIEWING: Final = (
         "colours",
         ("u",),
         "Colour the cards by user, or by job",
-        lambda app: app.main_screen.arrangement.turn_colours(),
+        lambda app: app.main_screen.arrangement.toggle_colours(),
         views=on(CARDS),
         in_row=True,
     ),
@@ -199,7 +198,7 @@ SORTING: Final = (
         ("greater_than_sign",),
         "Sort by the next column",
         lambda app: app.main_screen.arrangement.sort_by_neighbour(1),
-        called="sort right",
+        title="sort right",
     ),
     _sort(
         "sort_previous",
@@ -207,7 +206,7 @@ SORTING: Final = (
         "Sort by the previous column",
         lambda app: app.main_screen.arrangement.sort_by_neighbour(-1),
         views=on(JOBS),
-        called="sort left",
+        title="sort left",
     ),
     _sort("sort", ("S",), "Choose the column to sort by", looks.choose_sort),
     _sort(
@@ -215,6 +214,6 @@ SORTING: Final = (
         ("equals_sign",),
         "Reverse the order",
         lambda app: app.main_screen.arrangement.reverse_sort(),
-        called="reverse",
+        title="reverse",
     ),
 )

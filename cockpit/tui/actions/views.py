@@ -7,12 +7,9 @@ from typing import Final
 
 from cockpit.headless.typed_line import NOUN as ACCOUNT_NOUN
 from cockpit.tui.action import (
-    NAMES,
     ON_PLACES,
-    SERVE,
-    SHARE,
-    WEIGH,
     Action,
+    Group,
     may_add_below,
     may_administer,
     may_change_entry,
@@ -26,15 +23,16 @@ from cockpit.tui.views.accounts import ACCOUNTS, QOS, SPENDING
 from cockpit.tui.views.all import CATALOGUE, NODES
 from cockpit.tui.views.priority import PRIORITY
 
-_account = partial(Action, group=SHARE, views=on(ACCOUNTS))
+# What the actions of one subject share; each action states only what is special to it.
+_account = partial(Action, group=Group.ACCOUNTS, views=on(ACCOUNTS))
 _edit_account = partial(_account, acts=True, needs="change_accounts")
-_entry = partial(Action, group=NAMES, views=on(CATALOGUE), acts=True, needs="change_catalogue")
-_hours = partial(Action, group=SHARE, views=on(SPENDING), in_row=True)
-_priority = partial(Action, group=WEIGH, views=on(PRIORITY))
-_node = partial(Action, group=SERVE, views=on(NODES))
+_entry = partial(Action, group=Group.CATALOGUE, views=on(CATALOGUE), acts=True, needs="change_catalogue")
+_hours = partial(Action, group=Group.ACCOUNTS, views=on(SPENDING), in_row=True)
+_priority = partial(Action, group=Group.WEIGHTS, views=on(PRIORITY))
+_node = partial(Action, group=Group.NODES, views=on(NODES))
 
 ACCOUNT_TREE: Final = (
-    _account("unfold", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, called="fold · jobs"),
+    _account("unfold", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, title="fold · jobs"),
     _account(
         "fold_all", ("Z",), "Show only the top accounts, or all", lambda app: app.main_screen.arrangement.fold_all()
     ),
@@ -57,7 +55,7 @@ ACCOUNT_TREE: Final = (
         views=on(QOS),
         why_not=may_administer,
         in_row=True,
-        called="add QOS",
+        title="add QOS",
     ),
     _edit_account(
         "modify",
@@ -84,7 +82,7 @@ ACCOUNT_TREE: Final = (
 )
 
 CATALOGUE_ENTRIES: Final = (
-    _entry("add_entry", ("n",), "Add a dataset, model, image …", catalogue.add_entry, in_row=True, called="add"),
+    _entry("add_entry", ("n",), "Add a dataset, model, image …", catalogue.add_entry, in_row=True, title="add"),
     _entry(
         "set_entry",
         ("e", "enter"),
@@ -92,7 +90,7 @@ CATALOGUE_ENTRIES: Final = (
         catalogue.set_entry,
         why_not=may_change_entry,
         in_row=True,
-        called="change",
+        title="change",
     ),
     _entry(
         "remove_entry",
@@ -102,16 +100,17 @@ CATALOGUE_ENTRIES: Final = (
         why_not=may_change_entry,
         danger=True,
         in_row=True,
-        called="remove",
+        title="remove",
     ),
 )
 
 CARD_HOURS: Final = (
-    _hours("by", ("b",), "Group by account, user, project, QOS", accounts.turn_by, called="by …"),
-    _hours("days", ("d",), "Show 7 days, or 30", accounts.turn_days),
-    _hours("held_jobs", ("enter",), "List the jobs counted in this row", accounts.held_jobs, called="its jobs"),
+    _hours("by", ("b",), "Group by account, user, project, QOS", accounts.next_grouping, title="by …"),
+    _hours("days", ("d",), "Show 7 days, or 30", accounts.toggle_days),
+    _hours("held_jobs", ("enter",), "List the jobs counted in this row", accounts.held_jobs, title="its jobs"),
 )
 
+# All of them try weights on the screen; only the last one changes the cluster.
 PRIORITIES: Final = (
     _priority(
         "weights",
@@ -119,9 +118,9 @@ PRIORITIES: Final = (
         "Try other weights",
         lambda app: app.main_screen.entry_line.ask_weights(),
         in_row=True,
-        called="what if",
+        title="what if",
     ),
-    _priority("figures", ("v",), "Switch: contributions, raw, weights", priority.turn_figures, in_row=True),
+    _priority("figures", ("v",), "Switch: contributions, raw, weights", priority.next_figures, in_row=True),
     _priority(
         "next_factor", ("right_square_bracket",), "Choose the next factor", lambda app: priority.choose_factor(app, 1)
     ),
@@ -130,21 +129,21 @@ PRIORITIES: Final = (
         ("left_square_bracket",),
         "Choose the previous factor",
         lambda app: priority.choose_factor(app, -1),
-        called="prev factor",
+        title="prev factor",
     ),
     _priority(
         "heavier",
         ("plus",),
         "Raise the weight of the factor",
         lambda app: priority.step_weight(app, 1),
-        called="more weight",
+        title="more weight",
     ),
     _priority(
         "lighter",
         ("minus",),
         "Lower the weight of the factor",
         lambda app: priority.step_weight(app, -1),
-        called="less weight",
+        title="less weight",
     ),
     _priority(
         "apply_weights",
@@ -156,10 +155,11 @@ PRIORITIES: Final = (
         danger=True,
         in_row=True,
         needs="set_weights",
-        called="apply",
+        title="apply",
     ),
 )
 
+# Reservations and copies have no views of their own: they are few, and a list to pick from has all that can be done.
 SERVICE: Final = (
     _node("reservations", ("R",), "List reservations of nodes", nodes.reservations, in_row=True, needs="reservations"),
     _node("staged", ("C",), "List staged copies of data and images", nodes.staged, why_not=needs_admin, needs="staged"),

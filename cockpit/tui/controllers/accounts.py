@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit
 
 
-def turn_by(app: Cockpit) -> None:
+def next_grouping(app: Cockpit) -> None:
     """Group the card-hours by the next of account, user, project and QOS."""
-    app.state.spending_rows.turn_by()
+    app.state.spending_rows.next_grouping()
     _redraw_spending(app)
 
 
-def turn_days(app: Cockpit) -> None:
+def toggle_days(app: Cockpit) -> None:
     """Switch the card-hours between few days and many."""
-    app.state.spending_rows.turn_days()
+    app.state.spending_rows.toggle_days()
     _redraw_spending(app)
 
 
@@ -65,6 +65,7 @@ def add_account(app: Cockpit) -> None:
 
 def add_coordinator(app: Cockpit) -> None:
     """Open the command line to add coordinators to the account under the cursor."""
+    # Without a row the user types the account, too.
     place = app.selection.place_under_cursor()
     account = "" if place is None or isinstance(place, Qos) else f"{quote(place.association.account)} "
     app.main_screen.entry_line.ask_command(f"{NOUN} add-coordinator {account}")
@@ -76,6 +77,7 @@ def modify(app: Cockpit) -> None:
     if isinstance(place, Qos):
         app.main_screen.entry_line.ask_command(f"{NOUN} modify-qos {quote(place.name)} ")
     elif place is not None and place.association.user:
+        # A user's association may be of one partition only, as in Slurm; without the option the command is about all.
         user = place.association
         partition = f"--partition {quote(user.partition)} " if user.partition else ""
         app.main_screen.entry_line.ask_command(
@@ -112,6 +114,7 @@ def unfold(app: Cockpit) -> None:
 
 async def _change(app: Cockpit, request: AccountRequest) -> None:
     """Apply the change; ask first where it removes something."""
+    # Other changes were typed out and can be taken back in the same way.
     if request.removes and not await app.push_screen_wait(Confirm(*question(request.change))):
         return
     await app.backend.change_accounts(request.change)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.config.places import EVERY_CLUSTER
 from cockpit.errors import CockpitError
 from cockpit.model.capabilities import Ability
 from cockpit.present.filters import quoted
@@ -38,6 +38,7 @@ async def choose_cluster(app: Cockpit) -> None:
 async def open_demo(app: Cockpit) -> None:
     """Run a demo in a process of its own on this terminal, and return when the user quits it."""
     with app.suspend():
+        # A process of its own, which draws and reads keys itself; this application waits until it ends.
         subprocess.run([sys.executable, "-m", "cockpit.cli", "demo"], check=False)  # noqa: ASYNC221 - the screen is the demo's now
     app.refresh()
 
@@ -75,6 +76,7 @@ def pause(app: Cockpit) -> None:
 
 async def refresh(app: Cockpit) -> None:
     """Fetch the data now, and redraw the whole terminal in case another program wrote on it."""
+    # First: what another program wrote is gone at once, also where the cluster does not answer.
     app.repaint()
     await app.poller.catch_up()
 
@@ -112,6 +114,7 @@ def open_cluster(app: Cockpit) -> None:
     row: ClusterRow | None = app.main_screen.tables.row_under_cursor(CLUSTERS.id)
     if row is None:
         return
+    # A member of a merged view or of a fleet is part of what is open: its jobs are a filter away.
     if row.fleet:
         app.main_screen.show_jobs(f"cluster:{quoted(row.name)}")
     elif row.name == app.options.cluster or app.options.every.is_complete:

@@ -43,6 +43,7 @@ async def remove_entry(app: Cockpit) -> None:
 
 
 async def _run(app: Cockpit, text: str) -> None:
+    # Fetched now: the words name only what changes, and the rest of the entry stays as it is on the cluster.
     shown: CatalogueShown = await app.backend.catalogue()
     await _change(app, requested_change(text, shown, Place(str(Path.cwd()), str(Path.home()))))
 

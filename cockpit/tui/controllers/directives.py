@@ -66,6 +66,7 @@ async def move_to_top(app: Cockpit) -> None:
 
 async def update(app: Cockpit, text: str) -> None:
     """Change fields of the chosen jobs, such as `Features=nvlink Nice=50`. Raises `SpecErrors`."""
+    # All fields are checked before the first job is changed.
     pairs = [word.partition("=") for word in _words(text)]
     if not all(name and equals for name, equals, _ in pairs):
         raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
@@ -79,28 +80,41 @@ async def submit_file(app: Cockpit, typed: str) -> None:
     """Submit the file: a batch script as it is where the cluster takes one, else the jobs that are read from it.
 
     Words behind `--` are the script's arguments. Raises `SpecErrors`.
+
+    1. Read the file.
+    2. Where the cluster runs sbatch, hand a script to it.
+    3. Else read the jobs from the file, in whatever known format it is, and submit them.
+    4. Put the cursor on the first job, and say where the output goes.
     """
     from cockpit.formats.foreign.exchange import Form, taken_over
     from cockpit.tui.editing import submitted_words
     from cockpit.tui.job_files import submission_from_here
 
+    # Blanks around it: a file may have two hyphens in its name.
     name, _, behind = typed.partition(" -- ")
+    # Step 1
     if name.split(maxsplit=1)[:1] == [WRAP]:
         raise SpecErrors([f"{WRAP} works in the shell alone: cockpit submit {WRAP} COMMAND. Or press n for a new job."])
     name, text, folder = _read(name.strip())
     arguments, words = _words(behind), list[str]()
+    # Step 2
+    # sbatch takes a file as a script if it begins with `#!`. Where the cluster runs sbatch the script is handed over
+    # unread, so that every option means what it means to Slurm.
     if text.startswith("#!") and app.backend.capabilities.has(Ability.SCRIPTS):
         script = SubmitScript(text, file=name, arguments=arguments)
         done = [await app.backend.direct(script)]
     else:
+        # Step 3
         context = app.state.context()
         converted = taken_over(name, text, submission=submission_from_here(context.now, context.zone))
+        # As sbatch does: paths of a script begin where the command is run, those of all other files where the file is.
         if converted is not None and converted.form is Form.SBATCH:
             folder = str(Path.cwd())
         specs = app.options.read_jobs(name, converted.text if converted is not None else text, folder)
         specs = [_with_arguments(spec, name, arguments) for spec in specs]
         done = [*await _submit(app, specs)]
         words = [submitted_words(spec, job) for spec, job in zip(specs, done, strict=True) if job is not None]
+    # Step 4
     submitted = [job for job in done if job is not None]
     if submitted:
         app.poller.follow_to(submitted[0])

@@ -15,6 +15,7 @@ from cockpit.model.asking import ShellRequest, WantedLimit
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobRef
 from cockpit.model.job import JobState
+from cockpit.model.reasons import Held
 from cockpit.model.spec import JobKind, PriorityWord
 from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
 from cockpit.present.folding import id_text, task_count
@@ -64,6 +65,7 @@ async def _chosen_spec(app: Cockpit) -> JobSpec:
     """Return the spec of the job under the cursor; for the folded row of an array, that of the whole array."""
     (row, *others) = app.selection.chosen_rows()
     one_array = row.array is not None and all(each.array and each.array.array == row.array.array for each in others)
+    # One task alone keeps its index: a copy of it is a job by itself and not the array.
     whole = row.array is not None and others and one_array
     ref = JobRef(row.array.array) if row.array is not None and whole else JobRef(row.id, task=task_of(row))
     return (await app.backend.job(row.id)).named_by(ref)
@@ -131,7 +133,7 @@ async def extend_hold(app: Cockpit) -> None:
 async def hold_or_release(app: Cockpit) -> None:
     """Hold those of the chosen jobs that are not held, and release the others."""
     for row in app.selection.chosen_rows():
-        held = row.reason is not None and row.reason.__struct_config__.tag == "held"
+        held = isinstance(row.reason, Held)
         act = app.backend.release if held else app.backend.hold
         await act(row.id, task=task_of(row))
 
@@ -168,6 +170,7 @@ async def choose_limit(app: Cockpit) -> None:
     """Let the user choose one of a few usual changes of the time limit, or type another one."""
     rows = app.selection.chosen_rows()
     choices = [Choice(text, about, _resulting_limit(rows, text)) for text, about in _USUAL.items()]
+    # No limit has this text, so that `read_limit` below returns None for it.
     choices.append(Choice(_ANOTHER, "another", "6h, or -30m beside the present one"))
     picked = await pick(app, f"Time limit of {named(rows)}", choices, verb="sets it")
     if picked is None:
@@ -202,6 +205,7 @@ async def tensorboard(app: Cockpit) -> None:
     # All tasks of a batch share one board, so it is the batch that the messages name.
     batch = row.array.array if detail.batch is not None and row.array is not None else None
     whose = f"job {batch} {row.name}" if batch is not None else named([row])
+    # In threads: to look takes a lock of the file system, and to start takes seconds.
     if address := await asyncio.to_thread(lambda: board.address):
         if await app.push_screen_wait(Confirm(f"Stop the TensorBoard of {whose}?", f"It is at {address}")):
             await asyncio.to_thread(board.stop)
@@ -236,12 +240,14 @@ async def enter(app: Cockpit, detail: JobDetail) -> None:
     request = ShellRequest(job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term)
     session = await app.backend.open_shell(request)
     notice = "\n".join(entry_lines(detail, rank, session.notice, app.state.context()))
+    # The event loop waits while the shell has the terminal: nothing may be drawn, and no key be read by both.
     with app.suspend():
         print(f"{notice}\n{SESSION_CONTINUES if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
         code = relay_terminal(session, 0, 1)
         if code == KILLED:
             print(f"\n{WAS_KILLED}")  # noqa: T201 - as above
     app.refresh()
+    # Once more as a toast: what was printed is overwritten by the screen in the same moment.
     if code == KILLED:
         app.notify(WAS_KILLED, severity="warning")
 
@@ -314,7 +320,7 @@ async def _enter_once_it_runs(app: Cockpit, job: JobId) -> None:
     if detail.row.state is JobState.RUNNING and not detail.job.spec.command:
         await enter(app, detail)
     else:
-        app.notify(waiting_words(detail, app.state.context(), app.state.around(0).keys.get("attach", "")))
+        app.notify(waiting_words(detail, app.state.context(), app.state.panel_context(0).keys.get("attach", "")))
 
 
 async def _begun(app: Cockpit, job: JobId) -> JobDetail:

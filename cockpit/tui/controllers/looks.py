@@ -88,6 +88,7 @@ async def choose_sort(app: Cockpit) -> None:
 
 def copy(app: Cockpit) -> None:
     """Copy the ids of the chosen jobs to the clipboard, through the terminal (OSC 52)."""
+    # As commands take them: `cockpit cancel 41 42_3`.
     ids = " ".join(id_text(row) for row in app.selection.chosen_rows())
     app.copy_to_clipboard(ids)
     app.notify(f"copied {ids}")
@@ -98,6 +99,7 @@ def open_page(app: Cockpit, tab: str) -> None:
     if page := app.selection.job_page:
         page.show_tab(tab)
     else:
+        # Of several marked jobs the first: a page shows one.
         (row, *_) = app.selection.chosen_rows()
         app.push_screen(JobPage(row.id, tab))
 
@@ -123,7 +125,7 @@ def switch_tab(app: Cockpit, step: int) -> None:
     """Switch to the tab `step` places to the right on a job's page or in the Accounts view."""
     view = app.main_screen.tables.view
     if page := app.selection.job_page:
-        page.turn(step)
+        page.switch_tab(step)
     elif view in TABS:
         app.main_screen.show_view(TABS[(TABS.index(view) + step) % len(TABS)].id)
 

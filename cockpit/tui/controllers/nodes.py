@@ -38,6 +38,7 @@ async def reservations(app: Cockpit) -> None:
     if picked is None:
         return
     if not picked.delete:
+        # Through the action, so that the view is shown as by its key; the filter is then that of the Nodes view.
         app.dispatcher.perform("nodes")
         app.main_screen.entry_line.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
     elif await app.push_screen_wait(Confirm(*end_question(by_name[picked.id]))):
@@ -51,6 +52,7 @@ async def staged(app: Cockpit) -> None:
     if not by_key:
         app.notify("Nothing is staged.")
         return
+    # Enter has nothing to do with a copy, so that it just closes the list; the key for removal asks.
     choices = [Choice(key, each.source, copy_line(each, app.state.context())) for key, each in by_key.items()]
     picked = await pick(
         app, "Staged copies", choices, verb="closes", deletion="" if app.options.read_only else "remove"

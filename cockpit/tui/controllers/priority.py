@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit import Cockpit
 
 
-def turn_figures(app: Cockpit) -> None:
+def next_figures(app: Cockpit) -> None:
     """Switch the columns between what each factor adds, its raw value and its weight."""
-    app.state.priority_rows.turn_figures()
+    app.state.priority_rows.next_figures()
     app.main_screen.redraw_rows(PRIORITY.id)
 
 
 async def apply_weights(app: Cockpit) -> None:
     """Ask, then put the tried weights in force on the cluster."""
     rows = app.state.priority_rows
+    # The tried weights of the moment of the question, however often the feed answers until it is confirmed.
     weights, tried = rows.weights, rows.tried
     if weights is None or tried is None:
         return
@@ -44,6 +45,7 @@ def choose_factor(app: Cockpit, step: int) -> None:
 def step_weight(app: Cockpit, direction: int) -> None:
     """Try a weight of the chosen factor that is one step larger (`direction` 1) or smaller (-1)."""
     rows = app.state.priority_rows
+    # The first key presses find no factor chosen, or one that another answer no longer has.
     if rows.chosen not in rows.factors:
         rows.choose(0)
     if rows.weights is not None and rows.chosen is not None:

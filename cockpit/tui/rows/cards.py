@@ -54,6 +54,8 @@ class CardRows:
         """Store an answer; return the names of changed nodes, and whether nodes were added or removed."""
         requests = known_requests(jobs)
         fresh = {row.node.name: row for row in nodes if row.node.cards}
+        # A node is laid out again if its cards have changed, and all are if the requests of the queue have: whether an
+        # idle card is stranded depends on them.
         stale = (
             set(fresh) if requests != self._requests else {n for n, row in fresh.items() if self._nodes.get(n) != row}
         )
@@ -61,6 +63,7 @@ class CardRows:
         known, self._parts = self._parts, {}
         for name, row in fresh.items():
             self._parts[name] = card_rows(row, requests) if name in stale else known[name]
+        # Many nodes differ only in figures that the map does not show.
         changed = [name for name in stale if known.get(name) != self._parts[name]]
         self._arrange()
         return changed, list(self._places) != before
@@ -112,6 +115,8 @@ class CardRows:
     def part_of(self, row_id: NodeName | None) -> CardRow | None:
         """Return the part under the cursor on that node: the one at the picked place, or the next one of that card."""
         parts = self._parts.get(row_id, []) if row_id is not None else []
+        # The cursor goes straight down also past a node with fewer slices on this card: it remembers the target, not
+        # the part.
         near = [part for part in parts if part.card.index == self._target[0]] or parts
         return next((part for part in near if part.key >= self._target), near[-1] if near else None)
 
@@ -133,6 +138,7 @@ class CardRows:
         return parts[max(0, min(parts.index(here) + step, len(parts) - 1))]
 
     def _arrange(self) -> None:
+        """Compute the shown nodes, the parts that the filter matches, and the sizes that the layout depends on."""
         order, self._lit = list(self._parts), None
         if self._filter_text.strip():
             lit: dict[NodeName, set[Key]] = {}
@@ -141,5 +147,6 @@ class CardRows:
             order = [name for name in order if name in lit]
             self._lit = dict(lit)
         self._places = {name: place for place, name in enumerate(order)}
+        # Of all nodes, also hidden ones, so that the columns do not jump while the user types a filter.
         most = max((len(row.node.cards) for row in self._nodes.values()), default=1)
         self._largest = (most, max(map(columns_of, self._nodes), default=1))

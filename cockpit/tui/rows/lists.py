@@ -62,6 +62,7 @@ class ListRows(Generic[Id, Row]):
     def take(self, rows: Sequence[Row]) -> tuple[list[Id], bool]:
         """Store an answer; return the ids of changed rows, and whether rows were added, removed or moved."""
         fresh = {self._key(row): row for row in rows}
+        # By value: backends make new rows for each answer, most of which are equal to the last ones.
         changed = [row_id for row_id, row in fresh.items() if self._rows.get(row_id) != row]
         before, self._rows = self._order, fresh
         self._arrange()
@@ -130,6 +131,7 @@ class QueueRows(ListRows[str, QueueRow]):
 
     def take(self, rows: Sequence[QueueRow]) -> tuple[list[str], bool]:
         """Store an answer; a row with a new bound counts as changed too."""
+        # Before the rows: a redraw that they cause draws bars within the new bounds.
         before, self._bounds = self._bounds, bounds_of(list(rows))
         changed, moved = super().take(rows)
         bounded = [row_id for row_id, bounds in self._bounds.items() if before.get(row_id) != bounds]
@@ -137,6 +139,7 @@ class QueueRows(ListRows[str, QueueRow]):
 
     def below(self, row: QueueRow) -> Sequence[QueueRow]:
         """Return the queue and all queues below it in the tree."""
+        # With a slash at both ends: `nlp` is not above `nlp-large`.
         mine = f"{row.path}/"
         return [each for each in self._rows.values() if each.kind is row.kind and f"{each.path}/".startswith(mine)]
 

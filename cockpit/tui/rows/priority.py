@@ -73,6 +73,7 @@ class PriorityRows:
     def take(self, priorities: Priorities) -> bool:
         """Store the answer for `tried`; return whether rows were added, removed or moved."""
         self.priorities = priorities = replace(priorities, rows=of_jobs(priorities.rows))
+        # The feed drops an answer that is not for `tried`, so that this is what the rows are for.
         self.shown_tried = self.tried is not None
         if self.tried is None:
             self.own, self.kind = priorities.weights, priorities.kind
@@ -80,6 +81,7 @@ class PriorityRows:
         self.factors = counting_factors(priorities.weights, priorities.rows)
         if self.own is not None:
             weights = self.own
+            # A factor that only the cluster's own weights count stays in the legend while it is tried without it.
             own = (name for name in SIGNS if weight_of(weights, name))
             self.factors = tuple(name for name in SIGNS if name in {*own, *self.factors})
         self._measure(priorities.rows)
@@ -128,6 +130,7 @@ class PriorityRows:
     def sort_by(self, column: str, *, descending: bool | None = None) -> None:
         """Sort by a column of the table `priority`, by default in the column's usual direction."""
         self.sort_column = column
+        # Most columns are amounts, of which the largest are of interest.
         self.descending = column not in UPWARD if descending is None else descending
         self.chosen = next((name for name in self.factors if SIGNS[name].column == column), self.chosen)
         self._arrange()
@@ -137,7 +140,7 @@ class PriorityRows:
         at = self.factors.index(self.chosen) + step if self.chosen in self.factors else 0
         self.chosen = self.factors[at % len(self.factors)] if self.factors else None
 
-    def turn_figures(self) -> None:
+    def next_figures(self) -> None:
         """Switch the columns of factors between what each adds, its raw value and its weight."""
         self.figures = self.figures.next
 
@@ -157,6 +160,7 @@ class PriorityRows:
         laid = self._laid(width)
         columns = zip(titles(laid), laid, strict=True)
         return [
+            # Ages and shares change all the time: only a new place in the queue is worth being bright.
             each._replace(ticks=column.id != PLACE, leads=self._leads(column), id=column.id)
             for each, (column, _) in columns
         ]
@@ -174,6 +178,7 @@ class PriorityRows:
         return column.id == self.sort_column
 
     def _laid(self, width: int) -> Sequence[tuple[Column, int]]:
+        """Return the shown columns with their widths, which depend on the rows and on what is tried or sorted by."""
         sorted_by = next((name for name in SIGNS if SIGNS[name].column == self.sort_column), None)
         first = self.chosen if self.shown_tried else sorted_by
         id_columns, place_columns, total_columns = self._widths
@@ -199,6 +204,7 @@ class PriorityRows:
         passing = self._filter.passing(self._rows.values(), context)
         column = PRIORITY.find(self.sort_column)
         assert column is not None
+        # The rows come in the queue's own order already.
         if self.sort_column != PLACE or self.descending:
             passing = sorted_rows(passing, [(column, self.descending)], context)
         self._order = list(map(_row_id, passing))
@@ -206,4 +212,5 @@ class PriorityRows:
 
 
 def _row_id(row: PriorityRow) -> RowId:
+    # A job that is submitted to several partitions has a row in each. Hidden jobs all have the id 0.
     return (row.job, None if row.job else row.position, row.partition)

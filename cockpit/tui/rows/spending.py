@@ -48,15 +48,16 @@ class SpendingRows(ListRows[str, Held]):
         self.spending = spending
         return self.take(held_by(spending, self.by))
 
-    def turn_by(self) -> None:
+    def next_grouping(self) -> None:
         """Group by the next of account, user, project and QOS."""
         every = list(GroupBy)
         self.by = every[(every.index(self.by) + 1) % len(every)]
         if self.spending is not None:
             self.count(self.spending)
 
-    def turn_days(self) -> None:
+    def toggle_days(self) -> None:
         """Switch between few and many days, and forget the last answer, which is of other days."""
+        # Without an answer for the new days nothing is shown: old bars under new dates would be wrong.
         self.days = RANGES[(RANGES.index(self.days) + 1) % len(RANGES)]
         self.spending = None
 
@@ -64,6 +65,7 @@ class SpendingRows(ListRows[str, Held]):
         """Return the lines of the chart of the shown rows, of this width and height."""
         if self.spending is None:
             return ()
+        # The rows that pass the filter, in the order of the table, so that signs and colours agree.
         shown, zone = [self._rows[name] for name in self._order], self._context().zone
         title = line(Span(f" {spending_title(self.by, self.days, shown)}", MUTED))
         drawn = chart(shown, self.spending.edges, columns - 1, lines - 1, zone, letters=self._letters())

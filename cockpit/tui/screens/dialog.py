@@ -32,6 +32,7 @@ class Closable(Screen[Result]):
 
     async def on_event(self, event: events.Event) -> None:
         """Skip the making of a screen that is closed already: what it makes would find none of its widgets."""
+        # All other events are let through, so that a closed screen ends as Textual ends it.
         if is_open(self) or not isinstance(event, events.Compose | events.Mount):
             await super().on_event(event)
 
@@ -68,6 +69,7 @@ def _close_above(screen: Screen[Any]) -> bool:
     """Close the screens above this one, without a result, so that it is on top; return whether it is still open."""
     if not is_open(screen):
         return False
+    # Textual's `dismiss` closes the screen on top, whichever that is.
     while screen.app.screen is not screen:
         screen.app.screen.dismiss(None)
     return True
@@ -76,7 +78,7 @@ def _close_above(screen: Screen[Any]) -> bool:
 class Confirm(Dialog[bool]):
     """The dialog; its result is True only where the user chose Yes."""
 
-    asks: ClassVar[bool] = True
+    asks: ClassVar[bool] = True  # read by `keyboard.py`: keys that were typed before it opened do not answer it
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", show=False),
@@ -107,6 +109,7 @@ class Confirm(Dialog[bool]):
                 yield Label("n  y  ← →", id="how", markup=False)
 
     def on_mount(self) -> None:
+        # Enter is pressed without reading: it must not destroy anything.
         self.query_one("#no").focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

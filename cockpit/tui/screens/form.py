@@ -15,7 +15,7 @@ from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.converting import ConvertedJob, convert_job
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
-from cockpit.present.form.aside import Preview, brought_lines, preview_lines, script_lines, start_line, why_lines
+from cockpit.present.form.aside import Preview, imported_lines, preview_lines, script_lines, start_line, why_lines
 from cockpit.present.form.fields import FIELD_OF, KIND, FormResult, JobForm, about, take_entry
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.spec_offers import models, offers
@@ -81,7 +81,8 @@ class FormScreen(Dialog[None]):
         Binding("ctrl+f", "take_file", show=False, priority=True),
         Binding("escape", "leave", show=False),
         Binding("enter", "app.focus_next", show=False),
-        Binding("down", "app.focus_next", show=False, priority=True),  # else fields that are scrolled would have these
+        # With priority, as the list of fields would scroll with these keys.
+        Binding("down", "app.focus_next", show=False, priority=True),
         Binding("up", "app.focus_previous", show=False, priority=True),
         Binding("pagedown", "scroll_aside(1)", show=False, priority=True),
         Binding("pageup", "scroll_aside(-1)", show=False, priority=True),
@@ -96,18 +97,18 @@ class FormScreen(Dialog[None]):
         accept: Callable[[JobSpec], Awaitable[str]],
         edit: Callable[[Mapping[str, object]], ConvertedJob | None],
         submitter: Submitter,
-        convert_job: ConvertedJob | None,
+        imported: ConvertedJob | None,
         read: ReadJobs,
     ) -> None:
         """Make the form.
 
         `accept` gives the job to the cluster and returns what was done, in words. `edit` lets the user edit the values
-        in an editor; None: nothing was changed. `brought` is the file that the values are from. `read` reads the values
-        as a job file.
+        in an editor; None: nothing was changed. `imported` is the file that the values are from. `read` reads the
+        values as a job file.
         """
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
-        self._imported, self._read = convert_job, read
+        self._imported, self._read = imported, read
         self._form = JobForm(values)
         self._initial_texts = dict(self._form.texts)
         self._result: FormResult = FormResult(None, {}, ())
@@ -131,6 +132,7 @@ class FormScreen(Dialog[None]):
         return [FieldRow(path, text, self._form.lead(path)) for path, text in self._form.texts.items()]
 
     def on_mount(self) -> None:
+        # Enter and the arrows go from field to field; the text beside them is scrolled by keys of the form.
         self.query_one("#aside", LineView).can_focus = False
         self.query_one("#aside", LineView).hang()
         self.query(SafeInput).first().focus()
@@ -150,6 +152,7 @@ class FormScreen(Dialog[None]):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         row = event.input.query_ancestor(FieldRow)
+        # Textual also reports the text that a new input begins with.
         if self._form.texts.get(row.path) != event.value:
             self._form.texts[row.path] = event.value
             if row.path == KIND and self._form.follow_kind():
@@ -175,12 +178,14 @@ class FormScreen(Dialog[None]):
 
     def _judge(self) -> None:
         self._show(self._form.read_spec(self._read, str(Path.cwd())))
+        # Each letter puts the question off: a prediction is expensive, and half a word asks for something else.
         if self._timer is not None:
             self._timer.stop()
         if self._result.spec is not None:
             self._timer = self.set_timer(ASK_AFTER_SECONDS, self._answers.predict_start)
 
     def _show(self, judged: FormResult) -> None:
+        # The answers were about the last job; what is shown of them would contradict the fields.
         self._result = judged
         self._answers.start_over(judged.spec)
         for row in self.query(FieldRow):
@@ -195,6 +200,7 @@ class FormScreen(Dialog[None]):
     # Actions
 
     async def action_submit(self) -> None:
+        """Give the job to the cluster and close the form; with errors, go to the first field that has one."""
         spec = self._result.spec
         if spec is None:
             self._focus_first_error()
@@ -202,6 +208,7 @@ class FormScreen(Dialog[None]):
         try:
             notice = await self._accept(spec)
         except RequestRefused as no:
+            # The form stays open with all that was typed.
             self.refuse(no, spec)
             self._focus_first_error()
         except CockpitError as error:
@@ -216,6 +223,7 @@ class FormScreen(Dialog[None]):
             wrong.typed.focus()
 
     async def action_edit(self) -> None:
+        """Let the user edit the values in $EDITOR, and fill the form with the result."""
         try:
             edited = self._edit(self._form.values())
         except SpecErrors as wrong:
@@ -303,12 +311,14 @@ class FormScreen(Dialog[None]):
     async def _remount_fields(self, focused: str = "") -> None:
         """Mount the fields again; `focused` is the path of the field that gets the focus, by default the first."""
         fields = self.query_one("#fields", VerticalScroll)
+        # All again, as fields appear in the order of a job file, wherever a new one belongs.
         await fields.remove_children()
         await fields.mount(*self._rows())
         rows = list(self.query(FieldRow))
         row = next((row for row in rows if row.path == focused), rows[0])
         row.typed.focus(scroll_visible=False)
         self.call_after_refresh(row.scroll_visible, animate=False)  # it has no place before
+        # New rows know nothing of the errors in their texts.
         self._judge()
 
     def action_preview(self) -> None:
@@ -351,8 +361,9 @@ class FormScreen(Dialog[None]):
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
 
     def _aside(self, columns: int) -> Iterator[Line]:
+        """Yield the text beside the fields: source, errors, missing files, reason, nodes with room, preview."""
         if self._imported is not None:
-            yield from brought_lines(self._imported, columns)
+            yield from imported_lines(self._imported, columns)
         for sentence in self._result.others:
             yield line(Span(safe(sentence), "warning"))
         spec = self._result.spec
@@ -364,6 +375,7 @@ class FormScreen(Dialog[None]):
         known = self._answers.with_named_specs(spec)
         yield from why_lines(self._answers.outlook, self.app.state.context(), columns)
         nodes = self._answers.nodes
+        # A narrow form has the text below its fields, with room for a few lines: there each preview is shown by itself.
         if nodes is not None and (self._shows is Preview.RUNS or not self.has_class("narrow")):
             yield from room_lines(known, nodes, self.app.state.demand, columns)
             yield line()

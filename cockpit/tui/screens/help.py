@@ -50,6 +50,7 @@ class Help(Dialog[None]):
 
     def on_mount(self) -> None:
         lines = list(help_lines(self._entries, self._view))
+        # Border and padding; the stylesheet limits it to the height of the screen.
         self.query_one(Vertical).styles.height = len(lines) + 4
         self.query_one(LineView).hang()
         self.query_one(LineView).show(lines)
@@ -63,6 +64,7 @@ def help_lines(entries: Sequence[HelpEntry], view: str) -> Iterator[Line]:
     groups: dict[str, list[HelpEntry]] = {}
     for entry in entries:
         groups.setdefault(entry.group, []).append(entry)
+    # In the order of the table of actions, whose first action of a group decides where the group is.
     for group, members in groups.items():
         yield from _group(group, members)
     yield line()
@@ -77,6 +79,7 @@ def _group(group: str, entries: Sequence[HelpEntry]) -> Iterator[Line]:
     for entry in entries:
         keys, label = pad(f"  {'  '.join(entry.keys)}", KEYS_COLUMNS), pad(entry.label, LABEL_COLUMNS)
         if entry.why_not:
+            # The label is there already; behind the colon is the reason.
             yield line(Span(f"{keys}{label}", "unknown"), Span(entry.why_not.split(": ", 1)[-1], MUTED))
         else:
             yield line(Span(keys, ACCENT), label, Span(entry.help, MUTED))

@@ -14,7 +14,7 @@ from cockpit.model.asking import LogStream
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Span, line, line_width, spread
+from cockpit.present.spans import ACCENT, STRONG, Span, key_hint, line, line_width, spread
 from cockpit.tui.job_log import JobLog
 from cockpit.tui.screens.dialog import Closable, is_open
 from cockpit.tui.widgets.entry import SEARCH, Entry
@@ -33,6 +33,7 @@ TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 LOGS = "logs"
 REFRESH_SECONDS = 1.0
 LOG_LOOK_SECONDS = 0.02
+"""Seconds between two looks whether the whole log is shown, when a script waits for that."""
 HINT = "text to look for; Enter stays there, Esc returns"
 
 
@@ -80,8 +81,10 @@ class JobPage(Closable[None]):
         self._body.follow = tab == LOGS
         self._body.scroll_to(y=0, animate=False)
         if tab == LOGS:
+            # Exclusive: the follower of another replica, stream or attempt ends with this.
             self.run_worker(self._follow_log(), name="log", group="log", exclusive=True)
         else:
+            # Nothing is read from the cluster for a tab that is not shown.
             self.workers.cancel_group(self, "log")
         self.draw()
 
@@ -90,25 +93,25 @@ class JobPage(Closable[None]):
         if not is_open(self):
             return
         width = self.size.width
-        note = tuple(self._log_note() if self.tab == LOGS else self._turning_note())
+        note = tuple(self._log_note() if self.tab == LOGS else self._tabs_note())
         tabs = view_row(TAB_NAMES, self.tab.capitalize(), (), width)
         fits = line_width(tabs) + line_width(note) + 2 < width
         self.query_one("#tabs", Lines).show([spread(tabs, (*note, Span(" ")), width) if fits else tabs])
         self.query_one("#keys", Lines).show([tuple(self._search_row()) or key_row(self._keys(), width)])
         if self._detail is None:
-            return
+            return  # head and body are about the job, which has not been fetched yet
         crowded = self.tab == LOGS and not fits  # then the note takes the place of the place in the queue
         detail = replace(self._detail, explanation=None) if crowded else self._detail
-        head = head_line(detail, self.app.state.around(width))
+        head = head_line(detail, self.app.state.panel_context(width))
         self.query_one("#head", Lines).show([spread(head, (*note, Span(" ")), width) if crowded else head])
         if self.tab != LOGS:
             size = self._body.scrollable_content_region
-            self._body.show(tab_lines(self.tab, self._detail, self.app.state.around(size.width, size.height)))
+            self._body.show(tab_lines(self.tab, self._detail, self.app.state.panel_context(size.width, size.height)))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
 
-    def turn(self, step: int) -> None:
+    def switch_tab(self, step: int) -> None:
         """Switch to the tab `step` places to the right."""
         self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])
 
@@ -136,6 +139,7 @@ class JobPage(Closable[None]):
         self.run_worker(self._show_earlier_attempt(), name="attempt")
 
     async def _show_earlier_attempt(self) -> None:
+        """Show the log of the attempt before the shown one, after the first one of the last."""
         if self._detail is None:
             await self._ask()
         attempt = self._detail.job.attempt if self._detail is not None else None
@@ -151,7 +155,7 @@ class JobPage(Closable[None]):
         """Wrap long lines, or cut them at the edge."""
         self._body.toggle_wrapping()
 
-    def turn_times(self) -> None:
+    def toggle_times(self) -> None:
         """Show or hide the time at which each line arrived."""
         self._log.shows_times = not self._log.shows_times
         if self.tab == LOGS:
@@ -160,13 +164,17 @@ class JobPage(Closable[None]):
             self.show_tab(LOGS)
 
     async def _follow_log(self) -> None:
+        """Show the chosen log from near its end on until it ends; a failed job opens at its error."""
         try:
             if not self._log_is_chosen:
                 await self._choose_log()
+            # From near the end again: what is known may be of another stream, replica or attempt.
             self._log.begin()
             self._show_log()
             ended = False
             while not ended:
+                # Long polling: the answer comes once there is more, so that nothing is asked while the job prints
+                # nothing.
                 chunk = await self.app.backend.logs(self._log.request(wait=True))
                 self._log.take(chunk, self.app.state.now())
                 self._show_log()
@@ -180,12 +188,14 @@ class JobPage(Closable[None]):
 
     async def _choose_log(self) -> None:
         """Choose the first log: that of the replica that failed, and its stderr if it wrote any."""
-        self._log_is_chosen = True
         if self._detail is None:
             self._detail = await self.app.backend.job(self.job)
         self._log.open_for(self._detail.row)
         if self._log.at_error and (await self.app.backend.logs(self._log.errors_request())).data:
             self._log.stream = LogStream.STDERR
+        # Only now: if the user leaves the tab meanwhile, which cancels this, the choice is made at the next visit. A
+        # choice of the user cancels this too, and so is never overwritten.
+        self._log_is_chosen = True
         self.draw()
 
     def _show_log(self) -> None:
@@ -215,11 +225,12 @@ class JobPage(Closable[None]):
 
     @on(Entry.Changed)
     def _typed(self, event: Entry.Changed) -> None:
+        # A change of the text may arrive after Escape has closed the line and ended the search.
         if self.query_one(Entry).display:
             self._body.search(event.value)
             self.draw()
 
-    @on(Entry.Left)
+    @on(Entry.Escaped)
     def _leave_entry(self) -> None:
         self._body.search("")
         self._close_entry()
@@ -239,13 +250,14 @@ class JobPage(Closable[None]):
         place, matches = self._body.place_of_match()
         yield Span(f" {place} of {matches}" if matches else " nowhere here", STRONG if matches else "warning")
         yield Span(f"  {safe(self._body.searched)}", ACCENT)
-        keys = self.app.state.around(self.size.width).keys
+        keys = self.app.state.panel_context(self.size.width).keys
         for action, words in (("next_match", "next"), ("previous_match", "before"), ("back", "ends")):
             if action in keys:
-                yield from line(Span(f"   {keys[action]}", ACCENT), Span(f" {words}", MUTED))
+                yield from key_hint(keys[action], words, "   ")
 
     def _log_note(self) -> Iterator[Span]:
-        key = self.app.state.around(self.size.width).keys.get("stream")
+        """Yield which log is shown: attempt, replica and stream, and the key for the other stream."""
+        key = self.app.state.panel_context(self.size.width).keys.get("stream")
         if self._log.attempt is not None:
             yield Span(f"attempt {self._log.attempt} · ", "warning")
         attempt = self._detail.job.attempt if self._detail is not None else None
@@ -255,16 +267,16 @@ class JobPage(Closable[None]):
         if self._log.at_error:
             yield Span(" at its error", "error")
         if key:
-            yield from line(Span(f"   {key}", ACCENT), Span(" the other", MUTED))
+            yield from key_hint(key, "the other", "   ")
 
-    def _turning_note(self) -> Iterator[Span]:
-        keys = self.app.state.around(self.size.width).keys
+    def _tabs_note(self) -> Iterator[Span]:
+        keys = self.app.state.panel_context(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         if turns:
-            yield from line(Span(turns, ACCENT), Span(" switch tabs", MUTED))
+            yield from key_hint(turns, "switch tabs")
 
     def _keys(self) -> list[Key]:
-        back = self.app.state.around(self.size.width).keys.get("back")
+        back = self.app.state.panel_context(self.size.width).keys.get("back")
         return [*([Key(back, "back", action="back")] if back else []), *self.app.dispatcher.keys_of_view()]
 
     @on(Lines.Clicked, "#tabs")
@@ -288,6 +300,7 @@ class JobPage(Closable[None]):
         try:
             self._detail = await self.app.backend.job(self.job)
         except CockpitError as error:
+            # The page keeps what it shows: the job may have been deleted, or the cluster be away for a moment.
             if is_open(self):
                 self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
         else:

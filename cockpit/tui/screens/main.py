@@ -56,7 +56,7 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         state = self.app.state
-        # The poller and the dispatcher are made after this screen, as they need it.
+        # Here and not in the constructor: the poller and the dispatcher are made after this screen, as they need it.
         self.entry_line = EntryLine(self.tables, state, self.app.poller, self.app.dispatcher, self.draw)
         theme = state.role_theme
         yield Lines(theme, id="top")
@@ -80,6 +80,7 @@ class MainScreen(Screen[None]):
 
     def show_jobs(self, filter_text: str) -> None:
         """Show the Jobs view under this filter."""
+        # The filter is that of the view that is shown.
         self.show_view(JOBS.id)
         self.entry_line.filter_from_here(filter_text)
 
@@ -114,6 +115,7 @@ class MainScreen(Screen[None]):
             return
         width, title = self.size.width, self.tables.view.title
         self.query_one("#top", Lines).show([top_bar(self.app.state.top_bar(), self.app.state.overview, width)])
+        # Made once: the row of views and the bottom row decide between them where it fits.
         note = tuple(self._note())
         self.query_one("#views", Lines).show([view_row(VIEW_NAMES, title, note, width)])
         self.query_one("#keys", Lines).show([self._bottom_row(note, width)])
@@ -203,9 +205,9 @@ class MainScreen(Screen[None]):
     def _submitted(self, event: Entry.Submitted) -> None:
         self.entry_line.submitted(event.value)
 
-    @on(Entry.Left)
-    def _left(self, event: Entry.Left) -> None:
-        self.entry_line.left(event.kind)
+    @on(Entry.Escaped)
+    def _escaped(self, event: Entry.Escaped) -> None:
+        self.entry_line.escaped(event.kind)
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
@@ -215,6 +217,7 @@ class MainScreen(Screen[None]):
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
+        # The keys begin behind the note where this row shows it.
         column = event.column - line_width(self._lead(tuple(self._note()), self.size.width))
         if column >= 0 and (action := key_at(self.app.dispatcher.keys_of_view(), column)):
             self.app.dispatcher.perform(action)
@@ -231,6 +234,8 @@ class MainScreen(Screen[None]):
     def on_resize(self) -> None:
         height = self.size.height
         self.set_class(height < SMALL_HEIGHT, "small")
+        # A fifth of the screen for the panel, within its bounds; one line more for its border.
         self.query_one("#answer").styles.height = 1 + min(MOST_PANEL, max(LEAST_PANEL, height // 5 - 1))
         self.tables.titles.refresh()
+        # Only then the widgets have their new sizes, which the lines are made for.
         self.call_after_refresh(self.draw)

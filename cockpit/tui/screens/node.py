@@ -51,6 +51,7 @@ class NodePage(Closable[None]):
         width = self.size.width
         self.query_one("#head", Lines).show([line(Span(" node ", MUTED), Span(safe(self.node), ACCENT))])
         self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
+        # Read from the state at each drawing: the node may leave the cluster while its page is open.
         row, body = self.app.state.node_rows.row(self.node), self.query_one(LineView)
         if row is None:
             body.show([line(Span("  It is not part of the cluster any more.", "warning"))])
@@ -58,7 +59,7 @@ class NodePage(Closable[None]):
             body.show(node_lines(row, self.app.state.job_rows.row, self.app.state.context()))
 
     def _keys(self) -> list[Key]:
-        back = self.app.state.around(self.size.width).keys.get("back")
+        back = self.app.state.panel_context(self.size.width).keys.get("back")
         return [*([Key(back, "back", action="back")] if back else []), *self.app.dispatcher.keys_of_view()]
 
     @on(Lines.Clicked, "#keys")
@@ -71,6 +72,7 @@ class NodePage(Closable[None]):
 
     async def catch_up(self) -> None:
         """Fetch the node now."""
+        # The whole list, as no operation fetches one node; the Nodes view below is then as fresh as this page.
         try:
             self.app.state.node_rows.take(await self.app.backend.nodes())
         except CockpitError as error:
@@ -81,5 +83,6 @@ class NodePage(Closable[None]):
 
     async def _follow(self) -> None:
         while True:
+            # First wait: the page is opened from a list that was fetched a moment ago.
             await asyncio.sleep(REFRESH_SECONDS)
             await self.catch_up()

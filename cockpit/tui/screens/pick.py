@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width
+from cockpit.present.spans import MUTED, STRONG, Line, Span, key_hint, line, line_width
 from cockpit.present.width import widest
 from cockpit.tui.screens.dialog import Dialog
 from cockpit.tui.widgets.lines import Lines
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 LEAST_NAME_COLUMNS = 32
 FRAME = 6
 """Columns and lines of the border, its padding and the title."""
-
-
 SCROLLBAR = 1
+"""Width of the scrollbar of a list that is longer than the screen."""
 
 
 class Choice(NamedTuple):
@@ -77,6 +76,7 @@ class Pick(Dialog[Picked | None]):
 
     def on_mount(self) -> None:
         box, table = self.query_one(Vertical), self.query_one(Table)
+        # As large as its list, within the limits of the stylesheet.
         box.styles.height = len(self._choices.order) + FRAME
         box.styles.width = max(line_width(self._title), self._choices.columns_wanted) + FRAME + SCROLLBAR
         self.query_one("#title", Lines).show([self._title])
@@ -108,8 +108,8 @@ async def pick(
 
 
 def _title(title: str, verb: str, deletion: str) -> Line:
-    delete = (Span("   X", ACCENT), Span(f" {deletion}", MUTED)) if deletion else ()
-    return line(Span(title, STRONG), Span("   Enter", ACCENT), Span(f" {verb}", MUTED), *delete)
+    delete = key_hint("X", deletion, "   ") if deletion else ()
+    return (Span(title, STRONG), *key_hint("Enter", verb, "   "), *delete)
 
 
 class _Choices:

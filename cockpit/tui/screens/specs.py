@@ -64,6 +64,7 @@ class SpecsScreen(Dialog["list[SpecChoice]"]):
             self._draw()
 
     def action_choose(self) -> None:
+        # In the order of the offers and not of the marks: it is the order in which the scheduler tries alternatives.
         chosen = self.query_one(Table).chosen()
         self.dismiss([each for each in self._offers if each.id in chosen])
 

@@ -70,6 +70,7 @@ def _tabs_with(tab: str) -> Callable[[ViewContext], Iterator[Span]]:
 
 def _advice(context: ViewContext) -> Iterable[Line]:
     accounts = context.state.accounts
+    # Not fetched yet is not empty: no advice to add the first account.
     if accounts is None:
         return connecting(context.state)
     not_admin = "" if accounts.admin else "An administrator of this cluster adds the first one."

@@ -46,6 +46,7 @@ def _queue_panel(row: QueueRow, context: ViewContext) -> Iterator[Line]:
 
 
 async def _fetch_catalogue(context: FetchContext) -> None:
+    # The whole answer stays: the command line completes the names in it.
     shown = context.state.catalogue = await context.backend.catalogue()
     context.take(CATALOGUE.id, shown.rows)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from cockpit.present.card_map import card_answer, legend, part_at, totals
-from cockpit.present.first_sight import no_cards_lines
+from cockpit.present.empty_views import no_cards_lines
 from cockpit.present.spans import Line, Span
 from cockpit.present.tables.cards import CARDS as CARD_TABLE
 from cockpit.tui.views.view import WIDE, FetchContext, View, ViewContext
@@ -43,6 +43,7 @@ class CardMap(Table):
     def on_click(self, event: events.Click) -> None:
         place = event.y + self.scroll_offset.y
         if place < len(self._cards.order):
+            # First the card under the mouse, then the row: the base class opens what is picked at a second click.
             layout = self._cards.layout(self._row_width)
             before = sum(width + GAP for width in (layout.node, layout.model) if width)
             parts = self._cards.of_node(self._cards.order[place])
@@ -59,6 +60,7 @@ class CardMap(Table):
         before = self.cursor_id
         super()._put_cursor(place)
         self._cards.cursor = self.cursor_id  # type: ignore[assignment]  # ids of nodes
+        # Both rows look different: the picked part is highlighted only where the cursor is.
         self._repick(before)
 
     def _repick(self, *others: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model.capabilities import Ability
-from cockpit.present.first_sight import empty_lines
+from cockpit.present.empty_views import empty_lines
 from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _panel(row: JobRow, context: ViewContext) -> Iterator[Line]:
     state = context.state
-    yield from answer(row, state.details.get(row.id), state.around(context.columns, context.lines))
+    yield from answer(row, state.details.get(row.id), state.panel_context(context.columns, context.lines))
 
 
 def _note(context: ViewContext) -> Iterator[Span]:
@@ -41,6 +41,7 @@ def _note(context: ViewContext) -> Iterator[Span]:
 def _progress(state: AppState) -> str:
     """Return the progress of a list that is loading: `loading, 12 000 of 100 000 jobs so far`."""
     came, overview = len(state.job_rows.list.rows()), state.overview
+    # The overview may be older than the list, and count fewer jobs than have come.
     total = sum(overview.jobs_by_state.values()) if overview is not None else 0
     return f"loading, {grouped(came)} {f'of {grouped(total)} ' if total > came else ''}jobs so far"
 

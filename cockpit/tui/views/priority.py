@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.present.priority_columns import Figures
 from cockpit.present.priority_panel import legend, nothing_to_rank, priority_answer, trial_words
-from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, Line, Span, key_hint
 from cockpit.present.tables.priority import PLACE
 from cockpit.present.tables.priority import PRIORITY as PRIORITY_TABLE
 from cockpit.tui.views.view import View, ViewContext
@@ -30,6 +30,7 @@ def _note(context: ViewContext) -> Iterator[Span]:
         yield Span(f"   what if: {trial_words(rows.queue)}", ACCENT)
     yield Span(FIGURE_NOTES[rows.figures], ACCENT)
     if rows.sort_column != PLACE or rows.descending:
+        # The column may not be among those that are shown.
         column = PRIORITY_TABLE.find(rows.sort_column)
         title = column.title.lower() if column is not None else ""
         yield Span(f"   by {title}{' ▼' if rows.descending else ' ▲'}", ACCENT)
@@ -40,6 +41,7 @@ def _legend(context: ViewContext) -> Line:
     rows = context.state.priority_rows
     if rows.weights is None or not rows.factors:
         return ()
+    # Beside tried weights the legend shows those in force.
     before = rows.own if rows.shown_tried else None
     return legend(rows.weights, before, rows.factors, rows.chosen, context.columns, letters=rows.letters())
 
@@ -52,10 +54,10 @@ def _panel(row: PriorityRow, context: ViewContext) -> Iterator[Line]:
 
 def _offers(rows: PriorityRows, keys: Mapping[str, str]) -> Line:
     if not rows.shown_tried:
-        return line(Span(keys.get("weights", ":weights"), ACCENT), Span(" what if", MUTED))
+        return key_hint(keys.get("weights", ":weights"), "what if")
     shown = (("heavier", "more"), ("lighter", "less"), ("apply_weights", "apply"), ("back", "as it is"))
-    spans = [(Span(keys.get(action, f":{action}"), ACCENT), Span(f" {word}  ", MUTED)) for action, word in shown]
-    return tuple(span for pair in spans for span in pair)
+    hints = (key_hint(keys.get(action, f":{action}"), f"{word}  ") for action, word in shown)
+    return tuple(span for hint in hints for span in hint)
 
 
 def _nothing(rows: PriorityRows, keys: Mapping[str, str]) -> list[Line]:

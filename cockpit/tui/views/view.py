@@ -161,6 +161,7 @@ def plain_rows(table: TableView) -> Callable[[AppState], ViewRows]:
 def connecting(state: AppState) -> Iterator[Line]:
     """Yield the lines of a view whose rows have not arrived: for how long, and why the cluster cannot be reached."""
     seconds = max(0, state.now() - state.began_at) // 1000
+    # A connection that takes a moment is not worth a figure that flickers by.
     waiting = f"{spoken(seconds)}, tries again by itself" if seconds >= SHOW_WAIT_SECONDS else ""
     yield line()
     yield line(Span(f"   connecting … {waiting}", MUTED))

@@ -63,7 +63,7 @@ class Completion(Suggester):
 class Entry(SafeInput):
     """The entry line, hidden until `ask` opens it."""
 
-    class Left(Message):
+    class Escaped(Message):
         """The message that the user pressed Escape; what was typed into the entry of this `kind` is to be undone."""
 
         def __init__(self, kind: str) -> None:
@@ -90,6 +90,7 @@ class Entry(SafeInput):
         self.suggester = Completion(names, more) if names else None
         self._candidates = ()
         self.placeholder = hint
+        # The text that is there at first is no typing: it would be taken for a filter that the user changes.
         with self.prevent(Input.Changed):
             self.value = value
         self.select_on_focus = kind != COMMAND  # words that are there already are a beginning
@@ -99,12 +100,14 @@ class Entry(SafeInput):
 
     def _complete(self, step: int) -> None:
         """Replace the typed text by the first completion; each further Tab takes the next one, around the end."""
+        # The candidates of what the user typed stay while Tab cycles: completing a candidate would find only itself.
         if self.value in self._candidates:
             place = self._candidates.index(self.value) + step
         else:
             completion = self.suggester
             known = completion.candidates(self.value) if isinstance(completion, Completion) else ()
             self._candidates = list(dict.fromkeys(known))
+            # A name that was typed completely is the first candidate: Tab goes on to the second.
             is_first = self._candidates[:1] == [self.value]
             place = int(is_first) if step > 0 else -1
         if self._candidates:
@@ -112,8 +115,9 @@ class Entry(SafeInput):
         self.action_end()
 
     def on_key(self, event: events.Key) -> None:
+        # Tab moves the focus in Textual, and Escape is the action `back` of the whole application.
         if event.key == "escape":
-            self.post_message(self.Left(self.kind))
+            self.post_message(self.Escaped(self.kind))
         elif event.key in {"tab", "shift+tab"}:
             self._complete(1 if event.key == "tab" else -1)
         else:
@@ -135,6 +139,7 @@ class Field(SafeInput):
     def _on_paste(self, event: Paste) -> None:
         from cockpit.formats.foreign.converting import form_name
 
+        # A short text or a single value is pasted as usual.
         if what := form_name(event.text):
             event.stop()
             event.prevent_default()

@@ -59,6 +59,7 @@ class Lines(Widget):
     def show(self, lines: Iterable[Line]) -> None:
         """Show these instead."""
         before, self._lines = self._lines, list(lines)
+        # Only lines that differ: these widgets are shown anew at every tick, mostly with the same text.
         for number in range(self.size.height):
             if _line_at(before, number) != _line_at(self._lines, number):
                 self.refresh(Region(0, number, self.size.width, 1))
@@ -146,7 +147,9 @@ class LineView(ScrollView, can_focus=True):
         if step < 0:
             self._match = next((each for each in reversed(matches) if each < here), matches[-1])
         else:
+            # With step 0 the present line counts as well: while the user types on, the match stays where it is.
             self._match = next((each for each in matches if each >= here + step), matches[0])
+        # A log that follows its end would scroll the match out of sight with its next line.
         self.follow = False
         top = self._starts[self._match] if self._starts else self._match
         self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, force=True)
@@ -155,6 +158,7 @@ class LineView(ScrollView, can_focus=True):
     def go_to(self, number: int) -> None:
         """Scroll so that this given line is a third below the top, unless it is visible at the end already."""
         top = self._starts[number] if self._starts else number
+        # Then the log may go on following its end.
         if top >= len(self._lines) - self.size.height:
             return
         self.follow = False
@@ -174,7 +178,9 @@ class LineView(ScrollView, can_focus=True):
         return bisect_right(self._starts, place) - 1 if self._starts else place
 
     def _lay_out(self) -> None:
+        """Make the drawn lines for the present width, and scroll to the end where that is followed."""
         width = self.scrollable_content_region.width
+        # `_starts` translates between given lines, by which matches and jumps are counted, and drawn ones.
         self._starts = []
         if self._wraps:
             self._lines = []

@@ -128,6 +128,7 @@ class Table(ScrollView, can_focus=True):
 
     def rows_changed(self, changed: Iterable[Hashable], *, news: bool = True) -> None:
         """Redraw these rows, whose order is unchanged; with `news`, cells that differ are bright for a moment."""
+        # Cells are compared as drawn, cut to their columns: a change that is cut off is no news.
         width = self._row_width
         visible = {row_id: line for line, row_id in enumerate(self.visible_ids())}
         for row_id in changed:
@@ -140,14 +141,18 @@ class Table(ScrollView, can_focus=True):
 
     def order_changed(self) -> None:
         """Redraw after rows were added, removed or moved; where possible the cursor's row stays on its screen line."""
+        # Both before the cursor is put anywhere: `_cursor_line` is the screen line that the row had in the old order.
         place = self._cursor_place()
         line = None if place is None or self._cursor_line is None else self._cursor_line
+        # First the size, then the scrolling: Textual limits a scroll position to the size that it knows.
         self.virtual_size = Size(self._row_width, len(self._rows.order))
         if self.cursor_id is not None and place is None:
+            # The cursor's row has gone: the row that moved up into its place takes over.
             self._put_cursor(min(self._last_place, len(self._rows.order) - 1))
         elif self.cursor_id is None and self._rows.order:
             self._put_cursor(0)
         elif place is not None and line is not None and place - line != self.scroll_offset.y:
+            # Rows that come and go above must not move the row that the user reads or is about to act on.
             self.scroll_to(y=max(0, place - line), animate=False, force=True)
         self._remember_line()
         self.refresh()
@@ -195,6 +200,7 @@ class Table(ScrollView, can_focus=True):
         return None
 
     def _cells(self, row_id: Hashable) -> tuple[Line, ...]:
+        """Return the row's cells, cut or padded to their columns; from the cache where the row has not changed."""
         drawn = self._drawn.get(row_id)
         if drawn is None:
             if len(self._drawn) >= MOST_DRAWN:
@@ -221,6 +227,7 @@ class Table(ScrollView, can_focus=True):
         """Highlight for a moment the cells that differ from `before`."""
         until = asyncio.get_running_loop().time() + BRIGHT_SECONDS
         for number, (column, old, new) in enumerate(
+            # Not strict: the columns may have changed since `before` was drawn.
             zip(self._rows.columns(width), before, self._cells(row_id), strict=False)
         ):
             if old != new and not column.ticks:
@@ -240,6 +247,7 @@ class Table(ScrollView, can_focus=True):
     def _repaint_cells(self, row_id: Hashable, line: int, before: tuple[Line, ...] | None, width: int) -> None:
         """Request a repaint of only the cells that differ from `before`."""
         after = self._cells(row_id)
+        # Other columns: no cell can be compared with the one that was there.
         if before is None or len(before) != len(after):
             self.refresh(Region(0, line, self.size.width, 1))
             return
@@ -266,16 +274,19 @@ class Table(ScrollView, can_focus=True):
         return None if self.cursor_id is None else self._rows.place(self.cursor_id)
 
     def _put_cursor(self, place: int) -> None:
+        """Put the cursor on the row at this place, or the nearest one, and scroll so that it is visible."""
         order = self._rows.order
         before = self.cursor_id
         place = max(0, min(place, len(order) - 1))
         self.cursor_id = order[place] if order else None
+        # Where the cursor was last, for the case that its row goes.
         self._last_place = place
         if order:
             self._show(place)
         self._remember_line()
         for row_id in (before, self.cursor_id):
             self._refresh_row(row_id)
+        # After an answer the cursor may be put where it is: that is no move, and fetches nothing.
         if before != self.cursor_id:
             self.post_message(self.CursorMoved(self.cursor_id))
 
@@ -328,7 +339,6 @@ class Table(ScrollView, can_focus=True):
             self.marked ^= {self.cursor_id}
             self._anchor = self.cursor_id
             self.action_move(1)
-            self._refresh_row(self._anchor)
 
     def action_mark_range(self) -> None:
         """Mark all rows from the last marked one to the cursor."""
@@ -363,6 +373,7 @@ class Table(ScrollView, can_focus=True):
                 self.action_open()
 
     def on_resize(self) -> None:
+        # Columns have other widths now.
         self._drawn.clear()
         self.virtual_size = Size(self._row_width, len(self._rows.order))
         place = self._cursor_place()

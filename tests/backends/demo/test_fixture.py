@@ -138,7 +138,7 @@ async def test_a_fixtures_quota_tree_is_the_demos(opened: Open) -> None:
     tree = quota_of(read_fixture("fleet"))
     assert tree is not None
     demo = await opened()
-    assert not [each for each in demo._beginning(demo.host.machine) if isinstance(each, QuotaApplied)]
+    assert not [each for each in demo._first_events(demo.host.machine) if isinstance(each, QuotaApplied)]
     demo._quota = tree
-    assert demo._beginning(demo.host.machine)[-1] == QuotaApplied(tree)
+    assert demo._first_events(demo.host.machine)[-1] == QuotaApplied(tree)
     assert quota_of(read_fixture(LAB)) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from cockpit.backends.demo.fixture import nodes_of, read_fixture
-from cockpit.backends.demo.loads import LOOK_MS, measured, use_of
+from cockpit.backends.demo.loads import LOOK_MS, use_of, with_loads
 from cockpit.backends.demo.simulated_users import actor_of
 from cockpit.engine.effects import StartReplica
 from cockpit.model.ids import JobId, Millis, ReplicaId
@@ -21,7 +21,7 @@ G01, _, M01 = nodes_of(FIXTURE)
 
 def percents(*slices: SliceUse, now: int = HOUR) -> list[int]:
     row = NodeRow(G01, 0, 0, 0, 0, slices, ())
-    return [load.percent for load in measured(row, Millis(now)).loads]
+    return [load.percent for load in with_loads(row, Millis(now)).loads]
 
 
 def slice_use(job: int, card: int, milli: int = 1000, *, held: bool = False) -> SliceUse:
@@ -31,7 +31,7 @@ def slice_use(job: int, card: int, milli: int = 1000, *, held: bool = False) -> 
 def test_a_card_without_a_running_job_is_idle_and_slices_of_hardware_are_not_measured() -> None:
     assert percents(slice_use(7, 1, held=True)) == [0, 0, 0, 0]
     row = NodeRow(M01, 0, 0, 0, 0, (), ())
-    assert measured(row, Millis(HOUR)).loads == ()
+    assert with_loads(row, Millis(HOUR)).loads == ()
 
 
 def test_a_job_loads_its_card_between_28_and_99_percent_and_wavers_around_its_level() -> None:
@@ -126,7 +126,7 @@ def test_a_node_that_is_not_known_has_no_card_memory() -> None:
 async def test_the_demos_nodes_show_the_loads_of_the_jobs_on_them(opened: Open) -> None:
     demo = await opened()
     for row in await demo.backend.nodes():
-        assert row.loads == measured(replace(row, loads=()), demo.now()).loads
+        assert row.loads == with_loads(replace(row, loads=()), demo.now()).loads
         used = {each.card for each in row.slices if not each.held}
         for load in row.loads:
             assert (load.percent > 0) == (load.card in used)

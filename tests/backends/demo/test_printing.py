@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.demo.fixture import Printing, read_fixture
-from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, LogFiles, error_output, printed
+from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, LogFiles, error_output, printed_until
 from cockpit.backends.demo.scripts import Script, Scripts
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import ExitStatus
@@ -25,15 +25,15 @@ HOUR = 3_600_000
 
 @pytest.mark.parametrize("printing", Printing)
 def test_a_longer_run_only_adds_to_what_was_printed(printing: Printing) -> None:
-    texts = [printed(printing, HOUR, elapsed, Random(4)) for elapsed in range(0, HOUR + 1, HOUR // 37)]
-    texts.append(printed(printing, HOUR, HOUR, Random(4)))
+    texts = [printed_until(printing, HOUR, elapsed, Random(4)) for elapsed in range(0, HOUR + 1, HOUR // 37)]
+    texts.append(printed_until(printing, HOUR, HOUR, Random(4)))
     for shorter, longer in pairwise(texts):
         assert longer.startswith(shorter)
     assert len(set(texts)) > 30
 
 
 def test_a_progress_bar_redraws_its_line() -> None:
-    text = printed(Printing.PROGRESS, HOUR, HOUR, Random(4))
+    text = printed_until(Printing.PROGRESS, HOUR, HOUR, Random(4))
     assert "\r" in text
     assert "100%" in text
 
@@ -41,7 +41,7 @@ def test_a_progress_bar_redraws_its_line() -> None:
 @pytest.mark.parametrize("lines", [1, 3, 10, 15, 25, 240])
 def test_every_epoch_of_a_run_is_completed_whatever_its_length(lines: int) -> None:
     total_ms = lines * LEAST_MS
-    _, *epochs, after, saved, _ = printed(Printing.PROGRESS, total_ms, total_ms, Random(4)).split("\n")
+    _, *epochs, after, saved, _ = printed_until(Printing.PROGRESS, total_ms, total_ms, Random(4)).split("\n")
     assert (after, saved) == ("", "saved /workspace/outputs/model.safetensors")
     most = min(10, lines)
     ends = [epoch.rpartition("\r")[2].partition(" [loss")[0] for epoch in epochs]
@@ -63,12 +63,12 @@ FIRST_LINES = {
 
 @pytest.mark.parametrize("printing", Printing)
 def test_each_kind_of_job_prints_its_own_lines(printing: Printing) -> None:
-    text = printed(printing, HOUR, HOUR // LINES, Random(4))
+    text = printed_until(printing, HOUR, HOUR // LINES, Random(4))
     assert text.removesuffix("\n").rpartition("\n")[2] == FIRST_LINES[printing]
 
 
 def test_a_training_run_learns() -> None:
-    text = printed(Printing.TRAINING, HOUR, HOUR, Random(4))
+    text = printed_until(Printing.TRAINING, HOUR, HOUR, Random(4))
     losses = [float(loss) for loss in re.findall(r"loss (\S+)", text)]
     rates = [float(rate) for rate in re.findall(r"lr (\S+)", text)]
     assert losses[0] > 2.6 > 1.1 > losses[-1] > 0.85
@@ -79,17 +79,17 @@ def test_a_training_run_learns() -> None:
 
 
 def test_an_evaluation_converges() -> None:
-    shares = re.findall(r"accuracy (\S+)", printed(Printing.EVALUATION, HOUR, HOUR, Random(4)))
+    shares = re.findall(r"accuracy (\S+)", printed_until(Printing.EVALUATION, HOUR, HOUR, Random(4)))
     assert 0.835 < float(shares[-1]) < 0.85
     assert all(float(share) <= 1 for share in shares)
 
 
 def test_a_short_run_prints_a_little() -> None:
-    assert printed(Printing.TRAINING, 5_000, 5_000, Random(1)).count("step ") == 2
-    assert printed(Printing.TRAINING, 4_000, 4_000, Random(1)).count("step ") == 2
-    assert printed(Printing.TRAINING, 0, 0, Random(1)).count("step ") == 0
-    assert printed(Printing.TRAINING, 0, 1, Random(1)).count("step ") == 1
-    assert printed(Printing.TRAINING, 5_000, 90_000, Random(1)).endswith("done\n")
+    assert printed_until(Printing.TRAINING, 5_000, 5_000, Random(1)).count("step ") == 2
+    assert printed_until(Printing.TRAINING, 4_000, 4_000, Random(1)).count("step ") == 2
+    assert printed_until(Printing.TRAINING, 0, 0, Random(1)).count("step ") == 0
+    assert printed_until(Printing.TRAINING, 0, 1, Random(1)).count("step ") == 1
+    assert printed_until(Printing.TRAINING, 5_000, 90_000, Random(1)).endswith("done\n")
 
 
 @pytest.mark.parametrize(

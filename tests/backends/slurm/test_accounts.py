@@ -19,7 +19,7 @@ root||||5000||1.0||
 
 @pytest.mark.req("SL-10")
 def test_shares_keep_the_tree_and_their_figures() -> None:
-    rows = {row.key: row for row in accounts.shared(with_header(TREE))}
+    rows = {row.key: row for row in accounts.share_lines(with_header(TREE))}
     assert [(row.key, row.depth, row.parent) for row in rows.values()] == [
         ("root/", 0, ""),
         ("nlp/", 1, "root"),
@@ -34,7 +34,7 @@ def test_shares_keep_the_tree_and_their_figures() -> None:
 
 @pytest.mark.req("SL-10")
 def test_empty_figures_of_sshare_count_as_zero() -> None:
-    ann = next(row for row in accounts.shared(with_header(TREE)) if row.key == "nlp/ann")
+    ann = next(row for row in accounts.share_lines(with_header(TREE)) if row.key == "nlp/ann")
     assert (ann.raw_usage, ann.norm_shares, ann.norm_usage, ann.effective_usage) == (0.0, 0.0, 0.0, 0.0)
     assert (ann.fair_share, ann.level_fs, ann.shares) == (None, None, None)
     assert accounts.usage([ann])["nlp/ann"].raw == 0.0

@@ -273,7 +273,7 @@ async def test_a_change_is_refused_if_slurm_would_refuse_it_for_every_task_of_an
 
 async def test_tasks_that_no_longer_wait_are_refused(cluster: Cluster) -> None:
     with pytest.raises(RequestRefused, match=r"^No task of array 61 waits any more\.$"):
-        await acts_of(cluster)._naming(Command(("scontrol", "hold", "61")), rest_id(61))
+        await acts_of(cluster)._name_pending_tasks(Command(("scontrol", "hold", "61")), rest_id(61))
 
 
 async def test_a_hold_is_extended_from_its_present_end(cluster: Cluster) -> None:

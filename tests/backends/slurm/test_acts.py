@@ -23,7 +23,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.script import submission
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
-from cockpit.backends.slurm.wire.calls import Failed, Printed, checked
+from cockpit.backends.slurm.wire.calls import Failed, Printed, check_success
 from cockpit.backends.slurm.wire.ssh import remote_line
 from cockpit.errors import NotRun
 from cockpit.formats.job.file import Defaults, read_jobs
@@ -311,7 +311,7 @@ def test_a_refusal_on_standard_output_is_repeated() -> None:
     """sacctmgr 22.05 says there that it did nothing."""
     argv = ("sacctmgr", "add", "account", "optics")
     with pytest.raises(Failed, match=r"^Nothing new added\.$"):
-        checked(Printed(" Nothing new added.\n", "", 1), argv)
+        check_success(Printed(" Nothing new added.\n", "", 1), argv)
 
 
 @pytest.mark.req("SL-22")

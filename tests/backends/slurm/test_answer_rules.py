@@ -201,7 +201,7 @@ async def test_a_cockpit_that_hangs_is_not_waited_for_without_end(
     monkeypatch.setattr(answer_cache, "PATIENCE_SECONDS", 0.003)
     monkeypatch.setattr(answer_cache, "LOOK_SECONDS", 0.001)
     cache = UserAnswerCache(tmp_path, clock.now)
-    held = await cache._locked(tmp_path / answer_cache._name("squeue\0-h"))
+    held = await cache._lock_question(tmp_path / answer_cache._name("squeue\0-h"))
     assert held is not None
     assert await fetched(cache, 100, "own") == "own"
     os.close(held)

@@ -178,7 +178,7 @@ def test_the_use_of_an_ended_job_is_that_of_its_steps() -> None:
         past(JobID="9", JobIDRaw="9", TotalCPU="1-00:00:00", State="HIBERNATING"),
         past(JobID="10", JobIDRaw="10", TotalCPU="00:00.000"),
     ]
-    first, last = accounting.ended(records, None)
+    first, last = accounting.ended_jobs(records, None)
     assert (first.job.id, first.used.cpu_ms, first.used.peak_memory_mib, first.used.card_percent) == (7, 1500, 2, 40)
     assert (last.job.id, last.used.cpu_ms, last.used.peak_memory_mib) == (10, None, None)
     assert first.job.spec.time_limit_seconds == 90 * 60
@@ -199,14 +199,14 @@ def test_of_several_runs_the_last_counts_and_of_an_array_the_first_task() -> Non
 
 
 def test_the_cards_of_an_ended_job_are_as_many_as_it_had_on_each_node() -> None:
-    (found,) = accounting.ended([past(AllocTRES="cpu=2,mem=1G,node=1,gres/gpu=2")], None)
+    (found,) = accounting.ended_jobs([past(AllocTRES="cpu=2,mem=1G,node=1,gres/gpu=2")], None)
     assert found.job.attempt is not None
     (part,) = accounting.with_amounts(found.job).attempt.placement
     assert [(each.card, each.slot) for each in part.slices] == [(0, None), (1, None)]
     half = replace(found.job, spec=replace(found.job.spec, specs=(NodeSpec(card_milli=1500),)))
     (part,) = accounting.with_amounts(half).attempt.placement
     assert part.card_milli == 1500
-    (none,) = accounting.ended([past()], None)
+    (none,) = accounting.ended_jobs([past()], None)
     assert accounting.with_amounts(none.job) is none.job
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.mapping import jobs, rules, states, values
-from cockpit.backends.slurm.mapping.records import keyed, settings
+from cockpit.backends.slurm.mapping.records import records_of_key, settings
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.cluster import BackfillKind, Partition, PartitionState, Preemption, PriorityKind, UsageReset, Weights
 from cockpit.model.ids import JobId
@@ -77,7 +77,7 @@ def test_every_setting_of_a_partition_is_read_and_unset_ones_set_no_bound() -> N
         "PriorityTier=6 PreemptMode=REQUEUE State=DRAIN TRESBillingWeights=CPU=1.5\n"
         "PartitionName=cpu AllowAccounts=ALL AllowQos=ALL MaxTime=UNLIMITED MaxNodes=UNLIMITED QoS=N/A State=UP\n"
     )
-    gpu, cpu = rules.partitions_of(keyed(line, rules.PARTITION_KEY))
+    gpu, cpu = rules.partitions_of(records_of_key(line, rules.PARTITION_KEY))
     assert (gpu.name, gpu.nodes, gpu.default, gpu.state) == ("gpu", ("n1", "n2"), True, PartitionState.DRAIN)
     assert (gpu.max_time_seconds, gpu.default_time_seconds, gpu.min_nodes, gpu.max_nodes) == (86_400, 3600, 2, 8)
     assert (gpu.allow_accounts, gpu.deny_accounts) == (("nlp", "cv"), ("old",))

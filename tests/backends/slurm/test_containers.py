@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.entering import anew
+from cockpit.backends.slurm.entering import command_in_new_job
 from cockpit.backends.slurm.mapping.containers import PROBE, HeldContainer, Runtime, held_container_of, runtime_of
 from cockpit.backends.slurm.mapping.refusing import refusals
 from cockpit.backends.slurm.mapping.script import submission
@@ -112,6 +112,6 @@ def test_a_new_job_reopens_the_remaining_container(comment: str, inside: tuple[s
     who = Submitter(UserName("ann"), 1, 1, (1,), "/home/ann")
     state = {"submitted_at": Millis(0), "state": JobState.ERROR, "state_since": Millis(0)}
     job = Job(id=JobId(7), spec=boxed(debug_hold=FREE), submitter=who, project="nlp", **state)  # type: ignore[arg-type]  # of Job
-    argv = anew(job, comment, ShellRequest(job=7, command=("id",)))
+    argv = command_in_new_job(job, comment, ShellRequest(job=7, command=("id",)))
     assert argv[: -len(inside)][-1] == "--nodelist=n1"
     assert argv[-len(inside) :] == inside

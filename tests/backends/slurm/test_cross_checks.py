@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from cockpit.backends.slurm.list_checks import check_inventory, completed
+from cockpit.backends.slurm.list_checks import check_inventory, complete_list
 from cockpit.backends.slurm.mapping.cross_checks import (
     CrossCheck,
     of_associations,
@@ -92,7 +92,7 @@ def both(*names: str) -> str:
 async def checked(cluster: Cluster, absent: set[str]) -> Printed:
     answers = Answers(cluster, lambda: Millis(0), Random(1))
     check: CrossCheck = of_licences({"Licenses": "a:4,b:4"})
-    return await completed(answers, LIST, await answers.ask(LIST, 60.0), check, absent)
+    return await complete_list(answers, LIST, await answers.ask(LIST, 60.0), check, absent)
 
 
 @pytest.mark.req("TR-04")

@@ -84,17 +84,17 @@ def test_the_files_of_a_failed_job_are_looked_at_in_a_new_job_of_the_same_size(
     fields: dict[str, str], comment: str, line: str
 ) -> None:
     job = a_job(**AMOUNTS | fields)
-    assert shlex.join(entering.anew(job, comment, ShellRequest(job=7))) == line
-    words = entering.anew(job, comment, ShellRequest(job=7, terminal=True, command=("ls", "a b")))
+    assert shlex.join(entering.command_in_new_job(job, comment, ShellRequest(job=7))) == line
+    words = entering.command_in_new_job(job, comment, ShellRequest(job=7, terminal=True, command=("ls", "a b")))
     assert ("--pty" in words, words[-2:]) == (True, ("ls", "a b"))
 
 
 def test_a_new_job_for_a_failed_one_has_its_cards() -> None:
     cards = {"tres-alloc": "cpu=2,mem=1G,node=1,billing=2,gres/gpu=4", "tres-per-node": "gres/gpu:a100:4"}
-    words = entering.anew(a_job(**AMOUNTS | cards), COPIED, ShellRequest(job=7))
+    words = entering.command_in_new_job(a_job(**AMOUNTS | cards), COPIED, ShellRequest(job=7))
     assert "--gres=gpu:a100:4" in words
 
 
 def test_a_failed_job_whose_files_are_unknown_is_refused() -> None:
     with pytest.raises(RequestRefused, match="Job 7 is error, and Slurm no longer reports where its remaining files"):
-        entering.anew(a_job(**RUNS | {"State": "FAILED"}), "", ShellRequest(job=7))
+        entering.command_in_new_job(a_job(**RUNS | {"State": "FAILED"}), "", ShellRequest(job=7))

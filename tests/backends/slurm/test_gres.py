@@ -8,8 +8,8 @@ from cockpit.backends.slurm.mapping import licences
 from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import cards_of, slurm_nodes
-from cockpit.backends.slurm.mapping.placements import UnattributedGpus, allocation_records, details, placed
-from cockpit.backends.slurm.mapping.records import keyed, words
+from cockpit.backends.slurm.mapping.placements import UnattributedGpus, allocation_records, details, place_jobs
+from cockpit.backends.slurm.mapping.records import records_of_key, words
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.model.ids import JobId
 from cockpit.model.node import CardSlice
@@ -79,7 +79,7 @@ def test_a_recently_started_job_has_cards_that_no_other_job_is_shown_with(
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", "tres-alloc": "gres/gpu=1"}
     job = Listed(a_record(JobID="7", **runs | asked), shards_per_card=node.gres.shards_per_card).job
     untold = UnattributedGpus([node])
-    (found,) = placed([job], {node.node.name: node.node}, {}, untold)
+    (found,) = place_jobs([job], {node.node.name: node.node}, {}, untold)
     assert found.attempt is not None
     assert [each for part in found.attempt.placement for each in part.slices] == held
     assert sum(len(part.slices) for each in untold.others().values() for (part,) in each) == others
@@ -91,7 +91,7 @@ def test_unreported_mig_instances_are_assumed_to_be_the_first_of_the_card() -> N
     asked = {"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"}
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", **asked}
     jobs = [Listed(a_record(JobID=number, **runs)).job for number in ("7", "8")]
-    found = placed(jobs, {node.node.name: node.node}, {}, UnattributedGpus())
+    found = place_jobs(jobs, {node.node.name: node.node}, {}, UnattributedGpus())
     pieces = [each.slices for job in found if job.attempt is not None for each in job.attempt.placement]
     assert pieces == [(CardSlice(0, 0, 142), CardSlice(0, 1, 142)), (CardSlice(0, 2, 142), CardSlice(0, 3, 142))]
 
@@ -101,10 +101,10 @@ def test_a_recently_started_job_is_assumed_to_have_no_more_of_a_node_than_there_
     """squeue has 26 CPUs on two nodes, of 12 and 16."""
     sizes = ((1, 12, 900), (2, 16, 4000))
     printed = "".join(f"NodeName=n{name} CPUTot={cpus} RealMemory={mem} State=MIXED\n" for name, cpus, mem in sizes)
-    nodes = {each.node.name: each.node for each in slurm_nodes(keyed(printed, "NodeName"))}
+    nodes = {each.node.name: each.node for each in slurm_nodes(records_of_key(printed, "NodeName"))}
     runs = {"State": "RUNNING", "NodeList": "n[1-2]", "StartTime": "2026-11-21T08:00:01", "NumNodes": "2"}
     job = Listed(a_record(JobID="7", NumCPUs="26", **{"tres-alloc": "cpu=26,mem=2000M,node=2"}, **runs)).job
-    (found,) = placed([job], nodes, {}, UnattributedGpus())
+    (found,) = place_jobs([job], nodes, {}, UnattributedGpus())
     assert found.attempt is not None
     assert [(part.cpus, part.memory_mib) for part in found.attempt.placement] == [(12, 900), (13, 1000)]
 
@@ -135,14 +135,14 @@ def test_licences_are_queues_with_waiting_and_running_jobs() -> None:
         Listed(a_record(JobID="9", ArrayJobID="9", ArrayTaskID="0-4", Licenses="matlab:2")),
         Listed(a_record(JobID="10", Licenses="N/A")),
     ]
-    known = list(licences.licences(keyed(printed, licences.KEY)))
+    known = list(licences.licences(records_of_key(printed, licences.KEY)))
     matlab, fluent = licences.queue_rows(known, jobs)
     assert (matlab.kind, matlab.name, matlab.waiting, matlab.running) == (QueueKind.LICENCE, "matlab", 5, 2)
     assert (matlab.used, matlab.max, fluent.running) == ({"license": 3000}, {"license": 4000}, 1)
-    wanted = licences.asked(jobs[2].fields)
-    assert licences.figures(known, wanted) == "matlab: 3 of 4 in use, 2 asked"
+    wanted = licences.requested(jobs[2].fields)
+    assert licences.usage_text(known, wanted) == "matlab: 3 of 4 in use, 2 asked"
     assert licences.holders(jobs, wanted) == (JobId(8), JobId(7))
-    assert list(licences.licences(keyed("No licenses configured in Slurm.\n", licences.KEY))) == []
+    assert list(licences.licences(records_of_key("No licenses configured in Slurm.\n", licences.KEY))) == []
 
 
 @pytest.mark.req("SL-01", "SL-11")

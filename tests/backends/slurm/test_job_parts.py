@@ -10,7 +10,7 @@ from cockpit.backends.slurm.mapping import jobparts, placements, states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Cards, SlurmNode, cards_of, slurm_nodes
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason, with_figures
-from cockpit.backends.slurm.mapping.records import keyed
+from cockpit.backends.slurm.mapping.records import records_of_key
 from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
@@ -205,7 +205,7 @@ def test_the_state_is_the_first_word(printed: str, word: str) -> None:
 
 
 def test_an_unknown_state_runs_if_it_has_nodes() -> None:
-    assert not states.known("HIBERNATING")
+    assert not states.is_known("HIBERNATING")
     assert states.job_state("HIBERNATING", placed=True) is JobState.RUNNING
     assert states.job_state("HIBERNATING", placed=False) is JobState.QUEUED
     assert states.end_cause("HIBERNATING") is None
@@ -245,10 +245,10 @@ NODE = "NodeName=n1 CPUTot=8 RealMemory=1000 State=IDLE "
     ],
 )
 def test_a_node_has_what_is_not_reserved_for_the_system(fields: str, cpus: int, memory: int, host: str) -> None:
-    (seen,) = slurm_nodes(keyed(f"{NODE}{fields} OS=Linux 6.1 #1 SMP", "NodeName"))
+    (seen,) = slurm_nodes(records_of_key(f"{NODE}{fields} OS=Linux 6.1 #1 SMP", "NodeName"))
     assert (seen.node.cpus, seen.node.memory_mib, seen.host) == (cpus, memory, host)
     assert seen.node.os == "Linux 6.1"
-    assert list(slurm_nodes(keyed("NodeName=(null) State=IDLE", "NodeName"))) == []
+    assert list(slurm_nodes(records_of_key("NodeName=(null) State=IDLE", "NodeName"))) == []
 
 
 def test_the_cards_of_a_node_have_a_model_and_a_vendor() -> None:

@@ -10,7 +10,7 @@ from cockpit.backends.slurm.mapping import licences
 from cockpit.backends.slurm.mapping.cluster import NO_LICENCES, ClusterLists, state
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.licences import Licence, LicenceQueue, alternatives
-from cockpit.backends.slurm.mapping.records import keyed
+from cockpit.backends.slurm.mapping.records import records_of_key
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import JobId, Millis
 from tests.backends.slurm.test_values import a_record
@@ -20,7 +20,7 @@ PRINTED = (
     "LicenseName=fluent@flex Total=5 Used=4 Free=0 Reserved=1 Remote=yes\n"
     "LicenseName=matlab Total=4 Used=1 Free=3 Reserved=0 Remote=no\n"
 )
-KNOWN = tuple(licences.licences(keyed(PRINTED, licences.KEY)))
+KNOWN = tuple(licences.licences(records_of_key(PRINTED, licences.KEY)))
 
 
 def job(number: int, wants: str, priority: int = 100, **fields: Any) -> Listed:
@@ -36,7 +36,7 @@ def held(*jobs: Listed, known: tuple[Licence, ...] = KNOWN) -> set[int]:
 
 def test_what_is_reserved_or_used_elsewhere_is_not_free() -> None:
     assert [(each.name, each.free) for each in KNOWN] == [("fluent@flex", 0), ("matlab", 3)]
-    assert licences.figures(KNOWN, {"fluent@flex": 1}) == "fluent@flex: 4 of 5 in use, 1 asked"
+    assert licences.usage_text(KNOWN, {"fluent@flex": 1}) == "fluent@flex: 4 of 5 in use, 1 asked"
 
 
 def test_a_request_may_name_several_licences_or_one_of_several() -> None:

@@ -35,6 +35,7 @@ class Reading:
 
     def __init__(self, files: dict[str, str] | None = None, steps: Sequence[StepRow] = (), script: str = "") -> None:
         self.files, self.steps, self.own_script = files or {}, tuple(steps), script
+        self.sacct = self
 
     async def output_files(self, _job: str) -> dict[str, str]:
         return dict(self.files)

@@ -82,18 +82,18 @@ class OlderAccounting(RecordedCommands):
 async def test_a_past_job_is_found_without_the_fields_that_an_older_sacct_does_not_know() -> None:
     commands = OlderAccounting("StdOut", "StdErr")
     reading = reading_over(commands)
-    number = str((await reading.ended("2020-01-01"))[0].job.id)
+    number = str((await reading.sacct.ended("2020-01-01"))[0].job.id)
     commands.questions = 0  # the list of ended jobs has met StdOut already
-    past, _ = await reading.accounted(number)
+    past, _ = await reading.sacct.accounted(number)
     assert past is not None
-    newest, _ = await reading_over(RecordedCommands("22.05")).accounted(number)
+    newest, _ = await reading_over(RecordedCommands("22.05")).sacct.accounted(number)
     assert newest is not None
     assert (past.job.id, past.job.exit, past.used) == (newest.job.id, newest.job.exit, newest.used)
     assert commands.questions == 2, "each unknown field is refused once"
-    assert await reading.accounted("424242") == (None, ())
+    assert await reading.sacct.accounted("424242") == (None, ())
     assert commands.questions == 3, "a field that was refused is not asked for again"
     commands.refused = ("JobID",)
-    assert await reading_over(commands).accounted(number) == (None, ())
+    assert await reading_over(commands).sacct.accounted(number) == (None, ())
 
 
 class OlderSacct(RecordedCommands):
@@ -111,6 +111,6 @@ async def test_ended_jobs_are_listed_without_the_fields_that_an_older_sacct_does
     commands = OlderSacct("22.05")
     clock = VirtualClock(commands.recorded_at)
     reading = Reading(Answers(commands, clock.now, Random(1)), clock.now)
-    newest = await reading_over(OlderCommands([])).ended("now-1days")
-    assert [each.job.id for each in await reading.ended("now-1days")] == [each.job.id for each in newest] != []
+    newest = await reading_over(OlderCommands([])).sacct.ended("now-1days")
+    assert [each.job.id for each in await reading.sacct.ended("now-1days")] == [each.job.id for each in newest] != []
     assert reading.trouble == {}

@@ -56,7 +56,7 @@ def path_of(listed: Listed, path: str, version: tuple[int, ...] = (22, 5, 8), in
     """Of a job that wrote on n1.site.org; `index`: of that task of those that wait together."""
     job = listed.job if index is None else listed.task(index)
     host = "n1.site.org" if listed.nodes else ""
-    return outputs.resolved(path, outputs.batch_words(LookedUpJob(job, listed), version, host))
+    return outputs.fill_patterns(path, outputs.batch_words(LookedUpJob(job, listed), version, host))
 
 
 @pytest.mark.req("SL-10")
@@ -86,7 +86,7 @@ def test_a_name_that_squeue_made_up_is_not_the_files(told: dict[str, str], recor
     """22.05 makes `slurm-44.out` of a task's own number, while sbatch writes `slurm-43_12.out`; of what srun runs at a
     terminal it makes one, too."""
     known = LookedUpJob(record.job, record)
-    named = outputs.named(told | {"folder": "/w"}, known)
+    named = outputs.written_path(told | {"folder": "/w"}, known)
     assert (path_of(record, named) if named else "") == path
 
 
@@ -125,7 +125,7 @@ def test_a_list_names_the_files_of_its_jobs(record: dict[str, str], path: str) -
 def test_a_list_of_ended_jobs_names_the_files_that_accounting_knows(record: dict[str, str], path: str) -> None:
     """Only the script says where `sbatch job.sh` writes, and no list asks for scripts: then it is not known."""
     ended = {"JobID": "41", "JobIDRaw": "41", "JobName": "7", "User": "ann", "WorkDir": "/w", "State": "COMPLETED"}
-    (past,) = accounting.ended(as_sacct(ended | record), UTC)
+    (past,) = accounting.ended_jobs(as_sacct(ended | record), UTC)
     assert past_row(past).output == path
 
 
@@ -133,8 +133,8 @@ def test_a_list_of_ended_jobs_names_the_files_that_accounting_knows(record: dict
 def test_errors_have_a_file_of_their_own_where_one_was_asked_for() -> None:
     known = LookedUpJob(PLAIN.job, PLAIN)
     told = {"stdout": "/w/slurm-41.out", "folder": "/w"}
-    assert outputs.named(told | {"stderr": "/e/%j"}, known, errors=True) == "/e/%j"
-    assert outputs.named(told | {"stderr": "/w/slurm-41.out"}, known, errors=True) == "/w/slurm-%j.out"
+    assert outputs.written_path(told | {"stderr": "/e/%j"}, known, errors=True) == "/e/%j"
+    assert outputs.written_path(told | {"stderr": "/w/slurm-41.out"}, known, errors=True) == "/w/slurm-%j.out"
 
 
 @pytest.mark.req("SL-10")
@@ -143,10 +143,10 @@ def test_the_files_of_steps() -> None:
     assert outputs.of_step("srun -N1 -l hostname -o no") == ""
     batch = outputs.batch_words(LookedUpJob(PLAIN.job, PLAIN), (22, 5, 8), "n1")
     step = StepRow(name="0", command="", state="", nodes=1, tasks=2, started_at=None, ended_at=None)
-    assert outputs.resolved("/o/%J-%2s-%s-%t-%n-%N", outputs.step_words(batch, step, 1)) == "/o/41.0-00-0-1-0-n1"
-    assert outputs.resolved("/o/%s-%t", outputs.step_words(batch, step, None)) == "/o/0-%t"
+    assert outputs.fill_patterns("/o/%J-%2s-%s-%t-%n-%N", outputs.step_words(batch, step, 1)) == "/o/41.0-00-0-1-0-n1"
+    assert outputs.fill_patterns("/o/%s-%t", outputs.step_words(batch, step, None)) == "/o/0-%t"
     alone = replace(step, tasks=1, nodes=2)
-    assert outputs.resolved("/o/%t-%N-%n", outputs.step_words(batch, alone, None)) == "/o/0-%N-%n"
+    assert outputs.fill_patterns("/o/%t-%N-%n", outputs.step_words(batch, alone, None)) == "/o/0-%N-%n"
 
 
 @pytest.mark.req("SL-10")
@@ -232,7 +232,7 @@ def test_slurmrestd_names_the_components_of_a_heterogeneous_job_as_sacct_does() 
         {"job_id": 20, "het": {"job_id": 20, "job_offset": 0}},
         {"job_id": 9, "het": {"job_id": 0, "job_offset": {"set": False, "infinite": False, "number": 0}}},
     ]
-    records = rest_ended.ended(jobs, ["JobID", "JobIDRaw"])
+    records = rest_ended.records_of_ended(jobs, ["JobID", "JobIDRaw"])
     assert [tuple(each.values()) for each in records] == [("20+1", "21"), ("20+0", "20"), ("9", "9")]
 
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import accounts, cluster, priorities, reservations
 from cockpit.backends.slurm.mapping.cluster import NEVER, PLANNED_TASKS, ClusterLists, components, state
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob, find_job
-from cockpit.backends.slurm.mapping.records import keyed, with_header
+from cockpit.backends.slurm.mapping.records import records_of_key, with_header
 from cockpit.backends.slurm.planning_mirror import PlanningMirror
-from cockpit.backends.slurm.why import _planned
+from cockpit.backends.slurm.why import _planned_id
 from cockpit.model.accounts import Accounts, Limits
 from cockpit.model.cluster import Cluster, Reservation, Weights
 from cockpit.model.ids import JobId, Millis, rest_id, task_id
@@ -98,7 +98,7 @@ def test_a_component_is_planned_as_its_first_one_and_a_task_as_the_first_that_wa
     planned = {}
     for each in jobs.jobs:
         job = each.task(3) if each.tasks else each.job
-        planned[job.id] = _planned(jobs, LookedUpJob(job, each))
+        planned[job.id] = _planned_id(jobs, LookedUpJob(job, each))
     assert planned == {
         7: (7, True),
         8: (7, True),
@@ -249,11 +249,13 @@ def test_a_reservation_without_times_is_left_out() -> None:
         "ReservationName=b StartTime=N/A EndTime=1795248177 Nodes=n1\n"
         "ReservationName=c StartTime=1795248117 EndTime=1795248177 Nodes=n1 Accounts=nlp,cv Flags=MAINTAINED\n"
     )
-    first, second = reservations.reservations(keyed(text, reservations.KEY), None)
+    first, second = reservations.reservations(records_of_key(text, reservations.KEY), None)
     assert (first.name, first.nodes, first.users, first.maintenance) == ("a", ("n1", "n2"), ("ann",), True)
     assert (first.start_at, first.end_at) == (1_795_248_117_000, 1_795_248_177_000)
     assert (second.name, second.accounts, second.maintenance) == ("c", ("nlp", "cv"), False)
-    assert list(reservations.reservations(keyed("No reservations in the system\n", reservations.KEY), None)) == []
+    assert (
+        list(reservations.reservations(records_of_key("No reservations in the system\n", reservations.KEY), None)) == []
+    )
 
 
 def test_a_suspended_job_keeps_its_nodes() -> None:

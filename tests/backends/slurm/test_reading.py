@@ -11,8 +11,8 @@ import pytest
 from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS
 from cockpit.backends.slurm.past import ended_jobs, jobs_between, look_up, look_up_waiting
-from cockpit.backends.slurm.reading import PollIntervals, Reading
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.errors import RequestRefused
@@ -141,10 +141,10 @@ async def test_another_failure_of_a_list_that_cannot_be_missed_is_an_error(cockp
 
 async def test_a_user_without_jobs_is_no_trouble_of_accounting(cockpit: Cockpit) -> None:
     cockpit.later(0, sacct=fails("Invalid user id: ghost"))
-    assert await cockpit.reading.ended("now-1days", user="ghost") == ()
+    assert await cockpit.reading.sacct.ended("now-1days", user="ghost") == ()
     assert cockpit.reading.trouble == {}
     cockpit.later(60, sacct=AWAY)
-    assert await cockpit.reading.ended("now-1days", user="ghost") == ()
+    assert await cockpit.reading.sacct.ended("now-1days", user="ghost") == ()
     assert "Problem talking to the database" in cockpit.reading.missing("sacct")
 
 
@@ -222,9 +222,9 @@ async def test_the_comment_of_a_job_comes_from_accounting_once_the_controller_fo
 )
 async def test_the_script_of_a_job_is_read_from_accounting(cockpit: Cockpit, printed: str, script: str) -> None:
     cockpit.later(0, sacct=says(printed))
-    assert await cockpit.reading.script("9") == script
+    assert await cockpit.reading.sacct.script("9") == script
     cockpit.later(300, sacct=AWAY)
-    assert await cockpit.reading.script("9") == ""
+    assert await cockpit.reading.sacct.script("9") == ""
 
 
 async def test_steps_that_cannot_be_listed_are_left_out(cockpit: Cockpit) -> None:
@@ -268,7 +268,7 @@ async def test_accounts_without_associations_are_those_of_the_shares(cockpit: Co
 
 
 async def test_an_ended_job_is_looked_up_in_accounting(cockpit: Cockpit) -> None:
-    ended = next(each for each in await cockpit.reading.ended("now-1days") if each.fields["JobName"] == "fails")
+    ended = next(each for each in await cockpit.reading.sacct.ended("now-1days") if each.fields["JobName"] == "fails")
     cockpit.later(60)
     known = await look_up(cockpit.reading, ended.job.id)
     assert known.job.id == ended.job.id

@@ -9,7 +9,7 @@ from cockpit.backends.slurm.mapping import holding, reasons, rules
 from cockpit.backends.slurm.mapping.acts import NotPossible
 from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.records import keyed, settings
+from cockpit.backends.slurm.mapping.records import records_of_key, settings
 from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
 from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
 from cockpit.backends.slurm.mapping.rest import jobs as rest_jobs
@@ -49,7 +49,7 @@ def test_a_waiting_array_has_its_tasks_and_its_limit_of_concurrent_ones(printed:
 
 @pytest.mark.req("SL-10")
 def test_figures_that_a_partition_omits_are_zero() -> None:
-    (found,) = rules.partitions_of(keyed("PartitionName=gpu Nodes=n1", rules.PARTITION_KEY))
+    (found,) = rules.partitions_of(records_of_key("PartitionName=gpu Nodes=n1", rules.PARTITION_KEY))
     assert (found.priority_job_factor, found.priority_tier, found.min_nodes, found.grace_seconds) == (0, 0, 0, 0)
 
 

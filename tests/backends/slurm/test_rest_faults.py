@@ -17,8 +17,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import PollIntervals, Reading
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.http import Place, place_of
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.rest import RestCommands, token_in

@@ -98,8 +98,8 @@ async def test_accounts_and_qos_are_the_same(version: str) -> None:
 
 @pytest.mark.req("SL-01")
 async def test_shares_are_shown_where_slurmrestd_has_them(version: str) -> None:
-    told = {row.key: row for row in accounts.shared(rest(version, accounts.SHARES))}
-    printed = {row.key: row for row in accounts.shared((await commands(version, accounts.SHARES)).rows())}
+    told = {row.key: row for row in accounts.share_lines(rest(version, accounts.SHARES))}
+    printed = {row.key: row for row in accounts.share_lines((await commands(version, accounts.SHARES)).rows())}
     assert len(told) >= 8
     for key, row in told.items():
         assert (row.parent, row.depth, row.shares) == (printed[key].parent, printed[key].depth, printed[key].shares)
@@ -126,7 +126,7 @@ async def test_ended_jobs_are_the_same(version: str) -> None:
     def read(records: Iterable[Record]) -> dict[int, tuple[object, ...]]:
         return {
             job.id: (job.spec.name, job.state, job.submitted_at, job.attempt, job.exit, used)
-            for job, used, _ in accounting.ended(records, UTC)
+            for job, used, _ in accounting.ended_jobs(records, UTC)
         }
 
     command = accounting.command("now-1days")

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.groups import groups
-from cockpit.backends.slurm.mapping.modelines import prelude, started
+from cockpit.backends.slurm.mapping.modelines import launched_command, prelude
 from cockpit.backends.slurm.mapping.script import (
     HOLD_SECONDS,
     array_text,
@@ -213,7 +213,7 @@ def test_pools_without_replicas_are_left_out() -> None:
 )
 def test_deepspeed_is_given_the_jobs_hosts(command: str, expected: str) -> None:
     spec: JobSpec = replace(PLAIN, mode=Mode.DEEPSPEED, command=command)
-    assert started(spec, groups(spec)[0]) == expected
+    assert launched_command(spec, groups(spec)[0]) == expected
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from cockpit.backends.slurm.entering import command
 from cockpit.backends.slurm.mapping import accounting, values
-from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
+from cockpit.backends.slurm.mapping.accounting import FIELDS, ended_jobs
 from cockpit.backends.slurm.mapping.holding import held
 from cockpit.backends.slurm.mapping.jobparts import Conditions, conditions
 from cockpit.backends.slurm.mapping.jobs import Listed, find_job
@@ -250,7 +250,7 @@ def test_an_accounting_of_a_job_and_its_steps() -> None:
     }  # fmt: skip
     step = dict.fromkeys(FIELDS, "") | {"JobID": "9_2.batch", "State": "FAILED", "MaxRSS": "2048K"}
     printed = "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in (job, step))
-    ((find_job, used, _),) = ended(accounting.read(printed, "~"), None)
+    ((find_job, used, _),) = ended_jobs(accounting.read(printed, "~"), None)
     assert (find_job.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
     assert find_job.spec.time_limit_seconds == 5400
 

@@ -12,8 +12,8 @@ import pytest
 
 from cockpit.backends.slurm import backend as backend_module
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import PollIntervals, Reading
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.calls import Garbled, Printed
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.runtime.clock import VirtualClock

@@ -121,11 +121,16 @@ LICENSED = {"State": "RUNNING", "NodeList": "n1", "StartTime": "2026-11-21T08:00
 
 def test_licences_that_are_short_are_named_with_their_figures() -> None:
     known = [licences.Licence("matlab", 4, 3), licences.Licence("fluent@site", 2, 0), licences.Licence("other", 9, 9)]
-    assert licences.figures(known, {"matlab": 2, "fluent@site": 1}) == "matlab: 3 of 4 in use, 2 asked"
+    assert licences.usage_text(known, {"matlab": 2, "fluent@site": 1}) == "matlab: 3 of 4 in use, 2 asked"
     both = "matlab: 3 of 4 in use, 1 asked; fluent@site: 0 of 2 in use, 2 asked"
-    assert licences.figures(known, {"matlab": 1, "fluent@site": 2}) == both
-    assert licences.asked({"Licenses": "matlab:3,fluent@site|x;y:0"}) == {"matlab": 3, "fluent@site": 1, "x": 1, "y": 1}
-    assert licences.asked({"Licenses": "(null)"}) == licences.asked({}) == {}
+    assert licences.usage_text(known, {"matlab": 1, "fluent@site": 2}) == both
+    assert licences.requested({"Licenses": "matlab:3,fluent@site|x;y:0"}) == {
+        "matlab": 3,
+        "fluent@site": 1,
+        "x": 1,
+        "y": 1,
+    }
+    assert licences.requested({"Licenses": "(null)"}) == licences.requested({}) == {}
 
 
 def test_the_holders_of_licences_and_their_queues_are_counted() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.backends.slurm.wire import calls, http, openssh
-from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, Printed, checked, command_of, complaint
+from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, Printed, check_success, command_of, complaint
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.openssh import Host, Master
 from cockpit.backends.slurm.wire.ssh import SshCommands, _jump
@@ -243,9 +243,9 @@ def test_the_last_three_lines_of_a_complaint_are_shown() -> None:
 )
 def test_the_end_of_a_command_says_whether_slurm_answered(printed: Printed, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said) as caught:
-        checked(printed, ("squeue",))
+        check_success(printed, ("squeue",))
     assert type(caught.value) is error
-    assert checked(printed._replace(code=0), ("squeue",)).code == 0
+    assert check_success(printed._replace(code=0), ("squeue",)).code == 0
 
 
 async def test_a_program_that_prints_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

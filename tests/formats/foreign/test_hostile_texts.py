@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.exchange import Form, taken_over, written
-from cockpit.formats.foreign.kubeargs import expanded
+from cockpit.formats.foreign.kubeargs import expand_references
 from cockpit.formats.foreign.sbatch_options import as_directive, directives
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.rules.spec import label_error
@@ -165,7 +165,7 @@ class TestShellText:
         text = written(spec, form, read)
         (document,) = yaml.safe_load_all(text.text)
         said = list(texts(document))
-        assert value in ([expanded(each, {}) for each in said] if form is Form.PYTORCHJOB else said)
+        assert value in ([expand_references(each, {}) for each in said] if form is Form.PYTORCHJOB else said)
         assert not {"env", "command"} & {*text.lost}
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.formats.foreign.kubeargs import arguments_of, command_of, escaped, expanded
+from cockpit.formats.foreign.kubeargs import arguments_of, command_of, escape, expand_references
 from cockpit.launch.command import expand
 
 ENV = {"LR": "0.1", "E": "", "SPACES": "a b"}
@@ -28,7 +28,7 @@ ENV = {"LR": "0.1", "E": "", "SPACES": "a b"}
     ],
 )
 def test_known_names_are_replaced_and_two_dollars_are_one(text: str, result: str) -> None:
-    assert expanded(text, ENV) == result
+    assert expand_references(text, ENV) == result
     assert expand(command_of(["x", text], ENV), ENV) == ("x", result)
 
 
@@ -45,13 +45,13 @@ TEXTS = st.text(st.sampled_from("$()a'\"\\ `{}LRE") | st.characters(min_codepoin
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_any_arguments_start_the_command_as_kubernetes_would(words: list[str]) -> None:
     asked = ["x", *words]
-    assert expand(command_of(asked, ENV), ENV) == tuple(expanded(word, ENV) for word in asked)
+    assert expand(command_of(asked, ENV), ENV) == tuple(expand_references(word, ENV) for word in asked)
 
 
 @pytest.mark.req("LA-70")
 @given(TEXTS)
 def test_escaped_arguments_are_read_back_unchanged(text: str) -> None:
-    assert expanded(escaped(text), ENV) == text
+    assert expand_references(escape(text), ENV) == text
 
 
 @pytest.mark.req("LA-70")

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import Submission
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
-from cockpit.formats.foreign.sbatch import write_sbatch
 from cockpit.formats.foreign.sbatch_options import script_options
+from cockpit.formats.foreign.sbatch_writing import write_sbatch
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.launch.command import expand
 from cockpit.model.batchscript import EarlySignal
@@ -307,7 +307,7 @@ def test_a_script_of_several_components_is_refused_with_the_line_and_the_remedy(
     with pytest.raises(SpecErrors) as refused:
         taken(script)
     assert str(refused.value) == (
-        f"file: looks like sbatch and cannot be read as that: line 3: {' '.join(separator.split())} begins a second "
+        f"file: looks like sbatch and cannot be read as that: line 3: {' '.join(separator.split())} starts a second "
         "component, and a job here has one; submit a job for each component, or submit the script to a Slurm cluster"
     )
 

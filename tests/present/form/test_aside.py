@@ -17,7 +17,7 @@ from cockpit.present.form.aside import (
     HANDED,
     MOST_RANKS,
     Preview,
-    brought_lines,
+    imported_lines,
     preview_lines,
     run_lines,
     script_lines,
@@ -61,14 +61,14 @@ def test_the_figures_of_a_node_are_complete_and_separated(cpus: int, gib: int, f
 
 @pytest.mark.req("LA-70", "UI-08")
 def test_options_that_were_not_converted_are_listed_and_a_job_file_has_none() -> None:
-    lines = brought_lines(ConvertedJob("a PyTorchJob", {}, ("spec.x: has no\x1b[31m counterpart",)), 60)
+    lines = imported_lines(ConvertedJob("a PyTorchJob", {}, ("spec.x: has no\x1b[31m counterpart",)), 60)
     assert [plain(each) for each in lines] == [
         "Taken over from a PyTorchJob",
         "1 thing of it could not be carried over:",
         "  spec.x: has no\\x1b[31m counterpart",
         "",
     ]
-    assert list(brought_lines(ConvertedJob(JOB_FILE, {}), 60)) == []
+    assert list(imported_lines(ConvertedJob(JOB_FILE, {}), 60)) == []
 
 
 @pytest.mark.req("UI-08", "SC-12")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cockpit.model.spec import NodeSpec
 from cockpit.present.columns import Context
-from cockpit.present.first_sight import empty_lines
+from cockpit.present.empty_views import empty_lines
 from cockpit.present.job.answer import PanelContext
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.spans import Line, Span

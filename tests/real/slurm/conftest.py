@@ -14,8 +14,8 @@ from typing import TypeVar
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import PollIntervals, Reading
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.runtime.clock import SystemClock

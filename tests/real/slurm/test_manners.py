@@ -13,9 +13,9 @@ import pytest
 
 from cockpit.backends.base import Phase
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import PollIntervals, Reading
+from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answer_cache import UserAnswerCache
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.runtime.clock import SystemClock

@@ -77,7 +77,7 @@ async def test_every_job_is_read_from_the_file_that_slurm_made(emptied: RealClus
     assert (await read(JobId(leader + 1)))[1] == (await read(leader))[1] == f"{folder}/het-{leader}-4294967294-{leader}"
 
     async def in_accounting() -> dict[JobId, JobRow]:
-        return {each.job.id: past_row(each) for each in await ada._reading.ended("now-1days")}
+        return {each.job.id: past_row(each) for each in await ada._reading.sacct.ended("now-1days")}
 
     # slurmdbd may learn of a job's end before it has the job's submit line
     past = await eventually(in_accounting, lambda rows: all(job in rows and rows[job].output for job in single))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import PollIntervals, Reading
+from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answer_cache import UserAnswerCache
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.errors import RequestRefused
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.formats.job.specfile import read_changes, spec_as_yaml

@@ -141,3 +141,21 @@ def test_a_reservation_made_past_a_job_that_an_advance_reservation_keeps_off_is_
     seer = StartPredictor(world.snapshot(), None, OFF, History())
     forecast = seer.forecast(behind)
     assert (forecast.likely_at, forecast.latest_at) == (3000 * HOUR, 3000 * HOUR + 30_000)
+
+
+@pytest.mark.req("SC-06", "SC-12")
+def test_a_start_between_two_steps_of_the_resolution_on_another_node_leaves_no_bound_behind_it() -> None:
+    """The plan has the wide job at minute 2, on n2, where two jobs end a moment after the one on n1."""
+    policy = Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE, resolution_seconds=60))
+    world = World(node("n1", 1, cpus=7), node("n2", cpus=4), policy=policy)
+    world.submit(wants(1000, cpus=2), limit=200, pins=("n1",))
+    world.submit(wants(cpus=4), limit=90, pins=("n1",))
+    world.submit(wants(cpus=4), limit=91, pins=("n2",))
+    world.run()
+    wide = world.submit(wants(cpus=4), limit=1000)
+    card = world.submit(wants(1000, cpus=4), limit=100)
+    seer = StartPredictor(world.snapshot(), None, policy, History())
+    promised = {each.job: each.reserved_at for each in world.run().reservations}
+    assert promised == {wide: 120_000, card: 240_000}
+    assert seer.forecast(card).no_bound is NoBound.ROUNDED
+    assert seer.forecast(card).likely_at == 1_090_000

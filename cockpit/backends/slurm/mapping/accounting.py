@@ -13,7 +13,7 @@ from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.outputs import of_step
-from cockpit.backends.slurm.mapping.records import Record, blocks, separated, words
+from cockpit.backends.slurm.mapping.records import Record, blocks, split_records, words
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.model.job import ENDED, Job
 from cockpit.model.jobdetail import StepRow
@@ -112,25 +112,28 @@ def compared_since(since: str, now: int) -> str:
 
     A time such as `now-8hours` moves while commands run: jobs of its first minute are in one list and not in the next.
     """
+    # An ISO time does not move.
     relative = _RELATIVE.fullmatch(since)
     if relative is None:
         return since
     begin = now // 1000 - int(relative[1]) * _UNIT_SECONDS[relative[2]] + _MOVES_SECONDS
-    return _printed(begin)
+    return _moment_text(begin)
 
 
-def _printed(seconds: float) -> str:
+def _moment_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def ids_of_ended(jobs: Iterable[Listed], begin: str) -> Iterator[str]:
     """Yield sacct's ids of jobs in squeue's list that ended at `begin` or later."""
     for each in jobs:
+        # Both are ISO times in UTC, so that comparing the texts compares the times.
         at = each.at("EndTime") if each.kind in ENDED else None
-        if at is None or _printed(at / 1000) < begin:
+        if at is None or _moment_text(at / 1000) < begin:
             continue
         if each.component is not None:
             yield f"{each.component[0]}+{each.component[1]}"
+        # sacct lists tasks that were cancelled together as one record, `12_[4-9]`, whose id is not that of a job.
         elif not each.tasks:
             yield values.slurm_id(each.id)
 
@@ -141,7 +144,7 @@ def unknown_field(complaint: str) -> str | None:
     return rest.partition('"')[0] if marker else None
 
 
-def ended(records: Iterable[Record], zone: tzinfo | None, shards_per_card: int = 0) -> Iterator[Past]:
+def ended_jobs(records: Iterable[Record], zone: tzinfo | None, shards_per_card: int = 0) -> Iterator[Past]:
     """Yield the ended jobs in sacct's order; a job's use is taken from its steps, which follow it."""
     current: Past | None = None
     for record in records:
@@ -161,6 +164,7 @@ def with_amounts(job: Job) -> Job:
     """Return the job with as many cards as it had on each node. Their numbers are made up: accounting has only sums."""
     if job.attempt is None or not job.spec.specs[0].card_milli:
         return job
+    # AllocTRES has no card numbers, so the first ones are taken; only the amount is used, for GPU-hours.
     milli = job.spec.specs[0].card_milli
     whole = tuple(CardSlice(card, None) for card in range(milli // WHOLE_CARD))
     rest = (CardSlice(len(whole), 0, milli % WHOLE_CARD),) if milli % WHOLE_CARD else ()
@@ -184,13 +188,15 @@ def of_one(
             runs[-1].append(record)
     if not runs:
         return None, ()
+    # A requeued job may have one record for each run, the last run last.
     whole, *steps = _run_of(job, runs)
-    past = next(ended((whole, *steps), zone, shards_per_card), None)
+    past = next(ended_jobs((whole, *steps), zone, shards_per_card), None)
     return past, tuple(_step(step, zone) for step in steps)
 
 
 def _run_of(job: str, runs: Sequence[list[Record]]) -> list[Record]:
     """Return the job's own records; the number of an array is also that of one of its tasks, mostly the last."""
+    # The task, then the array's first task, then the number that Slurm gave to a single task (JobIDRaw).
     named = [run for run in runs if run[0]["JobID"] == job]
     numbered = [run for run in runs if run[0]["JobIDRaw"] == job]
     tasks = [run for run in runs if run[0]["JobID"].startswith(f"{job}_")]
@@ -198,6 +204,7 @@ def _run_of(job: str, runs: Sequence[list[Record]]) -> list[Record]:
 
 
 def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
+    """Return the step of a record of sacct."""
     state = states.word(record["State"])
     ended_at = values.moment(record["End"], zone)
     how = states.exit_of(state, record["ExitCode"]) if ended_at is not None else None
@@ -218,7 +225,8 @@ def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
 
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[Record]:
     """Yield the records that sacct printed, without the line that names the fields."""
-    for record in separated(printed, separator, len(fields)):
+    for record in split_records(printed, separator, len(fields)):
+        # The first field of a job begins with a number, so that only the heading has the name of the field there.
         if record[0] != fields[0]:
             yield dict(zip(fields, record, strict=True))
 
@@ -226,10 +234,11 @@ def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterat
 def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> Job | None:
     """Return the ended job of a record; None if it has not ended or its state is unknown."""
     state = states.word(fields["State"])
-    if not states.known(state) or states.job_state(state, placed=True) not in ENDED:
+    if not states.is_known(state) or states.job_state(state, placed=True) not in ENDED:
         return None
     array, _, task = fields["JobID"].partition("_")
     minutes = values.number(fields["TimelimitRaw"])
+    # In squeue's names, so that `Listed` reads it as it reads a live job.
     known = {
         "JobID": fields["JobIDRaw"],
         "Partition": fields["Partition"],
@@ -241,9 +250,11 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
         "QOS": fields["QOS"],
         "State": fields["State"],
         "Reason": "",
+        # TimelimitRaw is minutes, or `UNLIMITED` or `Partition_Limit`.
         "TimeLimit": f"{minutes // 60}:{minutes % 60:02}:00" if minutes is not None else "UNLIMITED",
         "NumCPUs": "1",
         "NumNodes": fields["NNodes"],
+        # A job that never started has no allocation, only a request.
         "tres-alloc": fields["AllocTRES"] or fields["ReqTRES"],
         "StartTime": fields["Start"],
         "EndTime": fields["End"],
@@ -254,6 +265,7 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
         "WorkDir": fields["WorkDir"],
         "Comment": fields["Comment"],
     }
+    # Not for pending tasks that were cancelled together: their id is `12_[4-9]`.
     own = {"ArrayJobID": array, "ArrayTaskID": task} if task.isdigit() else {}
     leader, plus, offset = fields["JobID"].partition("+")
     own |= {"HetJobID": leader, "HetJobOffset": offset} if plus else {}
@@ -276,6 +288,7 @@ def _cpu_ms(printed: str) -> int | None:
     """Return the CPU time of `1-02:03:04` or `03:04.567`; None where it was not counted."""
     whole, _, part = printed.partition(".")
     whole_seconds = values.seconds(whole)
+    # sacct prints 00:00:00 for a job whose CPU time was not gathered, too.
     if not whole_seconds and not part.strip("0"):
         return None
     return 1000 * (whole_seconds or 0) + int((part + "000")[:3] or 0)

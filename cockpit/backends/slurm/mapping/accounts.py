@@ -32,10 +32,10 @@ class ShareLine(NamedTuple):
 
 def accounts(associations: Iterable[Record], qos: Iterable[Record], shares: Iterable[Record], cluster: str) -> Accounts:
     """Return the tree. Parents come from sshare, which alone prints them by its indents."""
-    parents = {row.key: row.parent for row in shared(shares)}
+    parents = {row.key: row.parent for row in share_lines(shares)}
     rows = [row for row in associations if row.get("Cluster", cluster) == cluster]
-    found = {each.key: each for each in (_association(row, parents) for row in rows)}
-    return Accounts(associations=found, qos={each.name: each for each in map(_qos, qos)})
+    by_key = {each.key: each for each in (_association(row, parents) for row in rows)}
+    return Accounts(associations=by_key, qos={each.name: each for each in map(_qos, qos)})
 
 
 def of_shares(shares: Iterable[Record]) -> Accounts:
@@ -47,7 +47,7 @@ def of_shares(shares: Iterable[Record]) -> Accounts:
             parent="" if _user(row.key) else row.parent,
             shares=row.shares,
         )
-        for row in shared(shares)
+        for row in share_lines(shares)
     )
     return Accounts(associations={each.key: each for each in associations})
 
@@ -60,18 +60,20 @@ def usage(rows: Iterable[ShareLine]) -> dict[AssocKey, Usage]:
     return {row.key: Usage(row.raw_usage, fair_share=row.fair_share) for row in rows}
 
 
-def shared(rows: Iterable[Record]) -> Iterator[ShareLine]:
+def share_lines(rows: Iterable[Record]) -> Iterator[ShareLine]:
     """Yield sshare's rows in the order of the tree, parents first; the indent of an account is its depth."""
     above: list[str] = []
     for row in rows:
         name = row["Account"].strip()
         depth = len(row["Account"]) - len(row["Account"].lstrip())
         user = row.get("User", "")
+        # The path of accounts down to this one; what was below an earlier account of this depth is cut off.
         if not user:
             above[depth:] = [name]
         yield ShareLine(
             key=assoc_key(name, user, values.text(row.get("Partition", ""))),
             depth=depth,
+            # The line of a user is indented as a child of the account that it names, so its parent is its account.
             parent=above[depth - 1] if 0 < depth <= len(above) else "",
             raw_usage=values.decimal(row.get("RawUsage", "")) or 0.0,
             norm_shares=values.decimal(row.get("NormShares", "")) or 0.0,
@@ -84,10 +86,12 @@ def shared(rows: Iterable[Record]) -> Iterator[ShareLine]:
 
 
 def _shares(printed: str) -> int | None:
+    # `parent`: the user has the shares of the account and no own ones (Fairshare=parent).
     return None if printed == "parent" else (values.number(printed) if printed else 1)
 
 
 def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
+    """Return the association of a row of sacctmgr. `parents`: by account, from sshare."""
     account, user, partition = row["Account"], row.get("User", ""), row.get("Partition", "")
     priority = values.number(row.get("Priority", ""))
     return Association(
@@ -98,12 +102,15 @@ def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
         shares=_shares(row.get("Share", "")),
         priority=priority,
         limits=_limits(row),
+        # sacctmgr prints a list that was changed relative to the account's with signs.
         qos=tuple(each.lstrip("+-") for each in values.names(row.get("QOS", ""))),
         default_qos=row.get("Def QOS", ""),
     )
 
 
 def _limits(row: Record) -> Limits:
+    """Return the limits of a row of sacctmgr, of an association or a QOS."""
+
     def count(*names: str) -> int | None:
         return next((values.number(row[name]) for name in names if row.get(name)), None)
 
@@ -112,6 +119,7 @@ def _limits(row: Record) -> Limits:
         max_tres_per_job=values.tres(row.get("MaxTRES", "")),
         max_tres_per_node=values.tres(row.get("MaxTRESPerNode", "")),
         min_tres_per_job=values.tres(row.get("MinTRES", "")),
+        # sacctmgr calls a QOS's limits per user MaxJobsPU, and an association's, which is of one user anyway, MaxJobs.
         max_jobs=count("MaxJobsPU", "MaxJobs"),
         max_submit=count("MaxSubmitPU", "MaxSubmit"),
         grp_jobs=count("GrpJobs"),
@@ -123,6 +131,7 @@ def _limits(row: Record) -> Limits:
 
 
 def _qos(row: Record) -> Qos:
+    """Return the QOS of a row of sacctmgr."""
     mode = row.get("PreemptMode", "")
     return Qos(
         name=row["Name"],
@@ -134,6 +143,7 @@ def _qos(row: Record) -> Qos:
         max_submit_per_account=values.number(row.get("MaxSubmitPA", "")),
         usage_factor=_or(values.decimal(row.get("UsageFactor", "")), 1.0),
         preempt=values.names(row.get("Preempt", "")),
+        # `cluster`: the QOS has none of its own, and PreemptMode of slurm.conf counts.
         preempt_mode="" if mode == "cluster" else mode,
         grace_seconds=values.seconds(row.get("GraceTime", "")) or 0,
         exempt_seconds=values.seconds(row.get("PreemptExemptTime", "")),

@@ -48,12 +48,14 @@ def cancel(args: messages.CancelArgs) -> Command:
     if args.grace_seconds is None:
         return Command(("scancel", job))
     if args.grace_seconds == 0:
+        # --full: also the batch script and its children; without it a signal reaches the steps alone.
         return Command(("scancel", "--full", "--signal=KILL", job))
     raise NotPossible("Slurm kills after its own KillWait, which is the cluster's: cancel without --grace, or --now.")
 
 
 def end_hold(job: int) -> Command:
     """Return the command that ends a debug hold: the job's wrapper ends with the exit code of the job's command."""
+    # --batch: the script alone, whose trap is the hold (`wrapper`). Steps would be ended by the signal.
     return Command(("scancel", "--batch", "--signal=USR1", slurm_id(job)))
 
 
@@ -76,6 +78,7 @@ def set_priority(args: messages.SetPriorityArgs) -> Command:
 def set_time_limit(job: JobId, task: int | None, limit: WantedLimit) -> Command:
     """Return the change of a time limit; Slurm counts whole minutes, so a limit is rounded up."""
     if limit.beside:
+        # Up in both directions, so that a limit is never shortened by less than was asked for, nor extended by less.
         minutes = -(-abs(limit.seconds) // 60)
         return _update(job, task, f"TimeLimit={'-' if limit.seconds < 0 else '+'}{minutes}")
     return _update(job, task, f"TimeLimit={slurm_time(limit.seconds)}")
@@ -104,6 +107,7 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
         raise NotPossible("hold: an edit does not hold a job; `cockpit hold` does.")
     changes = list(_changes(job.spec, spec))
     commands = [_update(job.id, None, *changes)] if changes else []
+    # Its own command: the limit belongs to the array, whatever task or record `job` is.
     if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
         commands.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
     fixed = [name for name in _FIXED if _differs(job.spec, spec, name)]
@@ -113,6 +117,7 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
         raise NotPossible(
             f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."
         )
+    # After `fixed`, whose refusal says more.
     if not commands:
         raise NotPossible("The edit changes nothing.")
     return commands
@@ -120,6 +125,7 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
 
 def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
     was, now = getattr(before, name), getattr(after, name)
+    # The limit of tasks at once is compared by `edit`, and it can be changed.
     if name == "array" and was is not None and now is not None:
         return set(was.indices) != set(now.indices)
     if name == "mode":  # the list does not have it, and several nodes need one in a job file
@@ -128,11 +134,13 @@ def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
 
 
 def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
+    """Yield the settings of `scontrol update` for the fields that differ."""
     was, now = before.specs[0], after.specs[0]
     words = (
         ("JobName", before.name, after.name),
         ("Partition", ",".join(before.partitions), ",".join(after.partitions)),
         ("Account", before.account or "", after.account or ""),
+        # A new priority word wins over the old QOS, which is the word that the job was submitted with.
         ("QOS", qos(before), qos(after if after.priority is before.priority else replace(after, qos=None))),
         ("NumNodes", str(before.nodes), str(after.nodes)),
         ("NumCPUs", str(was.cpus * before.nodes), str(now.cpus * after.nodes)),
@@ -148,6 +156,7 @@ def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
         ("OverSubscribe", "no" if before.exclusive else "yes", "no" if after.exclusive else "yes"),
     )
     for name, old, new in words:
+        # `now` differs from the empty text of no begin time, though nothing was changed.
         if old != new and not (name == "StartTime" and before.begin_at == after.begin_at):
             yield f"{name}={new}"
 
@@ -203,6 +212,7 @@ def command(wanted: change.AccountChange) -> tuple[str, ...]:
 
 
 def _words(wanted: change.AccountChange) -> Iterator[str]:
+    """Yield the arguments of sacctmgr for a change."""
     match wanted:
         case change.AddUser() | change.ModifyUser() | change.RemoveUser():
             yield from _of_user(wanted)
@@ -225,6 +235,7 @@ _KIND: dict[type, str] = {
 
 
 def _of_user(wanted: change.AddUser | change.ModifyUser | change.RemoveUser) -> Iterator[str]:
+    """Yield the arguments of sacctmgr for a change of a user's association."""
     if isinstance(wanted, change.AddUser):
         yield from ("add", "user", wanted.user, f"Accounts={wanted.account}", *_partition_setting(wanted.partition))
         yield from change_words(wanted.change)

@@ -12,7 +12,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.licences import Licence, LicenceQueue
 from cockpit.backends.slurm.mapping.memory import ANY_MEMORY, MemoryRules, with_memory, without_memory
 from cockpit.backends.slurm.mapping.nodes import SlurmNode
-from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known, UnattributedGpus, placed
+from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known, UnattributedGpus, place_jobs
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
@@ -72,24 +72,26 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     inner = {each.id for others in joined.values() for each in others}
     enough = LicenceQueue(everything.licences, everything.jobs).enough if as_ranked else {}
     for each in everything.jobs:
+        # It is part of its first component's job (step 3).
         if each.id in inner:
             continue
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))  # step 1
         # Step 2. Not when priorities are computed: Slurm computes them from the nodes of its last plan, as in squeue.
         if as_ranked and each.waits and (spec := planned_spec(everything, each)) is not each.job.spec:
+            # The spec was made from the record; each task has an array of its own.
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         rank = each.priority if as_ranked else None
         others = joined.get(each.id, ())
         if others:  # step 3
-            tasks = [_joined(tasks[0], others, everything)]
+            tasks = [_join_components(tasks[0], others, everything)]
             # all of them wait for the one whose turn comes last
             rank = min(one.priority or 0 for one in (each, *others))
         fitting = min((enough.get(one.id, len(tasks)) for one in (each, *others)), default=len(tasks))
         listed += [*tasks[:fitting], *(_without_licences(job) for job in tasks[fitting:])]
         ranks |= dict.fromkeys((job.id for job in tasks), rank)
     unattributed = UnattributedGpus(everything.nodes, everything.details)
-    with_factors = _with_site_factors(_bounded(listed), everything.site_factors)
-    jobs = placed(with_factors, nodes, everything.details, unattributed)  # step 4
+    with_factors = _with_site_factors(_copy_array_limits(listed), everything.site_factors)
+    jobs = place_jobs(with_factors, nodes, everything.details, unattributed)  # step 4
     if not everything.memory.is_allocated:
         jobs = [without_memory(job) for job in jobs]
     counted_at = everything.counted_at or everything.at
@@ -98,10 +100,12 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
         at=everything.at,
         last_job_id=max((each.id for each in listed), default=0),
         nodes=nodes,
-        jobs=dict(sorted((job.id, _ranked(job, ranks)) for job in jobs)),
+        jobs=dict(sorted((job.id, _with_rank(job, ranks)) for job in jobs)),
         cluster=everything.rules,
+        # Without root it is only a part of the tree, or there is no accounting: no limits are better than wrong ones.
         accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
         reservations={each.name: each for each in everything.reservations},
+        # Without details the cards of jobs are guesses, so what is left over says nothing about other jobs.
         others=unattributed.others() if everything.details else {},
         usage=usage(everything.shares),
         usage_at=counted_at,
@@ -115,11 +119,12 @@ def components(jobs: Iterable[Listed]) -> dict[JobId, tuple[Listed, ...]]:
     for each in jobs:
         if each.waits and each.component is not None:
             groups.setdefault(each.component[0], {})[each.component[1]] = each
+    # Without its first component, which may just have started, there is nothing to join to.
     whole = [[group[number] for number in sorted(group)] for group in groups.values() if 0 in group and len(group) > 1]
     return {first.id: tuple(others) for first, *others in whole}
 
 
-def _joined(first: Job, others: tuple[Listed, ...], everything: ClusterLists) -> Job:
+def _join_components(first: Job, others: tuple[Listed, ...], everything: ClusterLists) -> Job:
     """Return the first component with all others in its spec. What keeps one from starting keeps all of them."""
     specs = [planned_spec(everything, each) for each in others]
     jobs = [first, *(each.job for each in others)]
@@ -129,6 +134,7 @@ def _joined(first: Job, others: tuple[Listed, ...], everything: ClusterLists) ->
         time_limit_seconds=max(each.spec.time_limit_seconds for each in jobs),
         begin_at=max((each.spec.begin_at for each in jobs if each.spec.begin_at is not None), default=None),
     )
+    # Slurm starts either all components or none (heterogeneous_jobs.html).
     held_by = next((each.held_by for each in jobs if each.held_by), "")
     never = next((each.never for each in jobs if each.never is not None), None)
     return replace(first, spec=spec, held_by=held_by, never=never)
@@ -151,7 +157,7 @@ def planned_spec(everything: ClusterLists, listed: Listed) -> JobSpec:
     return with_memory(spec, everything.spreads.get(listed.fields["JobID"]), everything)
 
 
-def _bounded(jobs: list[Job]) -> Iterator[Job]:
+def _copy_array_limits(jobs: list[Job]) -> Iterator[Job]:
     """Copy an array's limit of concurrent tasks (`%4`) from its pending record, which alone has it, to all tasks."""
     at_once = {each.array.array: each.array.at_once for each in jobs if each.array is not None and each.array.at_once}
     for each in jobs:
@@ -165,15 +171,17 @@ def _bounded(jobs: list[Job]) -> Iterator[Job]:
 def _with_site_factors(jobs: Iterable[Job], factors: Mapping[int, int]) -> Iterable[Job]:
     if not factors:
         return jobs
+    # sprio prints one line for all pending tasks, under the array's number.
     pairs = ((job, factors.get(job.id) or factors.get(task_of(job.id)[0], 0)) for job in jobs)
     return (replace(job, site_factor=factor) if factor else job for job, factor in pairs)
 
 
-def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
+def _with_rank(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
     """Return the job with Slurm's priority; a job that can never start is marked as held."""
     if job.never is not None:
         return replace(job, never=None, waits_for=(), held_by=NEVER)
     rank = ranks.get(job.id)
+    # A priority of 0 is how Slurm stores a hold.
     if job.state is not JobState.QUEUED or job.held_by or not rank:
         return job
     return replace(job, direct_priority=rank)

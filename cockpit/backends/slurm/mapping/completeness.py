@@ -28,7 +28,7 @@ _TEXTS: Final = frozenset(
 """Fields whose text users choose, so that it may be any bytes."""
 _SPRIO_ID: Final = re.compile(r"\s*[0-9]+\s*\|")
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffd]")
-"""Characters that nothing has but text of users: control characters, and what stands for bytes that are no text."""
+"""Characters that only texts of users have: control characters, and the replacement of bytes that are no UTF-8."""
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVELS: Final = frozenset({"", "None", "Operator", "Administrator"})
 _SPRIO_FIELDS = 13
@@ -50,9 +50,11 @@ def flaw(argv: Sequence[str], printed: str, separator: str) -> str:
 
 
 def _check(argv: Sequence[str]) -> Callable[[Sequence[str], str, str], str] | None:
+    """Return the check for the output of a command; None if its form tells nothing."""
     program, words = argv[0], [word for word in argv[1:] if not word.startswith("-")]
     if program in {"squeue", "sacct"} and "--noheader" not in argv and "--batch-script" not in argv:
         return _fields
+    # Without a header only one answer has a form that can be checked.
     if program == "sacctmgr" and "-n" in argv:
         return _level if "user" in words else None
     if program == "scontrol" and words[:1] == ["show"] and len(words) > 1:
@@ -66,6 +68,7 @@ def _fields(argv: Sequence[str], printed: str, separator: str) -> str:
     names = wanted.split(",")
     if not _same_word(printed.partition(separator)[0], names[0].partition(":")[0]):
         return FOREIGN
+    # Both: a cut within a field loses the end, and a lost piece in the middle changes the count.
     if not printed.endswith(f"{separator}\n") or printed.count(separator) % len(names) != 0:
         return BROKEN_OFF
     if not _NO_TEXT.search(printed):
@@ -92,6 +95,7 @@ def _table(_argv: Sequence[str], printed: str, _separator: str) -> str:
 
 
 def _priorities(argv: Sequence[str], printed: str, _separator: str) -> str:
+    """Check the table of sprio."""
     if printed == _NO_SUCH_JOB and any(word.startswith("--jobs=") for word in argv):
         return ""
     lines = printed.split("\n")
@@ -121,6 +125,7 @@ def _records(key: str, end: str = "\n") -> Callable[[Sequence[str], str, str], s
     several lines. Text of users may contain line breaks, so only the first line must have the key."""
 
     def check(_argv: Sequence[str], printed: str, _separator: str) -> str:
+        # `No reservations in the system`: an empty list, not a foreign text.
         if _SENTENCE.fullmatch(printed):
             return ""
         if not printed.startswith(f"{key}="):
@@ -135,6 +140,7 @@ def _reservations(argv: Sequence[str], printed: str, separator: str) -> str:
     if wrong := _records("ReservationName")(argv, printed, separator):
         return wrong
     for block in blocks(printed, "ReservationName"):
+        # A comment may contain any text, also `StartTime=`; it comes last.
         own = block.partition(" Comment=")[0]
         record = words(own)
         times = [record.get("StartTime", ""), record.get("EndTime", "")]
@@ -146,6 +152,7 @@ def _reservations(argv: Sequence[str], printed: str, separator: str) -> str:
 def _statistics(_argv: Sequence[str], printed: str, _separator: str) -> str:
     if "sdiag output at" not in printed:
         return FOREIGN
+    # A heading near the end, which every version prints.
     return "" if "Remote Procedure Call statistics by user" in printed else BROKEN_OFF
 
 

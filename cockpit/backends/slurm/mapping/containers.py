@@ -42,12 +42,13 @@ class HeldContainer(NamedTuple):
 
 def runtime_of(printed: str) -> Runtime | None:
     """Return the runtime that the output of `PROBE` shows."""
+    # Other words may come from the profile of the login shell.
     known = [each for each in printed.split() if each in set(Runtime)]
     return Runtime(known[0]) if known else None
 
 
 def image_refusals(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
-    """Why there can be no such container there."""
+    """Yield why Slurm cannot run the job in a container with its image."""
     for position, pool in enumerate(spec.worker_pools):
         if pool.image:
             yield f"worker_pools[{position}].image: all pools have the job's image there; write `image`"
@@ -62,33 +63,41 @@ def image_refusals(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
         yield "image: pyxis begins with no folder; write the name of an image"
     elif spec.mode in LAUNCHED_BY_FIRST:
         yield f"image: the launcher of {spec.mode} starts its processes outside of containers; leave it out"
+    # Both characters separate the parts of a mount in the options of both runtimes.
     elif any(mark in path for path in _folders(spec) for mark in ",:"):
         yield f"image: {runtime} shows no folder whose name has a comma or a colon"
 
 
-def contained(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
+def step_in_container(spec: JobSpec, runtime: Runtime, srun: str, script: str) -> str:
     """Return the command line of a step whose `script` runs in a container; `srun`: with its options, for one that srun
     starts."""
     where = image_of(spec.image).where
     if runtime is Runtime.PYXIS:
         mounts = ",".join(f"{each}:{each}" for each in _folders(spec))
         options = f"--container-image={quoted(where)} --container-mounts={quoted(mounts)}"
+        # A container of pyxis is an option of srun, so even a command on one node needs a step. By its name the held
+        # container is found again (`leave_container`).
         return f'{srun or "srun"} {options} --container-name="cockpit-$SLURM_JOB_ID" {script}'
     binds = " ".join(f"--bind {quoted(each)}" for each in _folders(spec))
     cards = " --nv" if spec.specs[0].card_milli else ""
     changes = f' --overlay "{_OVERLAY}"' if spec.terminal else ""
     made = f'mkdir -p "{_OVERLAY}" && ' if spec.terminal else ""
+    # exec: apptainer takes the place of the shell, so that signals of Slurm reach it.
     inside = f"{made}exec apptainer exec{cards}{changes} {binds} {quoted(_source(spec))} {script}"
     return f"{srun} sh -c {quoted(inside)}".lstrip()
 
 
-def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
-    """Runs `cockpit_run`; where it fails the container stays on its node, and the nodes are given back."""
+def leave_container(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
+    """Yield lines that run `cockpit_run`.
+
+    When it fails, the container stays on its node, and the nodes are given back.
+    """
     kept = "cockpit-$SLURM_JOB_ID" if runtime is Runtime.PYXIS else _OVERLAY
     yield "cockpit_run"
     yield "rc=$?"
     yield 'if [ "$rc" -ne 0 ]; then'
     yield f'    left="node=$SLURMD_NODENAME with={runtime} kept={kept}" image={quoted(_source(spec))}'
+    # `|| :`: the job's exit code must not depend on whether the comment could be written.
     yield '    scontrol update JobId="$SLURM_JOB_ID" Comment="cockpit:contained rc=$rc $left image=$image" || :'
     yield '    echo "cockpit: ended with $rc; its container is held for cockpit shell $SLURM_JOB_ID" >&2'
     yield "fi"

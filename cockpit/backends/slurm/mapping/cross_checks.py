@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import accounts, licences, placements, priorities, reservations, values
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.records import Record, keyed, with_header
+from cockpit.backends.slurm.mapping.records import Record, records_of_key, with_header
 from cockpit.model.ids import task_of
 from cockpit.model.job import ENDED
 
@@ -35,19 +35,20 @@ class CrossCheck(NamedTuple):
 
 def of_licences(conf: Record) -> CrossCheck:
     """Expect the licences that slurm.conf names."""
-    wanted = set(licences.asked({"Licenses": conf.get("Licenses", "")}))
+    wanted = set(licences.requested({"Licenses": conf.get("Licenses", "")}))
     return CrossCheck(
-        lambda printed: wanted - {each.name for each in licences.licences(keyed(printed, licences.KEY))},
+        lambda printed: wanted - {each.name for each in licences.licences(records_of_key(printed, licences.KEY))},
         lambda name: (*licences.COMMAND, name),
     )
 
 
 def of_reservations(jobs: Iterable[Listed], names: Iterable[str] = ()) -> CrossCheck:
     """Expect the reservations that jobs name, and those of another command (`names`)."""
+    # A reservation may be deleted once its jobs have ended, so ended jobs prove nothing.
     live = [each.fields.get("Reservation", "") for each in jobs if each.kind not in ENDED]
     wanted = {*names, *(name for each in live for name in values.names(each))}
     return CrossCheck(
-        lambda printed: wanted - {each[reservations.KEY] for each in keyed(printed, reservations.KEY)},
+        lambda printed: wanted - {each[reservations.KEY] for each in records_of_key(printed, reservations.KEY)},
         lambda name: (*reservations.COMMAND, name),
     )
 
@@ -112,4 +113,4 @@ def _associations(printed: str, cluster: str) -> set[str]:
 
 
 def _shares(printed: str) -> set[str]:
-    return {each.key for each in accounts.shared(with_header(printed))}
+    return {each.key for each in accounts.share_lines(with_header(printed))}

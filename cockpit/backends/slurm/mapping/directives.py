@@ -19,8 +19,10 @@ _REACH = {SignalTarget.ALL: ("--full",), SignalTarget.SCRIPT: ("--batch",), Sign
 
 
 def command(wanted: Directive, *, on_this_disk: bool = False) -> Command:
-    """Raises `NotPossible` for what is no signal or no field. `on_this_disk`: the command sees the files that the user
-    names."""
+    """Return the command for a directive. Raises `NotPossible` for what is no signal or no field.
+
+    `on_this_disk`: the command sees the files that the user names.
+    """
     match wanted:
         case SubmitScript():
             return _submit(wanted, by_name=on_this_disk and bool(wanted.file))
@@ -38,12 +40,14 @@ def _submit(wanted: SubmitScript, *, by_name: bool) -> Command:
     options = ["sbatch", "--parsable", *wanted.options]
     if wanted.wrap:
         return Command((*options, f"--wrap={wanted.wrap}"))
+    # A name that begins with a dash would be an option.
     if by_name:
         file = f"./{wanted.file}" if wanted.file.startswith("-") else wanted.file
         return Command((*options, file, *wanted.arguments))
     named = "job-name" in {**option_values(wanted.options), **script_options(wanted.script)}
     if wanted.file and not named:
         options.append(f"--job-name={posixpath.basename(wanted.file)}")
+    # sbatch reads standard input by itself only if it is given no arguments.
     called = (STDIN, *wanted.arguments) if wanted.arguments else ()
     return Command((*options, *called), wanted.script)
 
@@ -57,6 +61,7 @@ def _signal(wanted: SendSignal) -> Command:
 
 def _update(wanted: UpdateJob) -> Command:
     for name in wanted.fields:
+        # Another JobId= among the fields would change another job.
         if not _FIELD.fullmatch(name) or name.lower() in _TARGETS:
             raise NotPossible(f"{name!r} is no field of a job; `man scontrol` lists those of `scontrol update`.")
     changes = (f"{name}={value}" for name, value in wanted.fields.items())

@@ -22,6 +22,7 @@ _PLAIN = re.compile(r"[\w./+@%-]+")
 def on_nodes(spec: JobSpec, command: str) -> str:
     """Return the command with the paths that its algorithm and its output have there."""
     for place, path in ((ALGORITHM, spec.algorithm.path if spec.algorithm is not None else ""), (OUTPUTS, spec.output)):
+        # Put in as text: it means the same inside and outside of quotes, even in the script of a `bash -c`.
         if _PLAIN.fullmatch(path):
             command = path.rstrip("/").join(_names(place).split(command))
         elif path:
@@ -35,6 +36,7 @@ def _with_quoted(command: str, place: re.Pattern[str], path: str) -> str:
     words = lex(command)
     if isinstance(words, NotSimple):
         return command
+    # Word by word, since quotes may be added only around the words that name the place.
     texts = [
         word.source if script_follows(words[:at]) else _word_with_quoted(word, place, path)
         for at, word in enumerate(words)
@@ -58,6 +60,7 @@ def is_in_workspace(command: str) -> bool:
 
 
 def _names(place: str) -> re.Pattern[str]:
+    # Whole path only: `/workspace/outputs2` and `/old/workspace/outputs` are other places.
     return re.compile(rf"(?<![\w./-]){re.escape(place)}(?![\w.-])")
 
 
@@ -85,12 +88,12 @@ class Group(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """Processes per node that a launcher starts."""
+        """Return the number of processes per node that a launcher starts."""
         return max(1, -(-self.each.card_milli // WHOLE_CARD))
 
     @property
     def peers(self) -> str:
-        """The script's variable with the addresses of these nodes, as JSON."""
+        """Return the name of the script's variable with the addresses of these nodes, as JSON."""
         return f"COCKPIT_PEERS_{self.position}"
 
     def of_slurm(self, name: str) -> str:
@@ -109,12 +112,15 @@ def groups(spec: JobSpec) -> tuple[Group, ...]:
 
 
 def _kinds(spec: JobSpec) -> Iterator[tuple[int, NodeSpec, str, str]]:
+    """Yield for each group its number of nodes, the size of a node, its role and its command."""
     if spec.mode is not Mode.WORKER_POOLS:
+        # First, because its exit code is the job's: parameter servers serve until they are ended.
         yield spec.nodes, spec.specs[0], "worker", _command(spec, spec.command)
         if spec.parameter_servers:
             yield spec.parameter_servers, spec.helpers[0], "ps", _command(spec, spec.command)
         return
     for position, pool in enumerate(spec.worker_pools):
+        # Vertex AI keeps the position of an empty pool, so the numbers in the roles must not close up.
         if pool.replicas:
             yield pool.replicas, pool.spec, f"workerpool{position}", _command(spec, pool.command or spec.command)
 

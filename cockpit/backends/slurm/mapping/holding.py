@@ -27,10 +27,12 @@ _HELD = re.compile(r"cockpit:held rc=(\d{1,3}) until=(\d{1,12})")
 def held(job: Job, comment: str) -> Job:
     """Return the job as kept, where its comment says that it is: ended with that code, its nodes still its own; or
     waiting, with a copy of its folder."""
+    # `scontrol requeuehold` has put the job back into the queue (`wrapper.copying`).
     if _COPIED.match(comment) and job.state is JobState.QUEUED:
         return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
     if not comment.startswith(WRAPPED):
         return job
+    # Every comment of a wrapper means that the job was submitted with `terminal`.
     job = replace(job, spec=replace(job.spec, terminal=True, debug_hold=_KEPT))
     if held_container_of(comment) is not None:
         return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
@@ -38,6 +40,7 @@ def held(job: Job, comment: str) -> Job:
     if code is not None and job.state in ENDED:  # Slurm tells only how the hold ended: with the signal of a cancel
         return replace(job, exit=ExitStatus(code=int(code[1])))
     match = _HELD.fullmatch(comment)
+    # While the allocation is held the job runs for Slurm, and only the comment knows that its command has failed.
     if match is None or job.state is not JobState.RUNNING or job.attempt is None:
         return job
     return replace(
@@ -45,6 +48,7 @@ def held(job: Job, comment: str) -> Job:
         state=JobState.ERROR,
         exit=ExitStatus(code=int(match[1])),
         end_cause=EndCause.EXIT,
+        # The comment has no time of the failure; the start is the latest time that is surely not after it.
         ended_at=job.attempt.placed_at,
         held_until=Millis(1000 * int(match[2])),
     )
@@ -57,7 +61,7 @@ def folder_copied(comment: str) -> str:
 
 
 def kept_until(job: Job) -> Millis:
-    """0 where it is not kept."""
+    """Return the end of a job's debug hold; 0 when it has none."""
     return job.held_until or Millis(0)
 
 
@@ -66,10 +70,12 @@ def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
     wrapper. For an administrator they also raise the time limit if it ends earlier. Raises `NotPossible` if an owner's
     time limit leaves no such time."""
     until = kept_until(job) // 1000 + seconds
+    # Seconds by which the hold would exceed the time limit; Slurm lets only operators raise that of a running job.
     beyond = until - _last_moment(job)
     if beyond > 0 and not admin:
         raise NotPossible(_no_time_left(job, seconds - beyond))
     name, code = slurm_id(job.id), job.exit.code if job.exit is not None else 1
+    # First, so that the time limit does not end the job between the commands.
     longer = [Command(("scontrol", "update", f"JobId={name}", f"TimeLimit=+{-(-beyond // 60)}"))] if beyond > 0 else []
     comment = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))
     return [*longer, comment, Command(("scancel", "--batch", "--signal=USR2", name))]

@@ -25,6 +25,7 @@ from cockpit.model.spec import (
     NodeSpec,
 )
 
+# `12`, `12_3`, `12_*` (every task), `12+5` (a delay in minutes), each with `(unfulfilled)` or `(failed)` behind it.
 _TARGET = re.compile(r"(\d+)(?:_(\d+|\*))?(?:\+\d+)?(?:\((\w+)\))?")
 _KINDS = {
     "after": DependencyKind.AFTER_ANY,
@@ -47,8 +48,10 @@ def conditions(printed: str) -> Conditions:
     """Return the dependencies that squeue still lists; it leaves out those that are met."""
     waiting: list[Dependency] = []
     failed: list[Dependency] = []
+    # Commas separate kinds as well as jobs of one kind; a kind begins with a letter. `?` separates alternatives.
     for part in re.split(r"[,?](?=[a-z])", printed):
         word, _, targets = part.partition(":")
+        # `singleton(unfulfilled)` has no job, so that its state follows the kind itself.
         kind = _KINDS.get(re.sub(r"\(.*", "", word))
         if kind is None:
             continue
@@ -76,6 +79,8 @@ def submitter(fields: Fields) -> Submitter:
 
 def holder(reason: str, state: str, user: str) -> str:
     """Return who holds the job."""
+    # Slurm stores no name. JobHeldUser is a hold that the owner may release: mostly the owner's own, sometimes an
+    # administrator's `scontrol uhold`.
     if reason == "JobHeldUser":
         return user
     if reason in {"JobHeldAdmin", "JobHoldMaxRequeue", "ReservationDeleted"} or state in {
@@ -88,6 +93,7 @@ def holder(reason: str, state: str, user: str) -> str:
 
 def begin_at(reason: str, eligible: Millis | None, submitted: Millis | None) -> Millis | None:
     """Return the begin time that the owner set; None: at once."""
+    # Without --begin EligibleTime is at most moments after SubmitTime; a minute tells the two apart.
     return eligible if reason == "BeginTime" or (eligible or 0) > (submitted or 0) + 60_000 else None
 
 
@@ -106,6 +112,7 @@ def node_count(fields: Fields) -> int:
 def spreads_freely(fields: Fields) -> bool:
     """Return whether a queued job runs on any number of nodes that fit its tasks (`-n 24` without -N). The node count
     in squeue is then that of Slurm's last plan, and the job's request gives the least. `spreads` has the rest."""
+    # tres-alloc of a pending job is its request, whose node count is the smallest that sbatch allowed.
     least = values.tres(fields.get("tres-alloc", "")).get("node", 0)
     return 0 < least < node_count(fields)
 
@@ -115,6 +122,7 @@ def limit_seconds(fields: Fields) -> int:
 
 
 def spec(fields: Fields, begin: Millis | None, shards: int) -> JobSpec:
+    """Return the spec of a job as far as its record tells it. `shards`: per card (gres/shard)."""
     array = fields.get("ArrayTaskID", "")
     indices, _, at_once = array.partition("%")
     return JobSpec(
@@ -153,6 +161,7 @@ def _nice(printed: str) -> int:
 
 def node_spec(fields: Fields, shards: int) -> NodeSpec:
     """Return the resources that the job requests of each node."""
+    # tres-alloc names no model where the request's model is not tracked in AccountingStorageTRES; the request does.
     said = next((text for name in _ASKED if (text := values.text(fields.get(name, "")))), "")
     return _node_spec(fields.get("tres-alloc", ""), said, fields["NumCPUs"], node_count(fields), shards)
 
@@ -162,6 +171,7 @@ def _node_spec(amounts: str, request: str, all_cpus: str, nodes: int, shards: in
     """Return one shared spec for equal requests, since thousands of jobs often request the same.
     `request`: the text of the request, where the amounts do not name its kind."""
     tres = values.tres(amounts)
+    # Only totals over all nodes are printed; divided and rounded up, each node has at least what the job needs of it.
     cpus = tres.get("cpu") or values.number(all_cpus) or 1
     models = tuple(name.partition(":")[2] for name in tres if name.startswith("gres/gpu:"))
     models = models or tuple(dict.fromkeys(each.lower() for each in _TYPED.findall(request)))
@@ -176,12 +186,14 @@ def _node_spec(amounts: str, request: str, all_cpus: str, nodes: int, shards: in
 def _card_milli(tres: dict[str, float], nodes: int, shards: int, models: tuple[str, ...]) -> int:
     """Return thousandths of cards per node. A share is less than one card; more shards, or MIG instances, than a card
     has count as whole cards."""
+    # `gres/gpu` is the sum over all models, where the cluster tracks it (AccountingStorageTRES).
     cards = tres.get("gres/gpu") or sum(each for name, each in tres.items() if name.startswith("gres/gpu:"))
     parts = min((instances_per_card(each) for each in models), default=0)
     if cards and not parts:
         return WHOLE_CARD * -int(-cards // nodes)
     if cards:
         return _whole_ones(WHOLE_CARD // parts * -int(-cards // nodes), parts * (WHOLE_CARD // parts))
+    # gres/shard (since 22.05) counts shares; how many make a card is a property of the nodes.
     return _whole_ones(int(WHOLE_CARD * tres.get("gres/shard", 0) / nodes / shards), WHOLE_CARD) if shards else 0
 
 
@@ -203,6 +215,7 @@ def attempt(
     return Attempt(
         number=attempt_number(fields),
         spec_index=0,
+        # Rank is the place in NodeList, as SLURM_NODEID counts.
         placement=tuple(Allocation(rank, node, each.cpus, each.memory_mib) for rank, node in enumerate(nodes)),
         placed_at=started,
         replicas=tuple(Replica(rank=rank, started_at=started, ended_at=ended) for rank in range(len(nodes))),

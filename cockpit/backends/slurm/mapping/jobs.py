@@ -35,6 +35,7 @@ class Listed:
         """Slurm's state."""
         self.nodes = hosts(values.text(fields.get("NodeList", "")))
         self.kind = states.job_state(self.state, placed=bool(self.nodes))
+        # Before `id`, which depends on both.
         self.array, self.tasks = _array(fields.get("ArrayJobID", ""), fields.get("ArrayTaskID", ""))
         self.id = _id(fields["JobID"], self.array, self.tasks)
 
@@ -53,6 +54,7 @@ class Listed:
     @property
     def starts_at(self) -> Millis | None:
         """Start that Slurm expects for a pending job; else None."""
+        # One field has two meanings in Slurm: the planned start while the job is pending, the real one afterwards.
         return self.at("StartTime") if self.waits else None
 
     @property
@@ -103,10 +105,12 @@ def _id(number: str, array: ArrayTask | None, tasks: tuple[int, ...]) -> JobId:
 def _array(number: str, printed: str) -> tuple[ArrayTask | None, tuple[int, ...]]:
     """Return the task, and the indices of all tasks that the record describes if there are several: `4-90%5`."""
     array = values.number(number)
+    # A job that is no task has its own number as ArrayJobID and `N/A` as ArrayTaskID (22.05).
     if not array or not printed[:1].isdigit():
         return None, ()
     indices, _, at_once = printed.partition("%")
     every = numbers(indices)
+    # A record of several tasks describes all of them; its first and last index bound the range that is shown.
     task = ArrayTask(JobId(array), every[0], int(at_once) if at_once.isdigit() else 0, len(every), every[0], every[-1])
     return task, every if len(every) > 1 else ()
 
@@ -159,14 +163,18 @@ def find_job(listed: Iterable[Listed], wanted: JobId) -> LookedUpJob | None:
 
 
 def _job(listed: Listed) -> Job:
+    """Return the job of a record of squeue."""
     fields, kind = listed.fields, listed.kind
     submitted = listed.at("SubmitTime") or Millis(0)
+    # EndTime of a running job is the end of its time limit, so it counts only when the job has ended.
     started, ended = (listed.at("StartTime"), listed.at("EndTime")) if not listed.waits else (None, None)
     ended = ended if kind in ENDED else None
+    # A pending job may name several partitions; when it starts Slurm keeps the one that it runs in.
     partitions = values.names(fields["Partition"])
     waiting = conditions(values.text(fields.get("Dependency", "")))
     spec = jobparts.spec(fields, listed.begin_at, listed.shards)
     attempt = None
+    # A job that was cancelled while it waited has a StartTime, too, but no nodes.
     if listed.nodes and started is not None:
         attempt = jobparts.attempt(fields, spec, listed.nodes, (started, ended), partitions)
     return Job(
@@ -187,6 +195,7 @@ def _job(listed: Listed) -> Job:
         qos=values.text(fields["QOS"]),
         partitions=partitions,
         array=listed.array,
+        # The failed one first: it decides, and the reason names the first of the list.
         waits_for=waiting.failed[:1] + waiting.open,
         never=waiting.failed[0].job if waiting.failed else None,
         accrues_from=listed.at("AccrueTime"),

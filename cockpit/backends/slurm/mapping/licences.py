@@ -39,14 +39,15 @@ def licences(records: Iterable[Record]) -> Iterator[Licence]:
             yield Licence(name, total or 0, used or 0, 0 if free is None else max(0, rest - free))
 
 
-def asked(fields: dict[str, str]) -> dict[str, int]:
-    """`matlab:3,fluent@site:1|…`: how many of each the job has, or wants."""
+def requested(fields: dict[str, str]) -> dict[str, int]:
+    """Return how many of each licence the job has or wants, from `matlab:3,fluent@site:1|…`, with all alternatives."""
     return {name: count for each in alternatives(fields.get("Licenses", "")) for name, count in each.items()}
 
 
 def alternatives(text: str) -> tuple[dict[str, int], ...]:
     """Return the licences that a request names, by name; several entries: any one of them will do (`a:1|b:2`)."""
     wanted = []
+    # `,` means and, as `;` in some versions.
     for one in values.text(text).split("|"):
         parts = (part.partition(":") for part in one.replace(";", ",").split(","))
         if counts := {name.strip(): values.number(count) or 1 for name, _, count in parts if name.strip()}:
@@ -90,7 +91,7 @@ def _turn(job: Listed) -> tuple[bool, int, int]:
 
 def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[QueueRow]:
     """Return a queue row per licence, with the jobs that wait for it and those that hold it."""
-    wanting = [(each, asked(each.fields)) for each in jobs if values.text(each.fields.get("Licenses", ""))]
+    wanting = [(each, requested(each.fields)) for each in jobs if values.text(each.fields.get("Licenses", ""))]
     for licence in known:
         of_it = [each for each, names in wanting if licence.name in names]
         yield QueueRow(
@@ -107,8 +108,8 @@ def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[Que
         )
 
 
-def figures(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
-    """`matlab: 3 of 4 in use, 2 asked`: of those that the job cannot have just now, else of all that it wants."""
+def usage_text(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
+    """Return `matlab: 3 of 4 in use, 2 asked` for those that the job cannot have now, else for all that it wants."""
     of_it = [each for each in known if each.name in wanted]
     short = [each for each in of_it if wanted[each.name] > each.free]
     return "; ".join(
@@ -119,7 +120,7 @@ def figures(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
 def holders(jobs: Iterable[Listed], wanted: Mapping[str, int]) -> tuple[JobId, ...]:
     """Return the jobs that hold some of these licences, the largest holder first."""
     having = [
-        (sum(count for name, count in asked(each.fields).items() if name in wanted), each.id)
+        (sum(count for name, count in requested(each.fields).items() if name in wanted), each.id)
         for each in jobs
         if each.kind in OCCUPYING
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cockpit.backends.slurm.mapping.records import Record, separated
+from cockpit.backends.slurm.mapping.records import Record, split_records
 
 SEPARATOR = "{separator}"
 """Placeholder in a command for the field separator; `wire.answers` puts a random word in, which no job can contain."""
@@ -66,8 +66,12 @@ def command(fields: Sequence[str] = FIELDS, job: str = "") -> tuple[str, ...]:
     Pending tasks of an array are one record, as Slurm stores them. `job`: list only the job of this Slurm id, with the
     rest of its array or heterogeneous job.
     """
+    # squeue(1), --Format: text behind the colon that is no size is printed after the field. Without a size the field is
+    # not cut.
     wanted = ",".join(f"{name}:{SEPARATOR}" for name in fields)
     which = (f"--jobs={job}",) if job else ()
+    # --all: also partitions that are hidden. --states=all: also jobs that have just ended, which squeue leaves out by
+    # default.
     return ("squeue", "--all", "--states=all", *which, f"--Format={wanted}")
 
 
@@ -87,8 +91,9 @@ def unknown_field(complaint: str) -> str | None:
 
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[Record]:
     """Yield one record for each job, by field name; the line with the field names is left out."""
-    records = separated(printed, separator, len(fields))
+    records = split_records(printed, separator, len(fields))
     first = next(records, None)
+    # The header has names of its own (ARRAY_JOB_ID), so it is recognised by the first field. Recordings have no header.
     if first is not None and first[0].replace("_", "").upper() != fields[0].upper():
         yield dict(zip(fields, first, strict=True))
     for record in records:

@@ -29,6 +29,8 @@ cockpit_peers() {
     done
     echo "[$found]"
 }"""
+# `ssh` skips ssh's own options, those with a value together with it, and starts a step on the host instead of a login.
+# `hostfile` has the rank of each host in its line number.
 _FILES = """\
 COCKPIT_FILES="$COCKPIT_OUTPUTS/.cockpit-$SLURM_JOB_ID"
 export COCKPIT_FILES
@@ -61,8 +63,9 @@ export PATH="$COCKPIT_FILES:$PATH" PDSH_RCMD_TYPE=ssh"""
 
 
 def prelude(spec: JobSpec) -> Iterator[str]:
-    """Once, before anything is started."""
+    """Yield the lines that run once, before anything is started."""
     (first, *_) = all_groups = groups(spec)
+    # From 10000 to 29999: above most services, and below the ports that the kernel hands out (from 32768 on).
     if spec.mode in _ADDRESSED | _TORCH:
         yield "export COCKPIT_PORT=$((10000 + SLURM_JOB_ID % 20000))"
     if spec.mode in _ADDRESSED:
@@ -89,7 +92,7 @@ def of_replica(spec: JobSpec, group: Group) -> Iterator[str]:
         yield from _of_pool(spec, group)
 
 
-def started(spec: JobSpec, group: Group) -> str:
+def launched_command(spec: JobSpec, group: Group) -> str:
     """Return the command with its mode's launcher before it, for a shell."""
     if spec.mode is Mode.PYTORCH:
         return torch_command(
@@ -119,6 +122,7 @@ def _addresses(all_groups: tuple[Group, ...]) -> Iterator[str]:
 
 
 def _of_pool(spec: JobSpec, group: Group) -> Iterator[str]:
+    """Yield the lines that set the variables of a worker pool, on each of its nodes."""
     all_groups = groups(spec)
     values = pool_values(
         spec,
@@ -137,7 +141,8 @@ def _of_pool(spec: JobSpec, group: Group) -> Iterator[str]:
 
 
 def _with_hostfile(command: str) -> str:
-    """DeepSpeed's launcher would look for the file at a place that only root can write."""
+    """Add the host file, which DeepSpeed's launcher would look for at a place that only root can write."""
+    # Not when the user names a host file.
     program, _, rest = command.strip(" \t\n").partition(" ")
     if program != "deepspeed" or "hostfile" in command:
         return command

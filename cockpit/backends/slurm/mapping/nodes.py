@@ -19,6 +19,7 @@ from cockpit.model.node import Card, CardSlice, CardVendor, Node, NodeState
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.sched.nodes.cards import slot_milli
 
+# `gpu:a100:4(S:0-1)`; the type is optional, and what is in brackets is the sockets, which are not needed.
 _HAS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)")
 _HOLDS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)\(([^)]*)\)")
 _VENDORS = {"mi": CardVendor.ROCM, "mlu": CardVendor.MLU, "ascend": CardVendor.ASCEND}
@@ -50,6 +51,7 @@ class Cards(NamedTuple):
     def _shards(self, count: int, cards: tuple[int, ...]) -> Iterator[CardSlice]:
         """Return the shards of each of these cards."""
         if self.shards_per_card and cards:
+            # GresUsed has the sum of the shards and the cards they are on, so the sum is divided evenly.
             milli = WHOLE_CARD * count // len(cards) // self.shards_per_card
             yield from (CardSlice(card, 0, min(milli, WHOLE_CARD)) for card in cards if milli)
 
@@ -77,6 +79,7 @@ def cards_of(printed: str) -> Cards:
                 CardSlice(card.index, place % per_card, slot_milli(card)) if per_card else CardSlice(card.index, None)
             )
             numbered.append(part)
+    # slurm.conf gives a node's shards as a total that gres.conf spreads evenly over its GPUs (gres.html, Sharding).
     return Cards(tuple(cards), tuple(numbered), shards // len(cards) if cards else 0)
 
 
@@ -84,6 +87,7 @@ def _fractions(where: str, shards_per_card: int) -> Iterator[CardSlice]:
     """Yield the shards of a text such as `4/8,0/8`: how many of each card are in use, and how many it has."""
     for card, part in enumerate(where.split(",")):
         used, _, all_of_it = part.partition("/")
+        # The card's own number of shards may be missing in older output.
         whole = number(all_of_it) or shards_per_card
         if number(used) and whole:
             yield CardSlice(card, 0, WHOLE_CARD * (number(used) or 0) // whole)
@@ -97,6 +101,7 @@ def _vendor(model: str) -> CardVendor:
 COMMAND = ("scontrol", "-o", "-d", "show", "node")
 KEY = "NodeName"
 
+# Compared by their beginnings: FAIL covers FAILING.
 _DOWN = ("DOWN", "FAIL", "ERROR", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "UNKNOWN", "FUTURE")
 _BUSY = frozenset({"idle", "mixed", "allocated", "dynamic norm", "cloud"})
 _SAID_BY_STATE = frozenset({"down", "drain", "drained", "draining", "unknown"})
@@ -122,10 +127,12 @@ def slurm_nodes(records: Iterable[Record]) -> Iterator[SlurmNode]:
 
 
 def _node_of(record: Record) -> SlurmNode:
+    """Return the node of a record of `scontrol show node`."""
     state = record.get("State", "UNKNOWN")
     gres = cards_of(values.text(record.get("Gres", "")))
     node = Node(
         name=NodeName(record[KEY]),
+        # CPUEfctv (since 22.05) leaves out the CPUs that CoreSpecCount reserves for the system.
         cpus=values.number(record.get("CPUEfctv", "")) or values.number(record.get("CPUTot", "")) or 0,
         memory_mib=_memory(record),
         cards=gres.cards,
@@ -149,6 +156,8 @@ def node_state(state: str) -> NodeState:
     """Return the state that a text such as `IDLE+DRAIN` or `DOWN*` means: down where nothing can run, drained where
     nothing more starts."""
     parts = state.upper().split("+")
+    # `*`: the node does not answer. The other marks are about power, reboots, maintenance and plans (sinfo(1), NODE
+    # STATE CODES).
     if any(part.strip("*~#!%$@^-").startswith(_DOWN) for part in parts) or state.endswith("*"):
         return NodeState.DOWN
     return NodeState.DRAINED if any(part.startswith(_DRAINED) for part in parts) else NodeState.UP

@@ -37,6 +37,7 @@ def of_record(fields: Mapping[str, str]) -> dict[str, str]:
     """Return the files in sacct's record, else those in the line that submitted the job."""
     files = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
     requested = _output_options(line_options(_submit_line(fields)))
+    # Slurm's own fields win: they also have what the script's options decided.
     return requested | {name: value for name, value in files.items() if values.text(value)}
 
 
@@ -46,6 +47,7 @@ def ended_path(job: Job, fields: Mapping[str, str]) -> str:
     Empty for a job at a terminal, and where only the script may name a file: the record does not have the script.
     """
     files, line = of_record(fields), _submit_line(fields).split()
+    # srun and salloc write to the user's terminal; of sbatch without --wrap the script may name another file.
     program = posixpath.basename(line[0]) if line else ""
     if OUT not in files and (program != "sbatch" or not any(word.startswith("--wrap") for word in line)):
         return ""
@@ -54,7 +56,7 @@ def ended_path(job: Job, fields: Mapping[str, str]) -> str:
     number = known.leader or known.number
     words = _words(number, job.array, job.submitter.name, job.spec.name)
     words |= {"J": str(number), "j": str(number), "a": str(job.array.index) if job.array is not None else NO_TASK}
-    return resolved(named(files, known), words)
+    return fill_patterns(written_path(files, known), words)
 
 
 def _submit_line(fields: Mapping[str, str]) -> str:
@@ -81,10 +83,11 @@ def _output_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def of_step(submit_line: str) -> str:
     """Return the file in the step's srun command, with srun's patterns; empty: the job's output."""
+    # Flags must be known: of `srun -l train.py` the word behind -l is the program, not its value.
     return line_options(submit_line, SRUN_FLAGS).get("output", "")
 
 
-def named(files: Mapping[str, str], known: LookedUpJob, *, errors: bool = False) -> str:
+def written_path(files: Mapping[str, str], known: LookedUpJob, *, errors: bool = False) -> str:
     """Return the path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its
     srun.
 
@@ -125,12 +128,13 @@ def listed_path(listed: Listed) -> str:
     words = _words(number, array, fields["UserName"], fields["Name"])
     if not listed.tasks:
         words |= {"J": str(number), "j": str(number), "a": str(array.index) if array is not None else NO_TASK}
-    return resolved(path if path.startswith("/") else posixpath.join(folder, path), words)
+    return fill_patterns(path if path.startswith("/") else posixpath.join(folder, path), words)
 
 
-def resolved(path: str, words: Mapping[str, str]) -> str:
+def fill_patterns(path: str, words: Mapping[str, str]) -> str:
     """Return the path with the patterns (`%j`, `%A_%a`, `%4t` …) in words. A backslash takes their meaning away; what
     is not known yet stays."""
+    # sbatch(1), filename pattern: with a backslash in the name no pattern is replaced.
     if "\\" in path:
         return path.replace("\\", "")
 
@@ -152,6 +156,7 @@ def batch_words(known: LookedUpJob, version: tuple[int, ...], host: str) -> dict
     array, waiting = job.array, known.listed.tasks if known.listed is not None else ()
     words = _words(known.number, array, job.submitter.name, job.spec.name)
     if host:
+        # %N is the short host name.
         words["N"] = host.partition(".")[0]
     if not waiting:
         words |= {"J": str(known.number), "j": str(known.number)}
@@ -171,6 +176,7 @@ def _words(number: int, array: ArrayTask | None, user: str, name: str) -> dict[s
 def step_words(batch: Mapping[str, str], step: StepRow, rank: int | None) -> dict[str, str]:
     """Return the values of the patterns in the name of a step's file, with its task where that is known."""
     words = {**batch, "s": step.name, "J": f"{batch.get('j', '')}.{step.name}"}
+    # %N and %n differ for each node, so there is not one file.
     if step.nodes > 1:
         words = {name: word for name, word in words.items() if name not in "nN"}
     if rank is None and step.tasks != 1:

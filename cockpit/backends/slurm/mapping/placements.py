@@ -3,8 +3,8 @@
 Each node lists its cards in use. Which job has which of them only `scontrol -d show job` says, and that is read less
 often, and may be hidden. `UnattributedGpus` assigns cards to a running job that it does not list yet:
 
-1. Take cards in use on its node that no listed job has, of the model and size that the job asked for (`_claimed`).
-2. If they are not enough, take the first free cards of that model (`_guessed`): the node's list may be older.
+1. Take cards in use on its node that no listed job has, of the model and size that the job asked for (`_take_listed`).
+2. If they are not enough, take the first free cards of that model (`_take_free`): the node's list may be older.
 3. Cards in use that remain belong to jobs that the user may not see (`others`).
 """
 
@@ -37,6 +37,7 @@ class UnattributedGpus:
 
     def __init__(self, nodes: Iterable[SlurmNode] = (), known: Known = NOTHING_KNOWN) -> None:
         listed = [(part.node, each) for parts in known.values() for part in parts.values() for each in part.slices]
+        # Whole pieces that jobs are known to have, and cards of which they have any part.
         pieces = {(name, each.card, each.slot) for name, each in listed}
         cards = {(name, each.card) for name, each in listed}
         self._free_slices: dict[NodeName, list[CardSlice]] = {}
@@ -47,6 +48,8 @@ class UnattributedGpus:
             self._free_slices[name] = [
                 each
                 for each in seen.in_use
+                # Where cards are cut into shards, Slurm's list has no shard numbers: a known share makes the whole card
+                # known.
                 if (name, each.card, each.slot) not in pieces and not (shards and (name, each.card) in cards)
             ]
             self.hold(name, self._free_slices[name])
@@ -63,8 +66,8 @@ class UnattributedGpus:
             for card in (node.cards if node is not None else ())
             if not wanted.card_models or card.model in wanted.card_models
         ]
-        claimed = list(self._claimed(name, cards, wanted))
-        guessed = list(self._guessed(name, cards, wanted.card_milli - sum(each.milli for each in claimed)))
+        claimed = list(self._take_listed(name, cards, wanted))
+        guessed = list(self._take_free(name, cards, wanted.card_milli - sum(each.milli for each in claimed)))
         self.hold(name, guessed)
         return (*claimed, *guessed)
 
@@ -73,28 +76,32 @@ class UnattributedGpus:
         placements = [(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in self._free_slices.items() if rest]
         return {OTHERS: tuple(placements)} if placements else {}
 
-    def _claimed(self, name: NodeName, cards: Iterable[Card], wanted: NodeSpec) -> Iterator[CardSlice]:
+    def _take_listed(self, name: NodeName, cards: Iterable[Card], wanted: NodeSpec) -> Iterator[CardSlice]:
         """Take slices that the node lists as in use.
 
         For shards only the card is used, not their number: Slurm miscounts them in the list of nodes.
         """
+        # `cut`: whether MIG divides the card, by its index; only cards of the wanted model are in it.
         cut, missing = {card.index: bool(card.slices) for card in cards}, wanted.card_milli
         left = self._free_slices.get(name, [])
+        # A copy, because claimed pieces are removed from `left`.
         for piece in [*left]:
             is_share = piece.slot is not None
             if missing <= 0 or piece.card not in cut or not (cut[piece.card] or is_share == wanted.shares_a_card):
                 continue
             left.remove(piece)
             claimed = piece if cut[piece.card] else replace(piece, milli=min(missing, WHOLE_CARD))
+            # Correct the amount that was counted for the piece to the amount that the job really takes.
             self.hold(name, [replace(piece, milli=claimed.milli - piece.milli)])
             missing -= claimed.milli
             yield claimed
 
-    def _guessed(self, name: NodeName, cards: Iterable[Card], missing: int) -> Iterator[CardSlice]:
+    def _take_free(self, name: NodeName, cards: Iterable[Card], missing: int) -> Iterator[CardSlice]:
         """Take `missing` thousandths of cards from the first cards that have that much free."""
         for card in cards:
             before = self._used_milli.get((name, card.index), 0)
             milli = min(missing, WHOLE_CARD)
+            # A card with less than that free is skipped: a share lies on one card.
             if missing > 0 and before + milli <= WHOLE_CARD:
                 missing -= milli
                 yield from _pieces(card, before, milli)
@@ -111,6 +118,8 @@ def _pieces(card: Card, before: int, milli: int) -> Iterator[CardSlice]:
         yield CardSlice(card.index, 0, milli)
 
 
+# -d adds a line, indented by five blanks, for each group of nodes with equal allocations: `Nodes=n[2-4] CPU_IDs=0-7
+# Mem=32768 GRES=gpu:h100:8(IDX:0-7)`.
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
 _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
 NO_GRES: Mapping[NodeName, Cards] = {}
@@ -138,6 +147,7 @@ def details(
     by_job: dict[JobId, dict[NodeName, Allocation]] = {}
     for each in records:
         task = each["ArrayTaskId"]
+        # Slurm's own number of a task differs from its id here, which stays the same while it waits.
         job = job_id(int(each["ArrayJobId"] or each["JobId"]), int(task) if task else None)
         for node in hosts(each["Nodes"]):
             slices = tuple(gres.get(node, NO_CARDS).held(each["GRES"]))
@@ -146,7 +156,7 @@ def details(
     return by_job
 
 
-def placed(
+def place_jobs(
     jobs: Iterable[Job], nodes: Mapping[NodeName, Node], known: Known, unattributed: UnattributedGpus
 ) -> list[Job]:
     """Return the jobs; those that occupy resources get their listed allocation, else cards from `unattributed`."""
@@ -157,19 +167,20 @@ def placed(
             unattributed.hold(part.node, part.slices)
     slots: Counter[tuple[NodeName, int]] = Counter()
     return [
-        _numbered(_placed(job, nodes, known.get(job.id, {}), unattributed), nodes, slots)
+        _number_shares(_with_placement(job, nodes, known.get(job.id, {}), unattributed), nodes, slots)
         if job.state in OCCUPYING
         else job
         for job in jobs
     ]
 
 
-def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[NodeName, int]]) -> Job:
+def _number_shares(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[NodeName, int]]) -> Job:
     """Number the shares that jobs have of one card, from 0; MIG instances have numbers of their own."""
     if job.attempt is None or not job.spec.specs[0].shares_a_card:
         return job
     parts = []
     for part in job.attempt.placement:
+        # Unknown nodes are gone already (`_within`).
         cut = {card.index for card in nodes[part.node].cards if card.slices}
         slices = tuple(
             each if each.card in cut else replace(each, slot=slots[part.node, each.card]) for each in part.slices
@@ -179,11 +190,13 @@ def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[Nod
     return replace(job, attempt=replace(job.attempt, placement=tuple(parts)))
 
 
-def _placed(
+def _with_placement(
     job: Job, nodes: Mapping[NodeName, Node], known: Mapping[NodeName, Allocation], unattributed: UnattributedGpus
 ) -> Job:
+    """Return the job with what it holds on each node: by its details if they are known, else an estimate."""
     attempt = job.attempt
     if attempt is None:
+        # Without nodes or a start it has no place, and a job without a place cannot count as running.
         return replace(job, state=JobState.QUEUED)
     parts = []
     for part in attempt.placement:

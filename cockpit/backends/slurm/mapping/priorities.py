@@ -9,6 +9,7 @@ from cockpit.model.cluster import Weights
 from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 
+# Job, partition, user, then the total and the weighted factors, in the order in which `_breakdown` takes them apart.
 COMMAND = ("sprio", "-o", "%i|%r|%u|%Y|%A|%B|%F|%J|%P|%Q|%S|%T|%N")
 
 _NAMES = (
@@ -39,7 +40,9 @@ def breakdowns(printed: str, weights: Weights) -> Iterator[Breakdown]:
 
 
 def _breakdown(fields: list[str], of: dict[FactorName, int], weights: Weights) -> Breakdown:
+    """Return the breakdown of a line of sprio. `of`: the weights by factor."""
     job, partition, _, total, *columns, site, tres, nice = fields
+    # The site factor has no weight (priority_multifactor.html), so its contribution is the factor itself.
     parts = [Part(FactorName.SITE, _figure(site), 1.0, _figure(site))] if _figure(site) else []
     parts += [_part(name, of[name], _figure(column)) for name, column in zip(_NAMES, columns, strict=True)]
     parts += [
@@ -49,13 +52,14 @@ def _breakdown(fields: list[str], of: dict[FactorName, int], weights: Weights) -
         job=JobId(values.number(job) or 0),
         partition=partition,
         total=int(_figure(total)),
+        # A factor of weight 0 is switched off; one with a contribution counts, whatever the configuration says.
         parts=tuple(each for each in parts if each.weight or each.contribution),
         nice=int(_figure(nice)),
     )
 
 
 def _part(name: FactorName, weight: float, contribution: float, tres: str = "") -> Part:
-    """sprio prints what a factor counts; the factor itself follows from the weight."""
+    """Return a factor of the priority. sprio prints its contribution; the factor itself follows from the weight."""
     return Part(name, contribution / weight if weight else 0.0, weight, contribution, tres)
 
 

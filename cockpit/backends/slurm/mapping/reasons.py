@@ -32,6 +32,7 @@ _NO_RESERVATIONS: Mapping[str, Reservation] = {}
 _OF_CORE: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("Resources", (NotEnoughFree, NodesReserved)),
     ("Priority", (WouldDelay,)),
+    # Codes are compared by their beginnings: these two are followed by a list of nodes, and limits by what they limit.
     ("ReqNodeNotAvail", (NoEligibleNode, NodesReserved)),
     ("Nodes required for job", (NoEligibleNode, NotEnoughFree, NodesReserved, WouldDelay)),
     ("Assoc", (LimitReached,)),
@@ -65,7 +66,8 @@ def never_starts(listed: Listed) -> bool:
 
 def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVATIONS) -> Reason | None:
     """Return the reason of a job; None if it neither waits nor is suspended."""
-    if not states.known(listed.state):
+    # First, since such a state has no kind of its own: it counts as running or queued by its nodes.
+    if not states.is_known(listed.state):
         return SchedulerReason(listed.state, "a state that cockpit does not know")
     if listed.kind is JobState.SUSPENDED:
         return SuspendedReason()
@@ -78,8 +80,10 @@ def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVA
 
 def with_figures(by_slurm: Reason, core: Reason | None) -> Reason:
     """Return the core's reason if it has the meaning of Slurm's code, else Slurm's."""
+    # Other types were built from the job's own fields and have their figures already.
     if not isinstance(by_slurm, SchedulerReason) or core is None:
         return by_slurm
+    # squeue prints blanks where scontrol prints underscores (`Nodes required for job …`).
     code = by_slurm.code.replace("_", " ")
     kinds = next((kinds for lead, kinds in _OF_CORE if code.startswith(lead)), ())
     return core if isinstance(core, kinds) else by_slurm
@@ -92,6 +96,7 @@ def _cached_reason(code: str, about: str) -> SchedulerReason:
 
 
 def _by_code(listed: Listed, reservations: Mapping[str, Reservation]) -> Reason | None:
+    """Return the reason for a code of Slurm that names more than itself; None for any other code."""
     match listed.code:
         case "BeginTime" if (begin := listed.begin_at) is not None:
             return BeginsLater(begin)
@@ -99,6 +104,7 @@ def _by_code(listed: Listed, reservations: Mapping[str, Reservation]) -> Reason 
             return _of_dependency(listed)
         case "JobArrayTaskLimit" if listed.array is not None:
             return ArrayFull(listed.array.array, listed.array.at_once)
+        # A reservation that is not listed (private, or just deleted) is left to Slurm's own code.
         case "Reservation" if (reservation := reservations.get(listed.fields.get("Reservation", ""))) is not None:
             return InReservation(reservation.name, Millis(reservation.start_at))
     return None

@@ -12,10 +12,11 @@ Record = dict[str, str]
 
 The mappings build everything from records. They come from the output of a command or from the JSON of slurmrestd."""
 
+# A key is at the start of the record or behind a blank, so that `cpu=8` within `TRES=node=1,cpu=8` is none.
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
 
 
-def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, ...]]:
+def split_records(printed: str, separator: str, width: int) -> Iterator[tuple[str, ...]]:
     """Yield records of `width` fields; the separator follows each field and a line break follows the last.
 
     A field may contain line breaks, since a user may write any job name. A record that is cut off at the end is left
@@ -23,6 +24,7 @@ def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, .
     """
     fields = printed.split(separator) if separator else []  # without a separator nothing was printed
     for start in range(0, len(fields) - width, width):
+        # The line break of the record before is at the head of this record's first field.
         first, *rest = fields[start : start + width]
         yield (first.removeprefix("\n"), *rest)
 
@@ -33,6 +35,7 @@ def with_header(printed: str, separator: str = "|") -> Iterator[Record]:
     header = lines[0].split(separator)
     for each in lines[1:]:
         fields = each.split(separator)
+        # A name with a separator in it would shift all columns behind it.
         if len(fields) == len(header):
             yield dict(zip(header, fields, strict=True))
 
@@ -81,7 +84,7 @@ def job_blocks(printed: str, names: Iterable[str] = ()) -> Iterator[str]:
 _JOB_HEAD = re.compile(r"(?:\A|(?<=\n\n))JobId=(?P<job>\d+)(?: [A-Za-z]+=\S*)*? JobName=")
 
 
-def keyed(printed: str, key: str) -> Iterator[Record]:
+def records_of_key(printed: str, key: str) -> Iterator[Record]:
     """Yield the records of `scontrol show`, each of which begins with `key=` at the start of a line."""
     return map(words, blocks(printed, key))
 

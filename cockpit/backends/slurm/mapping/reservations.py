@@ -20,6 +20,7 @@ def reservations(records: Iterable[Record], zone: tzinfo | None) -> Iterator[Res
     """Yield the reservations of whole nodes."""
     for record in records:
         start, end = (values.moment(record.get(name, ""), zone) for name in ("StartTime", "EndTime"))
+        # A record without its times cannot be planned around; `completeness` refuses answers in which they were cut.
         if start is not None and end is not None:
             yield Reservation(
                 name=record[KEY],
@@ -36,5 +37,6 @@ def names(printed: str) -> Iterator[str]:
     """Yield the names in the output of `NAMES`; nothing where the cluster has no reservation."""
     for line in printed.splitlines():
         name, *rest = line.split()[:2] or [""]
+        # Other lines are sentences, such as `No reservations in the system`.
         if rest in (["ACTIVE"], ["INACTIVE"]):
             yield name

@@ -52,6 +52,7 @@ def version(conf: Record) -> str:
 
 
 def _priority(conf: Record) -> Priority:
+    """Return the rules of priority in slurm.conf."""
     kind = PriorityKind.MULTIFACTOR if "multifactor" in conf.get("PriorityType", "") else PriorityKind.BASIC
     max_age = values.seconds(conf.get("PriorityMaxAge", ""))
     return Priority(
@@ -59,6 +60,7 @@ def _priority(conf: Record) -> Priority:
         weights=_weights(conf),
         flags=tuple(each for each in PriorityFlag if each.slurm in conf.get("PriorityFlags", "").split(",")),
         favor_small=values.truth(conf.get("PriorityFavorSmall", "")),
+        # Defaults of slurm.conf(5), for clusters whose configuration is not reported (slurmrestd).
         max_age_seconds=7 * DAY if max_age is None else max_age,
         calc_period_seconds=values.seconds(conf.get("PriorityCalcPeriod", "")) or 5 * MINUTE,
         decay_half_life_seconds=values.seconds(conf.get("PriorityDecayHalfLife", "")) or 0,
@@ -68,6 +70,8 @@ def _priority(conf: Record) -> Priority:
 
 
 def _weights(conf: Record) -> Weights:
+    """Return the weights in slurm.conf."""
+
     def weight(name: str) -> int:
         return values.number(conf.get(f"PriorityWeight{name}", "")) or 0
 
@@ -89,8 +93,8 @@ def prices(text: str, meaning: NumberMeaning) -> Tres:
 
 
 def _backfill(conf: Record) -> Backfill:
-    """Slurm keeps room for each of the jobs that it looks at: conservative, but only so deep and so far ahead, and by
-    whole nodes (`_add_reservation` of its backfill.c takes nodes out of the bitmap of those that are free)."""
+    """Return the backfill rules: Slurm reserves for each job that it looks at, but only so deep and so far ahead, and
+    by whole nodes (`_add_reservation` of its backfill.c takes nodes out of the bitmap of those that are free)."""
     if "backfill" not in conf.get("SchedulerType", "backfill"):
         return Backfill(kind=BackfillKind.OFF)
     parameters = dict(each.partition("=")[::2] for each in conf.get("SchedulerParameters", "").split(","))
@@ -118,6 +122,8 @@ def partitions_of(records: Iterable[Record]) -> Iterator[Partition]:
 
 
 def _partition(record: Record) -> Partition:
+    """Return the partition of a record of `scontrol show partition`."""
+
     def said(name: str) -> str:
         return record.get(name, "")
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cockpit.backends.slurm.mapping.containers import Runtime, contained, leaving
+from cockpit.backends.slurm.mapping.containers import Runtime, leave_container, step_in_container
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.memory import asks_for_all_memory, names_memory
-from cockpit.backends.slurm.mapping.modelines import NODE, of_replica, prelude, started, under_mpi
+from cockpit.backends.slurm.mapping.modelines import NODE, launched_command, of_replica, prelude, under_mpi
 from cockpit.backends.slurm.mapping.shelltext import Variable, quoted, word
 from cockpit.backends.slurm.mapping.values import slurm_id
-from cockpit.backends.slurm.mapping.wrapper import WRAPPED, beginning, copying, keeping
+from cockpit.backends.slurm.mapping.wrapper import WRAPPED, copy_after_failure, hold_after_failure, script_head
 from cockpit.formats.slurm.spec_fields import slurm_time
 from cockpit.launch.modes import LAUNCHED_BY_FIRST
-from cockpit.launch.sweeps import swept, trial_count, trial_number
+from cockpit.launch.sweeps import trial_count, trial_number, trial_spec
 from cockpit.model.batchscript import BatchScript, OpenMode
 from cockpit.model.ids import index_ranges
 from cockpit.model.image import HOST
@@ -39,28 +39,33 @@ _TRIAL = "COCKPIT_TRIAL_OPTIONS"
 def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime | None) -> Iterator[str]:
     """Return the body's lines, for sh. `kept_seconds`: how long a failed job holds its nodes; 0: not at all. `runtime`:
     that of containers."""
+    # At the top, where the time limit starts to count.
     if kept_seconds:
-        yield beginning(asked_seconds)
+        yield script_head(asked_seconds)
     for name, value in spec.env.items():
         yield f"export {name}={quoted(value)}"
     yield from _place(spec)
     yield from _trials(spec)
+    # After the place: it uses COCKPIT_MASTER and `cockpit_hosts`.
     yield from prelude(spec)
     yield ""
     boxed = runtime if spec.image != HOST else None
     if not spec.terminal:
         yield from _run(spec, boxed)
         return
+    # A function, so that the wrapper gets the exit code and goes on after a failure.
     yield "cockpit_run() {"
     yield from (f"    {each}" for each in _run(spec, boxed))
     yield "}"
     if spec.debug_hold.allocation is not HoldAllocation.FREE:
-        yield from keeping(kept_seconds)
+        yield from hold_after_failure(kept_seconds)
     else:
-        yield from leaving(spec, boxed) if boxed is not None else copying()
+        yield from leave_container(spec, boxed) if boxed is not None else copy_after_failure()
 
 
 def _place(spec: JobSpec) -> Iterator[str]:
+    """Yield the lines that set the job's id, hosts and sizes."""
+    # The first group runs the script: its first node is the master.
     (first, *_) = all_groups = groups(spec)
     replicas = " + ".join(each.of_slurm("SLURM_JOB_NUM_NODES") for each in all_groups)
     cpus, nodes = first.of_slurm("SLURM_CPUS_PER_TASK"), first.of_slurm("SLURM_JOB_NODELIST")
@@ -79,7 +84,7 @@ def _trials(spec: JobSpec) -> Iterator[str]:
     yield 'export COCKPIT_TRIAL="$((SLURM_ARRAY_TASK_ID + 1))"'
     yield "case $COCKPIT_TRIAL in"
     for index in range(trial_count(spec.sweep)):
-        options = swept(spec, index).command.removeprefix(spec.command.strip(" \t\n"))
+        options = trial_spec(spec, index).command.removeprefix(spec.command.strip(" \t\n"))
         yield f"{trial_number(index)}) {_TRIAL}={quoted(options)} ;;"
     yield "esac"
 
@@ -89,20 +94,23 @@ def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
     (first, *others) = groups(spec)
     # in the background, so that the deciding group's exit code is the one that is kept
     for each in others:
-        yield f"{_step(spec, each, started(spec, each), runtime)} &"
+        yield f"{_step(spec, each, launched_command(spec, each), runtime)} &"
         yield 'cockpit_others="$cockpit_others $!"'
     yield from _decisive(spec, first, runtime)
     if others:
         yield "rc=$?"
         yield "kill $cockpit_others 2>/dev/null"
+        # The exit code of the deciding group, which `kill` has replaced in `$?`.
         yield '(exit "$rc")'
 
 
 def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[str]:
-    plain, launched = _step(spec, group, started(spec, group), runtime), under_mpi(spec, group)
+    """Yield the step whose exit code is the job's; under Open MPI, mpirun starts its processes."""
+    plain, launched = _step(spec, group, launched_command(spec, group), runtime), under_mpi(spec, group)
     if launched is None or launched == group.command:
         yield plain
         return
+    # Decided on the node: what is installed there is not known here.
     yield "if mpirun --version 2>/dev/null | grep -q 'Open MPI'; then"
     yield f"    {_step(spec, group, launched, runtime)}"
     yield "else"
@@ -113,18 +121,21 @@ def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[
 def _step(spec: JobSpec, group: Group, command: str, runtime: Runtime | None) -> str:
     """Return the command of one step: on one node alone, if the command starts the others itself; else once on each
     node."""
+    # SLURM_NODEID counts from 0 in each component.
     rank = f"$((SLURM_NODEID + {group.first}))" if group.first else NODE
     assigned = [f'COCKPIT_REPLICA="{rank}"', 'COCKPIT_NODE="$SLURMD_NODENAME"']
     assigned += of_replica(spec, group)
+    # Quoted as a whole, and its variables are expanded by the bash on the node, where their values differ.
     text = "\n".join([*(f"export {each}" for each in assigned), command])
     behind = (Variable(_TRIAL),) if spec.sweep is not None else ()
     script = f"bash -c {word(text, *behind)}"
     srun = _srun(spec, group)
-    return contained(spec, runtime, srun, script) if runtime is not None else f"{srun} {script}".lstrip()
+    return step_in_container(spec, runtime, srun, script) if runtime is not None else f"{srun} {script}".lstrip()
 
 
 def _srun(spec: JobSpec, group: Group) -> str:
     """Return the srun of a group; empty if the group is only the node that runs the script."""
+    # The batch script runs on the first node of the job, in all of its allocation.
     if group.alone and (group.nodes == 1 or spec.mode in LAUNCHED_BY_FIRST):
         return ""
     own = f" --nodes={group.nodes} --ntasks={group.nodes}"  # since 23.11 srun would take the first component's
@@ -188,7 +199,7 @@ def _pattern(folder: str) -> str:
 
 
 def _size(spec: JobSpec, group: Group) -> Iterator[str]:
-    """Return the options that each component of a job sets anew."""
+    """Return the options that each component of a job sets for itself."""
     yield f"--nodes={group.nodes}"
     yield "--ntasks-per-node=1"
     yield f"--cpus-per-task={group.each.cpus}"
@@ -228,6 +239,7 @@ def gres(each: NodeSpec) -> str:
 
 
 def _wishes(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield options of sbatch that the user may leave out, empty where that is so."""
     yield "account", spec.account or ""
     yield "nodelist", ",".join(spec.node_names)
     yield "dependency", dependency_text(spec.dependencies)

@@ -22,6 +22,7 @@ def quoted(text: str) -> str:
 
 def word(*parts: str | Variable) -> str:
     """Return one shell word of fixed texts and of variables."""
+    # Neighbouring texts are quoted together, so that a word without variables is quoted once.
     runs = groupby(parts, lambda each: isinstance(each, Variable))
     return "".join(_filled_in(run) if filled else quoted("".join(map(str, run))) for filled, run in runs)
 
@@ -36,10 +37,12 @@ def _filled_in(variables: Iterator[str | Variable]) -> str:
 
 
 def _pieces(value: object) -> Iterator[str | Variable]:
+    """Yield the JSON of a value as literal texts and variables."""
     if isinstance(value, Variable):
         yield value
     elif isinstance(value, dict) and value:
         for number, (key, each) in enumerate(value.items()):
+            # The shape of `json.dumps`, with what the shell puts in between.
             yield f"{', ' if number else '{'}{json.dumps(key)}: "
             yield from _pieces(each)
         yield "}"

@@ -67,15 +67,18 @@ def spreads(printed: str, names: Iterable[str] = ()) -> dict[str, Tasks]:
 
 
 def _tasks(block: str) -> Tasks | None:
+    """Return the size of a job in tasks; None if it does not request tasks."""
     size, least, per_node = _SIZE.search(block), _LEAST.search(block), _PER_NODE.search(block)
     if size is None or least is None or int(size["tasks"]) < 1:
         return None
     tasks = int(size["tasks"])
+    # CPUs/Task is N/A where the job asks for CPUs in another way; then they are divided over its tasks.
     each = int(size["each"]) if size["each"].isdigit() else int(size["cpus"]) // tasks
     return Tasks(
         tasks=tasks,
         cpus=max(1, each),
         most_nodes=int(size["most"]) if size["most"] else None,
+        # 0 in NtasksPerN means that nothing was asked.
         most_per_node=int(per_node[1]) or None if per_node is not None else None,
         node_cpus=int(least["cpus"]),
         memory_mib=values.memory_mib(least["memory"]) or 0,
@@ -87,8 +90,8 @@ def _tasks(block: str) -> Tasks | None:
 
 
 def _of_card(pattern: re.Pattern[str], block: str) -> int:
-    found = pattern.search(block)
-    return int(found[1]) if found is not None else 0
+    match = pattern.search(block)
+    return int(match[1]) if match is not None else 0
 
 
 def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> JobSpec | None:
@@ -103,10 +106,12 @@ def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> Job
     least = _least_nodes(fields)
     if not least:
         return None
+    # squeue's NumNodes is of the last plan; the request's totals belong to the smallest number of nodes.
     whole = node_spec({**fields, "NumNodes": str(least)}, shards)
     # 1.
     cards_each = _cards_of_task(fields, tasks.tasks)
     cards = int(values.tres(fields.get("tres-alloc", "")).get("gres/gpu", 0)) if cards_each is None else 0
+    # One task or none on each of a fixed number of nodes: equal nodes say exactly that.
     if tasks.tasks <= least == node_count(fields) and (least == 1 or cards % least == 0):
         return None
     if cards_each is None and whole.card_milli and (not cards or not _are_alike(whole)):
@@ -117,6 +122,7 @@ def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> Job
         cpus=tasks.cpus, memory_mib=memory if tasks.is_memory_per_cpu else 0, card_milli=WHOLE_CARD * (cards_each or 0)
     )
     asks_for_memory = tasks.memory_mib or tasks.card_memory_mib
+    # The least of each node that takes part: one task, or one card.
     base = replace(
         whole,
         cpus=max(tasks.cpus, tasks.node_cpus),

@@ -8,6 +8,7 @@ from cockpit.model.job import JobState
 
 _STATES = {
     "PENDING": JobState.QUEUED,
+    # Flags of job_state_string() that replace the base state: the job is pending again, or about to be.
     "REQUEUED": JobState.QUEUED,
     "REQUEUE_HOLD": JobState.QUEUED,
     "REQUEUE_FED": JobState.QUEUED,
@@ -16,13 +17,16 @@ _STATES = {
     "CONFIGURING": JobState.STARTING,
     "STAGE_OUT": JobState.RUNNING,
     "RUNNING": JobState.RUNNING,
+    # The job's processes are being ended (KillWait, epilog); its nodes are still allocated.
     "COMPLETING": JobState.RUNNING,
     "RESIZING": JobState.RUNNING,
     "SIGNALING": JobState.RUNNING,
     "SUSPENDED": JobState.SUSPENDED,
+    # SIGSTOP: unlike SUSPENDED, the job keeps its CPUs.
     "STOPPED": JobState.SUSPENDED,
     "COMPLETED": JobState.SUCCEEDED,
     "CANCELLED": JobState.STOPPED,
+    # Another cluster of the federation has started the job.
     "REVOKED": JobState.STOPPED,
     "PREEMPTED": JobState.STOPPED,
     "TIMEOUT": JobState.EXPIRED,
@@ -62,10 +66,11 @@ _LOST = {
 
 def word(printed: str) -> str:
     """Return the state alone of `CANCELLED by 20001`, `COMPLETED*`, `RUNNING+…`."""
+    # sacct ends a word that is cut to its column with `+`; states of nodes have flags behind them, such as `*`.
     return printed.split(" ", maxsplit=1)[0].split("+", maxsplit=1)[0].strip("*~#!%$@^-").upper()
 
 
-def known(state: str) -> bool:
+def is_known(state: str) -> bool:
     return state in _STATES
 
 
@@ -86,6 +91,7 @@ def exit_of(state: str, printed: str) -> ExitStatus | None:
     """
     if state in _LOST:
         return ExitStatus(lost=_LOST[state])
+    # No known code is better than code 0, which would read as success.
     if state == FAILED and printed == SUCCESS:
         return None
     status = values.exit_status(printed) if ":" in printed else _of_wait_status(values.number(printed) or 0)
@@ -95,4 +101,5 @@ def exit_of(state: str, printed: str) -> ExitStatus | None:
 
 
 def _of_wait_status(status: int) -> ExitStatus:
+    # The encoding of waitpid(2): the low seven bits are the signal, the second byte is the exit code.
     return ExitStatus(signal=status & 0x7F) if status & 0x7F else ExitStatus(code=status >> 8 & 0xFF)

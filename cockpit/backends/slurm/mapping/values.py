@@ -19,7 +19,10 @@ NOTHING = frozenset({"", "N/A", "n/a", "(null)", "NONE", "None", "Unknown", "UNL
 """Words for values that are not set. Readers of fields in which one of them is a real value treat it themselves."""
 
 _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+# Behind the unit: `iB` or `B`, and sacct's `c` or `n` (per CPU, per node), which ReqMem had before Slurm 21.08.
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)(?:i?B)?[cn]?", re.IGNORECASE)
+# Groups: days before a dash, then one or two figures with colons, then the last figure. `seconds` decides what they
+# count.
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)(?:\.\d+)?")
 
 
@@ -34,6 +37,7 @@ def number(value: str) -> int | None:
     match = _AMOUNT.match(value)
     if match is None:
         return None
+    # squeue shortens large counts as it does sizes, by 1024 and not by 1000.
     return int(float(match[1]) * {"": 1, "K": 1024, "M": 1024**2}.get(match[2].upper(), 1))
 
 
@@ -48,6 +52,7 @@ def decimal(value: str) -> float | None:
 def memory_mib(value: str) -> int | None:
     """Parse an amount of memory, `64G`, `500M` or a plain number of MiB; return it in MiB."""
     match = _AMOUNT.match(value)
+    # A plain number is MiB, the unit of RealMemory and MinMemory.
     return round(float(match[1]) * _UNITS[match[2].upper() or "M"]) if match else None
 
 
@@ -57,6 +62,8 @@ def seconds(value: str) -> int | None:
     match = _DURATION.match(value)
     if match is None:
         return None
+    # sbatch(1), --time: behind days the figures begin with hours (`1-02`, `1-02:03`), without days they end with
+    # seconds (`3:04` is minutes and seconds).
     days, first, second = (int(each) if each else None for each in match.groups()[:3])
     last = int(match[4])
     if days is not None and first is None:
@@ -71,21 +78,25 @@ def seconds(value: str) -> int | None:
 def moment(value: str, zone: tzinfo | None) -> Millis | None:
     """Parse a time, `2026-11-21T08:01:13` in the cluster's zone (None: this machine's), or seconds since 1970."""
     if value.isdigit():
+        # Records of slurmrestd have times so; 0 is a time that is not set.
         return Millis(1000 * int(value)) if int(value) else None
     try:
         at = datetime.fromisoformat(value)
     except ValueError:
         return None
+    # Slurm's commands print local times without a zone. Commands that read run with TZ=UTC (`wire`), hence `zone`.
     aware = at if at.tzinfo is not None else (at.replace(tzinfo=zone) if zone is not None else at.astimezone())
     return Millis(int(aware.timestamp() * 1000))
 
 
 @lru_cache(maxsize=16384)
 def _tres(value: str) -> tuple[tuple[str, float], ...]:
+    """Return the amounts of a list of TRES, memory in MiB."""
     amounts = []
     for part in value.split(","):
         name, equals, amount = part.rpartition("=")
         figure = memory_mib(amount) if name == "mem" else decimal(amount) if equals else None
+        # Counts of licences or CPUs may be shortened, too: `cpu=12K`.
         if figure is None and equals:
             figure = number(amount)
         if figure is not None:
@@ -100,6 +111,7 @@ def tres(value: str) -> Tres:
 
 def exit_status(value: str) -> ExitStatus:
     """Parse an exit status `3:0` (code:signal)."""
+    # sacct and scontrol print the signal as 0 where the program ended by itself.
     code, _, signal = value.partition(":")
     killed = number(signal) if signal else None
     if killed:
@@ -128,30 +140,35 @@ def hosts(value: str) -> tuple[NodeName, ...]:
     """Return all names in order, at most `MOST`."""
     names: list[NodeName] = []
     for piece in filter(None, _PIECE.findall(value)):
-        for name in _expanded(piece):
+        # Stop here rather than cut afterwards: `n[0-99999][0-99999]` of a damaged answer would fill the memory first.
+        for name in _expand_hosts(piece):
             if len(names) == MOST:
                 return tuple(names)
             names.append(NodeName(name))
     return tuple(names)
 
 
-def _expanded(piece: str) -> Iterator[str]:
+def _expand_hosts(piece: str) -> Iterator[str]:
+    """Yield the hosts of one piece of a list, such as `rack[0-1]n[1-4]`."""
+    # Host names may have several brackets, `rack[0-1]n[1-4]`; the last one counts fastest, as in Slurm.
     match = _RANGE.search(piece)
     if match is None:
         yield piece
         return
-    for each in _padded(match[1]):
-        for rest in _expanded(piece[match.end() :]):
+    for each in _padded_numbers(match[1]):
+        for rest in _expand_hosts(piece[match.end() :]):
             yield piece[: match.start()] + each + rest
 
 
-def _padded(ranges: str) -> Iterator[str]:
+def _padded_numbers(ranges: str) -> Iterator[str]:
+    """Yield the numbers of ranges, with leading zeros; `MOST` bounds each range."""
     for part in ranges.split(","):
         low, dash, high = part.partition("-")
         if not dash or not (low.isdigit() and high.isdigit()):
             yield part
             continue
         for each in range(int(low), min(int(high), int(low) + MOST) + 1):
+            # The first number of a range has the width of all: `n[08-10]` is n08, n09, n10.
             yield str(each).zfill(len(low))
 
 

@@ -12,6 +12,8 @@ WRAPPED = "cockpit:"
 """The beginning of the comments of wrapped jobs."""
 SLACK_SECONDS = 60
 """How long before the end of the time limit the allocation is released, since afterwards there is no exit code."""
+# `sleep` runs in the background, because a shell runs a trap only after its foreground command has ended; `wait` is
+# interrupted by a signal. squeue's %k is the comment, whose new end `scontrol update` wrote before USR2.
 _KEEPING = """\
 trap 'cockpit_let_go=1' USR1
 trap 'cockpit_look=1' USR2
@@ -36,6 +38,8 @@ fi
 exit "$rc\""""
 
 
+# The copy leaves out earlier copies, and patterns that match nothing, which sh leaves as they are. --reflink: on file
+# systems that can share blocks the copy takes no space.
 _COPYING = """\
 cockpit_run
 rc=$?
@@ -54,17 +58,20 @@ fi
 exit "$rc\""""
 
 
-def copying() -> Iterator[str]:
-    """Runs `cockpit_run`; where it fails, copies the working folder, gives the nodes back, and has the job wait."""
+def copy_after_failure() -> Iterator[str]:
+    """Yield lines that run `cockpit_run`, and keep the files of a run that fails.
+
+    They copy the working folder, give the nodes back, and have the job wait.
+    """
     yield from _COPYING.splitlines()
 
 
-def keeping(seconds: int) -> Iterator[str]:
-    """Runs `cockpit_run`, then keeps. `seconds`: for how long."""
+def hold_after_failure(seconds: int) -> Iterator[str]:
+    """Yield lines that run `cockpit_run`, and hold the allocation of a run that fails for `seconds`."""
     yield from _KEEPING.format(seconds=seconds).splitlines()
 
 
-def beginning(asked_seconds: int) -> str:
+def script_head(asked_seconds: int) -> str:
     """Return the head of the script. `asked_seconds`: the time limit including the hold."""
     note = "# A command that fails is kept. A time-out, lack of memory or a failing node end this script with it."
     return f"{note}\ncockpit_end=$(($(date +%s) + {asked_seconds - SLACK_SECONDS})) cockpit_let_go= cockpit_look="

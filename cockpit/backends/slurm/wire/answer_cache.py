@@ -79,10 +79,10 @@ class UserAnswerCache:
         kept = self._fresh(path, fresh_ms, program)  # step 1
         if kept is not None:
             return kept
-        lock = await self._locked(path)  # step 2
+        lock = await self._lock_question(path)  # step 2
         try:
             kept = self._fresh(path, fresh_ms, program)  # step 3
-            return kept if kept is not None else await self._fetched(path, fetch)  # step 4
+            return kept if kept is not None else await self._fetch(path, fetch)  # step 4
         finally:
             # closing releases the lock, and so does the end of a killed cockpit; the file stays, since a removal would
             # let two cockpits hold locks of different files
@@ -93,14 +93,14 @@ class UserAnswerCache:
         kept = _read(path, frozenset({os.geteuid()}), self._now(), fresh_ms)
         return kept if kept is not None and kept[1] > self.outdated_at(program) else None
 
-    async def _fetched(self, path: Path, fetch: Callable[[], Awaitable[Printed]]) -> tuple[Printed, Millis]:
+    async def _fetch(self, path: Path, fetch: Callable[[], Awaitable[Printed]]) -> tuple[Printed, Millis]:
         # the time before the command: a change that another cockpit makes meanwhile must outdate this answer
         at = self._now()
         printed = await fetch()
         _write(path, CachedAnswer(at, printed.stdout, printed.separator, printed.records), 0o600)
         return printed, at
 
-    async def _locked(self, path: Path) -> int | None:
+    async def _lock_question(self, path: Path) -> int | None:
         """Take the question's lock and return its descriptor; None when the folder has no place for it.
 
         After `PATIENCE_SECONDS` it returns without the lock: two equal commands are better than a cockpit that hangs.

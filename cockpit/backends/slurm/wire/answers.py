@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
-from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, checked, command_of
+from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, check_success, command_of
 from cockpit.backends.slurm.wire.database import DATABASE_PROGRAMS, DatabaseWatch
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
@@ -67,6 +67,48 @@ class Answer(NamedTuple):
     took_ms: int
 
 
+class PollIntervals(NamedTuple):
+    """How old the answers of each kind may be before the command runs again, in seconds, and the time limit of one."""
+
+    jobs: float = 10.0
+    nodes: float = 20.0
+    details: float = 30.0
+    priorities: float = 20.0
+    shares: float = 60.0
+    reservations: float = 60.0
+    accounting: float = 60.0
+    settings: float = 300.0
+    patience: float = 30.0
+    """Time limit of one command: sacctmgr without its database would try for minutes."""
+
+    @classmethod
+    def every(cls, seconds: float, patience: float) -> PollIntervals:
+        """List jobs every `seconds`, and everything else in the default proportion to that."""
+        usual = cls()
+        factor = seconds / usual.jobs
+        jobs, nodes, *others = (factor * each for each in usual[:-1])
+        return cls(jobs, nodes, *others)._replace(patience=patience)
+
+
+class ParsedAnswers:
+    """Keeps what answers were parsed into, so that an answer which has not changed is not parsed again."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, tuple[object, Any]] = {}
+
+    def once(self, what: str, source: object, make: Callable[[], T]) -> T:
+        """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
+        # compared by value: a command that ran again mostly prints what it printed before
+        known = self._parsed.get(what)
+        if known is None or known[0] != source:
+            known = self._parsed[what] = (source, make())
+        made: T = known[1]
+        return made
+
+    def forget(self, what: str) -> None:
+        self._parsed.pop(what, None)
+
+
 class Answers:
     """Runs the read commands of one cluster and keeps their answers while they are fresh."""
 
@@ -95,6 +137,7 @@ class Answers:
             self._outdated[program] = self._now()
             if self.cache is not None:
                 self.cache.outdate(program)
+        # A command that failed before the change may succeed after it.
         self._failed = {question: known for question, known in self._failed.items() if question[0] not in programs}
 
     async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:
@@ -111,8 +154,8 @@ class Answers:
             # in the lock, so that callers who waited for a failing command get its error and do not run it too
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
-            asking = self._tried(question, fresh_seconds, seconds or self.patience)
-            known = self._cached[question] = await self._of_database(question, asking)
+            fetching = self._fetch_or_remember_failure(question, fresh_seconds, seconds or self.patience)
+            known = self._cached[question] = await self._of_database(question, fetching)
             return known.printed
 
     async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
@@ -148,7 +191,9 @@ class Answers:
         known = self._cached.get(tuple(argv))
         return known.given_at if known is not None else None
 
-    async def _tried(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
+    async def _fetch_or_remember_failure(
+        self, question: tuple[str, ...], fresh_seconds: float, seconds: float
+    ) -> Answer:
         """Fetch an answer, and remember a failure so that the command is not repeated at once.
 
         Without that a cluster whose database is away would be asked for it at every look.
@@ -175,6 +220,7 @@ class Answers:
         return at if self.cache is None else max(at, self.cache.outdated_at(program))
 
     async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
+        """Return an answer that is at most `fresh_seconds` old, from the cache or from the command."""
         began = self._now()
         if self.cache is None:
             return Answer(await self._run(question, seconds), began, self._now() - began)
@@ -197,7 +243,7 @@ class Answers:
             if PASSING in printed.stderr and attempt < TRIES:
                 await asyncio.sleep(PAUSE_SECONDS * attempt)
                 continue
-            answer = checked(printed._replace(separator=separator), argv)
+            answer = check_success(printed._replace(separator=separator), argv)
             wrong = "" if answer.verified else flaw(argv, answer.stdout, separator)
             if not wrong:
                 return answer

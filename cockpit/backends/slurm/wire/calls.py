@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.mapping.records import Record, keyed, settings, with_header
+from cockpit.backends.slurm.mapping.records import Record, records_of_key, settings, with_header
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.asking import ShellRequest
 
@@ -57,7 +57,7 @@ class Printed(NamedTuple):
 
     def blocks(self, key: str) -> Iterable[Record]:
         """Return the records of `scontrol show`, which begin with `key=`."""
-        return self.records if self.records is not None else keyed(self.stdout, key)
+        return self.records if self.records is not None else records_of_key(self.stdout, key)
 
     def rows(self) -> Iterable[Record]:
         """Return the rows of a table of sacctmgr or sshare."""
@@ -156,7 +156,7 @@ def command_of(argv: Sequence[str]) -> str:
     return " ".join([argv[0], *words[:2]])
 
 
-def checked(printed: Printed, argv: Sequence[str]) -> Printed:
+def check_success(printed: Printed, argv: Sequence[str]) -> Printed:
     """Return the output of a command that succeeded.
 
     Raises `Unreachable` when it got no answer, `AnswerLost` when it may have taken effect all the same, and `Failed`

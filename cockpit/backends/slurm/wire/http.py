@@ -64,7 +64,7 @@ async def ask(place: Place, method: str, target: str, headers: Mapping[str, str]
     Raises `OSError` when the connection fails, `AnswerLost` when the answer is cut or is not HTTP, and `Unreachable`
     when it exceeds `MOST_BYTES`.
     """
-    reader, writer = await _connected(place)
+    reader, writer = await _connect(place)
     try:
         lines = [f"{method} {target} HTTP/1.1", f"Host: {place.host}", "Accept: application/json", "Connection: close"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -78,13 +78,14 @@ async def ask(place: Place, method: str, target: str, headers: Mapping[str, str]
         writer.close()
 
 
-async def _connected(place: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(place: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if place.socket:
         return await asyncio.open_unix_connection(place.socket, limit=LONGEST_LINE)
     return await asyncio.open_connection(place.host, place.port, ssl=place.tls or None, limit=LONGEST_LINE)
 
 
 async def _reply(reader: asyncio.StreamReader) -> Reply:
+    """Read a reply. Raises ValueError or `IncompleteReadError` when it is none."""
     version, status, *_ = (await reader.readuntil(b"\n")).decode("latin-1").split(" ")
     if not version.startswith("HTTP/1."):
         raise ValueError(version)
@@ -93,10 +94,13 @@ async def _reply(reader: asyncio.StreamReader) -> Reply:
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return Reply(int(status), await _chunks(reader))
     length = headers.get("content-length")
-    return Reply(int(status), await _sized(reader, int(length)) if length is not None else await _to_the_end(reader))
+    return Reply(
+        int(status), await _read_sized(reader, int(length)) if length is not None else await _to_the_end(reader)
+    )
 
 
 async def _headers(reader: asyncio.StreamReader) -> dict[str, str]:
+    """Return the headers by their names in lower case."""
     headers: dict[str, str] = {}
     for _ in range(MOST_HEADERS):
         line = (await reader.readuntil(b"\n")).decode("latin-1").strip()
@@ -107,7 +111,7 @@ async def _headers(reader: asyncio.StreamReader) -> dict[str, str]:
     raise ValueError("too many headers")
 
 
-async def _sized(reader: asyncio.StreamReader, length: int) -> bytes:
+async def _read_sized(reader: asyncio.StreamReader, length: int) -> bytes:
     if not 0 <= length <= MOST_BYTES:
         raise Unreachable(f"It answers with {length >> 20} MiB; at most {MOST_BYTES >> 20} are accepted.")
     return await reader.readexactly(length)
@@ -118,7 +122,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     pieces, size = [], 0
     while length := int((await reader.readuntil(b"\n")).split(b";")[0], 16):
         size += length
-        pieces.append(await _sized(reader, length if size <= MOST_BYTES else size))
+        pieces.append(await _read_sized(reader, length if size <= MOST_BYTES else size))
         # the line break behind the chunk
         await reader.readuntil(b"\n")
     # the trailer is not read: the connection is closed after the answer

@@ -53,16 +53,24 @@ class LocalCommands:
         """Do nothing: no connection is open between two commands."""
 
     async def _start(self, argv: Sequence[str], env: Mapping[str, str]) -> asyncio.subprocess.Process:
+        """Start the program. Raises `Unreachable`."""
         pipe = asyncio.subprocess.PIPE
         try:
             return await asyncio.create_subprocess_exec(
-                *argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True
+                *argv,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=env,
+                # A session of its own, so that the program and its children can be killed as one group.
+                start_new_session=True,
             )
         except OSError as error:
             raise Unreachable(f"{argv[0]} cannot be run on this machine: {error.strerror or error}.") from None
 
 
 async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str) -> Printed:
+    """Write the input, read both outputs, and wait for the end."""
     assert process.stdout is not None
     assert process.stderr is not None
     # at the same time: a program whose pipe is full would wait for ever
@@ -72,6 +80,7 @@ async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str)
             err = tasks.create_task(all_of(process.stderr, program))
             tasks.create_task(_feed(process, stdin))
     except ExceptionGroup as errors:
+        # The callers handle single errors, and one of the three is enough to stop.
         raise errors.exceptions[0] from None
     code = await process.wait()
     return Printed(out.result().decode(errors="replace"), err.result().decode(errors="replace"), code)
@@ -79,6 +88,7 @@ async def _talk(process: asyncio.subprocess.Process, stdin: bytes, program: str)
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
     assert process.stdin is not None
+    # A program that does not read its input to the end is no error.
     with suppress(ConnectionError):
         process.stdin.write(stdin)
         await process.stdin.drain()

@@ -105,8 +105,10 @@ def log_in_now(host: Host, *, typing: bool) -> Master:
     usual = tempfile.gettempdir()
     long = len(usual) > LONGEST_FOLDER
     folder = Path(tempfile.mkdtemp(prefix="cockpit-ssh-", dir="/tmp" if long else usual))  # noqa: S108 - of mode 0700
+    # -n: ssh takes no input but the answers to its questions, which it reads from the terminal itself.
     options = ("-o", "ControlMaster=yes", "-o", f"ControlPersist={IDLE_SECONDS}", "-n")
     argv = (*_ssh(host, folder, *options, *(() if typing else ("-o", "BatchMode=yes"))), "true")
+    # With typing ssh writes its questions and errors to the terminal itself.
     pipe = None if typing else subprocess.PIPE
     try:
         done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=pipe, check=False)

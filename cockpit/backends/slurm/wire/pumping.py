@@ -64,25 +64,27 @@ def _live(connect: Connect, line: str, request: ShellRequest, ends: Ends, contro
 
 
 async def _session(connect: Connect, line: str, request: ShellRequest, ends: Ends, control: socket.socket) -> int:
+    """Run the command in an SSH session, connected to `ends`, and return its exit code."""
     connection = await connect()
     size: dict[str, Any] = {}
     if request.terminal:
         size = {"term_type": request.term, "term_size": (request.columns, request.rows)}
+    # encoding=None: bytes, since a terminal's output need not be UTF-8.
     async with connection, connection.create_process(line, encoding=None, **size) as process:
         beside = Tasks()
-        beside.start(_typed(process, ends.stdin), "what is typed")
+        beside.start(_send_input(process, ends.stdin), "what is typed")
         beside.start(_until_left(process, control), "whether the client still listens")
         if request.terminal:
-            beside.start(_resized(process, ends.stdin), "the size of the terminal")
+            beside.start(_report_sizes(process, ends.stdin), "the size of the terminal")
         # all output first: the exit code may arrive before the last of it
-        await asyncio.gather(_printed(process.stdout, ends.stdout), _printed(process.stderr, ends.stderr))
+        await asyncio.gather(_copy_output(process.stdout, ends.stdout), _copy_output(process.stderr, ends.stderr))
         await process.wait_closed()
         await beside.cancel_all()
         code = process.returncode
     return LOST if code is None else code
 
 
-async def _printed(stream: asyncssh.SSHReader[bytes], fd: int) -> None:
+async def _copy_output(stream: asyncssh.SSHReader[bytes], fd: int) -> None:
     # in a thread, since a terminal that the user has stopped (Ctrl-S) blocks the write
     while piece := await stream.read(1 << 16):
         await asyncio.to_thread(_write_all, fd, piece)
@@ -94,7 +96,7 @@ def _write_all(fd: int, data: bytes) -> None:
             data = data[os.write(fd, data) :]
 
 
-async def _typed(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
+async def _send_input(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
     """Send what the user types to the remote program, then end of file."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[bytes]()
 
@@ -103,6 +105,7 @@ async def _typed(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
             data = os.read(fd, 1 << 16)
         except OSError:
             data = b""
+        # End of input: an end of a terminal that is closed raises EIO instead.
         if not data:
             loop.remove_reader(fd)
         queue.put_nowait(data)
@@ -117,7 +120,7 @@ async def _typed(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
         loop.remove_reader(fd)
 
 
-async def _resized(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
+async def _report_sizes(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
     """Report changes of the terminal's size to the remote host."""
     before = _size(fd)
     while True:

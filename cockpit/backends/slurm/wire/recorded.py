@@ -110,11 +110,12 @@ class RecordedCommands:
         """Do nothing: nothing is open."""
 
     def _printed(self, argv: Sequence[str]) -> str:
+        """Return what a command would print. Raises `Unreachable` if it was not recorded."""
         plain = tuple(word for word in argv if not word.startswith("-"))
         if argv[0] == "squeue":
             return "".join(self._jobs(argv))
         if argv[0] == "sacct":
-            return "".join(self._ended(argv))
+            return "".join(self._print_ended(argv))
         if plain[:3] == ("sacctmgr", "list", "user"):
             return ""
         file = next((name for lead, name in _FILES.items() if plain[: len(lead)] == lead), None)
@@ -132,7 +133,7 @@ class RecordedCommands:
             if not wanted or wanted in {record["JobId"], _of_array(record), *_whole_jobs(record)}:
                 yield "".join(f"{_value(record, name)}{separator}" for name, separator in fields) + "\n"
 
-    def _ended(self, argv: Sequence[str]) -> Iterator[str]:
+    def _print_ended(self, argv: Sequence[str]) -> Iterator[str]:
         """Yield sacct's lines with the fields that `argv` asks for."""
         fields, separator = _option(argv, "--format").split(","), _option(argv, "--delimiter")
         wanted = _option(argv, "--jobs")
@@ -171,14 +172,15 @@ def _of_array(record: Mapping[str, str]) -> str:
 
 
 def _value(record: Mapping[str, str], name: str) -> str:
+    """Return a field of squeue from a record of `scontrol show job`."""
     if name in {"UserName", "UserID", "GroupID"}:
         person, _, number = record["GroupId" if name == "GroupID" else "UserId"].rstrip(")").partition("(")
         return person if name == "UserName" else number
     if name == "tres-alloc":
+        # 24.11 prints AllocTRES and ReqTRES in place of TRES.
         said = (record.get(key, "(null)") for key in ("TRES", "AllocTRES", "ReqTRES"))
         return next((each for each in said if each != "(null)"), "")
+    # scontrol prints a reason's blanks as underscores.
     if name == "Reason":
-        return (
-            record.get("Reason", "").replace("_", " ") if "_" in record.get("Reason", "") else record.get("Reason", "")
-        )
+        return record.get("Reason", "").replace("_", " ")
     return record.get(_KEYS.get(name, name), "N/A")

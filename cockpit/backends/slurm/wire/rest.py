@@ -105,6 +105,7 @@ class RestCommands:
         """Do nothing: no connection is open between two requests."""
 
     async def _read(self, argv: Sequence[str]) -> Printed:
+        """Answer a reading command; the steps are those of the module's docstring."""
         version = await self._known_version()  # step 1
         query = question(argv, version, await self._cluster_name() if argv[-1] == "config" else "")  # step 2
         if query is None:
@@ -134,11 +135,12 @@ class RestCommands:
     async def _known_version(self) -> int:
         """Return the newest version of the API that the daemon has, found once by pinging."""
         if self._version is None:
+            # Newest first: later versions have more fields, such as shares (v0.0.40).
             for version in range(NEWEST, OLDEST - 1, -1):
                 reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
                 # slurmrestd answers 404 for a version of its API that it lacks; a proxy's page is no JSON and raises
                 if reply.status != NOT_FOUND:
-                    _parsed(reply)
+                    _decode_object(reply)
                     self._version = version
                     break
             else:
@@ -164,7 +166,7 @@ class RestCommands:
         # 404 for an unknown path has a plain text; 404 for an unknown job has JSON with Slurm's own message.
         if reply.status == NOT_FOUND and not reply.body.lstrip().startswith(b"{"):
             return {}, _not_reported(version)
-        answer = _parsed(reply)
+        answer = _decode_object(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
     async def _send(self, wanted: RestRequest, version: int) -> http.Reply:
@@ -226,6 +228,7 @@ def expiry(token: str) -> Millis | None:
 
     claims = token.split(".")[1:2]
     try:
+        # The encoding of JWT leaves out the padding, which the decoder requires.
         payload = msgspec.json.decode(base64.urlsafe_b64decode(claims[0] + "=" * (-len(claims[0]) % 4)))
         return Millis(int(payload["exp"]) * 1000)
     except (LookupError, ValueError, TypeError, msgspec.DecodeError):
@@ -236,7 +239,7 @@ def _not_reported(version: int) -> str:
     return f"slurmrestd v0.0.{version} does not report it"
 
 
-def _parsed(reply: http.Reply) -> Mapping[str, Any]:
+def _decode_object(reply: http.Reply) -> Mapping[str, Any]:
     """Decode a JSON object. Raises `Unreachable` for anything else."""
     try:
         answer = msgspec.json.decode(reply.body)

@@ -47,6 +47,7 @@ def remote_line(argv: Sequence[str], *, utc: bool = False, end: str = "") -> str
     `utc`: run the command with TZ=UTC. `end`: a line that is printed after the output of a command that succeeds; it
     is written so that sh, csh and fish all understand it.
     """
+    # `env` and not `TZ=UTC command`, which csh does not understand.
     line = " ".join((*(("env", "TZ=UTC") if utc else ()), *map(shlex.quote, argv)))
     return f"{line} && echo {shlex.quote(end)}" if end else line
 
@@ -57,6 +58,7 @@ def _whole(printed: Printed, end: str, program: str) -> Printed:
     Raises `Garbled` when that line is missing: then the output before it may be incomplete, too. An SSH connection
     that breaks can look like an ordinary end of output.
     """
+    # A command that failed explains itself on stderr; `&&` kept the mark from being printed.
     if not end or printed.code != 0:
         return printed
     if not printed.stdout.endswith(f"{end}\n"):
@@ -137,7 +139,7 @@ class SshCommands:
         except TimeoutError:
             raise error_type(f"{argv[0]} on {self.name} has not answered within {seconds:g} s.") from None
         except (OSError, asyncssh.Error) as error:
-            # the next command connects anew
+            # the next command connects again
             self._connection = None
             raise error_type(f"The connection to {self.name} was lost: {error}.") from None
 
@@ -205,7 +207,7 @@ class SshCommands:
                 hops.append(await self._hop(jump, hops))
             return await self._hop(self._to, hops)
         except asyncssh.HostKeyNotVerifiable as error:
-            raise Unreachable(await self._unverified(error)) from None
+            raise Unreachable(await self._unknown_key_error(error)) from None
         except asyncssh.PermissionDenied as error:
             self._refused = True
             if self._typed:
@@ -235,15 +237,16 @@ class SshCommands:
 
     def _jumps(self) -> Sequence[Host]:
         """Return the jump hosts (ProxyJump) in their order; each has its own entry in ~/.ssh/config."""
-        names = str(_configured(self._to)["ProxyJump"] or "")
+        # One by one, so that each gets the settings of its own entry.
+        names = str(_read_ssh_config(self._to)["ProxyJump"] or "")
         return [_jump(each) for each in names.split(",") if each and each.lower() != "none"]
 
     @property
     def _by_hand(self) -> tuple[str, ...]:
-        """The command with which a user connects to the same server."""
+        """Return the command with which a user connects to the same server."""
         return ("ssh", *(("-p", str(self._port)) if self._port is not None else ()), self.name)
 
-    async def _unverified(self, error: Exception) -> str:
+    async def _unknown_key_error(self, error: Exception) -> str:
         """Return the error for an unknown host key, with its fingerprint, to compare with the administrator's."""
         import asyncssh
 
@@ -272,7 +275,7 @@ def _config_files() -> list[str]:
     return [str(own)] if own.exists() else []
 
 
-def _configured(host: Host) -> Mapping[str, object]:
+def _read_ssh_config(host: Host) -> Mapping[str, object]:
     """Return IdentityFile and ProxyJump of the host in ~/.ssh/config."""
     from getpass import getuser
 
@@ -294,7 +297,7 @@ def _options(host: Host) -> dict[str, Any]:
         options["username"] = host.user
     if host.port is not None:
         options["port"] = host.port
-    identities = _configured(host)["IdentityFile"]
+    identities = _read_ssh_config(host)["IdentityFile"]
     keys = [Path(str(each)).expanduser() for each in identities] if isinstance(identities, list) else []
     if keys:
         options |= {"client_keys": [str(each) for each in keys if each.is_file()], "ignore_encrypted": True}
@@ -316,6 +319,8 @@ def _end(process: asyncssh.SSHClientProcess[bytes]) -> None:
 
 
 async def _talk(process: asyncssh.SSHClientProcess[bytes], stdin: bytes, program: str) -> Printed:
+    """Write the input, read both outputs, and wait for the end."""
+
     async def feed() -> None:
         with suppress(OSError):
             process.stdin.write(stdin)

@@ -33,6 +33,8 @@ def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellReque
             stdout=ends.stdout,
             stderr=ends.stderr,
             env=env,
+            # login_tty starts a session of its own; in both cases the program leads a group that can be ended as a
+            # whole.
             start_new_session=not request.terminal,
             preexec_fn=(lambda: os.login_tty(ends.stdin)) if request.terminal else None,  # noqa: PLW1509 - one system call, no lock
         )
@@ -57,6 +59,7 @@ class Ends:
     """File descriptors of a terminal or of three pipes: `inner` for the program, `outer` for the user."""
 
     def __init__(self, inner: tuple[int, ...], outer: tuple[int, ...]) -> None:
+        # A terminal is one descriptor for all three.
         self.stdin, self.stdout, self.stderr = inner if len(inner) == 3 else inner * 3
         self.inner, self.outer = inner, outer
 
@@ -83,6 +86,7 @@ def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:
     with suppress(OSError):
         control.sendall(exit_bytes(code))
         control.shutdown(socket.SHUT_RDWR)
+    # The watcher reads from the socket; it must not be closed under it. shutdown ended its read.
     watcher.join()
     control.close()
 
@@ -90,6 +94,7 @@ def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:
 def _until_left(process: subprocess.Popen[bytes], control: socket.socket) -> None:
     """Send SIGHUP to the program when the user closes the control socket, as a terminal does when it is closed."""
     with suppress(OSError):
+        # The client never sends anything: an empty read means that it has closed its end.
         if control.recv(1) == b"" and process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGHUP)

@@ -10,6 +10,7 @@ from cockpit.backends.slurm.mapping.rest.figures import Json, at, figure, minute
 
 Table = Mapping[str, tuple[Callable[[Any], str], tuple[str, ...]]]
 """The columns of a table: how each is read, and its place in the JSON."""
+# SLURMDB_FS_USE_PARENT (slurmdb.h) is 0x7FFFFFFF.
 ENDLESS_SHARES = 2**31 - 1
 """The shares of a user who has those of the account (`parent`)."""
 
@@ -75,6 +76,7 @@ _QOS: Final[Table] = {
     "MinTRES": (tres, ("limits", "min", "tres", "per", "job")),
     **{name: (read, ("limits", *place)) for name, (read, place) in _TRES.items()},
 }
+# sacctmgr's word for a QOS without a mode of its own.
 _MODES: Final = {"DISABLED": "cluster", "": "cluster"}
 _FLAGS: Final = {
     "DENY_LIMIT": "DenyOnLimit",
@@ -121,6 +123,7 @@ _SHARES: Final[Sequence[tuple[str, tuple[str, ...]]]] = (
 
 def shares(answers: Sequence[Json]) -> tuple[Record, ...]:
     """Return the shares in the order of the tree; an account is indented by one blank for each level."""
+    # Answers have parents before their children, as sshare prints them.
     depths: dict[str, int] = {"": -1}
     rows = []
     for each in answers:
@@ -129,6 +132,7 @@ def shares(answers: Sequence[Json]) -> tuple[Record, ...]:
         depth = depths.get(parent, 0) + 1
         if not is_user:
             depths[name] = depth
+        # sshare's form, which `mapping.accounts` reads: a user's row has the account's name and one blank more.
         own = {"Account": " " * depth + (parent if is_user else name), "User": name if is_user else ""}
         figures = {column: _share(at(each, *place)) for column, place in _SHARES}
         rows.append({**own, "RawShares": _shares(each.get("shares")), **figures})
@@ -150,6 +154,7 @@ def tree_of(answers: Sequence[Json]) -> tuple[Record, ...]:
 
 
 def _branch(below: Mapping[str, list[Json]], above: str, depth: int, seen: frozenset[str]) -> Iterator[Record]:
+    """Yield the shares below an account, indented by their depth as sshare prints them."""
     for each in below.get(above, ()):
         account, user = word(each.get("account")), word(each.get("user"))
         yield {
@@ -158,6 +163,7 @@ def _branch(below: Mapping[str, list[Json]], above: str, depth: int, seen: froze
             "RawShares": _shares(each.get("shares_raw")),
             "Partition": word(each.get("partition")),
         }
+        # A parent that is its own child, in a damaged answer, would recurse for ever.
         if not user and account not in seen:
             yield from _branch(below, account, depth + 1, seen | {account})
 

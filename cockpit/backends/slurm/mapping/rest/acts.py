@@ -87,7 +87,7 @@ def request(argv: Sequence[str], stdin: str, version: int) -> RestRequest:
         case ("scontrol", "hold" | "release" as verb, job):
             return _of_job(job, {"hold": verb == "hold"})
         case ("scontrol", "update", what, *changes) if what.startswith("JobId="):
-            return _of_job(what.partition("=")[2], dict(_changed(each, version) for each in changes))
+            return _of_job(what.partition("=")[2], dict(_changed_field(each, version) for each in changes))
         case ("scontrol", "update", what, *changes) if what.startswith("NodeName="):
             return _of_node(what.partition("=")[2], changes, version)
         case ("scancel", *options, job):
@@ -104,17 +104,20 @@ def _of_job(job: str, changes: Body) -> RestRequest:
 def _of_node(node: str, changes: Sequence[str], version: int) -> RestRequest:
     if version < LISTS_SINCE:
         raise NoSuchRequest(_no_nodes(version))
+    # `mapping.acts` writes State and Reason alone.
     said = dict(each.partition("=")[::2] for each in changes)
     body = {"state": [said["State"]], **({"reason": said["Reason"]} if "Reason" in said else {})}
     return RestRequest("POST", SLURM, f"node/{node}", body)
 
 
 def _cancel(job: str, options: Sequence[str], version: int) -> RestRequest:
+    """Return the request for an scancel. Raises `NoSuchRequest`."""
     if others := [each for each in options if not each.startswith("-")]:
         raise NoSuchRequest(f"slurmrestd cancels one job at a time, not {' '.join([*others, job])}.")
     signal = next((each.partition("=")[2] for each in options if each.startswith("--signal=")), "")
     target = next((name for name in _SIGNAL_FLAGS if name in options), "")
     params = {"signal": signal} if signal else {}
+    # Without flags, scancel's own default: the steps.
     if version >= SIGNAL_FLAGS_SINCE:
         params |= {"flags": _SIGNAL_FLAGS[target]} if target else {}
     elif target == "--batch":
@@ -184,7 +187,7 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 """PATH of the job: slurmrestd requires an environment, and a script needs at least this variable."""
 
 
-def _changed(change: str, version: int) -> tuple[str, object]:
+def _changed_field(change: str, version: int) -> tuple[str, object]:
     name, _, value = change.partition("=")
     if name not in _UPDATES or (version < LISTS_SINCE and name in IGNORED_BEFORE_LISTS):
         raise NoSuchRequest(f"slurmrestd does not support {name} of a job that waits: {_ON_A_LOGIN_NODE}.")
@@ -194,11 +197,15 @@ def _changed(change: str, version: int) -> tuple[str, object]:
 
 
 def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
+    """Return the request for an sbatch. Raises `NoSuchRequest` for options that slurmrestd does not support."""
+    # `mapping.directives` names standard input only where arguments follow.
     if STDIN in options:
         raise NoSuchRequest(f"slurmrestd gives a script no arguments: {_ON_A_LOGIN_NODE}.")
     if options and options[-1].startswith("--wrap="):
         *options, wrapped = options
         return _submit(["--job-name=wrap", *options], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
+    # slurmrestd takes a script as it is: only sbatch looks into it for options, and without them the job would be
+    # another.
     if script_options(script):
         raise NoSuchRequest(f"slurmrestd reads no #SBATCH lines: {_ON_A_LOGIN_NODE}.")
     job: dict[str, object] = {}
@@ -211,6 +218,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
     if "tasks" not in job and (nodes := values.number(str(job.get("nodes", "")))):
         # sbatch counts one task on each node by default. slurmrestd counts one in all, and so too few CPUs.
         job["tasks"] = nodes * int(str(job.get("tasks_per_node", 1)))
+    # slurmrestd runs no login and has no environment of the user to pass on.
     env = {"PATH": _PATH}
     job["environment"] = env if version < LISTS_SINCE else [f"{name}={value}" for name, value in env.items()]
     body: dict[str, object] = {"script": script, "job": job}
@@ -221,6 +229,7 @@ def _json_field(key: str, value: str | bool, version: int) -> tuple[str, object]
     """Return the field's name in this version of the API, and the value in the form that it requires."""
     is_later = version >= LISTS_SINCE
     name = _CALLED_LATER.get(key, key) if is_later else key
+    # A flag: the field's value says it all.
     if value is True:
         return name, value
     try:

@@ -25,6 +25,7 @@ def config(meta: object, cluster: str) -> Record:
 
 
 def node(json: Json) -> Record:
+    """Return a node in the form of `scontrol show node`."""
     return {
         "NodeName": word(json.get("name")),
         "NodeHostName": word(json.get("hostname")),
@@ -60,12 +61,12 @@ def partition(json: Json) -> Record:
         "AllowQos": word(first(("allowed_qos",), ("qos", "allowed"))),
         "DenyQos": word(first(("denied_qos",), ("qos", "deny"))),
         "Default": "YES" if "default" in flags.split(",") else "NO",
-        "QoS": _named(json.get("qos"), "assigned"),
+        "QoS": _text_or_named(json.get("qos"), "assigned"),
         "DefaultTime": minutes(first(("default_time_limit",), ("defaults", "time"))),
         "MaxTime": minutes(first(("max_time_limit",), ("maximums", "time"))),
         "MinNodes": figure(first(("min nodes per job",), ("minimums", "nodes"))),
         "MaxNodes": _bound(first(("maximum_nodes_per_job",), ("maximums", "nodes"))),
-        "Nodes": _named(json.get("nodes"), "configured"),
+        "Nodes": _text_or_named(json.get("nodes"), "configured"),
         "PriorityJobFactor": figure(first(("priority_job_factor",), ("priority", "job_factor"))),
         "PriorityTier": figure(first(("priority_tier",), ("priority", "tier"))),
         "GraceTime": figure(first(("preemption_grace_time",), ("grace_time",))),
@@ -74,7 +75,7 @@ def partition(json: Json) -> Record:
     }
 
 
-def _named(value: object, name: str) -> str:
+def _text_or_named(value: object, name: str) -> str:
     """Return a text, which later versions have under this name."""
     return word(value.get(name) if isinstance(value, Mapping) else value)
 
@@ -86,6 +87,7 @@ def _bound(value: object) -> str:
 
 
 def reservation(json: Json) -> Record:
+    """Return a reservation in the form of `scontrol show reservation`."""
     return {
         "ReservationName": word(json.get("name")),
         "StartTime": moment(json.get("start_time")),

@@ -12,6 +12,7 @@ from cockpit.backends.slurm.mapping.rest.figures import Json, at, count, exit_co
 def _job_id(job: Json) -> str:
     array = count(at(job, "array", "job_id"))
     task = figure(at(job, "array", "task_id")) or f"[{word(at(job, 'array', 'task'))}]"
+    # 0 means no array and no heterogeneous job; task 0 is a real task, hence the text.
     leader = count(at(job, "het", "job_id"))
     if leader:
         return f"{leader}+{count(at(job, 'het', 'job_offset'))}"
@@ -78,18 +79,21 @@ def _exit(value: object) -> str:
     return code if ":" in code else f"{code or 0}:0"
 
 
-def ended(jobs: Iterable[Json], fields: Sequence[str], user: str = "") -> tuple[Record, ...]:
+def records_of_ended(jobs: Iterable[Json], fields: Sequence[str], user: str = "") -> tuple[Record, ...]:
     """Return the jobs and their steps with these fields of sacct; `user`: only that user's jobs."""
     return tuple(record for job in jobs if not user or _FIELDS["User"](job) == user for record in _records(job, fields))
 
 
 def _records(job: Json, fields: Sequence[str]) -> Iterator[Record]:
+    """Yield the records of a job and of its steps, with the fields that sacct would print."""
     yield {name: _FIELDS.get(name, _nothing)(job) for name in fields}
     steps = job.get("steps")
     for step in steps if isinstance(steps, list) else ():
         name = word(at(step, "step", "id")).rpartition(".")[2]
         own = {field: _OF_STEP.get(field, _nothing)(step) for field in fields} if isinstance(step, Mapping) else {}
+        # A step's id has Slurm's number of the task; records have the array's id before the dot, as sacct prints it.
         own["JobID"] = f"{_job_id(job)}.{name}"
+        # Fields of sacct that a step does not have, such as WorkDir, are empty.
         yield {field: own.get(field, "") for field in fields}
 
 

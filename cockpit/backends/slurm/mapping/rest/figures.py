@@ -29,7 +29,9 @@ def figure(value: object) -> str:
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return ENDLESS
+        # `number` is 0 when `set` is false.
         return figure(value.get("number")) if value.get("set") else ""
+    # bool is an int for Python.
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -50,6 +52,7 @@ def word(value: object) -> str:
     if isinstance(value, list):
         return ",".join(map(word, value))
     if isinstance(value, str):
+        # Text of users in a record of one line must not look like a line of its own.
         return " ".join(value.split()) if value.strip() != value or "\n" in value or "\r" in value else value
     return str(value) if isinstance(value, int | float) else ""
 

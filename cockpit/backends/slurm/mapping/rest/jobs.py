@@ -46,7 +46,7 @@ def _limit(job: Json) -> str:
     return figures.minutes(job.get("time_limit")) or figures.ENDLESS
 
 
-def _shared(job: Json) -> str:
+def _over_subscribe(job: Json) -> str:
     return "NO" if "none" in word(job.get("shared")).split(",") else "OK"
 
 
@@ -81,6 +81,7 @@ _FIELDS: Final[dict[str, Callable[[Json], str]]] = {
     "TimeLimit": _limit,
     "NumCPUs": _number("cpus"),
     "NumNodes": _number("node_count"),
+    # A pending job has a request only.
     "tres-alloc": lambda job: word(job.get("tres_alloc_str")) or word(job.get("tres_req_str")),
     "StartTime": _moment("start_time"),
     "EndTime": _moment("end_time"),
@@ -93,7 +94,7 @@ _FIELDS: Final[dict[str, Callable[[Json], str]]] = {
     "Reservation": _text("resv_name"),
     "Feature": _text("features"),
     "ReqNodes": _text("required_nodes"),
-    "OverSubscribe": _shared,
+    "OverSubscribe": _over_subscribe,
     "exit_code": lambda job: figures.exit_code(job.get("exit_code")),
     "RestartCnt": _number("restart_cnt"),
     "WorkDir": _text("current_working_directory"),
@@ -106,7 +107,7 @@ _FIELDS: Final[dict[str, Callable[[Json], str]]] = {
 }
 
 
-def listed(jobs: Iterable[Json], fields: Sequence[str], wanted: str = "") -> tuple[Record, ...]:
+def records_of_listed(jobs: Iterable[Json], fields: Sequence[str], wanted: str = "") -> tuple[Record, ...]:
     """Return the jobs with these fields of squeue; those that slurmrestd lacks are not set.
 
     `wanted`: the id of one job or task; empty: all jobs.
@@ -123,6 +124,7 @@ def _nothing(_: Json) -> str:
 def _is(job: Json, wanted: str) -> bool:
     number, _, task = wanted.partition("_")
     mine = number in {figure(job.get("job_id")), figure(job.get("array_job_id"))}
+    # The record of pending tasks has no task id and describes all of them.
     started = figure(job.get("array_task_id"))
     return mine and (not task or not started or started == task)
 
@@ -133,11 +135,13 @@ def allocations(jobs: Iterable[Json]) -> tuple[Record, ...]:
 
 
 def _allocations(job: Json) -> Iterator[Record]:
+    """Yield what a job has on each node, in the form of `scontrol -d show job`."""
     gres = job.get("gres_detail")
     array, task = count(job.get("array_job_id")), figure(job.get("array_task_id"))
     own = {"JobId": figure(job.get("job_id")), "ArrayJobId": "", "ArrayTaskId": ""}
     if array and task:
         own |= {"ArrayJobId": str(array), "ArrayTaskId": task}
+    # gres_detail has one text for each node, in the order of the nodes.
     for place, (node, cpus, memory) in enumerate(_nodes(at(job, "job_resources"))):
         cards = word(gres[place]) if isinstance(gres, list) and place < len(gres) else ""
         yield {**own, "Nodes": node, "CPUs": str(max(cpus, 1)), "Mem": str(memory), "GRES": cards}
@@ -147,6 +151,7 @@ def _nodes(resources: object) -> Iterator[tuple[str, int, int]]:
     """Yield name, CPUs and memory of each node, out of the JSON of later versions or of v0.0.38."""
     for each in at(resources, "nodes", "allocation") or ():
         yield word(at(each, "name")), count(at(each, "cpus", "count")), count(at(each, "memory", "allocated"))
+    # v0.0.38
     old = at(resources, "allocated_nodes")
     for each in old if isinstance(old, list) else ():
         yield word(at(each, "nodename")), _cores(at(each, "sockets")), count(at(each, "memory_allocated"))

@@ -49,6 +49,7 @@ def _all(answer: Json, *names: str) -> list[Json]:
 
     Raises `NoAnswer` when there is no such list, which is not the same as an empty list.
     """
+    # Names differ between versions of the API: `QOS`, later `qos`.
     records = next((answer[name] for name in names if name in answer), None)
     if not isinstance(records, list) or not all(isinstance(each, Mapping) for each in records):
         raise NoAnswer(f"it has no list of {names[0]}")
@@ -64,8 +65,9 @@ def _of_squeue(argv: Sequence[str]) -> Question | None:
     fields = [each.partition(":")[0] for each in option(argv, "--Format").split(",")]
     if "--steps" in argv or "--start" in argv or not option(argv, "--Format"):
         return None
+    # A task is picked out of its array's records here (`jobs.records_of_listed`).
     path = f"job/{wanted.partition('_')[0]}" if wanted else "jobs"
-    return Question(SLURM, path, lambda answer: jobs.listed(_all(answer, "jobs"), fields, wanted))
+    return Question(SLURM, path, lambda answer: jobs.records_of_listed(_all(answer, "jobs"), fields, wanted))
 
 
 _LIMITS_OF_ENDED: Final = {"start_time": "--starttime", "end_time": "--endtime", "state": "--state"}
@@ -73,22 +75,25 @@ _LIMITS_OF_ENDED: Final = {"start_time": "--starttime", "end_time": "--endtime",
 
 
 def _of_sacct(argv: Sequence[str]) -> Question | None:
+    """Return the question for an sacct; None for a script, which slurmrestd does not report."""
     if "--batch-script" in argv:
         return None
     fields = option(argv, "--format").split(",")
     user, wanted = option(argv, "--user"), option(argv, "--jobs")
 
     def records(answer: Json) -> tuple[Record, ...]:
-        return ended.ended(_all(answer, "jobs"), fields, user)
+        return ended.records_of_ended(_all(answer, "jobs"), fields, user)
 
     if wanted:
         return Question(DATABASE, f"job/{wanted}", records)
-    # As with sacct, jobs that never were eligible are listed only if their states are named.
+    # Jobs that never were eligible are listed only if their states are named, as with sacct.
     limits = {name: option(argv, given) for name, given in _LIMITS_OF_ENDED.items()}
     return Question(DATABASE, "jobs", records, {name: value for name, value in limits.items() if value})
 
 
 def _of_sshare(version: int) -> Question:
+    """Return the question for sshare."""
+    # The tree and the shares at least; usage and fair share are left out.
     if version < OLDEST_SHARES:
         return Question(DATABASE, "associations", lambda answer: accounts.tree_of(_all(answer, "associations")))
 
@@ -109,6 +114,7 @@ _SHOWN: Final[Mapping[str, tuple[str, Callable[[Json], Record]]]] = {
 
 
 def _of_scontrol(what: str, cluster_name: str) -> Question | None:
+    """Return the question for a `scontrol show`; None if slurmrestd does not report it."""
     if what == "config":
         return Question(SLURM, "ping", lambda answer: (cluster.config(answer.get("meta"), cluster_name),))
     if what == "job":

@@ -14,6 +14,7 @@ def empty_lines(capacity: str, hidden: int, keys: Mapping[str, str], *, demo: bo
     """Yield the lines of an empty Jobs view. `capacity`: a sentence about the cluster; `hidden`: number of jobs that a
     filter hides; `keys`: the first key of each action by the action's id."""
     yield line()
+    # A list that a filter empties is not an empty cluster: the way back comes first, not how to submit.
     if hidden:
         yield line(Span(f"{INDENT}No job matches.", STRONG), Span(f" {_hidden_words(hidden)}", MUTED))
         yield line()

@@ -23,6 +23,7 @@ _UNCOVERED: Final = {
 def uncovered_words(job: Job) -> str:
     """Return the sentence `No container is held: its time limit ended the script that would have held its nodes.`;
     empty where that is not the case."""
+    # Only a hold of whole allocations is part of the script on the nodes, and so ends with it.
     wanted = job.spec.terminal and job.spec.debug_hold.allocation is HoldAllocation.KEEP
     if not wanted or job.state not in ENDED or job.held_until is not None:
         return ""
@@ -37,6 +38,7 @@ def cost_words(job: Job, now: Millis) -> str:
     hold, placed = job.spec.debug_hold, job.attempt.placement if job.attempt is not None else ()
     if job.held_until is None or not placed:
         return ""
+    # Where the placement names no cards, those that the job asks for.
     milli = sum(each.card_milli for each in placed) or job.spec.specs[0].card_milli * len(placed)
     cards = milli / WHOLE_CARD if hold.cards is HoldCards.KEEP else 0.0
     cpus = sum(each.cpus for each in placed) if hold.allocation is HoldAllocation.KEEP else 0

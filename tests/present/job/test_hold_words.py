@@ -10,7 +10,7 @@ from cockpit.model.ids import JobId, Millis, NodeName, UserName
 from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation
 from cockpit.model.spec import DebugHold, HoldAllocation, HoldCards, NodeSpec
-from cockpit.present.job.kept_words import cost_words, uncovered_words
+from cockpit.present.job.hold_words import cost_words, uncovered_words
 from tests.builders import a_spec
 
 NOW = Millis(1_000_000_000)
