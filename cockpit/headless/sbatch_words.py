@@ -36,7 +36,7 @@ def split_sbatch_options(words: Sequence[str]) -> tuple[list[str], tuple[str, ..
     """Return the words without options of sbatch, and these options, each as one word `--name=value` or `--name`.
 
     `words` end before `--`. An option that cockpit has is cockpit's: `-c NAME` is the cluster, and `-c 4`, with a
-    number, is `--cpus-per-task=4`. Raises `UsageError` for an option that stands behind a file, which sbatch would take
+    number, is `--cpus-per-task=4`. Raises `UsageError` for an option after a file, which sbatch would take
     for an argument of the script, and for one whose work a verb of cockpit does.
     """
     own: list[str] = []

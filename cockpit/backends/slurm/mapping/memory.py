@@ -6,7 +6,7 @@ Source: `DefMemPerNode`, `DefMemPerCPU` and `SelectTypeParameters` in slurm.conf
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from cockpit.formats.foreign.sbatch_options import MEMORY, script_options
 from cockpit.model.spec import JobSpec, NodeSpec
 
 if TYPE_CHECKING:
-    from cockpit.backends.slurm.mapping.cluster import ClusterLists
+    from cockpit.backends.slurm.mapping.nodes import SlurmNode
     from cockpit.backends.slurm.mapping.records import Record
     from cockpit.backends.slurm.mapping.spreads import Tasks
     from cockpit.model.batchscript import BatchScript
@@ -50,6 +50,19 @@ class MemoryRules(NamedTuple):
 LEAST: Final = 1
 """MiB of memory of a job whose memory does not count: a spec must name some."""
 ANY_MEMORY: Final = MemoryRules()
+
+
+class Sizes(Protocol):
+    """The lists of a cluster that decide how much memory a job gets (`ClusterLists`)."""
+
+    @property
+    def memory(self) -> MemoryRules: ...
+
+    @property
+    def rules(self) -> Cluster: ...
+
+    @property
+    def nodes(self) -> tuple[SlurmNode, ...]: ...
 
 
 def memory_rules(conf: Record, partitions: Iterable[Record]) -> MemoryRules:
@@ -89,7 +102,7 @@ def _asked(script: BatchScript) -> list[str]:
     return [value for name, value in script_options(script.text).items() if name in MEMORY]
 
 
-def with_default_memory(spec: JobSpec, everything: ClusterLists) -> JobSpec:
+def with_default_memory(spec: JobSpec, everything: Sizes) -> JobSpec:
     """Return the spec of a batch script that is not submitted yet, with the memory that Slurm would allocate if the
     script names none. A job file always names memory, also by its default."""
     if names_memory(spec) or spec.exclusive:
@@ -104,14 +117,14 @@ def with_default_memory(spec: JobSpec, everything: ClusterLists) -> JobSpec:
     return replace(spec, specs=(replace(each, memory_mib=mib),)) if mib else with_all_memory(spec, everything)
 
 
-def with_memory(spec: JobSpec, tasks: Tasks | None, everything: ClusterLists) -> JobSpec:
+def with_memory(spec: JobSpec, tasks: Tasks | None, everything: Sizes) -> JobSpec:
     """Return the spec of a queued job. Slurm's amount of memory of a job that names none is that of some node."""
     if tasks is None or tasks.memory_mib or tasks.card_memory_mib or spec.exclusive:
         return spec
     return with_all_memory(spec, everything)
 
 
-def with_all_memory(spec: JobSpec, everything: ClusterLists) -> JobSpec:
+def with_all_memory(spec: JobSpec, everything: Sizes) -> JobSpec:
     """Return the spec of a job that gets all memory of each of its nodes.
 
     Where its nodes have equal memory, that much; else the job has its nodes for itself, as no other job fits beside it.

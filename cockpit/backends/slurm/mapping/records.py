@@ -66,7 +66,7 @@ def job_blocks(printed: str, names: Iterable[str] = ()) -> Iterator[str]:
     Slurm prints names, comments and paths with the line breaks that users write in them, so such a text may look like
     the beginning of a record. `names`: the jobs' names out of squeue, whose fields no text can end.
 
-    1. Write each name that has line breaks on one line, since it stands before the facts of the record.
+    1. Write each name that has line breaks on one line, since it comes before the facts of the record.
     2. A record begins at the start, or after an empty line, with a number and a name.
     3. If several records have one number, all but one are text of users: leave out all of them.
     """
