@@ -28,7 +28,7 @@ from cockpit.clusters.choosing import (
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running
-from cockpit.config.places import DEMO, SYSTEM
+from cockpit.config.cluster_names import DEMO, SYSTEM
 from cockpit.late import LazyModule
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ async def _session_on(name: str) -> Session:
     return Session(
         backend=backend,
         now=now,
-        user=backend.asker or user_name(),
+        user=backend.user or user_name(),
         read_jobs=read_jobs,
         close=close,
         filters=saved_filters(name),

@@ -113,4 +113,4 @@ ABOUT_A_JOB = (
     "shell",
     *_OF_JOB[1:],
 )
-"""With `events` of one job: what must refuse a job that the asker may not see."""
+"""With `events` of one job: what must refuse a job that the user may not see."""

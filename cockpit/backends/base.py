@@ -114,7 +114,7 @@ class TypedLogin(Protocol):
 class Backend(Operations, ABC):
     """The operations of one cluster, and what belongs to it beside them."""
 
-    asker: str = ""
+    user: str = ""
     """Name of the user on the cluster; empty: the same as on this machine."""
     login: TypedLogin | None = None
     """Login by a typed password or code; None: none is ever needed."""

@@ -32,7 +32,7 @@ class Blocking(Backend, Generic[Wrapped]):
     def __init__(self, runner: asyncio.Runner, backend: Wrapped) -> None:
         gc.enable()  # commands switch it off because they end soon; this one may follow a log for hours
         self._runner, self.backend = runner, backend
-        self.asker, self.login = backend.asker, backend.login
+        self.user, self.login = backend.user, backend.login
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
         return self._run(getattr(self.backend, operation.name)(**given))

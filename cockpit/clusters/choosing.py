@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cockpit.config.places import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
+from cockpit.config.cluster_names import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

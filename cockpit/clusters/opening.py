@@ -19,7 +19,7 @@ from cockpit.clusters.choosing import (
     settings_of,
     system_runs,
 )
-from cockpit.config.places import DEMO, EVERY_CLUSTER, OWN, SYSTEM
+from cockpit.config.cluster_names import DEMO, EVERY_CLUSTER, OWN, SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Callable

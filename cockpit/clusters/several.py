@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.clusters.choosing import CLUSTERS, members, own_places, slurm_if_configured, system_runs
-from cockpit.config.places import EVERY_CLUSTER, OWN, SLURM, SYSTEM
+from cockpit.config.cluster_names import EVERY_CLUSTER, OWN, SLURM, SYSTEM
 from cockpit.model.ids import Millis
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 import msgspec
 
+from cockpit.config.cluster_names import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 from cockpit.config.filters import NAME
-from cockpit.config.places import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 from cockpit.formats.kinds import Path, Reading, Schema, Text, described
 from cockpit.formats.measures import Checked, duration
 from cockpit.formats.tables import Field, Table

@@ -1,5 +1,5 @@
-"""Has the reserved names of clusters, and finds the user's name and the paths of an engine's socket, state and
-configuration by the XDG base directory specification.
+"""Finds the user's name and the paths of an engine's socket, state and configuration, by the XDG base directory
+specification.
 
 Every command loads this module, so it imports little. The paths are plain strings, because importing pathlib takes
 longer than connecting to an engine.
@@ -9,25 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-# Names that mean a cluster wherever one is asked for.
-OWN: Final = "local"
-"""The user's own engine."""
-SYSTEM: Final = "system"
-"""The machine-wide one."""
-DEMO: Final = "demo"
-"""A simulated cluster, a fresh one for each command."""
-SLURM: Final = "slurm"
-"""The Slurm cluster that this machine's commands speak to."""
-EVERY_CLUSTER: Final = "all"
-"""All clusters of the user in one view."""
 
 FOLDER = "cockpit-cluster"
 SOCKET = "engine.sock"

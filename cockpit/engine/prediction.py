@@ -99,7 +99,7 @@ def changes(machine: Machine, job: Job, actor: Actor, predictor: StartPredictor)
             # An edit applies to the job as it is; a submission makes a new one in an empty state.
             before = {job.id: job} if job.id in machine.queue else {}
             made = next(iter(_applied(machine, bodies, before, now).values()))
-            # The predictor's plan knows the job by its own id, not by that of the imagined submission.
+            # The predictor's plan knows the job by its own id, not by that of the trial submission.
             accepted.append((each, replace(made, id=job.id)))
     return accepted
 

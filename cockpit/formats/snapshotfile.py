@@ -50,9 +50,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     """The cluster's name."""
     at: Millis
-    told_by: str = ""
+    scheduler: str = msgspec.field(default="", name="told_by")
     """The name of the cluster's own scheduler: `Slurm`; empty: cockpit's own."""
-    told: dict[JobId, SchedulerReport] = {}
+    reports: dict[JobId, SchedulerReport] = msgspec.field(default_factory=dict, name="told")
     """By waiting job, where the scheduler is not cockpit's."""
     state: ClusterState
 

@@ -44,9 +44,9 @@ def _new_entry(args: Namespace, shown: CatalogueShown, place: Place) -> AnyEntry
     from cockpit.formats.catalogue.file import with_settings
 
     kind, (project, name) = EntryKind(args.kind), split_name(args.name)
-    given = {"name": name, "owner": shown.asker}
+    given = {"name": name, "owner": shown.user}
     if kind not in CLUSTERWIDE:
-        given["project"] = shown.asker if project is None else project
+        given["project"] = shown.user if project is None else project
     return with_settings(kind, {key: value for key, value in given.items() if value}, args.settings, *place)
 
 

@@ -43,7 +43,7 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class UsageSum(msgspec.Struct, frozen=True, array_like=True):
-    """A sum over all that has these names in common. `user` and `project` are empty where the asker may not know."""
+    """A sum over all that has these names in common. `user` and `project` are empty where the user may not know."""
 
     user: str
     account: str

@@ -181,7 +181,7 @@ class EntryChange(msgspec.Struct, frozen=True):
 
 
 class EntryRow(msgspec.Struct, frozen=True):
-    """An entry as the asker may see it."""
+    """An entry as the user may see it."""
 
     entry: AnyEntry
     may: Access
@@ -195,7 +195,7 @@ class CatalogueShown(msgspec.Struct, frozen=True):
 
     rows: tuple[EntryRow, ...]
     admin: bool = False
-    """The asker may change all of it, and add what is the whole cluster's."""
+    """The user may change all of it, and add what is the whole cluster's."""
     projects: tuple[str, ...] = ()
     """The projects of the user."""
-    asker: str = ""
+    user: str = msgspec.field(default="", name="asker")

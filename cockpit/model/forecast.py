@@ -17,7 +17,7 @@ class AwaitedJob(msgspec.Struct, frozen=True):
     """A job whose end the forecast counts on."""
 
     job: JobId
-    """0: one that the asker may not see."""
+    """0: one that the user may not see."""
     end_at: Millis
     """When the job is expected to end."""
 
@@ -50,7 +50,7 @@ class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
     that came since, or for which nothing was reserved before, starts before it in a gap of the plan."""
 
     job: JobId
-    """0, here and in the causes below: a job that the asker may not see."""
+    """0, here and in the causes below: a job that the user may not see."""
 
 
 class LimitFreed(msgspec.Struct, frozen=True, tag="limit_freed"):
@@ -299,7 +299,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """The changes with which the job starts sooner, and those within the bounds that its reason names; the soonest
     start first."""
     named: tuple[HoldingJob, ...] = ()
-    """The jobs ahead, the ends awaited and the holders, those that the asker may see."""
+    """The jobs ahead, the ends awaited and the holders, those that the user may see."""
     holders: tuple[JobId, ...] = ()
     """If a limit stops the job: the jobs that use the limit, the largest first, at most ten."""
     holders_in_all: int = 0
@@ -308,10 +308,10 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """If nodes out of service stop the job: these nodes, each with its reason."""
     condition: Condition | None = None
     """If a dependency stops the job: what is known of the other job."""
-    told_at: Millis | None = None
+    scheduler_start_at: Millis | None = msgspec.field(default=None, name="told_at")
     """The start that the cluster's own scheduler expects, if it is not cockpit's; unknown for a job that is not
     submitted."""
-    told_by: str = ""
+    scheduler: str = msgspec.field(default="", name="told_by")
     """The name of that scheduler, `Slurm`; empty: it is cockpit's own, and the forecast is complete."""
     failure: str = ""
     """The exception that a defect raised while the job was judged, for which some of the answer is missing; empty:

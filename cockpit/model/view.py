@@ -106,7 +106,7 @@ class PriorityRow(msgspec.Struct, frozen=True):
     cockpit's."""
     tasks: tuple[int, ...] = ()
     """The indices of the tasks that the row describes, as in `JobRow.tasks`."""
-    told: Breakdown | None = None
+    reported: Breakdown | None = msgspec.field(default=None, name="told")
     """The rounded factors that the cluster's own scheduler prints, where `breakdown` is cockpit's computation."""
 
 
@@ -283,5 +283,5 @@ class EngineStatus(msgspec.Struct, frozen=True):
     """How containers are made: `root overlay`, `user overlay`, or the substitute and what it lacks."""
     trouble: tuple[str, ...] = ()
     """The engine's current problems (disk full, runtime missing …), one sentence each."""
-    asker: str = ""
+    user: str = msgspec.field(default="", name="asker")
     """The user as the engine identifies them; empty: no engine was asked."""

@@ -30,14 +30,14 @@ def prediction(outlook: Outlook, context: Context) -> str:
     than 16:05`, or `likely 13:50–15:40` where the policy promises no latest start. Where another scheduler knows the
     job, it is that scheduler's start; for a job that is not submitted the sentence then ends with `by cockpit's own
     plan, not Slurm's`."""
-    if outlook.told_by and not outlook.job:
-        return f"{_planned(outlook, context)}, by cockpit's own plan, not {safe(outlook.told_by)}'s"
+    if outlook.scheduler and not outlook.job:
+        return f"{_planned(outlook, context)}, by cockpit's own plan, not {safe(outlook.scheduler)}'s"
     return _planned(outlook, context)
 
 
 def _planned(outlook: Outlook, context: Context) -> str:
     """Return the prediction by the scheduler that decides about the job."""
-    other_scheduler = outlook.told_by and outlook.job
+    other_scheduler = outlook.scheduler and outlook.job
     # Where another scheduler decides, cockpit's plan that it could start now is no start.
     if outlook.forecast.now and not other_scheduler:
         return "starts now"
@@ -54,7 +54,7 @@ def _planned(outlook: Outlook, context: Context) -> str:
 
 def _other_schedulers_start(outlook: Outlook, context: Context) -> str:
     """Return the start by another scheduler's plan, which decides: `starts about 14:20 (in 25 min) by Slurm's plan`."""
-    by, at = safe(outlook.told_by), outlook.told_at
+    by, at = safe(outlook.scheduler), outlook.scheduler_start_at
     if at is None:
         return f"{by} names no start"
     return f"starts about {clock(at, context.now, context.zone)} (in {_duration_until(at, context)}) by {by}'s plan"
@@ -117,7 +117,7 @@ def own_plan_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     scheduler's start; no line where cockpit is the scheduler or plans no start, and for a job that only cockpit knows.
     The plan is no bound there, as the other scheduler's rules decide."""
     at = outlook.forecast.likely_at
-    if not outlook.told_by or not outlook.job or at is None:
+    if not outlook.scheduler or not outlook.job or at is None:
         return
     about = f"about {clock(at, context.now, context.zone)} ({until(outlook.forecast, context)})"
     yield line(Span(f"{INDENT}by cockpit's own plan, if jobs run as long as usual: ", MUTED), about)

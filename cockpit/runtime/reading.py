@@ -74,7 +74,7 @@ async def status(engine: Engine, context: RequestContext, _args: messages.NoArgs
         jobs=sum(may_see(context.actor, job) for job in jobs) if not context.actor.admin else len(jobs),
         containers=engine.containers,
         trouble=_troubles(engine),
-        asker=context.actor.name,
+        user=context.actor.name,
     )
 
 

@@ -119,7 +119,7 @@ class Forecasts:
                 self.is_asking = self._listing = False
         # Both were asked for at nearly one moment, and the second answer is the newer. Where another scheduler names
         # the start, its word stands in the list, and so in the panel.
-        if outlook is not None and not (outlook.told_by and outlook.job in forecasts):
+        if outlook is not None and not (outlook.scheduler and outlook.job in forecasts):
             forecasts.pop(outlook.job, None)
             if outlook.forecast.likely_at is not None:
                 forecasts[outlook.job] = outlook.forecast

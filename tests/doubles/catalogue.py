@@ -57,4 +57,4 @@ def catalogue_shown() -> CatalogueShown:
     """To alice, who is in nlp."""
     rows = [EntryRow(each, Access.RW if each.owner == "alice" else each.access) for each in ENTRIES]
     rows.append(EntryRow(PoolEntry(name="cpu", access=Access.RO, nodes=("n03",), filed=True), Access.RO, of_rules=True))
-    return CatalogueShown(tuple(rows), projects=("nlp",), asker="alice")
+    return CatalogueShown(tuple(rows), projects=("nlp",), user="alice")

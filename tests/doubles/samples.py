@@ -241,7 +241,7 @@ WEIGHTS = Weights(age=10_000, fairshare=20_000, job_size=2000, partition=3000, q
 
 
 def priorities() -> Priorities:
-    """Four jobs: one that the asker may not see, one that an administrator set, one that is held."""
+    """Four jobs: one that the user may not see, one that an administrator set, one that is held."""
     hidden = PriorityRow(JobId(0), "-", "-", "-", "-", "gpu", 2, None)
     direct = breakdown(4718, total=9000, parts=(), nice=0, direct=True)
     held = breakdown(4722, total=0, parts=(), nice=0)

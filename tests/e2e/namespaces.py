@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def told_by(story: str, folder: Path, *words: str) -> dict[str, Any]:
+def answer_of(story: str, folder: Path, *words: str) -> dict[str, Any]:
     """What the story printed, as JSON. Only root can tell it."""
     if os.geteuid() != 0:
         pytest.skip("only root can make this machine ill")

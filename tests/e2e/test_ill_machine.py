@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.aftermath import engine_process, state_folder
 from tests.e2e.cockpit_user import CockpitUser, eventually
-from tests.e2e.namespaces import told_by
+from tests.e2e.namespaces import answer_of
 from tests.e2e.people import ANN
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
@@ -24,7 +24,7 @@ STORE, UNAVAILABLE = 74, 75
 @pytest.mark.req("TR-03", "TR-01")
 def test_a_full_disk_refuses_only_submissions(folder: Path) -> None:
     """What fills it may be a job's: that one can end, be entered and be removed."""
-    told = told_by("full_disk", folder)
+    told = answer_of("full_disk", folder)
     code, sentence = told["refused"]
     assert code == UNAVAILABLE
     assert "is full, or your quota is used up. Nothing was accepted. Free some space" in sentence
@@ -86,14 +86,14 @@ def test_a_read_only_folder_is_reported_to_an_ordinary_user(nobody: CockpitUser,
 
 @pytest.mark.req("TR-03")
 def test_without_bubblewrap_root_has_containers_all_the_same(folder: Path) -> None:
-    assert_contained_without_bubblewrap(told_by("ill_bubblewrap", folder, "missing"), os.geteuid())
+    assert_contained_without_bubblewrap(answer_of("ill_bubblewrap", folder, "missing"), os.geteuid())
 
 
 @pytest.mark.req("TR-03")
 def test_without_bubblewrap_an_ordinary_user_has_containers_all_the_same(
     folder: Path, people: None, everybodys_python: str
 ) -> None:
-    told = told_by("ill_bubblewrap", folder, "missing", everybodys_python, ANN)
+    told = answer_of("ill_bubblewrap", folder, "missing", everybodys_python, ANN)
     assert_contained_without_bubblewrap(told, pwd.getpwnam(ANN).pw_uid)
 
 
@@ -113,7 +113,7 @@ def assert_contained_without_bubblewrap(told: dict[str, Any], uid: int) -> None:
 
 @pytest.mark.req("TR-03")
 def test_a_hanging_bubblewrap_ends_the_job_and_delays_no_other(folder: Path) -> None:
-    told = told_by("ill_bubblewrap", folder, "hanging")
+    told = answer_of("ill_bubblewrap", folder, "hanging")
     assert told["states_at_once"] in (["queued"], ["starting"])  # it was answered while the job hung
     assert (told["names"], told["state"], told["code"]) == (["job"], "error", 255)
     assert "bubblewrap (bwrap) hangs on this node" in told["page"]

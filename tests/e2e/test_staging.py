@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.cockpit_user import eventually
-from tests.e2e.namespaces import told_by
+from tests.e2e.namespaces import answer_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def test_staging_of_two_gigabytes_is_cancelled_half_way_also_by_a_restarted_engi
 def test_a_small_disk_is_never_filled_beyond_its_mark_and_drains_its_node_if_other_files_fill_it(
     tmp_path: Path,
 ) -> None:
-    told = told_by("small_disk", tmp_path)
+    told = answer_of("small_disk", tmp_path)
     assert f"{tmp_path}/work/large (40M) would fill {tmp_path}/fast beyond 80 %, and 33 % are used" in told["large"]
     assert told["left"] == []
     assert (told["ends"][0], told["ends"][1] != 0, told["whole"]) == (0, True, 1)

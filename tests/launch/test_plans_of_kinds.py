@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.launch.imagined import imagined_node, imagined_placement
+from cockpit.launch.example_placement import example_node, example_placement
 from cockpit.launch.modes import HOSTFILE, Role
 from cockpit.launch.plan import LaunchPlan, launch_plan, peers_of
 from cockpit.launch.world import DISCOVERY
@@ -18,13 +18,13 @@ from tests.builders import ANN, a_spec
 
 
 def plan(spec: JobSpec, rank: int = 0, attempt: int = 1, array: ArrayTask | None = None) -> LaunchPlan:
-    placement = imagined_placement(spec)
-    node = imagined_node(spec, placement[rank], ())
+    placement = example_placement(spec)
+    node = example_node(spec, placement[rank], ())
     return launch_plan(spec, ANN, node, placement[rank], placement, ReplicaId(JobId(7), attempt, rank), array)
 
 
 def roles(spec: JobSpec) -> list[Role]:
-    return [peer.role for peer in peers_of(spec, imagined_placement(spec))]
+    return [peer.role for peer in peers_of(spec, example_placement(spec))]
 
 
 @pytest.mark.req("LA-63")

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit import elastic
-from cockpit.launch.imagined import imagined_placement
+from cockpit.launch.example_placement import example_placement
 from cockpit.launch.world import FILE, HOSTS, address, host_of, hosts, world_files
 from cockpit.model.attempt import Attempt, EndCause, Ending, Grounds, Leaving, Replica
 from cockpit.model.ids import JobId, Millis, NodeName
@@ -136,13 +136,13 @@ def test_addresses_follow_the_ranks_behind_the_gateway(rank: int, expected: str)
 
 
 def host_names(spec: JobSpec) -> list[str]:
-    return list(hosts(spec, imagined_placement(spec)))
+    return list(hosts(spec, example_placement(spec)))
 
 
 @pytest.mark.req("LA-30", "EL-01")
 def test_replicas_are_named_by_rank_and_elastic_workers_by_their_number_without_the_launcher() -> None:
     spec = a_spec("train", nodes=2)
-    assert hosts(spec, imagined_placement(spec)) == {"train-0": "198.18.0.2", "train-1": "198.18.0.3"}
+    assert hosts(spec, example_placement(spec)) == {"train-0": "198.18.0.2", "train-1": "198.18.0.3"}
     assert host_names(a_spec("train")) == []
     launched = a_spec("train", nodes=2, mode=Mode.HOROVOD, elastic=SIZE)
     assert [host_of(launched, rank) for rank in range(3)] == ["train-launcher", "train-worker-0", "train-worker-1"]

@@ -19,7 +19,7 @@ from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.clusters.opening import beside
 from cockpit.clusters.several import Watching
-from cockpit.config.places import EVERY_CLUSTER
+from cockpit.config.cluster_names import EVERY_CLUSTER
 from cockpit.errors import Unreachable
 from cockpit.model.ids import Millis
 from cockpit.model.view import ClusterRow, ClusterState

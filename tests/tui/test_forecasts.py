@@ -24,9 +24,9 @@ class Face:
         self.woken = 0
         self.time, self.cluster_time = 100.0, 0
         self.asks: list = []
-        self.told = {ONE: Millis(10), TWO: Millis(20)}
+        self.starts_shown = {ONE: Millis(10), TWO: Millis(20)}
         self.explained = Forecast(likely_at=Millis(11))
-        self.told_by = ""
+        self.scheduler = ""
         self.away = self.unexplained = False
         self.backend = SimpleNamespace(starts=self.starts, explain=self.explain)
         loop = SimpleNamespace(time=lambda: self.time)
@@ -45,14 +45,16 @@ class Face:
         if self.away:
             raise Unreachable("gone")
         return [
-            ExpectedStart(job, self.told[job], Forecast(likely_at=self.told[job])) for job in jobs if job in self.told
+            ExpectedStart(job, self.starts_shown[job], Forecast(likely_at=self.starts_shown[job]))
+            for job in jobs
+            if job in self.starts_shown
         ]
 
     async def explain(self, job: JobId) -> Outlook:
         if self.unexplained:
             raise Unreachable("gone")
         forecast = self.explained
-        return Outlook(job=job, name="job", position=1, explanation=None, forecast=forecast, told_by=self.told_by)
+        return Outlook(job=job, name="job", position=1, explanation=None, forecast=forecast, scheduler=self.scheduler)
 
     def answer(self) -> None:
         asyncio.new_event_loop().run_until_complete(self.asks.pop())
@@ -104,7 +106,7 @@ def test_starts_are_requested_when_jobs_become_visible_and_again_when_outdated(m
     app.answer()
     assert screen.changed == [[ONE], [TWO]]
     app.time += FRESH_SECONDS
-    app.told[TWO] = Millis(30)
+    app.starts_shown[TWO] = Millis(30)
     screen.look([TWO])
     app.answer()
     assert (screen.starts(), screen.changed[-1]) == ({TWO: 30}, [ONE, TWO])
@@ -136,11 +138,11 @@ def test_the_start_of_the_job_under_the_cursor_is_requested_though_its_row_is_no
 @pytest.mark.req("UI-32")
 def test_another_schedulers_estimate_is_shown_in_list_and_panel(monkeypatch) -> None:
     screen = Screen(monkeypatch)
-    screen.app.told_by = "Slurm"
+    screen.app.scheduler = "Slurm"
     screen.look([ONE], queued(1))
     screen.app.answer()
     assert screen.starts() == {ONE: 10}
-    del screen.app.told[ONE]
+    del screen.app.starts_shown[ONE]
     screen.look([ONE], queued(1, version=2))
     screen.app.answer()
     assert screen.starts() == {ONE: 11}
@@ -155,7 +157,7 @@ def test_in_a_faster_demo_the_list_is_as_current_as_the_panel(monkeypatch) -> No
     screen.look([ONE, TWO], queued(1))
     assert screen.app.asks == []  # too soon for a screen
     screen.app.time += APART_SECONDS
-    screen.app.told, screen.app.explained = {ONE: Millis(40), TWO: Millis(50)}, Forecast(likely_at=Millis(41))
+    screen.app.starts_shown, screen.app.explained = {ONE: Millis(40), TWO: Millis(50)}, Forecast(likely_at=Millis(41))
     screen.look([ONE, TWO], queued(1))
     screen.app.answer()
     assert screen.starts() == {ONE: 41, TWO: 50}

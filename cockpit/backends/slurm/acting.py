@@ -89,8 +89,8 @@ CHANGES = frozenset({*_BY_OP, "submit", "edit", "extend_hold"})
 class Acts:
     """Runs the changes of one user on one cluster."""
 
-    def __init__(self, commands: Commands, reading: Reading, asker: str) -> None:
-        self._commands, self._reading, self._asker = commands, reading, asker
+    def __init__(self, commands: Commands, reading: Reading, user: str) -> None:
+        self._commands, self._reading, self._user = commands, reading, user
         self._admin: bool | None = None
         self._runtime: Runtime | None = None
         self.look: Announced | None = None
@@ -103,8 +103,8 @@ class Acts:
             return self._admin
         # `SlurmUser = slurm(64030)`
         owner = (await self._reading.config()).get("SlurmUser", "").partition("(")[0]
-        level = "" if self._asker in {"root", owner} else await self._reading.admin_level(self._asker)
-        is_admin = self._asker in {"root", owner} or level in ADMINISTRATORS
+        level = "" if self._user in {"root", owner} else await self._reading.admin_level(self._user)
+        is_admin = self._user in {"root", owner} or level in ADMINISTRATORS
         # Not remembered while accounting is away: then it is unknown.
         if level or is_admin or not self._reading.missing("sacctmgr list user"):
             self._admin = is_admin
@@ -242,7 +242,7 @@ class Acts:
             accounts = await self._reading.accounts()
         except CockpitError:
             return ""
-        return preflight.qos_advice(acts.wanted_qos(command), accounts, self._asker)
+        return preflight.qos_advice(acts.wanted_qos(command), accounts, self._user)
 
     async def _judge(self, op: str, args: msgspec.Struct) -> None:
         """Raise `RequestRefused` if Slurm would refuse the change; of an array, for every one of its records."""
@@ -254,7 +254,7 @@ class Acts:
             try:
                 preflight.judge(op, job)
                 if not admin:
-                    preflight.judge_owner(op, args, job, self._asker)
+                    preflight.judge_owner(op, args, job, self._user)
             except RequestRefused as refusal:
                 refusals.append(refusal)
             else:
@@ -274,7 +274,7 @@ class Acts:
                     "SchedulerParameters); a nice value lowers your other jobs instead.",
                 )
         else:
-            preflight.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
+            preflight.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._user)
 
     async def _name_pending_tasks(self, command: Command, job: int | None) -> Command:
         """Return the command with the indices of an array's pending tasks, if `job` means these."""

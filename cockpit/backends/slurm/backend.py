@@ -105,7 +105,7 @@ class SlurmBackend(Asking, LiveBackend):
         commands: Commands,
         reading: Reading,
         clock: Timekeeper,
-        asker: str,
+        user: str,
         introduction: Callable[[], Awaitable[tuple[str, ObservedHistory]]] | None = None,
         login: TypedLogin | None = None,
     ) -> None:
@@ -114,13 +114,13 @@ class SlurmBackend(Asking, LiveBackend):
         Without it the cluster keeps `name`, and the history is lost when cockpit ends.
         """
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
-        self.asker = asker
+        self.user = user
         """Name of the user on the cluster; empty when unknown."""
         self.login = login
         """Login by a typed password or code; None: the transport never needs one."""
-        self._rows = Rows(asker)
-        self._mirror = PlanningMirror(clock, name, asker)
-        self._acts = Acts(commands, reading, asker)
+        self._rows = Rows(user)
+        self._mirror = PlanningMirror(clock, name, user)
+        self._acts = Acts(commands, reading, user)
         self._history = History(ObservedHistory(None, SLURM))
         self._introduction = introduction
         self._introducing = asyncio.Lock()
@@ -163,7 +163,7 @@ class SlurmBackend(Asking, LiveBackend):
             jobs=len(await self._reading.jobs()),
             containers="",
             trouble=tuple(self._reading.trouble.values()),
-            asker=self.asker,
+            user=self.user,
         )
 
     async def overview(self) -> view.Overview:
@@ -405,7 +405,7 @@ class SlurmBackend(Asking, LiveBackend):
 
     def _whose_past(self) -> str:
         """Return whose recently ended jobs are watched: the user's own; for an administrator, all users'."""
-        return "" if self._rows.admin else self.asker
+        return "" if self._rows.admin else self.user
 
     def _note(self, rows: Mapping[JobId, JobRow]) -> None:
         """Record the changes that a watcher has seen."""

@@ -101,8 +101,8 @@ async def open_rest(
     # Through a unix socket the kernel identifies the user, so the environment's token is not sent.
     token = token_in(token_file, os.environ) if token_file or not here else str
     commands = RestCommands(address, token, clock.now, LocalCommands(os.environ) if here else None)
-    asker = user if here else commands.user or user
-    return await opened(commands, clock, asker, folders, f"{address} {asker}", intervals)
+    slurm_user = user if here else commands.user or user
+    return await opened(commands, clock, slurm_user, folders, f"{address} {slurm_user}", intervals)
 
 
 async def _whoami(commands: Commands) -> str:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class PlanningMirror:
     """Keeps the copy of the cluster and rebuilds it when a list was read again."""
 
-    def __init__(self, clock: Timekeeper, name: str, asker: str) -> None:
-        """`asker`: the user as whose job a spec is predicted."""
-        self._clock, self.name, self._actor = clock, name, read_only_actor(asker or "root")
+    def __init__(self, clock: Timekeeper, name: str, user: str) -> None:
+        """`user`: the user as whose job a spec is predicted."""
+        self._clock, self.name, self._actor = clock, name, read_only_actor(user or "root")
         self._source: tuple[object, ...] = ()
         """The lists that the engine's state is made of."""
         self._engine: Engine | None = None

@@ -38,17 +38,17 @@ def judge(op: str, job: Job) -> None:
         raise refused(RefusalKind.CONFLICT, f"Job {name} {wrong}.")
 
 
-def judge_owner(op: str, args: msgspec.Struct, job: Job, asker: str) -> None:
+def judge_owner(op: str, args: msgspec.Struct, job: Job, user: str) -> None:
     """Check a change of a job by a user who is not an administrator. Raises `RequestRefused`."""
-    if job.submitter.name != asker:
+    if job.submitter.name != user:
         raise refused(RefusalKind.DENIED, f"Job {slurm_id(job.id)} is {job.submitter.name}'s, not yours.")
     if reason := _beyond_owners(op, args, job):
         raise refused(RefusalKind.DENIED, reason)
 
 
-def judge_directive(wanted: Directive, job: Job, asker: str) -> None:
+def judge_directive(wanted: Directive, job: Job, user: str) -> None:
     """Check a Slurm command by a user who is not an administrator. Raises `RequestRefused`."""
-    judge_owner("", wanted, job, asker)
+    judge_owner("", wanted, job, user)
     for name, value in wanted.fields.items() if isinstance(wanted, UpdateJob) else ():
         if name.lower() in _ADMINISTRATORS_FIELDS:
             raise refused(RefusalKind.DENIED, f"{name} is for administrators of this cluster; Nice lowers a job.")
@@ -77,14 +77,14 @@ def _beyond_owners(op: str, args: msgspec.Struct, job: Job) -> str:
     return ""
 
 
-def qos_advice(wanted: str, accounts: Accounts, asker: str) -> str:
+def qos_advice(wanted: str, accounts: Accounts, user: str) -> str:
     """Return what is wrong with a QOS that Slurm refused, and which ones the user may use; empty: none are known.
 
     `wanted`: the QOS of the command; empty: unknown.
     """
     if not accounts.qos:
         return ""
-    own = {name for each in accounts.associations.values() if each.user == asker for name in each.qos}
+    own = {name for each in accounts.associations.values() if each.user == user for name in each.qos}
     usable = ", ".join(sorted(own & accounts.qos.keys() or accounts.qos))
     which = f"You may use: {usable}." if own else f"This cluster has: {usable}."
     if not wanted:

@@ -31,8 +31,8 @@ class Rows:
     Callers therefore find changes by comparing identities, also among tens of thousands of rows.
     """
 
-    def __init__(self, asker: str) -> None:
-        self._asker = asker
+    def __init__(self, user: str) -> None:
+        self._user = user
         self.admin = False
         """Whether the user may change all users' jobs."""
         self._built: dict[JobId, tuple[Listed, JobRow]] = {}
@@ -78,7 +78,7 @@ class Rows:
 
     def _row(self, each: Listed, reservations: Mapping[str, Reservation], now: Millis) -> JobRow:
         expected = expected_start(each, now)
-        mine = self.admin or each.fields["UserName"] == self._asker
+        mine = self.admin or each.fields["UserName"] == self._user
         return row(each, reason(each, reservations), expected, Access.RW if mine else Access.RO)
 
 

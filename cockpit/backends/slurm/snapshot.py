@@ -31,7 +31,7 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
     counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
     everything = everything._replace(counted_at=counted, site_factors=site_factors(printed))
     whole = state(everything, as_ranked=False)
-    return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=reports, state=whole)
+    return Snapshot(cluster=cluster, at=everything.at, scheduler="Slurm", reports=reports, state=whole)
 
 
 def _recorded(

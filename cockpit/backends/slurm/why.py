@@ -186,8 +186,8 @@ async def outlook(
         what_ifs=() if equal or shared_out or together else core.what_ifs,
         named=tuple(_component_named(core.named, rows))
         + tuple(holdings(named, rows, {each.job for each in core.named})),
-        told_at=row.starts_by,
-        told_by=SLURM,
+        scheduler_start_at=row.starts_by,
+        scheduler=SLURM,
     )
 
 
@@ -212,7 +212,7 @@ async def predicted(reading: Reading, mirror: PlanningMirror, specs: Sequence[Jo
     queue = licences.LicenceQueue(everything.licences, everything.jobs if any(wanted) else ())
     short = [None if queue.has_left(each) else each for each in wanted]
     return [
-        replace(_without_start(each, no, everything), told_by=SLURM) for each, no in zip(judged, short, strict=True)
+        replace(_without_start(each, no, everything), scheduler=SLURM) for each, no in zip(judged, short, strict=True)
     ]
 
 

@@ -100,15 +100,15 @@ class SnapshotBackend(InProcessBackend):
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         outlook = await super().explain(job, task=task)
-        recorded = self._snapshot.told.get(outlook.job, _NOTHING)
-        return replace(outlook, told_at=recorded.starts_at, told_by=self._snapshot.told_by)
+        recorded = self._snapshot.reports.get(outlook.job, _NOTHING)
+        return replace(outlook, scheduler_start_at=recorded.starts_at, scheduler=self._snapshot.scheduler)
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        return [replace(each, told_by=self._snapshot.told_by) for each in await super().predict(specs)]
+        return [replace(each, scheduler=self._snapshot.scheduler) for each in await super().predict(specs)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         answer = await super().priorities(weights)
-        return replace(answer, rows=tuple(map(self._with_recorded, answer.rows))) if self._snapshot.told else answer
+        return replace(answer, rows=tuple(map(self._with_recorded, answer.rows))) if self._snapshot.reports else answer
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         del request
@@ -116,5 +116,5 @@ class SnapshotBackend(InProcessBackend):
 
     def _with_recorded(self, row: PriorityRow) -> PriorityRow:
         """Return the row with the priority that the cluster's own scheduler had for the job in this partition."""
-        recorded = self._snapshot.told.get(row.job, _NOTHING).priorities
-        return replace(row, told=next((each for each in recorded if each.partition == row.partition), None))
+        recorded = self._snapshot.reports.get(row.job, _NOTHING).priorities
+        return replace(row, reported=next((each for each in recorded if each.partition == row.partition), None))

@@ -11,7 +11,7 @@ from cockpit.headless.arguments import Verb, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import Form, add_output_options, write_rows
 from cockpit.headless.services import Call
-from cockpit.headless.verbs.jobs import asker
+from cockpit.headless.verbs.jobs import current_user
 from cockpit.headless.verbs.submit import placed, read_files
 from cockpit.model.capabilities import Ability
 from cockpit.present.safe import safe
@@ -60,7 +60,7 @@ AT_ONCE = 1_000
 async def run_starts(call: Call) -> int:
     from cockpit.present.tables.forecast import STARTS as STARTS_TABLE
 
-    user = await asker(call)
+    user = await current_user(call)
     queued = [row for row in await call.backend.jobs() if row.queued]
     ids = [row.id for row in queued]
     known: dict[JobId, ExpectedStart] = {}

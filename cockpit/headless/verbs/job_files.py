@@ -145,17 +145,17 @@ def _tasks(spec: JobSpec) -> dict[str, JobSpec]:
 
 
 def _launches(name: str, spec: JobSpec, who: Submitter, nodes: Sequence[Node]) -> Iterator[Launch]:
-    from cockpit.launch.imagined import imagined_node, imagined_placement
+    from cockpit.launch.example_placement import example_node, example_placement
     from cockpit.launch.plan import launch_plan
     from cockpit.model.ids import JobId, ReplicaId
     from cockpit.present.tables.launch import Launch
 
-    placement = imagined_placement(spec)
+    placement = example_placement(spec)
     mpi = _mpi_of(spec)
     for part in placement:
         # No job has this id, so that nothing printed here is taken for a real job's.
         replica = ReplicaId(JobId(0), 1, part.rank)
-        node = imagined_node(spec, part, nodes, mpi)
+        node = example_node(spec, part, nodes, mpi)
         plan = launch_plan(spec, who, node, part, placement, replica)
         yield Launch(name, part.rank, part.node, spec.command, plan)
 

@@ -30,7 +30,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    user = await asker(call)
+    user = await current_user(call)
     if call.args.watch and call.args.fold:
         raise UsageError("--watch tells of each job; --fold is for the list")
     if call.args.request is not None:
@@ -79,7 +79,7 @@ async def _list_submitted(call: Call, user: str) -> int:
     return ExitCode.OK if outcome.refusal is None else OF_REFUSAL[outcome.refusal.kind]
 
 
-async def asker(call: Call) -> str:
+async def current_user(call: Call) -> str:
     """Return the user that `user:me` means, from the engine or else this system. Only a filter that needs it asks,
     because a directory service may be slow."""
     text = call.args.filter or ""
@@ -88,7 +88,7 @@ async def asker(call: Call) -> str:
         text = " ".join((text, *call.args.saved_filters(TABLE.name).values()))
     if not re.search(r"\bme\b", text, re.IGNORECASE):
         return ""
-    if known := (await call.backend.status()).asker:
+    if known := (await call.backend.status()).user:
         return known
     from cockpit.config.places import user_name
 

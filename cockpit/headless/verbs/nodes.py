@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from cockpit.headless.arguments import UsageError, Verb, count, mebibytes, seconds
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call, try_each
-from cockpit.headless.verbs.jobs import asker
+from cockpit.headless.verbs.jobs import current_user
 from cockpit.model.node import NodeState
 from cockpit.model.resilience import RECLAIM_SECONDS
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
@@ -120,7 +120,7 @@ def cards_arguments(parser: ArgumentParser) -> None:
 async def run_cards(call: Call) -> int:
     if call.args.models:
         return await list_rows(call, MODELS, lambda: _models(call))
-    return await list_rows(call, CARDS_TABLE, lambda: _card_rows_of(call), user=await asker(call))
+    return await list_rows(call, CARDS_TABLE, lambda: _card_rows_of(call), user=await current_user(call))
 
 
 async def _card_rows_of(call: Call) -> list[CardRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from cockpit.config.places import EVERY_CLUSTER
+from cockpit.config.cluster_names import EVERY_CLUSTER
 from cockpit.headless.arguments import UsageError, Verb, count, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, add_page_options, list_rows

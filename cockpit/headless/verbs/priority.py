@@ -13,7 +13,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.output import Form, write_rows
 from cockpit.headless.services import Call
-from cockpit.headless.verbs.jobs import asker
+from cockpit.headless.verbs.jobs import current_user
 from cockpit.model.capabilities import Ability
 from cockpit.model.cluster import PriorityKind
 from cockpit.present.priority import IN_ORDER, weights_line, weights_set
@@ -46,7 +46,7 @@ async def run(call: Call) -> int:
         raise UsageError("--apply wants the weights too, such as --weights age=1000,fairshare=2000")
     if args.apply and args.watch:
         raise UsageError("--watch only looks; --apply changes the weights, without it")
-    user = await asker(call)
+    user = await current_user(call)
     if args.watch:
         return await list_rows(call, TABLE, lambda: _chosen(call), user=user)
     priorities = await call.backend.priorities(args.weights)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.foreign.converting import JOB_FILE, ConvertedJob
-from cockpit.launch.imagined import imagined_cards, imagined_placement
+from cockpit.launch.example_placement import example_cards, example_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.launch.sweeps import task_spec
 from cockpit.model.ids import JobId, ReplicaId
@@ -76,10 +76,10 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
     places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
     if not places:
         return
-    placement = imagined_placement(spec, tuple(node.name for node in places))
+    placement = example_placement(spec, tuple(node.name for node in places))
     for part in placement[:MOST_RANKS]:
         # Fewer nodes than ranks are used again: it is about the command, not about the place.
-        node = replace(places[part.rank % len(places)], cards=imagined_cards(spec, part, places))
+        node = replace(places[part.rank % len(places)], cards=example_cards(spec, part, places))
         try:
             plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
         except SpecErrors as wrong:

@@ -174,11 +174,13 @@ def _forecast(row: JobRow, panel: PanelContext) -> Forecast | None:
 def _starts(row: JobRow, panel: PanelContext) -> Line:
     """Return the start in words, as far as they fit: `starts about 14:20, no later than 16:05`."""
     outlook, context = _outlook(row, panel), panel.context
-    if outlook is not None and outlook.told_by:  # the figure of the list and of explain, and no bound
-        if outlook.told_at is None:
+    if outlook is not None and outlook.scheduler:  # the figure of the list and of explain, and no bound
+        if outlook.scheduler_start_at is None:
             return ()
-        told_clock = clock(outlook.told_at, context.now, context.zone)
-        return line(Span("starts about ", MUTED), Span(told_clock, STRONG), Span(f" by {safe(outlook.told_by)}", MUTED))
+        start_clock = clock(outlook.scheduler_start_at, context.now, context.zone)
+        return line(
+            Span("starts about ", MUTED), Span(start_clock, STRONG), Span(f" by {safe(outlook.scheduler)}", MUTED)
+        )
     forecast = _forecast(row, panel)
     if forecast is None or forecast.likely_at is None:
         return ()

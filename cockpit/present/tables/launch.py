@@ -39,7 +39,7 @@ LAUNCH: Final = TableView(
         Column("name", "NAME", "The job's name"),
         Column("rank", "RANK", "Which replica, from 0", ValueKind.INTEGER),
         Column("host", "HOST", "Its host name", field="plan.hostname"),
-        Column("node", "NODE", "An imagined node that is just what it asks for", wide=True),
+        Column("node", "NODE", "An example of a node that is just what it asks for", wide=True),
         Column("given", "GIVEN", "The command as the job file has it", wide=True),
         Column("command", "COMMAND", "What the mode makes of it, before expansion", field="plan.command"),
         Column("argv", "ARGV", "The program and its arguments, expanded", ValueKind.WORDS, field="plan.argv"),

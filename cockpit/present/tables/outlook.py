@@ -125,10 +125,17 @@ _COLUMNS: Final = (
         "TOLD",
         "When the cluster's own scheduler expects its start, where that is another than cockpit's",
         ValueKind.MOMENT,
+        field="scheduler_start_at",
         nullable=True,
         wide=True,
     ),
-    Column("told_by", "BY", "Whose scheduler that is; empty: cockpit's, and all times are its own", wide=True),
+    Column(
+        "told_by",
+        "BY",
+        "Whose scheduler that is; empty: cockpit's, and all times are its own",
+        field="scheduler",
+        wide=True,
+    ),
     Column(
         "reserved_at",
         "RESERVED",

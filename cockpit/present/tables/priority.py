@@ -87,9 +87,9 @@ def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
     # A snapshot of another cluster has both: what its scheduler printed, and what cockpit computes from the same data.
     # The difference shows how far a replay can be trusted.
     own = factors(row.breakdown) if row.breakdown is not None else {}
-    if row.told is None:
+    if row.reported is None:
         return own
-    cluster_figures = {weight_name(part): part.contribution for part in row.told.parts}
+    cluster_figures = {weight_name(part): part.contribution for part in row.reported.parts}
     return {
         name: factor | {"cluster": cluster_figures.get(name, 0.0), "core": factor["contribution"]}
         for name, factor in own.items()
@@ -217,7 +217,7 @@ PRIORITY: Final = TableView(
             "TOLD",
             "The priority that the cluster's own scheduler prints, in a snapshot of another's cluster; else null",
             ValueKind.INTEGER,
-            derive=lambda row, _: row.told.total if row.told is not None else None,
+            derive=lambda row, _: row.reported.total if row.reported is not None else None,
             nullable=True,
             wide=True,
         ),

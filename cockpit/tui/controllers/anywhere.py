@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from cockpit.config.places import EVERY_CLUSTER
+from cockpit.config.cluster_names import EVERY_CLUSTER
 from cockpit.errors import CockpitError
 from cockpit.model.capabilities import Ability
 from cockpit.present.filters import quoted

@@ -115,7 +115,7 @@ async def test_the_status_identifies_the_demo(opened: Open) -> None:
     status = await demo.backend.status()
     assert status.containers.startswith("demo")
     assert status.socket == ""
-    assert status.asker == demo.person == "ann"
+    assert status.user == demo.person == "ann"
     assert (await demo.backend.overview()).cluster.endswith("DEMO")
 
 

@@ -290,7 +290,7 @@ def test_clusters_of_the_configuration_come_first_and_none_is_listed_twice(
     from types import SimpleNamespace
 
     from cockpit.clusters import several
-    from cockpit.config.places import OWN, SLURM, SYSTEM
+    from cockpit.config.cluster_names import OWN, SLURM, SYSTEM
 
     named = {"lab": SimpleNamespace(address="ssh://lab"), "here": SimpleNamespace(address=SLURM)}
     monkeypatch.setattr(several, "members", lambda: named)

@@ -15,7 +15,7 @@ from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import Unreachable
 from cockpit.model.ids import Millis
 from cockpit.runtime.clock import VirtualClock
-from tests.backends.slurm.test_answers import FINE, QUESTION, Told, asking
+from tests.backends.slurm.test_answers import FINE, QUESTION, ScriptedCommands, asking
 
 pytestmark = pytest.mark.req("SL-03", "SL-04")
 BUSY = Printed("", "squeue: error: Zero Bytes were transmitted or received", 1)
@@ -24,7 +24,7 @@ CONFIG = ("scontrol", "show", "config")
 
 async def test_an_answer_is_good_for_twenty_times_as_long_as_it_took() -> None:
     clock = VirtualClock(1_000_000)
-    commands = Told(clock, FINE, takes_ms=1000)
+    commands = ScriptedCommands(clock, FINE, takes_ms=1000)
     cockpit = asking(commands, clock)
     await cockpit.ask(QUESTION, 1)
     clock.advance(1000 * SLOW_FACTOR - 1000 - 1)
@@ -37,7 +37,7 @@ async def test_an_answer_is_good_for_twenty_times_as_long_as_it_took() -> None:
 
 async def test_an_answer_is_as_old_as_the_start_of_its_command() -> None:
     clock = VirtualClock(1_000_000)
-    cockpit = asking(Told(clock, FINE, takes_ms=500), clock)
+    cockpit = asking(ScriptedCommands(clock, FINE, takes_ms=500), clock)
     assert cockpit.given_at(QUESTION) is cockpit.last(QUESTION) is None
     await cockpit.ask(QUESTION, 1)
     assert cockpit.given_at(QUESTION) == 1_000_000
@@ -54,7 +54,7 @@ async def test_a_busy_controller_is_asked_three_times(monkeypatch: pytest.Monkey
             pauses.append(seconds)
 
     clock = VirtualClock(1_000_000)
-    commands = Told(clock, BUSY)
+    commands = ScriptedCommands(clock, BUSY)
     cockpit = asking(commands, clock)
     monkeypatch.setattr(answers.asyncio, "sleep", sleep)
     with pytest.raises(Unreachable, match="Zero Bytes"):
@@ -66,10 +66,10 @@ async def test_a_busy_controller_is_asked_three_times(monkeypatch: pytest.Monkey
 async def test_an_incomplete_answer_is_fetched_once_more() -> None:
     clock = VirtualClock(1_000_000)
     half, whole = Printed("Configuration data as of", "", 0), Printed("ClusterName = lab\n", "", 0, verified=True)
-    commands = Told(clock, half, whole)
+    commands = ScriptedCommands(clock, half, whole)
     assert (await asking(commands, clock).ask(CONFIG, 1)).stdout == whole.stdout
     assert len(commands.asked) == 2
-    twice = Told(clock, half)
+    twice = ScriptedCommands(clock, half)
     cockpit = asking(twice, clock)
     with pytest.raises(Garbled, match="The answer of scontrol show config is not whole"):
         await cockpit.ask(CONFIG, 1)
@@ -78,7 +78,7 @@ async def test_an_incomplete_answer_is_fetched_once_more() -> None:
 
 async def test_an_answer_that_proved_wrong_is_an_error_for_a_while() -> None:
     clock = VirtualClock(1_000_000)
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     cockpit = asking(commands, clock)
     await cockpit.ask(QUESTION, 100)
     wrong = Garbled("squeue", "it leaves out 1")
@@ -97,7 +97,7 @@ async def test_an_answer_that_proved_wrong_is_an_error_for_a_while() -> None:
 
 async def test_a_command_that_failed_slowly_is_left_alone_for_longer() -> None:
     clock = VirtualClock(1_000_000)
-    commands = Told(clock, Printed("", "squeue: error: Invalid user", 1), takes_ms=10_000)
+    commands = ScriptedCommands(clock, Printed("", "squeue: error: Invalid user", 1), takes_ms=10_000)
     cockpit = asking(commands, clock)
     for advance, asked in ((0, 1), (9_000, 1), (20_000, 2)):
         clock.advance(advance)
@@ -108,7 +108,7 @@ async def test_a_command_that_failed_slowly_is_left_alone_for_longer() -> None:
 
 async def test_a_change_forgets_failures_of_its_programs_alone() -> None:
     clock = VirtualClock(1_000_000)
-    commands = Told(clock, Printed("", "error: Invalid user", 1))
+    commands = ScriptedCommands(clock, Printed("", "error: Invalid user", 1))
     cockpit = asking(commands, clock)
     for question in (QUESTION, ("sacctmgr", "list")):
         with pytest.raises(Failed):
@@ -135,7 +135,7 @@ async def test_a_shared_answer_is_asked_for_with_its_age_in_milliseconds() -> No
             return Millis(900)
 
     clock = VirtualClock(1000)
-    commands = Told(clock, Printed("own", "", 0, verified=True))
+    commands = ScriptedCommands(clock, Printed("own", "", 0, verified=True))
     at = 950
     assert (await asking(commands, clock, Cache()).ask(("squeue", "-h"), 2.5)).stdout == "fine"
     assert wanted == [("squeue\0-h", 2500)]

@@ -21,10 +21,10 @@ from cockpit.runtime.clock import VirtualClock
 QUESTION = ("squeue", "-h")
 
 
-class Told:
-    """Commands that print what they are told to, in turn; the last one again and again."""
+class ScriptedCommands:
+    """Commands that print these answers in turn; the last one again and again."""
 
-    name = "told"
+    name = "scripted"
 
     def __init__(self, clock: VirtualClock, *printed: Printed, takes_ms: int = 0) -> None:
         self._clock, self._printed, self._takes_ms = clock, list(printed), takes_ms
@@ -40,14 +40,14 @@ class Told:
 FINE = Printed("fine", "", 0, verified=True)
 
 
-def asking(commands: Told, clock: VirtualClock, kept: AnswerCache | None = None) -> Answers:
+def asking(commands: ScriptedCommands, clock: VirtualClock, kept: AnswerCache | None = None) -> Answers:
     return Answers(commands, clock.now, Random(1), kept)
 
 
 @pytest.mark.req("SL-03")
 async def test_a_command_is_run_again_once_its_answer_is_outdated() -> None:
     clock = VirtualClock()
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     cockpit = asking(commands, clock)
     await asyncio.gather(*(cockpit.ask(QUESTION, 10) for _ in range(5)))
     clock.advance(9_000)
@@ -64,7 +64,7 @@ async def test_a_command_is_run_again_once_its_answer_is_outdated() -> None:
 @pytest.mark.req("SL-03")
 async def test_a_slow_cluster_is_polled_less_often() -> None:
     clock = VirtualClock()
-    commands = Told(clock, FINE, takes_ms=3_000)
+    commands = ScriptedCommands(clock, FINE, takes_ms=3_000)
     cockpit = asking(commands, clock)
     await cockpit.ask(QUESTION, 10)
     clock.advance(50_000)
@@ -76,7 +76,7 @@ async def test_a_slow_cluster_is_polled_less_often() -> None:
 async def test_a_temporary_fault_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "PAUSE_SECONDS", 0)
     clock = VirtualClock()
-    commands = Told(clock, Printed("", "squeue: error: Zero Bytes were transmitted or received", 1), FINE)
+    commands = ScriptedCommands(clock, Printed("", "squeue: error: Zero Bytes were transmitted or received", 1), FINE)
     assert (await asking(commands, clock).ask(QUESTION, 10)).stdout == "fine"
     assert len(commands.asked) == 2
 
@@ -84,7 +84,9 @@ async def test_a_temporary_fault_is_retried(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.req("SL-04", "TR-04")
 async def test_a_failed_command_is_not_repeated_for_a_while() -> None:
     clock = VirtualClock()
-    commands = Told(clock, Printed("", "squeue: error: Unable to contact slurm controller (connect failure)", 1), FINE)
+    commands = ScriptedCommands(
+        clock, Printed("", "squeue: error: Unable to contact slurm controller (connect failure)", 1), FINE
+    )
     cockpit = asking(commands, clock)
     for _ in range(3):
         with pytest.raises(Unreachable, match="Slurm does not answer squeue: Unable to contact slurm controller"):
@@ -115,7 +117,7 @@ squeue: error: Unable to establish control machine address
 @pytest.mark.parametrize("cause", NOT_ASKED)
 async def test_a_command_that_cannot_ask_the_controller_is_no_refusal(cause: str) -> None:
     clock = VirtualClock()
-    commands = Told(clock, Printed("", NOT_ASKED[cause], 1))
+    commands = ScriptedCommands(clock, Printed("", NOT_ASKED[cause], 1))
     with pytest.raises(Unreachable, match="Slurm does not answer squeue: ") as failed:
         await asking(commands, clock).ask(QUESTION, 10)
     assert not isinstance(failed.value, AnswerLost), "nothing was sent"
@@ -124,14 +126,14 @@ async def test_a_command_that_cannot_ask_the_controller_is_no_refusal(cause: str
 
 async def test_a_refusal_is_reported_with_slurms_message() -> None:
     clock = VirtualClock()
-    commands = Told(clock, Printed("", "scontrol: error: Invalid job id specified\n", 1))
+    commands = ScriptedCommands(clock, Printed("", "scontrol: error: Invalid job id specified\n", 1))
     with pytest.raises(Failed, match=r"^Invalid job id specified$"):
         await asking(commands, clock).ask(("scontrol", "show"), 1)
 
 
 async def test_the_separator_differs_each_time() -> None:
     clock = VirtualClock()
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     cockpit = asking(commands, clock)
     first = await cockpit.ask(("squeue", f"-O Name:{SEPARATOR}"), 0)
     clock.advance(1)
@@ -143,20 +145,20 @@ async def test_the_separator_differs_each_time() -> None:
 @pytest.mark.req("SL-03")
 async def test_cockpits_share_their_cached_answers(tmp_path: Path) -> None:
     clock = VirtualClock()
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     caches = [answer_cache_for("a cluster", tmp_path / "cockpit" / "own", clock.now) for _ in range(10)]
     assert (tmp_path / "cockpit").stat().st_mode & 0o777 == 0o700, "where the engine's socket is to lie too"
     (folder,) = (tmp_path / "cockpit" / "own").iterdir()
     cockpits = [asking(commands, clock, each) for each in caches]
-    told = await asyncio.gather(*(each.ask(QUESTION, 10) for each in cockpits))
-    assert {each.stdout for each in told} == {"fine"}
+    answers = await asyncio.gather(*(each.ask(QUESTION, 10) for each in cockpits))
+    assert {each.stdout for each in answers} == {"fine"}
     assert len(commands.asked) == 1
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
 async def test_a_cache_folder_that_cannot_be_used_is_ignored(tmp_path: Path) -> None:
     clock = VirtualClock()
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     (tmp_path / "file").touch()
     broken = UserAnswerCache(tmp_path / "file", clock.now)
     assert (await asking(commands, clock, broken).ask(QUESTION, 10)).stdout == "fine"
@@ -188,7 +190,7 @@ def of_user(number: int, folder: Path, clock: VirtualClock, monkeypatch: pytest.
 @pytest.mark.req("SL-03")
 async def test_one_publisher_runs_the_commands_for_all_users(for_all: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = VirtualClock()
-    root, commands = Told(clock, FINE), Told(clock, FINE)
+    root, commands = ScriptedCommands(clock, FINE), ScriptedCommands(clock, FINE)
     publisher = asking(root, clock, of_user(0, for_all, clock, monkeypatch))
     users = [asking(commands, clock, of_user(uid, for_all, clock, monkeypatch)) for uid in range(1001, 1008)]
     for _ in range(9):
@@ -227,10 +229,10 @@ async def test_cached_answers_of_untrusted_users_are_ignored(
 ) -> None:
     clock = VirtualClock()
     await asking(
-        Told(clock, Printed("a lie", "", 0, verified=True)), clock, of_user(0, for_all, clock, monkeypatch)
+        ScriptedCommands(clock, Printed("a lie", "", 0, verified=True)), clock, of_user(0, for_all, clock, monkeypatch)
     ).ask(QUESTION, 10)
     tamper(for_all, how)
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     user = asking(commands, clock, of_user(1001, for_all, clock, monkeypatch))
     assert (await user.ask(QUESTION, 10)).stdout == "fine"
 
@@ -239,7 +241,7 @@ async def test_cached_answers_of_untrusted_users_are_ignored(
 async def test_a_change_outdates_cached_answers(tmp_path: Path) -> None:
     """The cache's answer is of before the act."""
     clock = VirtualClock(1_000_000)
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     cockpit = asking(commands, clock, answer_cache_for("x", tmp_path / "own", clock.now))
     await cockpit.ask(QUESTION, 10)
     clock.advance(1)
@@ -252,7 +254,7 @@ async def test_a_change_outdates_cached_answers(tmp_path: Path) -> None:
 async def test_an_action_outdates_the_cached_answers_of_every_cockpit_of_its_user(tmp_path: Path) -> None:
     """Also those that the folder for all has, which other users go on believing."""
     clock = VirtualClock()
-    commands = Told(clock, FINE, takes_ms=1)
+    commands = ScriptedCommands(clock, FINE, takes_ms=1)
     shared, ann, bob = (tmp_path / name for name in ("shared", "ann", "bob"))
     for folder in (shared, ann, bob):
         folder.mkdir(mode=0o755)
@@ -278,7 +280,9 @@ async def test_an_action_outdates_the_cached_answers_of_every_cockpit_of_its_use
 @pytest.mark.req("SL-20")
 async def test_an_answer_requested_before_an_action_is_not_cached() -> None:
     clock = VirtualClock()
-    commands = Told(clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5)
+    commands = ScriptedCommands(
+        clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5
+    )
     cockpit = asking(commands, clock)
     async with asyncio.TaskGroup() as tasks:
         under_way = tasks.create_task(cockpit.ask(QUESTION, 10))
@@ -291,7 +295,7 @@ async def test_an_answer_requested_before_an_action_is_not_cached() -> None:
 @pytest.mark.req("SL-20")
 async def test_actions_use_a_fresh_answer() -> None:
     clock = VirtualClock()
-    commands = Told(
+    commands = ScriptedCommands(
         clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5_000
     )
     cockpit = asking(commands, clock)
@@ -302,7 +306,7 @@ async def test_actions_use_a_fresh_answer() -> None:
 @pytest.mark.req("SL-03")
 async def test_a_clock_that_was_set_back_outdates_no_answer(tmp_path: Path) -> None:
     clock = VirtualClock()
-    commands = Told(clock, FINE)
+    commands = ScriptedCommands(clock, FINE)
     (tmp_path / "squeue.changed").write_text(str(clock.now() + 3_600_000))
     await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
     await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
@@ -313,7 +317,7 @@ async def test_a_clock_that_was_set_back_outdates_no_answer(tmp_path: Path) -> N
 async def test_an_answer_of_slurmrestd_is_as_complete_for_the_cockpit_that_shares_it(tmp_path: Path) -> None:
     clock = VirtualClock()
     answer = Printed("", "", 0, verified=True, records=({"JobID": "1"},))
-    for commands in (Told(clock, answer), Told(clock)):
+    for commands in (ScriptedCommands(clock, answer), ScriptedCommands(clock)):
         shared = await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
         assert (shared.verified, shared.records) == (True, answer.records)
     assert not commands.asked

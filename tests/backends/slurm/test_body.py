@@ -71,13 +71,13 @@ def seen(folder: Path, spec: JobSpec, *sizes: int, **env: str) -> dict[int, tupl
     return {int(each.name[4:]): eval(each.read_text()) for each in folder.glob("rank[0-9]*")}
 
 
-def telling(**fields: Any) -> JobSpec:
+def printing_spec(**fields: Any) -> JobSpec:
     return replace(a_spec("train"), command=f'python3 -c "{TELLS}"', **fields)
 
 
 @pytest.mark.req("LA-30", "LA-02", "SL-20")
 def test_pytorch_counts_nodes_and_meets_at_a_port_of_the_job(tmp_path: Path) -> None:
-    spec = telling(mode=Mode.PYTORCH, nodes=2, specs=(NodeSpec(card_milli=4000),))
+    spec = printing_spec(mode=Mode.PYTORCH, nodes=2, specs=(NodeSpec(card_milli=4000),))
     spec = replace(spec, command=f"bash -c {json.dumps(spec.command)}")
     found = seen(tmp_path, spec, 2)
     wanted = {"MASTER_ADDR": "n0", "MASTER_PORT": str(PORT), "WORLD_SIZE": "2", "SLOTS": "4"}
@@ -96,7 +96,7 @@ def test_a_plain_python_command_goes_through_pytorchs_launcher() -> None:
 
 @pytest.mark.req("LA-20", "LA-21", "SL-20")
 def test_tensorflow_has_its_servers_on_nodes_of_their_own(tmp_path: Path) -> None:
-    spec = telling(mode=Mode.TENSORFLOW, nodes=2, parameter_servers=1)
+    spec = printing_spec(mode=Mode.TENSORFLOW, nodes=2, parameter_servers=1)
     found = {rank: json.loads(env["TF_CONFIG"]) for rank, (env, _) in seen(tmp_path, spec, 2, 1).items()}
     assert found[2] == {
         "cluster": {"ps": [f"n2:{PORT + 2}"], "worker": [f"n0:{PORT}", f"n1:{PORT + 1}"]},
@@ -109,7 +109,7 @@ def test_tensorflow_has_its_servers_on_nodes_of_their_own(tmp_path: Path) -> Non
 @pytest.mark.req("LA-61", "LA-62", "SL-20")
 def test_a_pool_job_reads_both_of_its_variables(tmp_path: Path) -> None:
     pools = (WorkerPool(replicas=1), WorkerPool(), WorkerPool(replicas=2, spec=NodeSpec(cpus=3)))
-    found = seen(tmp_path, telling(mode=Mode.WORKER_POOLS, worker_pools=pools), 1, 2)
+    found = seen(tmp_path, printing_spec(mode=Mode.WORKER_POOLS, worker_pools=pools), 1, 2)
     env, _ = found[2]
     told, config = json.loads(env["CLUSTER_SPEC"]), json.loads(env["TF_CONFIG"])
     assert told["cluster"] == {"workerpool0": [f"n0:{PORT}"], "workerpool2": [f"n1:{PORT + 1}", f"n2:{PORT + 2}"]}
@@ -141,7 +141,7 @@ def test_container_paths_are_replaced_by_the_paths_they_stand_for() -> None:
 @pytest.mark.req("SL-20")
 @pytest.mark.parametrize("folder", ["/home/ann/my code", "/home/ann/it's", '/home/ann/a "b" $HOME `id` \\'])
 def test_a_path_that_needs_quotes_replaces_the_place_of_a_container(tmp_path: Path, folder: str) -> None:
-    spec = telling(algorithm=Algorithm(path=folder))
+    spec = printing_spec(algorithm=Algorithm(path=folder))
     paths = "/workspace/algorithm/train.py --to=/workspace/outputs '/workspace/algorithm/a'$HOME"
     outputs = tmp_path / "my out"
     outputs.mkdir()
@@ -150,20 +150,20 @@ def test_a_path_that_needs_quotes_replaces_the_place_of_a_container(tmp_path: Pa
 
 
 def test_a_command_that_calls_srun_runs_on_the_first_node(tmp_path: Path) -> None:
-    found = seen(tmp_path, telling(mode=Mode.SLURM, nodes=2), 2)
+    found = seen(tmp_path, printing_spec(mode=Mode.SLURM, nodes=2), 2)
     assert (list(found), found[0][0]["COCKPIT_REPLICAS"], "COCKPIT_FILES" in found[0][0]) == ([0], "2", False)
 
 
 @pytest.mark.req("LA-63", "SL-20")
 def test_each_trial_of_a_sweep_has_its_own_values(tmp_path: Path) -> None:
-    spec = telling(sweep=Sweep(parameters={"lr": ("1", "it's; $HOME")}, parallel=1))
+    spec = printing_spec(sweep=Sweep(parameters={"lr": ("1", "it's; $HOME")}, parallel=1))
     assert "--array=0-1%1" in submission(spec).argv
     ((env, arguments),) = seen(tmp_path, spec, 1, SLURM_ARRAY_TASK_ID="1").values()
     assert (env["COCKPIT_TRIAL"], arguments) == ("2", ["--lr=it's; $HOME"])
 
 
 def test_a_node_name_known_only_to_slurm_is_replaced_by_its_address(tmp_path: Path) -> None:
-    ((env, _),) = seen(tmp_path, telling(), 1, SLURM_JOB_NODELIST="x7").values()
+    ((env, _),) = seen(tmp_path, printing_spec(), 1, SLURM_JOB_NODELIST="x7").values()
     assert env["COCKPIT_MASTER"] == "10.0.0.7"
 
 
@@ -171,7 +171,7 @@ def test_a_node_name_known_only_to_slurm_is_replaced_by_its_address(tmp_path: Pa
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.req("TR-06")
 def test_text_of_the_user_is_quoted_in_the_script(tmp_path: Path, value: str, name: str) -> None:
-    spec = telling(env={"WORD": value}, sweep=Sweep(parameters={"lr": (value,)}), terminal=True)
+    spec = printing_spec(env={"WORD": value}, sweep=Sweep(parameters={"lr": (value,)}), terminal=True)
     ((env, arguments),) = seen(tmp_path, replace(spec, name=name), 1, SLURM_ARRAY_TASK_ID="0").values()
     assert (env["WORD"], env["COCKPIT_JOB_NAME"], arguments) == (value, name, [f"--lr={value}"])
 

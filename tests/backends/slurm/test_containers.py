@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.entering import command_in_new_job
 from cockpit.backends.slurm.mapping.containers import PROBE, HeldContainer, Runtime, held_container_of, runtime_of
-from cockpit.backends.slurm.mapping.refusing import refusals
+from cockpit.backends.slurm.mapping.refusals import refusals
 from cockpit.backends.slurm.mapping.script import submission
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId, Millis, UserName

@@ -199,9 +199,11 @@ async def test_slurms_estimate_is_shown_beside_the_cores_with_the_figures_of_the
     assert head.explanation is not None
     assert isinstance(head.explanation.reason, NotEnoughFree)
     (listed,) = await backend.starts([JobId(42)])
-    assert (head.told_by, head.told_at) == ("Slurm", listed.at)
+    assert (head.scheduler, head.scheduler_start_at) == ("Slurm", listed.at)
     assert (head.forecast.latest_at, head.forecast.no_bound) == (None, NoBound.PRIORITIES_CHANGE)
-    assert [(each.job, each.at) for each in await backend.starts([JobId(42), JobId(9999)])] == [(42, head.told_at)]
+    assert [(each.job, each.at) for each in await backend.starts([JobId(42), JobId(9999)])] == [
+        (42, head.scheduler_start_at)
+    ]
     limited = (await backend.explain(JobId(54))).explanation
     assert limited is not None
     assert reason_sentence(limited.reason, now(), None).startswith(
@@ -306,15 +308,15 @@ async def test_a_snapshot_has_the_clusters_figures_and_computes_the_cores(record
     snapshot = await open_snapshot(read_snapshot(written, "file"), "root")
     compared = 0
     for row in (await snapshot.priorities()).rows:
-        if row.told is None or row.breakdown is None or row.name in {"excl", "directprio"}:
+        if row.reported is None or row.breakdown is None or row.name in {"excl", "directprio"}:
             continue
         own = {(part.name, part.tres): round(part.contribution) for part in row.breakdown.parts}
-        assert {(part.name, part.tres): part.contribution for part in row.told.parts} == {
-            key: own.get(key) for key in {(part.name, part.tres) for part in row.told.parts}
+        assert {(part.name, part.tres): part.contribution for part in row.reported.parts} == {
+            key: own.get(key) for key in {(part.name, part.tres) for part in row.reported.parts}
         }, row.name
         compared += 1
     assert compared > 30
-    assert (await snapshot.explain(JobId(42))).told_by == "Slurm"
+    assert (await snapshot.explain(JobId(42))).scheduler == "Slurm"
     with pytest.raises(RequestRefused, match="This is a snapshot"):
         await snapshot.cancel(JobId(42))
 

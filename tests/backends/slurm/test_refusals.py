@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping.refusing import refusals
+from cockpit.backends.slurm.mapping.refusals import refusals
 from cockpit.model.resilience import Restart, Resume
 from cockpit.model.spec import Hooks
 from tests.builders import a_spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping.refusing import refusals
+from cockpit.backends.slurm.mapping.refusals import refusals
 from cockpit.model.labels import Toleration
 from cockpit.model.mounts import Algorithm, Dataset, Model
 from cockpit.model.spec import Array, JobKind, Mode, NodeSpec, Sweep, Task, WorkerPool

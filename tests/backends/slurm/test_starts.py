@@ -62,16 +62,22 @@ async def test_list_starts_and_explain_show_the_same_start_and_its_source(record
     assert starts
     for job, row in rows.items():
         outlook = await recorded.explain(job)
-        assert outlook.told_by == "Slurm"
-        assert starts.get(job) == row.starts_by == outlook.told_at
-        assert not (outlook.told_at is None and outlook.forecast.now and row.reason is not None)
+        assert outlook.scheduler == "Slurm"
+        assert starts.get(job) == row.starts_by == outlook.scheduler_start_at
+        assert not (outlook.scheduler_start_at is None and outlook.forecast.now and row.reason is not None)
 
 
 @pytest.mark.req("UI-32", "SL-14")
 def test_the_first_line_is_the_clusters_own_figure() -> None:
     own = Forecast(likely_at=Millis(600_000), latest_at=Millis(1_200_000))
     told = Outlook(
-        job=JobId(7), name="x", position=1, explanation=None, forecast=own, told_at=Millis(3_600_000), told_by="Slurm"
+        job=JobId(7),
+        name="x",
+        position=1,
+        explanation=None,
+        forecast=own,
+        scheduler_start_at=Millis(3_600_000),
+        scheduler="Slurm",
     )
     context = Context(now=Millis(0))
     assert prediction(told, context).endswith("starts about 01:00 (in 1 h) by Slurm's plan")

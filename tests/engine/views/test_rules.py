@@ -1,4 +1,4 @@
-"""Who is in what, as one asker may see it."""
+"""Who is in what, as one user may see it."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ async def test_a_running_cluster_is_shown_correctly(emptied: RealCluster, root: 
     assert [use.name for use in nodes["n3"].slices] == ["big"] * 8
     assert [card.model for card in nodes["n1"].node.cards] == ["a100"] * 4
     outlook = await root.explain(JobId(waiting))
-    assert outlook.told_by == "Slurm"
+    assert outlook.scheduler == "Slurm"
     assert outlook.explanation is not None
     assert said(rows[waiting], outlook.explanation.reason).startswith("waits for 8 h100 on one node")
     assert waiting in {each.job for each in (await root.explain(JobId(behind))).named if not each.running}
@@ -105,11 +105,11 @@ async def test_the_core_counts_every_priority_as_sprio_prints_it(emptied: RealCl
     await eventually(root.priorities, counted)
     compared = 0
     for row in (await (await open_snapshot(await root.snapshot(), "root")).priorities()).rows:
-        if row.told is not None and row.told.parts and row.breakdown is not None:
-            told = {(part.name, part.tres): part.contribution for part in row.told.parts}
+        if row.reported is not None and row.reported.parts and row.breakdown is not None:
+            told = {(part.name, part.tres): part.contribution for part in row.reported.parts}
             own = {(part.name, part.tres): part.contribution for part in row.breakdown.parts}
             assert {key: round(own.get(key, 0)) for key in told} == told
-            assert abs(row.breakdown.total - row.told.total) <= 1
+            assert abs(row.breakdown.total - row.reported.total) <= 1
             compared += 1
     assert compared >= 6
 

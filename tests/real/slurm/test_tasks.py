@@ -46,9 +46,9 @@ async def test_tasks_wait_for_and_start_on_as_many_nodes_as_it_takes(emptied: Re
     def agrees_with_slurm(found: Outlook) -> bool:
         """Both see that it waits for n1 and n2, 20 minutes. Slurm's first estimate may be of an earlier queue."""
         own = found.forecast.likely_at
-        if own is None or found.told_at is None or found.told_by != "Slurm":
+        if own is None or found.scheduler_start_at is None or found.scheduler != "Slurm":
             return False
-        return abs(own - found.told_at) <= 3 * MINUTE
+        return abs(own - found.scheduler_start_at) <= 3 * MINUTE
 
     told = await eventually(outlook, agrees_with_slurm)
     assert {each.job for each in told.forecast.after} >= {JobId(second)}
@@ -93,12 +93,12 @@ async def test_cards_of_the_whole_job_wait_as_long_as_with_slurm(
     async def outlook() -> Outlook:
         return await root.explain(job)
 
-    told = await eventually(outlook, lambda found: found.told_at is not None)
+    told = await eventually(outlook, lambda found: found.scheduler_start_at is not None)
     own, began = await planned(root, job), (await root.job(job)).job.submitted_at
     assert own is not None
-    assert told.told_at is not None
-    assert abs(told.told_at - began - minutes * MINUTE) <= 2 * MINUTE
-    assert abs(own - told.told_at) <= 2 * MINUTE
+    assert told.scheduler_start_at is not None
+    assert abs(told.scheduler_start_at - began - minutes * MINUTE) <= 2 * MINUTE
+    assert abs(own - told.scheduler_start_at) <= 2 * MINUTE
 
 
 @pytest.mark.req("SL-14", "SL-10", "SC-12")
@@ -121,11 +121,11 @@ async def test_components_that_start_together_are_planned_together(emptied: Real
     for job, row in zip((leader, other), listed, strict=True):
         outlook = await root.explain(job)
         assert outlook.component == row.component == (leader, job - leader)
-        assert outlook.told_at == row.starts_by == (await root.starts([job]))[0].at
+        assert outlook.scheduler_start_at == row.starts_by == (await root.starts([job]))[0].at
         own = await planned(root, leader)
         assert own is not None
-        assert outlook.told_at is not None
-        assert abs(own - outlook.told_at) <= 2 * MINUTE
+        assert outlook.scheduler_start_at is not None
+        assert abs(own - outlook.scheduler_start_at) <= 2 * MINUTE
         assert abs(own - row.submitted_at - 20 * MINUTE) <= 2 * MINUTE
         assert not outlook.what_ifs
     waits = (await root.explain(other)).explanation

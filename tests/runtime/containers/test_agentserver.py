@@ -29,9 +29,9 @@ def test_a_client_that_finds_the_socket_is_never_refused(tmp_path, monkeypatch):
     def knock():
         while not done.is_set():
             try:
-                with socket.socket(socket.AF_UNIX) as asker:
-                    asker.setblocking(False)  # nobody accepts
-                    asker.connect(str(shown / "job-1.sock"))
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.setblocking(False)  # nobody accepts
+                    client.connect(str(shown / "job-1.sock"))
             except (FileNotFoundError, BlockingIOError):
                 continue
             except ConnectionRefusedError as error:
@@ -53,11 +53,11 @@ def test_a_client_that_finds_the_socket_is_never_refused(tmp_path, monkeypatch):
 
 def asked(head: bytes, fds: list[int], text: bytes = b"") -> tuple[str, tuple[int, ...]]:
     """The request that the server reads of these bytes with these descriptors attached."""
-    asker, server = socket.socketpair()
-    with asker, server:
-        socket.send_fds(asker, [head], fds)
-        asker.sendall(text)
-        asker.shutdown(socket.SHUT_WR)
+    client, server = socket.socketpair()
+    with client, server:
+        socket.send_fds(client, [head], fds)
+        client.sendall(text)
+        client.shutdown(socket.SHUT_WR)
         return agentserver._request(server)
 
 
@@ -89,10 +89,10 @@ def test_an_invalid_request_is_refused(head: bytes, streams: int):
     ],
 )
 def test_a_signal_is_its_number_and_a_closed_connection_kills(sent: bytes, number: int):
-    asker, server = socket.socketpair()
+    client, server = socket.socketpair()
     with server:
-        with asker:
-            asker.sendall(sent)
+        with client:
+            client.sendall(sent)
         assert agentserver._signal_of(server) == number
 
 
@@ -104,12 +104,12 @@ class Asked:
         entry = program.Entry(
             plan=plan, limits=ReplicaLimits("", [], None), view=program.PLAIN, env={"PATH": os.environ["PATH"]}
         )
-        self.asker, server = socket.socketpair()
+        self.client, server = socket.socketpair()
         read, write = os.pipe()
         nothing = os.open(os.devnull, os.O_RDWR)
         text = script.encode()
-        socket.send_fds(self.asker, [struct.pack("!I", len(text))], [nothing, write, nothing])
-        self.asker.sendall(text)
+        socket.send_fds(self.client, [struct.pack("!I", len(text))], [nothing, write, nothing])
+        self.client.sendall(text)
         os.close(write)
         os.close(nothing)
         self.stdout = os.fdopen(read)
@@ -123,11 +123,11 @@ class Asked:
 
     def code(self) -> int | None:
         """Return the exit code that was answered; None without an answer."""
-        answer = self.asker.recv(4, socket.MSG_WAITALL)
+        answer = self.client.recv(4, socket.MSG_WAITALL)
         return struct.unpack("!i", answer)[0] if answer else None
 
     def close(self) -> None:
-        self.asker.close()
+        self.client.close()
         self._answers.join()
         self.stdout.close()
 
@@ -162,9 +162,9 @@ def test_a_program_runs_in_the_working_folder_with_the_streams_of_its_request(as
 def test_each_signal_that_is_sent_reaches_the_program(ask):
     asked_to_run = ask("trap 'echo usr' USR1; trap 'exit 9' TERM; echo up; while :; do sleep 0.01; done")
     assert asked_to_run.stdout.readline() == "up\n"
-    asked_to_run.asker.sendall(struct.pack("!I", signal.SIGUSR1))
+    asked_to_run.client.sendall(struct.pack("!I", signal.SIGUSR1))
     assert asked_to_run.stdout.readline() == "usr\n"
-    asked_to_run.asker.sendall(struct.pack("!I", signal.SIGTERM))
+    asked_to_run.client.sendall(struct.pack("!I", signal.SIGTERM))
     assert asked_to_run.code() == 9
 
 
@@ -172,16 +172,16 @@ def test_each_signal_that_is_sent_reaches_the_program(ask):
 def test_a_closed_connection_kills_all_processes_of_the_program(ask):
     asked_to_run = ask("trap '' TERM HUP; sleep 1000 & echo up; wait")
     assert asked_to_run.stdout.readline() == "up\n"
-    asked_to_run.asker.shutdown(socket.SHUT_WR)
+    asked_to_run.client.shutdown(socket.SHUT_WR)
     assert asked_to_run.stdout.read() == "", "no process has the output open any more"
     assert asked_to_run.code() == 137
 
 
 @pytest.mark.req("LA-10")
 def test_a_malformed_request_gets_no_answer():
-    asker, server = socket.socketpair()
-    with asker:
+    client, server = socket.socketpair()
+    with client:
         with server:
-            asker.sendall(b"\0\0\0\4")
+            client.sendall(b"\0\0\0\4")
             agentserver._answer(server, None)
-        assert asker.recv(4) == b""
+        assert client.recv(4) == b""

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from cockpit.runtime.containers.shim import linux, unaided
+from cockpit.runtime.containers.shim import linux, without_bubblewrap
 from cockpit.runtime.containers.shim.bubblewrap import View
 
 
@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
     root.mkdir()
     mount_unanswered(hangs)
     view = View(root=str(root), read_only=[str(hangs)], shared_memory_bytes=1 << 20)
-    sys.stdout.write(json.dumps(unaided.make(view, within_milliseconds=200)))
+    sys.stdout.write(json.dumps(without_bubblewrap.make(view, within_milliseconds=200)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.containers import Runtime
-from cockpit.backends.slurm.mapping.refusing import refusals
+from cockpit.backends.slurm.mapping.refusals import refusals
 from cockpit.backends.slurm.mapping.script import asked_seconds, dependency_text, gres, moment_text, qos, submission
 from cockpit.backends.slurm.mapping.values import slurm_id
 from cockpit.formats.slurm.sacctmgr import change_words

@@ -94,40 +94,40 @@ def _serve_one(listener: _socket.socket, entry: program.Entry) -> None:
         os.close(fd)
 
 
-def _answer(asker: _socket.socket, entry: program.Entry) -> None:
+def _answer(client: _socket.socket, entry: program.Entry) -> None:
     try:
-        text, streams = _request(asker)
-        code = _run(asker, entry, text, streams)
-        asker.sendall(_CODE.pack(code))
+        text, streams = _request(client)
+        code = _run(client, entry, text, streams)
+        client.sendall(_CODE.pack(code))
     except (OSError, ValueError, program.StartError):
         pass
 
 
-def _request(asker: _socket.socket) -> tuple[str, tuple[int, ...]]:
+def _request(client: _socket.socket) -> tuple[str, tuple[int, ...]]:
     """Read a request: its text and its three descriptors. Raises ValueError if it is malformed."""
-    head, attached, _, _ = asker.recvmsg(_LENGTH.size, _socket.CMSG_SPACE(_STREAMS.size))
+    head, attached, _, _ = client.recvmsg(_LENGTH.size, _socket.CMSG_SPACE(_STREAMS.size))
     if len(head) != _LENGTH.size or len(attached) != 1 or len(attached[0][2]) != _STREAMS.size:
         raise ValueError("no request")
     # Read no further than the longest text: the length comes from a program of the job.
     left = min(_LENGTH.unpack(head)[0], _LONGEST)
     text = b""
-    while left and (part := asker.recv(left)):
+    while left and (part := client.recv(left)):
         text += part
         left -= len(part)
     return text.decode(errors="surrogateescape"), _STREAMS.unpack(attached[0][2])
 
 
-def _signal_of(asker: _socket.socket) -> int:
+def _signal_of(client: _socket.socket) -> int:
     """Read the number of the requested signal; SIGKILL if the connection is closed or the number is invalid."""
     try:
-        word = asker.recv(_LENGTH.size, _socket.MSG_WAITALL)
+        word = client.recv(_LENGTH.size, _socket.MSG_WAITALL)
     except OSError:
         return signal.SIGKILL
     number = _LENGTH.unpack(word)[0] if len(word) == _LENGTH.size else 0
     return int(number) if 0 < number < signal.NSIG else signal.SIGKILL
 
 
-def _run(asker: _socket.socket, entry: program.Entry, text: str, streams: tuple[int, ...]) -> int:
+def _run(client: _socket.socket, entry: program.Entry, text: str, streams: tuple[int, ...]) -> int:
     def choose() -> list[str]:
         for number, fd in enumerate(streams):
             os.dup2(fd, number)
@@ -139,11 +139,11 @@ def _run(asker: _socket.socket, entry: program.Entry, text: str, streams: tuple[
         os.close(fd)
     pidfd = os.pidfd_open(pid)
     poll = select.poll()
-    for fd in (asker.fileno(), pidfd):
+    for fd in (client.fileno(), pidfd):
         poll.register(fd, select.POLLIN)
     # Its end comes first: a signal that arrives with it concerns no process any more.
     while pidfd not in dict(poll.poll()):
-        number = _signal_of(asker)
+        number = _signal_of(client)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, number)
         if number == signal.SIGKILL:

@@ -47,7 +47,7 @@ class View:
 
 
 def installed() -> str:
-    """Return bubblewrap's path; empty if it is not installed, and `unaided` must be used instead."""
+    """Return bubblewrap's path; empty if it is not installed, and `without_bubblewrap` must be used instead."""
     return next(filter(os.path.exists, (f"{folder}/{PROGRAM}" for folder in _SEARCH_PATH)), "")
 
 

@@ -5,7 +5,8 @@
 2. Make the container's `/` at FOLDER/root: overlays of the machine's system folders (`system`) or of the image's
    folders (`imageroot`).
 3. Open every folder that the job mounts with the submitter's credentials, and bind it below FOLDER/stage (`sources`).
-4. Let bubblewrap, or without it `unaided`, make a new mount namespace in which all of these are at their final paths.
+4. Let bubblewrap, or else `without_bubblewrap`, make a new mount namespace in which all of these are at their final
+   paths.
 5. Keep that namespace open as descriptor `VIEW_FD`, through which programs enter it.
 """
 
@@ -16,7 +17,7 @@ import json
 import os
 import signal
 
-from cockpit.runtime.containers.shim import agentserver, bubblewrap, imageroot, linux, spool, system, unaided
+from cockpit.runtime.containers.shim import agentserver, bubblewrap, imageroot, linux, spool, system, without_bubblewrap
 from cockpit.runtime.containers.shim.sources import Sources
 
 TYPE_CHECKING = False
@@ -61,7 +62,7 @@ def build(attempt: Attempt, plan: PlanDict) -> list[str]:
     view, read_only = _of_image(attempt, plan, stage, image) if image else _of_machine(attempt, plan, stage)
     view.devices = plan["devices"] if attempt.has_cards() else ()
     program = bubblewrap.installed()
-    hold_open(_run_bubblewrap(view, program) if program else _make_unaided(view))
+    hold_open(_run_bubblewrap(view, program) if program else _make_without_bubblewrap(view))
     return read_only
 
 
@@ -215,8 +216,8 @@ def _write_files(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]
     return mounts
 
 
-def _make_unaided(view: bubblewrap.View) -> int:
-    view_fd, why = unaided.make(view, within_milliseconds=_LONGEST_MILLISECONDS)
+def _make_without_bubblewrap(view: bubblewrap.View) -> int:
+    view_fd, why = without_bubblewrap.make(view, within_milliseconds=_LONGEST_MILLISECONDS)
     if view_fd < 0:
         raise ViewError(
             f"the container's file system could not be made: bubblewrap (bwrap) is not installed on this node, and "

@@ -11,7 +11,7 @@ from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node, Pl
 from cockpit.model.spec import LAUNCHER, WHOLE_CARD, JobSpec, NodeSpec
 
 
-def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
+def example_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
     """Return a placement of the first node spec on nodes of these names in turn; without names on `node-1`,
     `node-2` …"""
     asked_by_rank = _asked_by_rank(spec)
@@ -22,14 +22,14 @@ def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
     )
 
 
-def imagined_node(spec: JobSpec, part: Allocation, known: Sequence[Node], mpi: Mpi | None = None) -> Node:
-    """Return a node that is just what one replica of `imagined_placement` takes; `known` are the cluster's nodes."""
-    cards = imagined_cards(spec, part, known)
+def example_node(spec: JobSpec, part: Allocation, known: Sequence[Node], mpi: Mpi | None = None) -> Node:
+    """Return a node that is just what one replica of `example_placement` takes; `known` are the cluster's nodes."""
+    cards = example_cards(spec, part, known)
     return Node(name=part.node, cpus=part.cpus, memory_mib=part.memory_mib, cards=cards, mpi=mpi)
 
 
-def imagined_cards(spec: JobSpec, part: Allocation, known: Sequence[Node]) -> tuple[Card, ...]:
-    """Return a card for each one that a replica of `imagined_placement` uses, without a UUID, which only real cards
+def example_cards(spec: JobSpec, part: Allocation, known: Sequence[Node]) -> tuple[Card, ...]:
+    """Return a card for each one that a replica of `example_placement` uses, without a UUID, which only real cards
     have.
 
     The vendor is that of the first card of the cluster's nodes (`known`) with a model that the replica asks for. Where
