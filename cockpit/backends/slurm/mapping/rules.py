@@ -93,7 +93,8 @@ def prices(text: str, meaning: NumberMeaning) -> Tres:
 
 
 def _backfill(conf: Record) -> Backfill:
-    """Return the backfill rules: Slurm reserves for each job that it looks at, but only so deep and so far ahead."""
+    """Return the backfill rules: Slurm reserves for each job that it looks at, but only so deep and so far ahead, and
+    by whole nodes (`_add_reservation` of its backfill.c takes nodes out of the bitmap of those that are free)."""
     if "backfill" not in conf.get("SchedulerType", "backfill"):
         return Backfill(kind=BackfillKind.OFF)
     parameters = dict(each.partition("=")[::2] for each in conf.get("SchedulerParameters", "").split(","))
@@ -102,6 +103,7 @@ def _backfill(conf: Record) -> Backfill:
         window_seconds=MINUTE * (values.number(parameters.get("bf_window", "")) or 1440),
         resolution_seconds=values.number(parameters.get("bf_resolution", "")) or 60,
         depth=values.number(parameters.get("bf_max_job_test", "")) or 500,
+        whole_nodes=True,
     )
 
 
