@@ -44,6 +44,8 @@ class Verb(msgspec.Struct, frozen=True):
     examples: tuple[str, ...]
     mixed: bool = False
     """Whether optional positional arguments may also follow options."""
+    split: Callable[[Sequence[str]], tuple[list[str], tuple[str, ...]]] | None = None
+    """Splits off options of another program, which are parsed as `passed_on`."""
 
 
 class UsageError(CockpitError):
@@ -90,6 +92,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     verb = load(name)
     # The words behind `--` never reach argparse, which would take the options of the job's command for its own.
     own, command = _split_command(words[len(name.split()) :])
+    own, passed_on = verb.split(own) if verb.split is not None else (own, ())
     # A blank in front, by which argparse takes a negative duration for a value; the durations' parser ignores it.
     own = [f" {word}" if _LESS_TIME.fullmatch(word) else word for word in _join_minus_values(own)]
     parser = verb_parser(name, verb)
@@ -98,7 +101,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
         raise TextAsked(parser.format_help().rstrip())
     # Only where it is needed: it does not support arguments that take all remaining words.
     args = parser.parse_intermixed_args(own) if verb.mixed else parser.parse_args(own)
-    args.command_words = command
+    args.command_words, args.passed_on = command, passed_on
     args.typed = tuple(_without_request_id(argv))
     # An option behind the verb counts before one in front of it.
     args.cluster = args.cluster or cluster

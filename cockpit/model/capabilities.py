@@ -34,6 +34,8 @@ class Ability(StrEnum):
     """Shows a job's environment variables, and changes those of a queued job."""
     REQUEST_IDS = "request_ids"
     """Remembers request ids, so that a repeated change takes effect only once."""
+    WEIGHTS = "weights"
+    """The weights of its priority factors are known."""
     LOCAL_FILES = "local_files"
     """Jobs see the folders of this machine."""
 

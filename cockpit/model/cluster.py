@@ -124,6 +124,9 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     """The step to whose multiples the times of the plan are rounded up."""
     depth: int = 0
     """The most waiting jobs that one pass considers, without those equal to a job that did not fit."""
+    whole_nodes: bool = False
+    """Whether a reservation keeps all later jobs off its nodes, as in Slurm's backfill; else only off what it needs of
+    them. With conservative backfill alone."""
 
 
 class PreemptType(StrEnum):

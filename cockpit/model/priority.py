@@ -69,6 +69,12 @@ class WeightChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     qos: Weight | None = None
     tres: dict[str, Annotated[float, msgspec.Meta(ge=0, lt=1 << 32)]] = {}
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no weight of the cluster is left, as far as a change can name them all."""
+        names = (each for each in self.__struct_fields__ if each != "tres")
+        return bool(self.tres) and all(getattr(self, each) is not None for each in names)
+
     def on(self, weights: Weights) -> Weights:
         """Return the cluster's weights, with these instead where they are given."""
         named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "tres"}

@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.capabilities import Ability
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.priority import WeightChanges
 from cockpit.model.view import Priorities
@@ -119,6 +120,16 @@ def test_in_order_of_submission_one_line_explains_it(desk: Desk, form: str) -> N
     desk.backend.order = Priorities(PriorityKind.BASIC, Weights(), (priority_row(1, 1),))
     (line,) = desk("priority", "-o", form).lines
     assert line.startswith("This cluster serves in order of submission (priority/basic)")
+
+
+@pytest.mark.req("SL-12")
+def test_weights_that_the_cluster_does_not_report_are_not_called_none(desk: Desk) -> None:
+    absent = {Ability.WEIGHTS: "slurmrestd does not report the weights."}
+    desk.backend.capabilities = desk.backend.capabilities.without(absent)
+    desk.backend.order = Priorities(PriorityKind.MULTIFACTOR, Weights(), (priority_row(1, 1),))
+    done = desk("priority", terminal=True)
+    assert "slurmrestd does not report the weights." in done.err
+    assert "weights: none" not in done.err
 
 
 def test_in_order_of_submission_programs_get_the_positions_without_figures(desk: Desk) -> None:

@@ -99,11 +99,16 @@ class Acts:
     async def is_admin(self) -> bool:
         """Return whether the user is root, SlurmUser, or an operator or administrator in accounting."""
         # Asked once; a change of accounts asks again (`_outdate`).
-        if self._admin is None:
-            # `SlurmUser = slurm(64030)`
-            owner = (await self._reading.config()).get("SlurmUser", "").partition("(")[0]
-            self._admin = self._user in {"root", owner} or await self._reading.admin_level(self._user) in ADMINISTRATORS
-        return self._admin
+        if self._admin is not None:
+            return self._admin
+        # `SlurmUser = slurm(64030)`
+        owner = (await self._reading.config()).get("SlurmUser", "").partition("(")[0]
+        level = "" if self._user in {"root", owner} else await self._reading.admin_level(self._user)
+        is_admin = self._user in {"root", owner} or level in ADMINISTRATORS
+        # Not remembered while accounting is away: then it is unknown.
+        if level or is_admin or not self._reading.missing("sacctmgr list user"):
+            self._admin = is_admin
+        return is_admin
 
     async def commands(self, op: str, args: msgspec.Struct) -> list[Command]:
         """Return the commands of a change. Raises `RequestRefused` if Slurm has no such change, or would refuse it."""

@@ -42,7 +42,7 @@ from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, ended_row, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.watching import LOOK_SECONDS, ClusterWatch
-from cockpit.backends.slurm.why import SLURM, outlook
+from cockpit.backends.slurm.why import SLURM, outlook, predicted
 from cockpit.backends.slurm.wire.calls import Garbled
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
@@ -53,7 +53,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
+from cockpit.model.spec import HoldAllocation, JobSpec
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime.observed_history import ObservedHistory
 from cockpit.runtime.offline_engine import refuse
@@ -226,14 +226,16 @@ class SlurmBackend(Asking, LiveBackend):
         return [forecast.ExpectedStart(job, at) for job, at in estimates if at is not None]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        """Predict with the embedded scheduler, without asking Slurm. A debug hold does not change a job's start."""
-        plain = [replace(spec, debug_hold=DebugHold()) for spec in specs]
-        return [replace(each, scheduler=SLURM) for each in await (await self._judging_backend()).predict(plain)]
+        """Predict with the embedded scheduler, without asking Slurm."""
+        return await predicted(self._reading, self._mirror, specs)
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()
         # Slurm has no question for other weights, so here, and only here, priorities are computed.
         if weights is not None:
+            unknown = self.capabilities.why_not(Ability.WEIGHTS)
+            if unknown and not weights.is_complete:
+                refuse(f"{unknown} With other weights the order is known only if you name all of them, also 0.")
             everything = await self._reading.everything(closely=False)
             everything = everything._replace(site_factors=site_factors(printed))
             return await (await self._mirror.recounted(everything)).priorities(weights)
@@ -414,6 +416,3 @@ class SlurmBackend(Asking, LiveBackend):
 
     async def _looking_backend(self, *, closely: bool = False) -> InProcessBackend:
         return await self._mirror.look_at(await self._reading.everything(closely=closely))
-
-    async def _judging_backend(self) -> InProcessBackend:
-        return await self._mirror.judge(await self._reading.everything(closely=True))

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.backends.slurm.mapping import placements, states, values
-from cockpit.backends.slurm.mapping.records import Record, blocks, records_of_key, words
+from cockpit.backends.slurm.mapping.records import Record, job_blocks, records_of_key, words
 from cockpit.backends.slurm.mapping.values import hosts
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, command_of
 from cockpit.errors import CockpitError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 STATISTICS = ("sdiag",)
 FRESH_SECONDS = 10.0
+MOST_CONFIRMED = 5
 _COUNTED = re.compile(
     r"^Job states ts:.*\((?P<at>\d+)\)\s+Jobs pending:\s*(?P<pending>\d+)\s+Jobs running:\s*(?P<running>\d+)",
     re.MULTILINE,
@@ -93,16 +94,32 @@ def _fewer(listed: Iterable[Listed], statistics: str) -> bool:
     return live < int(counts["pending"]) + int(counts["running"])
 
 
-async def live_jobs(answers: Answers) -> set[str]:
-    """Return the numbers of the jobs that have not ended, as scontrol lists them now."""
-    printed = await answers.ask_now(placements.DETAIL)
+async def live_jobs(answers: Answers, names: Iterable[str] = ()) -> set[str]:
+    """Return the numbers of the jobs that have not ended, as scontrol lists them now. `names`: like `job_blocks`."""
+    return _live((await answers.ask_now(placements.DETAIL)).stdout, names)
+
+
+def _live(printed: str, names: Iterable[str] = ()) -> set[str]:
     live = set()
-    for block in blocks(printed.stdout, "JobId"):
+    for block in job_blocks(printed, names):
         head, state = _JOB.match(block), words(block).get("JobState", "")
         # placed=True: an unknown state counts as live, so that its job is expected.
         if head is not None and states.job_state(state, placed=True) not in ENDED:
             live.add(head[1])
     return live
+
+
+async def confirmed(answers: Answers, lost: set[str]) -> set[str]:
+    """Return those of these live jobs that scontrol also knows when it is asked for them alone: in its list, a text of
+    a user may look like a job. At most `MOST_CONFIRMED` are asked for; if none of them exists, no job is missing."""
+    for number in sorted(lost, key=int)[:MOST_CONFIRMED]:
+        try:
+            printed = await answers.ask_now((*placements.DETAIL, number))
+        except Failed:
+            continue
+        if number in _live(printed.stdout):
+            return lost
+    return set()
 
 
 def left_out(lost: set[str]) -> Garbled:

@@ -21,6 +21,7 @@ from typing import TypeVar
 from cockpit.backends.slurm.list_checks import (
     ListComparison,
     check_inventory,
+    confirmed,
     is_doubtful,
     left_out,
     live_jobs,
@@ -31,12 +32,14 @@ from cockpit.backends.slurm.mapping import (
     cross_checks,
     licences,
     listing,
+    memory,
     nodes,
     placements,
     priorities,
     reservations,
     rules,
     spreads,
+    values,
 )
 from cockpit.backends.slurm.mapping.cluster import ClusterLists, shards_per_card
 from cockpit.backends.slurm.mapping.jobs import Listed
@@ -115,6 +118,13 @@ class Reading:
         source = (conf, partitions)
         return self._parsed.once("rules", source, lambda: rules.cluster(conf, partitions.blocks(rules.PARTITION_KEY)))
 
+    async def memory(self) -> memory.MemoryRules:
+        conf = await self.config()
+        printed = await self._visible_list("partitions", rules.PARTITIONS, self.intervals.settings / 5)
+        return self._parsed.once(
+            "memory", (conf, printed), lambda: memory.memory_rules(conf, printed.blocks(rules.PARTITION_KEY))
+        )
+
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.SlurmNode, ...]:
         printed = await self._visible_list("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
         await self._check_inventory(
@@ -172,10 +182,11 @@ class Reading:
         # Not where nodes or partitions are hidden: the question of `live_jobs` crashes scontrol of 22.05 there
         # (`details`).
         if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
-            live = await live_jobs(self._answers)
+            live = await live_jobs(self._answers, self._names())
             # scontrol was asked first: a job that it has and that a later squeue lacks is missing, not merely new.
             jobs = self._jobs_in(await self._answers.ask_now(question), shards)
-            if lost := live - self._records.keys():
+            lost = live - self._records.keys()
+            if lost and (lost := await confirmed(self._answers, lost)):
                 raise left_out(lost)
         self._verified_list = self._answers.last(question)
         return jobs
@@ -232,14 +243,24 @@ class Reading:
         if self.hidden:
             return NOTHING_KNOWN
         printed = await self._detailed_jobs()
-        return self._parsed.once("details", printed, lambda: placements.details(_allocations(printed), gres))
+        return self._parsed.once("details", printed, lambda: placements.details(self._allocations(printed), gres))
 
     async def spreads(self) -> Spreads:
         """Return the tasks of waiting jobs whose tasks are spread over nodes; empty where `details` is empty."""
         if self.hidden:
             return NO_SPREADS
         printed = await self._detailed_jobs()
-        return self._parsed.once("spreads", printed, lambda: spreads.spreads(printed.stdout))
+        return self._parsed.once("spreads", printed, lambda: spreads.spreads(printed.stdout, self._names()))
+
+    def _allocations(self, printed: Printed) -> Iterable[Record]:
+        """Return the allocations of jobs in the answer of `placements.DETAIL`."""
+        if printed.records is not None:
+            return printed.records
+        return placements.allocation_records(printed.stdout, self._names())
+
+    def _names(self) -> Iterator[str]:
+        """Yield the names of jobs in squeue's last list."""
+        return (each.fields["Name"] for each in self._records.values())
 
     async def _detailed_jobs(self) -> Printed:
         """Return `scontrol -d show job`, checked to have the live jobs of squeue's list that it should have."""
@@ -412,7 +433,10 @@ class Reading:
             reservations=await self.reservations(),
             details=await self.details() if closely else NOTHING_KNOWN,
             spreads=await self.spreads() if closely else NO_SPREADS,
+            memory=await self.memory(),
         )
+        if any(each.waits and values.text(each.fields.get("Licenses", "")) for each in everything.jobs):
+            everything = everything._replace(licences=await self.licences())
         rules = everything.rules
         # Only this word hides which flags are meant (`normalization_flags`), and finding out needs sprio.
         if PriorityFlag.NO_NORMAL_ALL not in rules.priority.flags:
@@ -486,8 +510,3 @@ class Reading:
 def _jobs(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
     """Return the records of squeue's answer."""
     return printed.records if printed.records is not None else listing.read(printed.stdout, printed.separator, fields)
-
-
-def _allocations(printed: Printed) -> Iterable[Record]:
-    """Return the allocations of jobs in the answer of `placements.DETAIL`."""
-    return printed.records if printed.records is not None else placements.allocation_records(printed.stdout)

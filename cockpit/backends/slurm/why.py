@@ -14,27 +14,36 @@ bound and use among the limits of sacctmgr that bind the job; where the code may
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.cluster import ClusterLists, components, spec_shared_out
+from cockpit.backends.slurm.mapping.cluster import (
+    NO_LICENCES,
+    ClusterLists,
+    components,
+    planned_spec,
+    spec_shared_out,
+)
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import LookedUpJob
+from cockpit.backends.slurm.mapping.memory import with_default_memory
 from cockpit.backends.slurm.mapping.reasons import never_starts, with_figures
 from cockpit.backends.slurm.mapping.values import hosts, slurm_id
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.engine.prediction import MOST_HOLDERS, condition_of
 from cockpit.errors import CockpitError, RequestRefused
+from cockpit.formats.foreign.sbatch_options import script_options
 from cockpit.model.forecast import Condition, Forecast, HoldingJob, Outlook
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import NodeState
-from cockpit.model.reasons import DependencyNever, LimitReached, Reason, SchedulerReason, WaitsForJob
+from cockpit.model.reasons import DependencyNever, Explanation, Held, LimitReached, Reason, SchedulerReason, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import DebugHold, JobSpec
 from cockpit.sched.index import refresh_index
 from cockpit.sched.placement import find_placement
 from cockpit.sched.rules.counters import amounts_held, holders
@@ -48,10 +57,11 @@ if TYPE_CHECKING:
     from cockpit.backends.slurm.planning_mirror import PlanningMirror
     from cockpit.backends.slurm.reading import Reading
     from cockpit.model.job import Job
-    from cockpit.model.reasons import Explanation
     from cockpit.sched.snapshot import Snapshot
 
 
+Licences = tuple[dict[str, int], ...]
+"""A request for licences, like `licences.alternatives`."""
 UNAVAILABLE = ("ReqNodeNotAvail", "Nodes required for job", "NodeDown")
 """Beginnings of the codes of jobs whose nodes are not available."""
 _CODE = re.compile(
@@ -151,6 +161,8 @@ async def outlook(
     if reason is not judged:
         reason, held = await _with_limit_figures(reading, mirror, everything, known, reason)
         in_all = len(held)
+    if isinstance(judged, Held) and judged.by == NO_LICENCES and isinstance(reason, SchedulerReason):
+        reason = _with_licences(reason, everything, known)
     # Step 4
     never = known.listed is not None and never_starts(known.listed)
     shared_out = known.listed is not None and spec_shared_out(everything, known.listed) is not None
@@ -179,6 +191,47 @@ async def outlook(
     )
 
 
+def _with_licences(reason: SchedulerReason, everything: ClusterLists, known: LookedUpJob) -> SchedulerReason:
+    """Return another reason of Slurm's with the licences that the job waits for, too: they decide about its start."""
+    if reason.code.startswith("Licenses") or known.listed is None:
+        return reason
+    about = licences.usage_text(everything.licences, licences.requested(known.listed.fields))
+    words = f"waits for licences, too ({about})" if about else "waits for licences, too"
+    return replace(reason, about="; ".join(filter(None, (reason.about, words))))
+
+
+async def predicted(reading: Reading, mirror: PlanningMirror, specs: Sequence[JobSpec]) -> list[Outlook]:
+    """Return the predictions of jobs that are not submitted, by the embedded scheduler. A debug hold does not change a
+    job's start. Where a batch script wants licences that are not left, no start is known."""
+    wanted = [_licences_of(spec) for spec in specs]
+    everything = await reading.everything(closely=True)
+    if any(wanted):
+        everything = everything._replace(licences=await reading.licences())
+    plain = [with_default_memory(replace(spec, debug_hold=DebugHold()), everything) for spec in specs]
+    judged = await (await mirror.judge(everything)).predict(plain)
+    queue = licences.LicenceQueue(everything.licences, everything.jobs if any(wanted) else ())
+    short = [None if queue.has_left(each) else each for each in wanted]
+    return [
+        replace(_without_start(each, no, everything), scheduler=SLURM) for each, no in zip(judged, short, strict=True)
+    ]
+
+
+def _licences_of(spec: JobSpec) -> Licences:
+    """Return the licences that a batch script asks for; job files have no field for them."""
+    return (
+        licences.alternatives(script_options(spec.script.text).get("licenses", "")) if spec.script is not None else ()
+    )
+
+
+def _without_start(judged: Outlook, wanted: Licences | None, everything: ClusterLists) -> Outlook:
+    if wanted is None:
+        return judged
+    about = licences.usage_text(everything.licences, {name: count for each in wanted for name, count in each.items()})
+    reason = SchedulerReason("Licenses", about)
+    known = judged.explanation or Explanation(judged.job, reason, judged.position, ())
+    return replace(judged, explanation=replace(known, reason=reason), forecast=Forecast(), what_ifs=())
+
+
 def _planned_id(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bool]:
     """Return the id by which the scheduler's copy has the job, and whether that is one of several components."""
     for first, others in components(everything.jobs).items():
@@ -189,7 +242,7 @@ def _planned_id(everything: ClusterLists, known: LookedUpJob) -> tuple[JobId, bo
 
 def _alone(snapshot: Snapshot, everything: ClusterLists, known: LookedUpJob) -> Reason | None:
     """Return what a component of a heterogeneous job lacks by itself; None where it would fit."""
-    spec = (known.listed is not None and spec_shared_out(everything, known.listed)) or known.job.spec
+    spec = planned_spec(everything, known.listed) if known.listed is not None else known.job.spec
     index, shape = (
         refresh_index(None, snapshot),
         shape_of(spec, known.job.partitions[0] if known.job.partitions else ""),

@@ -39,6 +39,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """The present time, in the user's time zone; None: unknown, and local times are refused."""
     variables: Mapping[str, str] | None = None
     """The environment of the submitting shell; None: it is not taken over."""
+    options: tuple[str, ...] = ()
+    """Options of sbatch on the command line, `--name=value` or `--name`; they override those of a script."""
 
 
 UNKNOWN = Submission()

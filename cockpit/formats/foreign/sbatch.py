@@ -2,7 +2,8 @@
 
 `read_sbatch`:
 
-1. Take the options out of the script's head, where Slurm looks for them: up to its first command.
+1. Take the options out of the script's head, where Slurm looks for them: up to its first command. Options of the
+   command line override them.
 2. Set what every batch script has: Slurm's mode, a writable home, the script's text, its output folder.
 3. Take over the submitting shell's variables, as far as `--export` says.
 4. Make a command of the script's body, for systems that have no batch scripts.
@@ -28,6 +29,7 @@ from cockpit.formats.foreign.sbatch_options import (
     DIRECTIVE,
     directives,
     is_command,
+    option_values,
     refuse_components,
     script_lines,
 )
@@ -85,7 +87,7 @@ def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Dra
     lines = script_lines(text)
     # Step 1
     refuse_components(lines)
-    options = directives(lines, draft)
+    options = directives(lines, draft) | option_values(submission.options)
     # Step 2
     draft.values |= {"mode": "slurm", "home": "rw", "script": _script(source, text, options)}
     # A batch script has no output folder; its files go to the folder where it runs.

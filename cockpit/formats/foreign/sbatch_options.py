@@ -12,7 +12,7 @@ DIRECTIVE: Final = "#SBATCH"
 _PLAIN_VALUE: Final = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _COMPONENT: Final = re.compile(r"(?<=het|pac)(?=job|kjob)", re.IGNORECASE)
 """Slurm looks for `hetjob` and `packjob` anywhere in a line, and starts another component there."""
-_SHORT: Final = {
+SHORT: Final = {
     "A": "account",
     "a": "array",
     "B": "extra-node-info",
@@ -42,14 +42,19 @@ _SHORT: Final = {
     "S": "core-spec",
     "s": "oversubscribe",
     "t": "time",
+    "V": "version",
     "v": "verbose",
     "W": "wait",
     "w": "nodelist",
     "x": "exclude",
 }
+"""Long names of sbatch's short options."""
+OPTIONAL_VALUE: Final = frozenset("ks")
+"""Short options with a value that may be left out, and else is in the same word."""
 _WITHOUT_VALUE: Final = """
     contiguous exclusive get-user-env help hold ignore-pbs kill-on-invalid-dep nice no-kill no-requeue overcommit
-    oversubscribe parsable quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait
+    oversubscribe parsable quiet reboot requeue spread-job stepmgr test-only usage use-min-nodes verbose
+    version wait
 """
 """Options without a value, or with one behind `=` only."""
 _WITH_VALUE: Final = """
@@ -63,8 +68,10 @@ _WITH_VALUE: Final = """
     reservation segment signal sockets-per-node switches tasks-per-node thread-spec threads-per-core time time-min tmp
     tres-bind tres-per-task uid wait-all-nodes wckey wrap
 """
-_FLAGS: Final = frozenset(_WITHOUT_VALUE.split())
-_NAMES: Final = _FLAGS | frozenset(_WITH_VALUE.split())
+FLAGS: Final = frozenset(_WITHOUT_VALUE.split())
+"""Long names of the options that need no value."""
+_NAMES: Final = FLAGS | frozenset(_WITH_VALUE.split())
+MEMORY: Final = frozenset({"mem", "mem-per-cpu", "mem-per-gpu"})
 _ALSO_CALLED: Final = {"tasks-per-node": "ntasks-per-node"}
 _NEXT_COMPONENT: Final = frozenset({"hetjob", "packjob"})
 
@@ -112,6 +119,12 @@ def is_command(line: str) -> bool:
 def script_options(script: str) -> dict[str, str]:
     """Return the options in the script's own lines."""
     return directives(script_lines(script), Draft())
+
+
+def option_values(words: Sequence[str]) -> dict[str, str]:
+    """Return the options of words such as `--gres=gpu:2` and `--exclusive`, by long name; the last of a name counts."""
+    pairs = (word.removeprefix("--").partition("=") for word in words)
+    return {name: value for name, _, value in pairs}
 
 
 def script_lines(text: str) -> list[str]:
@@ -200,19 +213,18 @@ def _take_option(words: list[str], options: dict[str, str], flags: Collection[st
     word = words.pop(0)
     if word.startswith("--"):
         given, equals, value = word[2:].partition("=")
-        name = _whole_name(given)
+        name = whole_name(given) or given
         # getopt_long: the argument of an option that must have one is the next word, whatever it looks like.
-        options[name] = value if equals or name in _FLAGS or not words else words.pop(0)
+        options[name] = value if equals or name in FLAGS or not words else words.pop(0)
     else:
         # getopt(3): the value may follow the letter directly (`-N2`).
-        name, value = _SHORT.get(word[1:2], word[1:2]), word[2:].removeprefix("=")
-        takes = name not in _FLAGS and not value and words
+        name, value = SHORT.get(word[1:2], word[1:2]), word[2:].removeprefix("=")
+        takes = name not in FLAGS and not value and words
         options[name] = words.pop(0) if takes else value
 
 
-def _whole_name(given: str) -> str:
-    """Return the whole name of an option that is abbreviated, if only one option starts so."""
+def whole_name(given: str) -> str | None:
+    """Return the whole name of an option that may be abbreviated; None: no option starts so, or several do."""
     # An exact name wins: `mem` is not short for `mem-bind`.
     candidates = [given] if given in _NAMES else [name for name in _NAMES if name.startswith(given)]
-    name = candidates[0] if len(candidates) == 1 else given
-    return _ALSO_CALLED.get(name, name)
+    return _ALSO_CALLED.get(candidates[0], candidates[0]) if len(candidates) == 1 else None

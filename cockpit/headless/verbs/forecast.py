@@ -13,10 +13,13 @@ from cockpit.headless.output import Form, add_output_options, write_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import current_user
 from cockpit.headless.verbs.submit import placed, read_files
+from cockpit.model.capabilities import Ability
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from cockpit.model.forecast import ExpectedStart, Outlook
     from cockpit.model.ids import JobId
+    from cockpit.model.spec import JobSpec
     from cockpit.present.columns import TableView
 
 
@@ -98,8 +101,22 @@ async def run_predict(call: Call) -> int:
     except RequestRefused as no:
         # The refusal numbers the jobs of the request; the user knows them by file.
         raise RequestRefused(placed(no.refusal, places)) from no
+    if call.backend.capabilities.has(Ability.SCRIPTS):
+        _say_default_memory(call, specs, places)
     print_outlooks(call, PREDICT_TABLE, outlooks)
     return ExitCode.OK
+
+
+def _say_default_memory(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) -> None:
+    """Say of batch scripts that name no memory how much their jobs get, which decides where they fit."""
+    from cockpit.formats.foreign.sbatch_options import MEMORY, script_options
+
+    for spec, place in zip(specs, places, strict=True):
+        if spec.script is not None and MEMORY.isdisjoint(script_options(spec.script.text)):
+            call.streams.say(
+                f"{safe(place)}: names no memory, so it gets the cluster's default, or all memory of its nodes; "
+                "--mem=4G asks for 4G"
+            )
 
 
 PREDICT = Verb(

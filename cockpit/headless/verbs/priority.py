@@ -14,6 +14,7 @@ from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.output import Form, write_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import current_user
+from cockpit.model.capabilities import Ability
 from cockpit.model.cluster import PriorityKind
 from cockpit.present.priority import IN_ORDER, weights_line, weights_set
 
@@ -59,7 +60,8 @@ async def run(call: Call) -> int:
         sprio = args.output == Form.WIDE and not args.columns
         table = SPRIO if sprio else table_of(priorities, tried=args.weights is not None)
         write_rows(table, rows, args, call.context(user=user), call.streams)
-        call.streams.hint(IN_ORDER if in_order else weights_line(priorities.weights))
+        unknown = "" if args.weights is not None else call.backend.capabilities.why_not(Ability.WEIGHTS)
+        call.streams.hint(IN_ORDER if in_order else unknown or weights_line(priorities.weights))
     for job in missing:
         call.streams.say(f"cockpit: job {job} is not queued; `cockpit job {job}` says what became of it")
     # The order is shown first, and then confirmed.

@@ -48,13 +48,23 @@ def arguments(parser: ArgumentParser) -> None:
         help="YAML, JSON, or JSON Lines with one job a line, or a batch script, whose arguments follow --; - is stdin",
     )
     parser.add_argument("--wrap", metavar="COMMAND", help="a batch script of this one command, as for sbatch")
-    parser.add_argument("--hold", action="store_true", help="submit held: queued, but not to start until released")
     parser.add_argument(
+        "-H", "--hold", action="store_true", help="submit held: queued, but not to start until released"
+    )
+    parser.add_argument(
+        "-d",
         "--dependency",
         type=conditions,
         default=(),
         metavar="CONDITIONS",
         help="as for sbatch, beside those of the files: afterok:123, afterany:123_4, afternotok, aftercorr, singleton",
+    )
+    parser.add_argument_group(
+        "options of sbatch",
+        "A batch script and --wrap also take options of sbatch, before the script,\n"
+        "  such as -A ACCOUNT -p PARTITION -n 4 --gres=gpu:2 -t 10. An option of a\n"
+        "  site's plugin needs its value behind =. -c 4, with a number, is\n"
+        "  --cpus-per-task=4; with a name, -c is the cluster.",
     )
 
 
@@ -137,6 +147,7 @@ def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSp
     words, options = call.args.command_words, _script_options(call)
     if words and scripts and (len(scripts) != 1 or specs or scripts[0].wrap):
         raise UsageError("the words after -- are the arguments of one batch script")
+    options = (*call.args.passed_on, *options)
     return [msgspec.structs.replace(each, options=options, arguments=words) for each in scripts]
 
 
@@ -205,8 +216,11 @@ def _is_taken_as_it_is(text: str, call: Call) -> bool:
 
 def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bool) -> tuple[str, str, str]:
     """Convert a job of another system, and print what means nothing here."""
+    options = call.args.passed_on
+    if options and not text.startswith("#!"):
+        raise SpecErrors([f"{source}: is no batch script, so write what {safe(options[0])} says into the job file"])
     # Most texts are job files, for which the other formats' parsers are not loaded.
-    if not _FOREIGN.search(text):
+    if not options and not _FOREIGN.search(text):
         return source, text, folder
     from cockpit.formats.foreign.exchange import Form, taken_over
 
@@ -231,7 +245,7 @@ def _submission(call: Call, *, exports: bool) -> Submission:
     from cockpit.headless.surroundings import local_zone
 
     now = datetime.fromtimestamp(call.streams.now() / 1000, call.streams.zone or local_zone())
-    return Submission(now=now, variables=dict(os.environ) if exports else None)
+    return Submission(now=now, variables=dict(os.environ) if exports else None, options=call.args.passed_on)
 
 
 def _with_arguments(specs: list[JobSpec], call: Call) -> list[JobSpec]:
@@ -278,6 +292,12 @@ def read_text(file: str, call: Call) -> tuple[str, str, str]:
         raise SpecErrors([f"{source}: byte {failed.start} is not UTF-8; save it as UTF-8"]) from failed
 
 
+def _split(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    from cockpit.headless.sbatch_words import split_sbatch_options
+
+    return split_sbatch_options(words)
+
+
 SUBMIT = Verb(
     arguments,
     run,
@@ -288,6 +308,8 @@ SUBMIT = Verb(
         "generate-jobs | cockpit submit -",
         "cockpit submit train.sbatch -- --lr 0.1",
         "cockpit submit --wrap 'nvidia-smi; hostname'",
+        "cockpit submit -A nlp -p gpu --gres=gpu:2 -t 10 --wrap nvidia-smi",
         "cockpit submit --request-id nightly-2026-11-24 nightly.yaml",
     ),
+    split=_split,
 )

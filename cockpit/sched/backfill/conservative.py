@@ -7,8 +7,9 @@ SP2 with Backfilling", 2001. Each cycle makes a new plan, so that a job that end
 2. For each job, each alternative is searched for the first moment at which enough nodes stay free for its whole time
    limit (`opening`): a heap merges the nodes' start windows in order of time.
 3. The earliest alternative wins, of equally early ones the first. If the slot begins now, the job starts.
-4. Else the slot is reserved in the timelines, so that no later job can delay this one. A job of several partitions
-   keeps the earliest of its slots, of equally early ones that of the partition that comes first.
+4. Else the slot is reserved in the timelines, so that no later job can delay this one. With `whole_nodes` it also
+   closes its nodes to later jobs, as in Slurm, whose backfill plans by nodes and not by what is free of them. A job of
+   several partitions keeps the earliest of its slots, of equally early ones that of the partition that comes first.
 5. A job that certainly cannot start now is deferred: its slot is searched only when a later job might start, or when
    the reservations are read (`compute_deferred`).
 
@@ -138,7 +139,7 @@ class Conservative:
         for order, _ in index.located(slot.placement):
             # made first: `_reserve` skips nodes that have no timeline
             self._timeline(index, order)
-        self._reserve(index, slot.job, slot.placement, slot.reserved_at, end)
+        self._keep(index, slot.job, slot.placement, slot.reserved_at, end)
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
         """Return the nodes where the shape may run from now until `moment`; none if they are too few."""
@@ -173,7 +174,7 @@ class Conservative:
         slot = self._slot_of(index, shape, span, limit)
         if other is not None and (slot is None or slot[0] >= other.reserved_at or slot[0] == self._now):
             # it keeps that slot, until it has really started
-            self._reserve(index, job.id, other.placement, other.reserved_at, self._until[job.id])
+            self._keep(index, job.id, other.placement, other.reserved_at, self._until[job.id])
             self._not_before = not_before
         # 3. it starts now
         if slot is not None and slot[0] == self._now:
@@ -187,7 +188,7 @@ class Conservative:
         # Only a slot that is better than the one in another partition, which has been reserved again above.
         if other is None or moment < other.reserved_at:
             self._until[job.id] = self._rounded(moment + limit)
-            self._reserve(index, job.id, job_placement.placement, moment, self._until[job.id])
+            self._keep(index, job.id, job_placement.placement, moment, self._until[job.id])
             self._slots[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, job_placement.spec_index), job_placement.placement
             )
@@ -313,6 +314,16 @@ class Conservative:
         """Return `NEVER`: each job gets its own slot, whatever happened to others of its shape."""
         return NEVER
 
+    def _keep(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
+        """Reserve a slot of a waiting job."""
+        self._reserve(index, job, self._kept(index, placement), start, end)
+
+    def _kept(self, index: Index, placement: Placement) -> Placement:
+        """Return what a slot takes in the timelines: with `whole_nodes` all CPUs, without which no job can start."""
+        if not self._backfill.whole_nodes:
+            return placement
+        return tuple(replace(part, cpus=index.layout.nodes[order].cpus) for order, part in index.located(placement))
+
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
             if order not in self._timelines:  # it is made of an index that has the job
@@ -324,7 +335,7 @@ class Conservative:
 
     def _release(self, index: Index, slot: Reserved) -> None:
         """Release the slot in the timelines, all of which have it."""
-        for order, part in index.located(slot.placement):
+        for order, part in index.located(self._kept(index, slot.placement)):
             if order not in self._own:
                 self._own.add(order)
                 self._timelines[order] = self._timelines[order].copy()

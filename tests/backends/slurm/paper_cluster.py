@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from cockpit.backends.slurm.mapping.records import job_blocks
 from cockpit.backends.slurm.mapping.rest.questions import option
 from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, Printed
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
@@ -67,10 +68,7 @@ class PaperCluster(Changeable):
         text = self._printed([*argv[:4], *words[:2]] if argv[0] == "sshare" else [argv[0], *words[:2]])
         if words[:2] == ["show", "reservation"]:
             return " ".join(text.split()) + "\n"
-        if len(words) > 2 and argv[0] == "scontrol":
-            lines = [line for line in text.splitlines() if line.split()[0].endswith(f"Name={words[2]}")]
-            return "".join(f"{line}\n" for line in lines)
-        return text
+        return _of_one(text, words[1], words[2]) if len(words) > 2 and argv[0] == "scontrol" else text
 
     def _ids_alone(self, argv: Sequence[str], words: Sequence[str]) -> str | None:
         """Return the answer to a question about ids or names alone."""
@@ -92,6 +90,13 @@ class PaperCluster(Changeable):
         states = [line.split()[0] for line in self._text("scontrol-job-d.txt").split("JobState=")[1:]]
         counts = {"pending": states.count("PENDING"), "running": states.count("RUNNING")}
         return SDIAG.format(at=self.recorded_at // 1000, **counts)
+
+
+def _of_one(text: str, what: str, name: str) -> str:
+    """Return the record of one name out of a list of scontrol."""
+    if what == "job":
+        return next((each for each in job_blocks(text) if each.split()[0] == f"JobId={name}"), "")
+    return "".join(f"{line}\n" for line in text.splitlines() if line.split()[0].endswith(f"Name={name}"))
 
 
 def is_of_one(argv: Sequence[str]) -> bool:

@@ -46,6 +46,8 @@ def test_a_script_is_submitted_by_its_name_where_sbatch_sees_it() -> None:
     assert elsewhere.stdin == plain.script
     named = SubmitScript("#!/bin/sh\n#SBATCH -J own\ntrue\n", file="x.sbatch")
     assert command(named).argv == ("sbatch", "--parsable")
+    typed = SubmitScript("#!/bin/sh\ntrue\n", ("--job-name=mine",), "x.sbatch")
+    assert command(typed).argv == ("sbatch", "--parsable", "--job-name=mine")
     odd = SubmitScript("#!/bin/sh\n", file="-x.sh")
     assert command(odd, on_this_disk=True).argv == ("sbatch", "--parsable", "./-x.sh")
     assert command(SubmitScript("", wrap="echo 'a b'; -x")).argv == ("sbatch", "--parsable", "--wrap=echo 'a b'; -x")

@@ -156,7 +156,7 @@ def test_licences_of_slurmrestd_are_the_same() -> None:
 @pytest.mark.req("SL-11")
 def test_a_job_has_its_cpus_and_memory_on_each_of_its_nodes() -> None:
     told = (
-        "JobId=7 JobName=x\n     Nodes=n[1-2] CPU_IDs=0-2 Mem=4096 GRES=\n     Nodes=n3 CPU_IDs=5 Mem=1G GRES=\n"
+        "JobId=7 JobName=x\n     Nodes=n[1-2] CPU_IDs=0-2 Mem=4096 GRES=\n     Nodes=n3 CPU_IDs=5 Mem=1G GRES=\n\n"
         "JobId=9 ArrayJobId=8 ArrayTaskId=3 JobName=y\n     Nodes=n1 CPU_IDs=0-1,7 Mem= GRES=\n"
     )
     first, second = details(allocation_records(told)).values()

@@ -39,6 +39,17 @@ NUMBER = {"set": True, "infinite": False, "number": 1}
                 },
             ),
         ),
+        (
+            "sbatch --parsable --job-name=mine --wrap=x",
+            38,
+            RestRequest(
+                *("POST", "slurm", "job/submit"),
+                {
+                    "script": "#!/bin/sh\n# This script was created by sbatch --wrap.\n\nx\n",
+                    "job": {"name": "mine", "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin"}},
+                },
+            ),
+        ),
         ("scontrol update JobId=7 NumNodes=2", 38, RestRequest("POST", "slurm", "job/7", {"nodes": "2"})),
         ("scontrol update JobId=7 TimeLimit=5", 38, RestRequest("POST", "slurm", "job/7", {"time_limit": 5})),
         (

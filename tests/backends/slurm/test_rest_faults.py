@@ -26,6 +26,7 @@ from cockpit.errors import RequestRefused, SpecErrors, Unreachable
 from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.priority import WeightChanges
 from cockpit.runtime.clock import SystemClock
 
 DATA = Path(__file__).parent / "data" / "rest" / "22.05"
@@ -112,6 +113,10 @@ async def test_data_that_slurmrestd_omits_are_reported(commands: RestCommands) -
         "sprio is not available at the moment: slurmrestd v0.0.38 does not report it"
         in (await backend.status()).trouble
     )
+    with pytest.raises(RequestRefused, match=r"does not report the weights.*only if you name all of them"):
+        await backend.priorities(WeightChanges(age=1000))
+    every = WeightChanges(age=1000, assoc=0, fairshare=0, job_size=0, partition=0, qos=0, tres={"cpu": 0})
+    assert (await backend.priorities(every)).weights.age == 1000
     with pytest.raises(RequestRefused, match="slurmrestd opens no terminals: enter the job from a login node"):
         await commands.open_shell(("srun",), ShellRequest(job=JobId(1)))
 

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.accounts import ShareLine, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.licences import Licence, LicenceQueue
+from cockpit.backends.slurm.mapping.memory import ANY_MEMORY, MemoryRules, with_memory, without_memory
 from cockpit.backends.slurm.mapping.nodes import SlurmNode
 from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN, Known, UnattributedGpus, place_jobs
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
@@ -21,6 +23,9 @@ from cockpit.model.spec import JobSpec
 
 NEVER = "a dependency that never comes true"
 """`held_by` of jobs that can never start: the scheduler passes over them as over held jobs."""
+NO_LICENCES = "licences that other jobs have"
+"""`held_by` of jobs that there are no licences for. Slurm passes over them, too, and no end of a job is known to give
+them enough."""
 PLANNED_TASKS = 1000
 """Most pending tasks of one array that are planned: more than Slurm's own backfill looks at."""
 NO_FACTORS: Mapping[int, int] = {}
@@ -39,6 +44,9 @@ class ClusterLists(NamedTuple):
     details: Known = NOTHING_KNOWN
     spreads: Spreads = NO_SPREADS
     """Tasks of pending jobs whose tasks are spread over nodes, by Slurm's number of the job."""
+    memory: MemoryRules = ANY_MEMORY
+    licences: tuple[Licence, ...] = ()
+    """Known only if a pending job wants some."""
     counted_at: Millis | None = None
     """When the cluster last computed ages and usage; None: at `at`."""
     site_factors: Mapping[int, int] = NO_FACTORS
@@ -51,8 +59,10 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     `as_ranked`: pending jobs keep the priorities that Slurm gave them; False: the scheduler computes them.
 
     1. Convert each record of squeue into jobs; a record of pending array tasks becomes one job for each task.
-    2. Give tasks that are spread over nodes the spec that `scontrol -d show job` describes.
-    3. Join the components of a queued heterogeneous job into its first one, since they start together.
+    2. Give tasks that are spread over nodes, and jobs that name no memory, the spec that `scontrol -d show job`
+       describes.
+    3. Join the components of a queued heterogeneous job into its first one, since they start together. A job that there
+       are no licences for is passed over.
     4. Place running jobs on their nodes and cards. Cards in use that belong to no known job count as used by others.
     """
     nodes = {each.node.name: each.node for each in everything.nodes}
@@ -61,25 +71,30 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     # Only for plans: priorities are computed for each record of squeue by itself.
     joined = components(everything.jobs) if as_ranked else {}
     inner = {each.id for others in joined.values() for each in others}
+    enough = LicenceQueue(everything.licences, everything.jobs).enough if as_ranked else {}
     for each in everything.jobs:
         # It is part of its first component's job (step 3).
         if each.id in inner:
             continue
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))  # step 1
         # Step 2. Not when priorities are computed: Slurm computes them from the nodes of its last plan, as in squeue.
-        if as_ranked and (spec := spec_shared_out(everything, each)) is not None:
+        if as_ranked and each.waits and (spec := planned_spec(everything, each)) is not each.job.spec:
             # The spec was made from the record; each task has an array of its own.
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         rank = each.priority if as_ranked else None
-        if others := joined.get(each.id, ()):  # step 3
+        others = joined.get(each.id, ())
+        if others:  # step 3
             tasks = [_join_components(tasks[0], others, everything)]
             # all of them wait for the one whose turn comes last
             rank = min(one.priority or 0 for one in (each, *others))
-        listed += tasks
+        fitting = min((enough.get(one.id, len(tasks)) for one in (each, *others)), default=len(tasks))
+        listed += [*tasks[:fitting], *(_without_licences(job) for job in tasks[fitting:])]
         ranks |= dict.fromkeys((job.id for job in tasks), rank)
     unattributed = UnattributedGpus(everything.nodes, everything.details)
     with_factors = _with_site_factors(_copy_array_limits(listed), everything.site_factors)
     jobs = place_jobs(with_factors, nodes, everything.details, unattributed)  # step 4
+    if not everything.memory.is_allocated:
+        jobs = [without_memory(job) for job in jobs]
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -112,7 +127,7 @@ def components(jobs: Iterable[Listed]) -> dict[JobId, tuple[Listed, ...]]:
 
 def _join_components(first: Job, others: tuple[Listed, ...], everything: ClusterLists) -> Job:
     """Return the first component with all others in its spec. What keeps one from starting keeps all of them."""
-    specs = [spec_shared_out(everything, each) or each.job.spec for each in others]
+    specs = [planned_spec(everything, each) for each in others]
     jobs = [first, *(each.job for each in others)]
     spec = replace(
         first.spec,
@@ -130,6 +145,17 @@ def spec_shared_out(everything: ClusterLists, listed: Listed) -> JobSpec | None:
     """Return the spec of a pending job whose tasks are spread over its nodes; None for others or if it is unknown."""
     tasks = everything.spreads.get(listed.fields["JobID"]) if listed.waits else None
     return spread_spec(listed.job.spec, listed.fields, tasks, listed.shards) if tasks is not None else None
+
+
+def _without_licences(job: Job) -> Job:
+    return job if job.held_by else replace(job, held_by=NO_LICENCES)
+
+
+def planned_spec(everything: ClusterLists, listed: Listed) -> JobSpec:
+    """Return the spec by which a pending job is planned: its tasks spread, and the memory that it gets if it names
+    none."""
+    spec = spec_shared_out(everything, listed) or listed.job.spec
+    return with_memory(spec, everything.spreads.get(listed.fields["JobID"]), everything)
 
 
 def _copy_array_limits(jobs: list[Job]) -> Iterator[Job]:

@@ -7,7 +7,7 @@ import re
 
 from cockpit.backends.slurm.mapping.acts import Command, NotPossible
 from cockpit.backends.slurm.mapping.values import slurm_id
-from cockpit.formats.foreign.sbatch_options import script_options
+from cockpit.formats.foreign.sbatch_options import option_values, script_options
 from cockpit.model.directives import Directive, MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
 
 STDIN = "/dev/stdin"
@@ -44,7 +44,8 @@ def _submit(wanted: SubmitScript, *, by_name: bool) -> Command:
     if by_name:
         file = f"./{wanted.file}" if wanted.file.startswith("-") else wanted.file
         return Command((*options, file, *wanted.arguments))
-    if wanted.file and "job-name" not in script_options(wanted.script):
+    named = "job-name" in {**option_values(wanted.options), **script_options(wanted.script)}
+    if wanted.file and not named:
         options.append(f"--job-name={posixpath.basename(wanted.file)}")
     # sbatch reads standard input by itself only if it is given no arguments.
     called = (STDIN, *wanted.arguments) if wanted.arguments else ()

@@ -18,29 +18,75 @@ KEY = "LicenseName"
 
 
 class Licence(NamedTuple):
-    """A licence: its name and its total."""
+    """A licence of slurm.conf, or a remote one of slurmdbd (`fluent@server`)."""
 
     name: str
     total: int
     used: int
+    withheld: int = 0
+    """Neither used nor free: reserved, or in use outside of the cluster."""
+
+    @property
+    def free(self) -> int:
+        return self.total - self.used - self.withheld
 
 
 def licences(records: Iterable[Record]) -> Iterator[Licence]:
     for record in records:
         if name := record.get(KEY, ""):
-            total, used = (values.number(record.get(key, "")) or 0 for key in ("Total", "Used"))
-            yield Licence(name, total, used)
+            total, used, free = (values.number(record.get(key, "")) for key in ("Total", "Used", "Free"))
+            rest = (total or 0) - (used or 0)
+            yield Licence(name, total or 0, used or 0, 0 if free is None else max(0, rest - free))
 
 
 def requested(fields: dict[str, str]) -> dict[str, int]:
-    """Return how many of each licence the job has or wants, from `matlab:3,fluent@site:1|…`."""
-    counts = {}
-    # `,` means and; some versions also take `;`, or `|` for alternatives, which are all listed.
-    for part in values.text(fields.get("Licenses", "")).replace("|", ",").replace(";", ",").split(","):
-        name, _, count = part.partition(":")
-        if name:
-            counts[name] = values.number(count) or 1
-    return counts
+    """Return how many of each licence the job has or wants, from `matlab:3,fluent@site:1|…`, with all alternatives."""
+    return {name: count for each in alternatives(fields.get("Licenses", "")) for name, count in each.items()}
+
+
+def alternatives(text: str) -> tuple[dict[str, int], ...]:
+    """Return the licences that a request names, by name; several entries: any one of them will do (`a:1|b:2`)."""
+    wanted = []
+    # `,` means and, as `;` in some versions.
+    for one in values.text(text).split("|"):
+        parts = (part.partition(":") for part in one.replace(";", ",").split(","))
+        if counts := {name.strip(): values.number(count) or 1 for name, _, count in parts if name.strip()}:
+            wanted.append(counts)
+    return tuple(wanted)
+
+
+class LicenceQueue:
+    """The pending jobs that want licences, in the order of their priorities."""
+
+    def __init__(self, known: Iterable[Licence], jobs: Iterable[Listed]) -> None:
+        """Give what is free to one job after the other. A job that is held, or waits for a moment or another job, comes
+        behind those that may start."""
+        self._free = {each.name: each.free for each in known}
+        self.enough: dict[JobId, int] = {}
+        """How many jobs of each record may have their licences now: of an array's record, so many of its tasks."""
+        waiting = [(each, alternatives(each.fields.get("Licenses", ""))) for each in jobs if each.waits]
+        wanting = [(each, wanted) for each, wanted in waiting if wanted]
+        for each, wanted in sorted(wanting, key=lambda pair: _turn(pair[0])):
+            tasks = len(each.tasks) or 1
+            self.enough[each.id] = next((n for n in range(tasks) if not self._take(wanted)), tasks)
+
+    def has_left(self, wanted: tuple[dict[str, int], ...]) -> bool:
+        """Return whether a job that comes behind all others may have these licences."""
+        return not wanted or any(self._has(counts) for counts in wanted)
+
+    def _take(self, wanted: tuple[dict[str, int], ...]) -> bool:
+        counts = next((each for each in wanted if self._has(each)), None)
+        for name, count in (counts or {}).items():
+            self._free[name] -= count
+        return counts is not None
+
+    def _has(self, counts: Mapping[str, int]) -> bool:
+        return all(self._free.get(name, 0) >= count for name, count in counts.items())
+
+
+def _turn(job: Listed) -> tuple[bool, int, int]:
+    later = bool(job.held_by) or job.code in {"Dependency", "DependencyNeverSatisfied", "BeginTime"}
+    return later, -(job.priority or 0), job.id
 
 
 def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[QueueRow]:
@@ -65,7 +111,7 @@ def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[Que
 def usage_text(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
     """Return `matlab: 3 of 4 in use, 2 asked` for those that the job cannot have now, else for all that it wants."""
     of_it = [each for each in known if each.name in wanted]
-    short = [each for each in of_it if each.used + wanted[each.name] > each.total]
+    short = [each for each in of_it if wanted[each.name] > each.free]
     return "; ".join(
         f"{each.name}: {each.used} of {each.total} in use, {wanted[each.name]} asked" for each in short or of_it
     )

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.nodes import NO_CARDS, Cards, SlurmNode
-from cockpit.backends.slurm.mapping.records import Record, blocks
+from cockpit.backends.slurm.mapping.records import Record, job_blocks
 from cockpit.backends.slurm.mapping.values import hosts, job_id, memory_mib, numbers
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
@@ -127,14 +127,16 @@ DETAIL = ("scontrol", "--all", "-d", "show", "job")
 """`--all`: also jobs in hidden partitions, which squeue lists (`--all`), too."""
 
 
-def allocation_records(printed: str) -> Iterator[Record]:
-    """Yield the allocations in the output of `scontrol -d show job`, one record for each line with nodes."""
-    for block in blocks(printed, "JobId"):
+def allocation_records(printed: str, names: Iterable[str] = ()) -> Iterator[Record]:
+    """Yield the allocations in the output of `scontrol -d show job`, one record for each line with nodes. `names`: like
+    `job_blocks`."""
+    for block in job_blocks(printed, names):
         head = _HEAD.match(block)
         if head is None:
             continue
         job = dict(zip(("JobId", "ArrayJobId", "ArrayTaskId"), head.groups(default=""), strict=True))
-        for line in _LINE.finditer(block):
+        # behind these lines come texts of users, in which others may look the same
+        for line in _LINE.finditer(block.partition("\n   MinCPUsNode=")[0]):
             yield {**job, "Nodes": line[1], "CPUs": str(len(numbers(line[2]))), "Mem": line[3], "GRES": line[4]}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 Record = dict[str, str]
@@ -57,6 +58,30 @@ def blocks(printed: str, key: str) -> Iterator[str]:
     starts = [mark.start() for mark in re.finditer(rf"^{re.escape(key)}=", printed, re.MULTILINE)]
     for start, end in pairwise([*starts, len(printed)]):
         yield printed[start:end]
+
+
+def job_blocks(printed: str, names: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the records of `scontrol show job`.
+
+    Slurm prints names, comments and paths with the line breaks that users write in them, so such a text may look like
+    the beginning of a record. `names`: the jobs' names out of squeue, whose fields no text can end.
+
+    1. Write each name that has line breaks on one line, since it comes before the facts of the record.
+    2. A record begins at the start, or after an empty line, with a number and a name.
+    3. If several records have one number, all but one are text of users: leave out all of them.
+    """
+    for name in names:  # step 1
+        if "\n" in name:
+            printed = printed.replace(f" JobName={name}\n", f" JobName={' '.join(name.split())}\n")
+    found = list(_JOB_HEAD.finditer(printed))  # step 2
+    numbers = Counter(each["job"] for each in found)
+    ends = (*(each.start() for each in found[1:]), len(printed))
+    for each, end in zip(found, ends, strict=False):
+        if numbers[each["job"]] == 1:  # step 3
+            yield printed[each.start() : end]
+
+
+_JOB_HEAD = re.compile(r"(?:\A|(?<=\n\n))JobId=(?P<job>\d+)(?: [A-Za-z]+=\S*)*? JobName=")
 
 
 def records_of_key(printed: str, key: str) -> Iterator[Record]:

@@ -94,7 +94,8 @@ def prices(text: str, meaning: NumberMeaning) -> Tres:
 
 
 def _backfill(conf: Record) -> Backfill:
-    """Return the backfill rules: Slurm reserves for each job that it looks at, but only so deep and so far ahead."""
+    """Return the backfill rules: Slurm reserves for each job that it looks at, but only so deep and so far ahead, and
+    by whole nodes (`_add_reservation` of its backfill.c takes nodes out of the bitmap of those that are free)."""
     # A missing entry means the default, sched/backfill.
     if "backfill" not in conf.get("SchedulerType", "backfill"):
         return Backfill(kind=BackfillKind.OFF)
@@ -105,6 +106,7 @@ def _backfill(conf: Record) -> Backfill:
         resolution_seconds=values.number(parameters.get("bf_resolution", "")) or 60,
         # The defaults here are those of slurm.conf(5): a window of a day in minutes, 60 seconds, 500 jobs.
         depth=values.number(parameters.get("bf_max_job_test", "")) or 500,
+        whole_nodes=True,
     )
 
 

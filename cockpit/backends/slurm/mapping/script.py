@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.containers import Runtime, leave_container, step_in_container
 from cockpit.backends.slurm.mapping.groups import Group, groups
+from cockpit.backends.slurm.mapping.memory import asks_for_all_memory, names_memory
 from cockpit.backends.slurm.mapping.modelines import NODE, launched_command, of_replica, prelude, under_mpi
 from cockpit.backends.slurm.mapping.shelltext import Variable, quoted, word
 from cockpit.backends.slurm.mapping.values import slurm_id
@@ -205,7 +206,10 @@ def _size(spec: JobSpec, group: Group) -> Iterator[str]:
     # One task for each node, since a replica is one process that starts its own.
     yield "--ntasks-per-node=1"
     yield f"--cpus-per-task={group.each.cpus}"
-    yield f"--mem={group.each.memory_mib}M"
+    if names_memory(spec):
+        yield f"--mem={group.each.memory_mib}M"
+    elif asks_for_all_memory(spec):
+        yield "--mem=0"
     if group.each.card_milli:
         yield f"--gres={gres(group.each)}"
     yield f"--time={slurm_time(asked_seconds(spec))}"

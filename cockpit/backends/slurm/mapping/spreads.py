@@ -7,14 +7,14 @@ For such a job squeue prints the number of nodes of Slurm's last plan. The range
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.jobparts import Fields, node_count, node_spec
-from cockpit.backends.slurm.mapping.records import blocks
+from cockpit.backends.slurm.mapping.records import job_blocks
 from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 
@@ -57,10 +57,10 @@ Spreads = Mapping[str, Tasks]
 NO_SPREADS: Spreads = {}
 
 
-def spreads(printed: str) -> dict[str, Tasks]:
-    """Return the tasks of the pending jobs in the output of `scontrol -d show job`."""
+def spreads(printed: str, names: Iterable[str] = ()) -> dict[str, Tasks]:
+    """Return the tasks of the pending jobs in the output of `scontrol -d show job`. `names`: like `job_blocks`."""
     by_number: dict[str, Tasks] = {}
-    for block in blocks(printed, "JobId"):
+    for block in job_blocks(printed, names):
         if _WAITS.search(block) is not None and (tasks := _tasks(block)) is not None:
             by_number[block.split(maxsplit=1)[0].partition("=")[2]] = tasks
     return by_number

@@ -6,7 +6,8 @@ A command goes through these steps:
 2. A command that failed a moment ago raises the same error again, without another call.
 3. Otherwise the answer comes from the cache that this user's (or all users') cockpits share, if that one is young
    enough; only one process at a time fetches a new one.
-4. The command runs with a random field separator. It is repeated when Slurm was busy for a moment.
+4. The command runs with a random field separator. It is repeated when Slurm was busy for a moment. One that asks the
+   accounting database ends early if that does not answer (`wire.database`).
 5. The output is checked to be complete (`mapping.completeness`). An incomplete answer is fetched once more, then
    `Garbled`.
 """
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from random import Random
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, check_success, command_of
+from cockpit.backends.slurm.wire.database import DATABASE_PROGRAMS, DatabaseWatch
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
 
@@ -122,6 +124,7 @@ class Answers:
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
         self._outdated: dict[str, Millis] = {}
         """Time of the last change that a program reports, by program."""
+        self.database = DatabaseWatch(commands, now, random)
         self.patience = PATIENCE_SECONDS
         """Default time limit of one command, in seconds."""
 
@@ -152,9 +155,8 @@ class Answers:
             # in the lock, so that callers who waited for a failing command get its error and do not run it too
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
-            known = self._cached[question] = await self._fetch_or_remember_failure(
-                question, fresh_seconds, seconds or self.patience
-            )
+            fetching = self._fetch_or_remember_failure(question, fresh_seconds, seconds or self.patience)
+            known = self._cached[question] = await self._of_database(question, fetching)
             return known.printed
 
     async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
@@ -165,11 +167,15 @@ class Answers:
         question = tuple(argv)
         async with self._asking.setdefault(question, asyncio.Lock()):
             began = self._now()
-            printed = await self._run(question, seconds or self.patience)
+            printed = await self._of_database(question, self._run(question, seconds or self.patience))
             # without the shared cache: another cockpit's answer may be of before the decision
             # Kept all the same: readers who come within the next seconds need not run it once more.
             self._cached[question] = Answer(printed, began, self._now() - began)
             return printed
+
+    async def _of_database(self, question: tuple[str, ...], asking: Coroutine[Any, Any, T]) -> T:
+        """Run the command; if it asks the accounting database, only as long as that answers."""
+        return await (self.database.answered(asking) if question[0] in DATABASE_PROGRAMS else asking)
 
     def last(self, argv: Sequence[str]) -> Printed | None:
         """Return the last answer of the command, however old."""

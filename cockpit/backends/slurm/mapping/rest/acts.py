@@ -11,6 +11,7 @@ from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.directives import STDIN
 from cockpit.backends.slurm.mapping.rest.questions import SLURM
 from cockpit.formats.foreign.sbatch_options import script_options
+from cockpit.model.capabilities import Ability
 from cockpit.protocol.operations import SHELL
 
 LISTS_SINCE = 39
@@ -27,6 +28,8 @@ _ON_A_LOGIN_NODE = "do it on a login node, or over ssh://"
 NO_SHELL = "slurmrestd opens no terminals: enter the job from a login node, or over ssh://."
 NO_FILES = "slurmrestd reads no files over HTTP: read the job's output on a login node, or over ssh://."
 
+NO_WEIGHTS = "slurmrestd does not report the weights of priority factors: ask on a login node, or over ssh://."
+
 
 def _lacks(command: str) -> str:
     return f"slurmrestd does not support `{command}`: {_ON_A_LOGIN_NODE}."
@@ -39,6 +42,7 @@ _LACKING: Final[Mapping[str, str]] = MappingProxyType(
         "end_reservation": _lacks("scontrol delete"),
         "change_accounts": _lacks("sacctmgr"),
         SHELL: NO_SHELL,
+        Ability.WEIGHTS: NO_WEIGHTS,
     }
 )
 """What slurmrestd of every version lacks."""
@@ -199,7 +203,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
         raise NoSuchRequest(f"slurmrestd gives a script no arguments: {_ON_A_LOGIN_NODE}.")
     if options and options[-1].startswith("--wrap="):
         *options, wrapped = options
-        return _submit([*options, "--job-name=wrap"], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
+        return _submit(["--job-name=wrap", *options], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
     # slurmrestd takes a script as it is: only sbatch looks into it for options, and without them the job would be
     # another.
     if script_options(script):
