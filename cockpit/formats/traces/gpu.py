@@ -121,6 +121,7 @@ def _text(row: Row, column: str) -> str:
 
 def _whole(row: Row, column: str, most: int = _MOST) -> int:
     text = row[column] or ""
+    # The length first: int() refuses thousands of digits with an error of its own.
     if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= most):
         msg = f"{column} is {text[:40]!r}; it has a whole number from 0 to {most}."
         raise ValueError(msg)
