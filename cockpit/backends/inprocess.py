@@ -62,6 +62,8 @@ class InProcessBackend(Asking, LiveBackend):
                         new = rows_of(change.new)
                         changed = [feed.row_sent(subscription, JobId(job)) for job, _, _ in change.changed]
                         known.update([row.id for row in new])
+                        # `known` is needed when the subscription is renewed: jobs that left meanwhile are in no row, so
+                        # only this tells that they are gone.
                         known.difference_update(_ids(change.removed))
                         yield JobsDelta((*new, *changed), _ids(change.removed), change.version)
             finally:

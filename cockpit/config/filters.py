@@ -88,6 +88,7 @@ class SavedFilters:
         if self._path is None:
             return
         path = self._path.resolve()  # if it is a link, replace its target and leave the link
+        # In the same folder, since a rename cannot cross file systems.
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

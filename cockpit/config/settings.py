@@ -48,7 +48,9 @@ class Keys:
 
 HOUR_SECONDS = 3600
 HISTORY_SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
+# Not shorter than a day, since the engine tidies once a day.
 LOGS_SECONDS = Bounds(DAY_SECONDS, 36_600 * DAY_SECONDS, " s")
+# The upper bound is the kernel's own (proc(5), pid_max).
 PIDS = Bounds(16, 1 << 22)
 PATROL_SECONDS = Bounds(1, DAY_SECONDS, " s")
 
@@ -79,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     podman_containers: bool = True
     unfiltered_images: str = ""
     patrol_seconds: int = 30
+    # -t: the receiver is in the mail's header.
     alert_mail: str = "/usr/sbin/sendmail -t"
     alert_command: str = ""
     fraction_fit: FractionFit = FractionFit.BEST

@@ -48,6 +48,7 @@ def access_to(actor: Actor, job: Job) -> Access:
 
 def is_owner(actor: Actor, job: Job) -> bool:
     """Tell whether the actor submitted the job."""
+    # By the user id, which the kernel vouches for; a name may be another user's later.
     return job.submitter.uid == actor.who.uid
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
 """How long a failed container is held where neither the job nor the cluster's configuration says so."""
+# A global name, since looking up an enumeration's member takes longer (`model.job`).
 _BY_ITSELF: Final = EndCause.EXIT
 
 # The causes that fix the state of the ended job; for every other cause the exit status decides between succeeded and
@@ -214,6 +215,7 @@ def carry_out_plan(machine: Machine, plan: Plan) -> list[EventBody]:
                 start.launcher,
             )
         )
+    # Growth last: it takes what the starts leave.
     return [*decided, *workers.add_workers(machine, plan)] if plan.growths else decided
 
 

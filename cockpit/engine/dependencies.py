@@ -41,6 +41,7 @@ def verdict(dependency: Dependency, outcome: DependencyOutcome) -> bool | None:
         case DependencyKind.AFTER_ANY:
             return True if outcome.over else None
         case DependencyKind.AFTER_NOT_OK:
+            # Only once all is over: until then another task may still fail or succeed.
             return outcome.failed is not None if outcome.over else None
         case _:  # afterok: one failed task decides before the array is over
             return False if outcome.failed is not None else True if outcome.over else None

@@ -64,6 +64,7 @@ def _due_of_queued(job: Job, now: Millis) -> EventBody:
     if job.waits_until is not None and job.waits_until <= now:
         fails = job.spec.elastic is not None and job.spec.elastic.after_wait is AfterWait.FAIL
         return events.JobEnded(job.id, JobState.ERROR, EndCause.BELOW_MIN) if fails else events.WaitEnded(job.id)
+    # Of a queued job's moments only its begin time is left.
     return events.AgeBegan(job.id)
 
 

@@ -40,6 +40,7 @@ def carry_out_evictions(machine: Machine, plan: Plan) -> list[EventBody]:
         else:
             bodies.append(_begin_eviction(each, plan.now))
         done.append(each)
+    # Behind the evictions: only those that are carried out are recorded.
     return [*bodies, *_record_victims(done)]
 
 

@@ -198,6 +198,7 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.PrecheckPassed: _first_effects,
     events.PrecheckFailed: containers_after_end,
     events.ReplicaStaged: _staged,
+    # All starts and not those of this member alone: with the last placement the whole gang may begin.
     events.MemberPlaced: starts_of,
     events.BindingGivenUp: containers_after_end,
     events.PrologFailed: containers_after_end,
@@ -212,6 +213,7 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.JobResumed: _thaws,
     events.JobRequeued: containers_after_end,
     events.JobEnded: _ended,
+    # Recorded again, here and below, since `held_until` is part of the record.
     events.HoldEnded: _ended,
     events.HoldExtended: _ended,
 }

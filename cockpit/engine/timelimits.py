@@ -42,6 +42,7 @@ def set_time_limit(
         return []
     longer = replace(job, spec=replace(job.spec, time_limit_seconds=seconds, limit_by_default=False))
     if job.state is JobState.QUEUED:
+        # As an edit: the limit decides which partitions accept the job.
         return edit(machine, job, longer.spec, actor=actor, now=now)
     return (
         _cannot_change(job, seconds, now)

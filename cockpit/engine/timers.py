@@ -102,6 +102,7 @@ def _next_of_queued(job: Job) -> Millis | None:
     """
     latest = job.spec.latest_start_at
     begin = job.spec.begin_at if job.accrues_from is None and not (job.held_by or job.waits_for) else None
+    # At the latest start itself the job may still start.
     late = None if latest is None else Millis(latest + 1)
     return min((each for each in (begin, late, job.waits_until) if each is not None), default=None)
 

@@ -55,6 +55,7 @@ def json_documents(text: str) -> Documents:
 def json_line_documents(text: str) -> Documents:
     """Read one job per line; empty lines are skipped."""
     documents, errors = [], []
+    # Not `splitlines`, which also splits at characters that a JSON text may contain, such as U+2028.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line or line.isspace():
             continue

@@ -28,6 +28,7 @@ class Labels:
             return self.stand_in
         text = Text()
         return {
+            # Not isinstance: for Python True is an int, too.
             key: str(item) if type(item) is int else text.read(item, f"{at}.{visible(key)}", reading)
             for key, item in pairs.items()
         }

@@ -100,6 +100,7 @@ class Cards:
             reading.wrong(at, f"{visible(str(value))} is not between {CARDS.low} and {CARDS.high}")
         # With a tolerance, for shares that a program has computed: 0.1 + 0.2 is 0.30000000000000004.
         elif not math.isclose(value * WHOLE_CARD, round(value * WHOLE_CARD), abs_tol=1e-6):
+            # Not 0.000, which would be no share at all.
             reading.wrong(at, f"{value} is finer than a thousandth of a card; write {max(value, 0.001):.3f}")
         else:
             return round(value * WHOLE_CARD)

@@ -176,6 +176,7 @@ def _items(value: object) -> list[object]:
 def _tree(value: object, reading: _Reading) -> QuotaTree:
     """Return the tree as far as it can be read; what is wrong with it stays in `reading`."""
     manifest = _table(value, "", reading)
+    # Without the kind nothing else is checked: errors about fields of a Deployment would help no one.
     if manifest.get("kind") != KIND:
         reading.wrong("kind", f"is {described(manifest.get('kind'))}; only {KIND} is read here")
         return _STAND_IN
@@ -183,6 +184,7 @@ def _tree(value: object, reading: _Reading) -> QuotaTree:
         reading.wrong("apiVersion", f"is {described(manifest.get('apiVersion'))}; write {API_VERSION}")
     name = _metadata(_table(manifest.get("metadata"), "metadata", reading), reading)
     spec = _table(manifest.get("spec"), "spec", reading)
+    # A field that is not understood is refused rather than passed over, since it may be a bound that would not be kept.
     for unknown in spec.keys() - {"root"}:
         reading.wrong(f"spec.{visible(unknown)}", "is no field here; known is root")
     tree = QuotaTree(name, _NODE.read(_without_empty(spec.get("root", {})), "spec.root", reading))

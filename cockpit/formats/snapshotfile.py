@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MASK = "***"
+# With DEL; JSON itself escapes the control characters below the blank.
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 # The name decides, since a value looks like any other; hidden are rather too many than too few.
 _SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|private_?key|auth", re.IGNORECASE)

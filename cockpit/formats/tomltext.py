@@ -53,6 +53,7 @@ def toml_text(value: object) -> str:
         return f"[{', '.join(map(toml_text, value))}]"
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{toml_key(name)} = {toml_text(item)}' for name, item in value.items())} }}"
+    # Numbers, whose repr is TOML, also `inf` and `nan`.
     return repr(value)
 
 

@@ -100,6 +100,7 @@ def amounts_text(tres: Tres) -> str:
 
 
 def _amount(name: str, number: float) -> str:
+    # -1 is no amount, but removes a limit.
     if name != "mem" or number != int(number) or number < 0:
         return f"{plain_number(number)!r}"
     return f"{int(number) // 1024}G" if number and number % 1024 == 0 else f"{int(number)}M"

@@ -60,6 +60,7 @@ NAMES: Final = {
 }
 """The fields of the weights, by the name that users write."""
 RESOURCE: Final = "tres/"
+# Slurm stores weights in 32 bits.
 MOST: Final = (1 << 32) - 1
 
 

@@ -38,6 +38,7 @@ for _word in ("false", "no", "off"):
 
 # No leading zero: `010` is 8 to YAML 1.1 and 10 to 1.2.
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})", re.ASCII)
+# Only with a sign in the exponent, which YAML 1.1 wants.
 _DECIMAL = re.compile(r"[-+]?(?:\d{1,18}\.\d{0,40}|\.\d{1,18})(?:[eE][-+]\d{1,3})?", re.ASCII)
 # `0o17` and `1e3` are numbers for YAML 1.2 and text for 1.1.
 _ONLY_IN_1_2 = re.compile(r"0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)

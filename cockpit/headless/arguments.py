@@ -90,6 +90,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
     _answer_without_a_verb(words[0])
     name = _verb_name(words)
     verb = load(name)
+    # The words behind `--` never reach argparse, which would take the options of the job's command for its own.
     own, command = _split_command(words[len(name.split()) :])
     own, passed_on = verb.split(own) if verb.split is not None else (own, ())
     # A blank in front, by which argparse takes a negative duration for a value; the durations' parser ignores it.
@@ -242,6 +243,7 @@ def known_request(text: str) -> str:
     """Check an argument that names a request, or the second change `ID#2` (and so on) of one command."""
     from cockpit.model.requests import names_request
 
+    # What is wrong with it `request_id` says.
     return text if names_request(text) else request_id(text)
 
 

@@ -46,6 +46,7 @@ def _new_entry(args: Namespace, shown: CatalogueShown, place: Place) -> AnyEntry
     kind, (project, name) = EntryKind(args.kind), split_name(args.name)
     given = {"name": name, "owner": shown.user}
     if kind not in CLUSTERWIDE:
+        # A user's own project is named like the user.
         given["project"] = shown.user if project is None else project
     return with_settings(kind, {key: value for key, value in given.items() if value}, args.settings, *place)
 

@@ -18,6 +18,7 @@ from cockpit.present.safe import safe_lines
 
 ERROR_MARK = "#! "
 SUFFIX = ".yaml"
+# The one screen editor that POSIX requires.
 USUAL = "vi"
 
 

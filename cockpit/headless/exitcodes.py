@@ -22,6 +22,8 @@ class ExitCode(IntEnum):
     """Exit codes of commands. Cockpit's own are 64–79; the others are those of shells and of `timeout`."""
 
     OK = 0
+    # 64 to 77 are those of sysexits.h where one has the meaning. Small codes are left to the jobs, whose own codes
+    # `wait` and `shell` return.
     USAGE = 64
     """The command line is wrong."""
     INVALID = 65
@@ -50,8 +52,10 @@ class ExitCode(IntEnum):
     """The user lacks the right."""
     UNMET = 79
     """`play`: the screen was not as the script expects."""
+    # As timeout(1) has it.
     TIMED_OUT = 124
     """`wait --timeout`: the job has not ended in time."""
+    # 128 + SIGINT, as a shell reports it; the next one is 128 + SIGPIPE.
     INTERRUPTED = 130
     """Ctrl-C."""
     BROKEN_PIPE = 141
@@ -69,6 +73,7 @@ OF_REFUSAL = {
 OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
     (SpecErrors, ExitCode.INVALID),
     (NotRun, ExitCode.DECLINED),
+    # Before `Unreachable`, of which it is a kind.
     (ProtocolMismatch, ExitCode.PROTOCOL),
     (Unreachable, ExitCode.UNREACHABLE),
     (MayBeAccepted, ExitCode.UNCERTAIN),
@@ -83,4 +88,5 @@ def exit_code_of(error: CockpitError) -> ExitCode:
     # Not in the table: its code depends on the kind of the refusal.
     if isinstance(error, RequestRefused):
         return ExitCode.STORE if error.refusal.store else OF_REFUSAL[error.refusal.kind]
+    # Errors without a code of their own are about what the user gave: a filter, a file, a value.
     return next((code for kind, code in OF_ERROR if isinstance(error, kind)), ExitCode.INVALID)

@@ -40,6 +40,7 @@ def run(argv: Sequence[str], services: Services, streams: Streams) -> int:
         streams.abandon_output()
         return ExitCode.BROKEN_PIPE
     except KeyboardInterrupt:
+        # No message: the user has just pressed the key.
         return ExitCode.INTERRUPTED
     return code
 

@@ -92,6 +92,7 @@ async def free_names(
     names = []
     for name in wanted:
         names.append(choose(name, taken))
+        # Names of the same command count as well, since none of these jobs is in the list yet.
         taken.add(names[-1])
     return names
 

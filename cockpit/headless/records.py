@@ -19,6 +19,7 @@ JSON_VERSION: Final = 1
 """Version of the JSON output. It changes only if programs that read it could break."""
 PIECE_ROWS: Final = 500
 """Rows made, encoded and written at a time: memory that is used again is a third faster than new memory."""
+# Beginnings of cells that spreadsheets compute (OWASP, CSV Injection).
 FORMULA_STARTS: Final = ("=", "+", "-", "@")
 
 

@@ -211,6 +211,7 @@ class Call:
 
     def declines(self, question: str) -> bool:
         """Ask the user at a terminal, unless `--yes` is given; return whether the answer is no."""
+        # Without a terminal nothing is asked and the command acts: a script has decided already.
         return self.streams.answers and not self.args.yes and not self.streams.confirmed(question)
 
     async def job_id(self, ref: JobRef) -> JobId:

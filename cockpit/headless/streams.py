@@ -116,6 +116,7 @@ class Streams:
         """Ask a yes-or-no question, whose default is no. Call it only if `answers`."""
         # A question without a line end, behind everything that was printed before.
         self.flush()
+        # On stderr, so that a question does not get into the output of a pipeline.
         self.stderr.write(self._encode(f"{safe_lines(question)} [y/N] "))
         self.stderr.flush()
         # Anything but a clear yes is a no, the end of the input too.

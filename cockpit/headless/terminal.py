@@ -127,6 +127,7 @@ def _raw(terminal: int) -> Iterator[None]:
     """Put the terminal into raw mode: every key goes to the container, Ctrl-C too."""
     before = termios.tcgetattr(terminal)
     try:
+        # TCSADRAIN: what was printed is written first, and keys that were typed ahead stay.
         tty.setraw(terminal, termios.TCSADRAIN)
         yield
     finally:

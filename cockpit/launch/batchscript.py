@@ -145,6 +145,7 @@ def expanded(pattern: str, *, name: str, user: str, host: str, job: int, task: A
         "a": task.index if task is not None else _NO_TASK,
         "j": job,
         "J": job,
+        # The script is task 0, on the first node.
         "n": 0,
         "t": 0,
     }
@@ -155,6 +156,7 @@ def expanded(pattern: str, *, name: str, user: str, host: str, job: int, task: A
         if letter is None:
             return "%"
         if letter in words:
+            # A job's name may have slashes, a file's has none.
             return words[letter].replace("/", "_")
         # sbatch(1): `%5j` pads with zeros. The width is bounded, since a file name is.
         width = min(int(match["width"] or 0), _MOST_WIDTH)
@@ -214,6 +216,7 @@ def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
         "SLURM_RESTART_COUNT": str(replica.attempt - 1),
         "SLURM_SUBMIT_HOST": facts.cluster,
         "SLURM_TASKS_PER_NODE": runs(each),
+        # As topology/none sets the two.
         "SLURM_TOPOLOGY_ADDR": hosts[own],
         "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
         **_of_cards(placement[own]),
@@ -260,6 +263,7 @@ def job_record(spec: JobSpec, run: Run, files: ScriptFiles | None, array: ArrayT
         f"   NodeList={names}",
         f"   BatchHost={hosts[0]}",
         f"   NumNodes={len(hosts)} NumCPUs={cpus} NumTasks={tasks} CPUs/Task={spec.env.get(_PER_TASK, '1')}",
+        # Without TRESBillingWeights Slurm bills the CPUs.
         f"   TRES=cpu={cpus},mem={memory}M,node={len(hosts)},billing={cpus}" + (f",gres/gpu={cards}" if cards else ""),
         f"   MinCPUsNode={placement[0].cpus} MinMemoryNode={placement[0].memory_mib}M MinTmpDiskNode=0",
         f"   Command={command}",

@@ -123,6 +123,7 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
     # Step 3
     env = {
         **_base_environment(spec, submitter),
+        # slurmstepd sets it where the job does not.
         **({"TMPDIR": "/tmp"} if under_slurm else {}),  # noqa: S108 - the container's own
         **spec.env,
         **mode.env,
@@ -217,6 +218,7 @@ def _base_environment(spec: JobSpec, submitter: Submitter) -> dict[str, str]:
         "HOME": "/tmp" if spec.home is HomeAccess.NONE else submitter.home,  # noqa: S108 the container's own /tmp
         "USER": submitter.name,
         "LOGNAME": submitter.name,
+        # An image need not have any other locale.
         "LANG": "C.UTF-8",
     }
 

@@ -52,6 +52,7 @@ def _pool(spec: JobSpec, pool: WorkerPool) -> dict[str, Any]:
 
 def _machine(pool: WorkerPool) -> dict[str, Any]:
     name = pool.machine_type or custom_type(pool.spec.cpus, pool.spec.memory_mib)
+    # Vertex AI counts whole accelerators, so that a share becomes one.
     cards = -(-pool.spec.card_milli // WHOLE_CARD)
     known = machine_type(name)
     # The cards of such a machine type are part of it (`a2-highgpu-1g`).
@@ -122,6 +123,7 @@ def pool_values(
     common = {"environment": "cloud", "job": custom_job_spec(spec)}
     task: dict[str, Any] = {"type": word, "index": index, **({"trial": trial} if trial else {})}
     values = {"CLUSTER_SPEC": {"cluster": cluster, **common, "task": task}}
+    # Vertex AI sets TF_CONFIG for distributed training alone.
     if not alone:
         task = {**task, "type": _tensorflow_word(word), "cloud": job}
         called = {_tensorflow_word(each): hosts for each, hosts in cluster.items()}

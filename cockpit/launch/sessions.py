@@ -29,6 +29,7 @@ def development(spec: JobSpec) -> JobSpec:
 def training(spec: JobSpec, command: str = "") -> JobSpec:
     """Return a job that runs this command where the session is; an empty command is still to be written."""
     name = spec.name.removesuffix(MARK)
+    # A session may be called just like the mark.
     return replace(_without_waiting(spec), name=name or spec.name, kind=JobKind.REGULAR, command=command)
 
 

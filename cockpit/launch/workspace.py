@@ -48,6 +48,7 @@ def mounted_folders(spec: JobSpec) -> tuple[MountedFolder, ...]:
             MountedFolder(f"models[{index}]", each.folder, model_place(each), writable=False)
             for index, each in enumerate(spec.models)
         ),
+        # Not for a batch script: sbatch makes no folder either.
         MountedFolder("output", spec.output, OUTPUTS, writable=True, create=spec.script is None),
         *_script_folders(spec),
         *(

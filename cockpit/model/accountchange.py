@@ -7,11 +7,13 @@ import msgspec
 
 from cockpit.model.cluster import Tres
 
+# Not None: in a change None leaves the limit as it is.
 CLEAR = -1
 PARENT = "parent"
 """Shares: the user takes part with the account's own."""
 
 
+# omit_defaults, here and below: a change is sent, compared and shown by the few fields that it has.
 class LimitsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Fields of `accounts.Limits`. Of amounts, only the resources that are named change."""
 
@@ -126,6 +128,7 @@ class RemoveCoordinators(msgspec.Struct, frozen=True, tag="remove_coordinators")
     users: tuple[str, ...]
 
 
+# A union of tagged structs: what carries a change out matches all of them, and mypy names one that was forgotten.
 AccountChange = (
     AddAccount
     | ModifyAccount

@@ -27,6 +27,7 @@ class EndedJob(msgspec.Struct, frozen=True):
     """Average utilization of its cards."""
 
 
+# Not cut at days: where a day begins depends on the time zone of the user who asks.
 class Span(msgspec.Struct, frozen=True):
     """The resources that one attempt of a job held, from when to when, whether it used them or not."""
 

@@ -90,6 +90,7 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     usage_factor: float = 1.0
     preempt: tuple[str, ...] = ()
     """The QOS whose jobs its jobs may preempt."""
+    # Empty: the cluster's own mode applies, as in Slurm.
     preempt_mode: str = ""
     grace_seconds: int = 0
     exempt_seconds: int | None = None
@@ -110,6 +111,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     partition: str = ""
     parent: str = ""
     """The account above an account, empty only for root. Unused for users."""
+    # 1 is sacctmgr's default for an association without a Fairshare.
     shares: int | None = 1
     """The fair-share shares; None: sacctmgr's `parent`, which gives the user the account's own share."""
     priority: int | None = None
@@ -150,6 +152,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         by_account: dict[str, list[Association]] = {}
         for each in self.associations.values():
             above = each.account if each.user else each.parent
+            # Root is the only association without one above.
             if above:
                 by_account.setdefault(above, []).append(each)
         return {account: tuple(below) for account, below in by_account.items()}
@@ -162,6 +165,7 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def of(self, account: str, user: str, partition: str = "") -> Association | None:
         """Return the user's association with the account: of the partition, else the general one; None: neither."""
         bound = self.associations.get(assoc_key(account, user, partition)) if partition else None
+        # As slurmdbd does: the association of the partition wins, else the one without a partition serves.
         return bound or self.associations.get(assoc_key(account, user))
 
     def is_bound(self, account: str, user: str) -> bool:

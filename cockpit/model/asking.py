@@ -42,6 +42,7 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     stream: LogStream = LogStream.STDOUT
     offset: int = 0
     """First byte to read; negative: counted from the end."""
+    # A MiB at a time: an answer has to fit one frame of the protocol, and a reader shows the first of it at once.
     limit: int = 1 << 20
     wait: bool = False
     """Whether to answer only when there is something to read, or the replica has ended."""
@@ -72,6 +73,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The command to run; empty: a shell, which is interactive at a terminal."""
     terminal: bool = False
     """Give it a pseudo terminal; else three pipes."""
+    # 24 × 80 is what programs assume where they learn of no size.
     rows: TerminalSize = 24
     columns: TerminalSize = 80
     term: str = "xterm-256color"

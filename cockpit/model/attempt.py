@@ -62,6 +62,7 @@ class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """The exit status as a shell reports it: the code, 128 + signal, or 255 when unknown."""
         if self.code is not None:
             return self.code
+        # 255, as ssh has it for a connection that broke.
         return 128 + self.signal if self.signal is not None else 255
 
 
@@ -116,6 +117,7 @@ class EndCause(StrEnum):
     """The job has fewer workers than it needs, or had for longer than it may wait."""
 
 
+# Not FAULT and SLOW: these move the job to other nodes, and are no lack of nodes.
 BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.RECLAIMED, EndCause.BELOW_MIN})
 """Causes for which an elastic job loses so many workers that it is suspended."""
 
@@ -196,6 +198,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def whole_placement(self) -> Placement:
         """The resources of all present replicas by rank, with those of the launcher if there is one."""
+        # The launcher is rank 0.
         return self.placement if self.launcher is None else (self.launcher, *self.placement)
 
     @property

@@ -22,6 +22,7 @@ class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     """The signal's name without SIG."""
+    # sbatch(1): the default without `@seconds`.
     seconds: int = 60
     """How long before the end of the time limit the signal is sent."""
     shell: bool = False
@@ -31,6 +32,8 @@ class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
 class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
     """One batch script. Folders are absolute paths; file names are patterns as for sbatch, relative to `work_dir`."""
 
+    # The text and not the path: sbatch copies a script when it is submitted, so a later change of the file has no
+    # effect.
     text: str
     """The whole script; its first line names the interpreter."""
     file: str = ""

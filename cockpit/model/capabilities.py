@@ -43,6 +43,7 @@ class Ability(StrEnum):
 class Capabilities(msgspec.Struct, frozen=True):
     """The operations and abilities that a backend lacks."""
 
+    # The absent ones are listed, so that a new operation is there for every backend unless one says otherwise.
     absent: Mapping[str, str] = {}
     """The reason why it is absent, by the operation's name or the ability; all others are there."""
 

@@ -20,6 +20,7 @@ def gres_type(model: str) -> str:
 def is_one_of(model: str, requested: tuple[str, ...]) -> bool:
     """Return whether a card of this model satisfies the requested model in any spelling. An empty request accepts every
     card."""
+    # The exact spelling first: it is the usual case, and needs no conversion.
     return not requested or model in requested or gres_type(model) in map(gres_type, requested)
 
 

@@ -198,4 +198,5 @@ class CatalogueShown(msgspec.Struct, frozen=True):
     """The user may change all of it, and add what is the whole cluster's."""
     projects: tuple[str, ...] = ()
     """The projects of the user."""
+    # The name on the wire is older than the field's.
     user: str = msgspec.field(default="", name="asker")

@@ -86,6 +86,7 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[PriorityFlag, ...] = ()
     favor_small: bool = False
     max_age_seconds: int = 7 * DAY_SECONDS
+    # slurm.conf(5): PriorityCalcPeriod is 5 minutes by default.
     calc_period_seconds: int = 300
     decay_half_life_seconds: int = 7 * DAY_SECONDS
     """0: usage never decays."""
@@ -115,6 +116,7 @@ class BackfillKind(StrEnum):
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of backfill. Slurm's bf_window, bf_resolution, bf_max_job_test; 0: without bound."""
 
+    # Slurm itself reserves for every job that it looks at; that is CONSERVATIVE here.
     kind: BackfillKind = BackfillKind.EASY
     window_seconds: int = 0
     """How far ahead reservations are planned."""
@@ -138,6 +140,7 @@ class PreemptType(StrEnum):
 class Preemption(msgspec.Struct, frozen=True, kw_only=True):
     """slurm.conf's Preempt* parameters."""
 
+    # Text and not the enumeration: clusters that are read from elsewhere may have a plug-in that cockpit does not know.
     kind: str = PreemptType.NONE
     mode: tuple[str, ...] = ("OFF",)
     exempt_seconds: int = 0
@@ -179,6 +182,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     allow_users: tuple[str, ...] = ()
     qos: str = ""
     """The QOS whose limits hold for all jobs of the partition together; empty: none."""
+    # Both of Slurm's defaults are 1; a partition without them takes part equally.
     priority_job_factor: int = 1
     priority_tier: int = 1
     """Jobs of a higher tier are considered before all others."""

@@ -59,6 +59,7 @@ class MoveToTop(msgspec.Struct, frozen=True):
 
 Directive = SubmitScript | SendSignal | UpdateJob | MoveToTop
 _NEEDS: Mapping[type[Directive], tuple[str, ...]] = {
+    # Both: a way to the cluster may take scripts and yet be one on which nothing can be submitted, such as a recording.
     SubmitScript: (Ability.SCRIPTS, "submit"),
     SendSignal: (Ability.SIGNALS,),
     UpdateJob: (Ability.UPDATE,),

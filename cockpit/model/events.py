@@ -32,6 +32,7 @@ RECORDED = "recorded"
 
 # gc=False, here and below: a loaded journal has hundreds of thousands of these, no reference cycles can form among
 # frozen values, and the garbage collector would traverse all of them again and again.
+# With account, QOS and partitions as they were decided at the submission: later defaults do not change an accepted job.
 class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted", gc=False):
     """A job was submitted and is queued."""
 
@@ -69,6 +70,7 @@ class JobEdited(msgspec.Struct, frozen=True, tag="job_edited"):
     partitions: tuple[str, ...] = ()
 
 
+# An event of its own: by the time at which the other conditions are met, the other job may have been archived.
 class DependencyMet(msgspec.Struct, frozen=True, tag="dependency_met"):
     """A dependency of a queued job was met."""
 
@@ -85,6 +87,7 @@ class DependencyFailed(msgspec.Struct, frozen=True, tag="dependency_failed"):
     """The job or task whose end made it impossible."""
 
 
+# An event, because priority depends on this moment: ages must not start again with the engine.
 class AgeBegan(msgspec.Struct, frozen=True, tag="age_began"):
     """The age of a queued job began to count: only free resources and priority keep it from starting."""
 
@@ -112,6 +115,8 @@ class TimeLimitSet(msgspec.Struct, frozen=True, tag="time_limit_set"):
     seconds: int
 
 
+# With the rules themselves and not the file's path: the journal has to say what applied at any time, whatever is in the
+# file now.
 class ClusterConfigured(msgspec.Struct, frozen=True, tag="cluster_configured"):
     """The cluster's rules were read from its file, and differ from those before."""
 
@@ -234,6 +239,8 @@ class QuotaRemoved(msgspec.Struct, frozen=True, tag="quota_removed"):
     name: str
 
 
+# An event, although it follows from the clock: a replay of the journal has to decay at the very same moments to come to
+# the same priorities.
 class UsageDecayed(msgspec.Struct, frozen=True, tag="usage_decayed"):
     """All usage was decayed: past usage weighs less, that of running jobs was added, and ages count to this moment."""
 

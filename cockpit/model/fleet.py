@@ -43,6 +43,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def why_totals(self) -> str:
         """Return what is missing for binding with reserved nodes; empty: nothing."""
+        # In the order in which an administrator mends them: the parameter is of no use to an old scheduler.
         if version(self.kubernetes) < RESERVING_KUBERNETES:
             return f"Kubernetes {self.kubernetes} is older than 1.28"
         if version(self.scheduler) < RESERVING_SCHEDULER:
@@ -82,6 +83,7 @@ def node_in(member: str, node: NodeName) -> NodeName:
 
 def member_of(node: NodeName) -> str:
     """Return the member that a node belongs to. Where only totals are known, the name is the member's own."""
+    # A node's own name has no slash, so the first one ends the member's name.
     return node.partition("/")[0]
 
 

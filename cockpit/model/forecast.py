@@ -302,6 +302,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs ahead, the ends awaited and the holders, those that the user may see."""
     holders: tuple[JobId, ...] = ()
     """If a limit stops the job: the jobs that use the limit, the largest first, at most ten."""
+    # That there are more holders is no secret; who they are may be.
     holders_in_all: int = 0
     """The number of all such jobs, including those that the user may not see."""
     unavailable: tuple[tuple[NodeName, str], ...] = ()

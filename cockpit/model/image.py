@@ -36,6 +36,7 @@ class Image(NamedTuple):
 
 def image_of(text: str) -> Image:
     """Return the image of its text; a text with no other form is a name."""
+    # The word itself: an image that is called `host` in a registry would have to be written with its registry.
     if text == HOST:
         return Image(ImageKind.HOST, "")
     for kind in (ImageKind.DIR, ImageKind.TAR):

@@ -134,6 +134,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A number that an administrator adds to the computed priority (scontrol's SiteFactor)."""
     retries: int = 0
     """The number of requeues after failures so far. A requeue by a user resets it to 0."""
+    # In the record, so that a page that shows them need not read the journal.
     earlier: tuple[Attempt, ...] = ()
     """The attempts before the current or last one, oldest first."""
     suspension: Suspension | None = None
@@ -166,6 +167,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def is_meant(self, condition: Dependency) -> bool:
         """Tell whether the dependency names this job, by its own id or as a task of an array."""
+        # An array's id is also that of its first task: a condition on it without an index means all tasks.
         if self.array is not None and condition.job == self.array.array:
             return condition.task in {None, self.array.index}
         return condition.job == self.id and condition.task is None

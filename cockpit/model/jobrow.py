@@ -24,6 +24,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     skip them (`gc=False`).
     """
 
+    # array_like: names of fields would be most of the bytes of a long list.
     id: JobId
     version: int
     name: str

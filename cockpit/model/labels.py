@@ -11,7 +11,9 @@ from typing import Final
 
 import msgspec
 
+# Wider than in Kubernetes, which has one slash at most and 63 characters behind it: its keys are keys here, too.
 KEY: Final = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,251}[A-Za-z0-9])?"
+# A value may be empty, a key may not (Kubernetes, Labels and Selectors, Syntax).
 VALUE: Final = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?"
 _KEY: Final = re.compile(KEY)
 _VALUE: Final = re.compile(VALUE)

@@ -55,6 +55,7 @@ _WITH_CARDS: Final = {
     "g2-standard-96": MachineType(96, 384 * _GIB, 8, "NVIDIA_L4"),
 }
 _SIZED: Final = re.compile(r"(?P<family>[a-z0-9]+-[a-z]+)-(?P<cpus>[1-9][0-9]{0,2})")
+# Without a family it is N1's.
 _CUSTOM: Final = re.compile(r"(?:n1-|n2-)?custom-(?P<cpus>[1-9][0-9]{0,3})-(?P<mib>[1-9][0-9]{2,7})")
 _V100: Final = "NVIDIA_TESLA_V100"
 
@@ -64,6 +65,7 @@ def machine_type(name: str) -> MachineType | None:
     if known := _WITH_CARDS.get(name):
         return known
     if match := _CUSTOM.fullmatch(name):
+        # The name says it all: `custom-8-32768` has 8 CPUs and 32768 MB.
         return MachineType(int(match["cpus"]), int(match["mib"]))
     match = _SIZED.fullmatch(name)
     if match is None or match["family"] not in _GIB_PER_CPU:

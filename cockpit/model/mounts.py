@@ -50,6 +50,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = ""
     path: str = ""
+    # Stored with the job: a later change of the catalogue must not move what a queued job mounts.
     found: ResolvedEntry | None = None
     """The catalogue entry; None where a path is given, and before the engine has looked the name up."""
 

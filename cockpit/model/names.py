@@ -43,9 +43,11 @@ def _name_troubles(name: str) -> Iterator[str]:
 def next_name(name: str, taken: Collection[str]) -> str:
     """Return the next unused name in a series: `bert-2`, `bert-3` … for `bert` and for `bert-2`."""
     head, _, number = name.rpartition("-")
+    # A name that is a number alone, or begins with the hyphen, has no series.
     stem = head if head and number.isdigit() else name
     # One more ending than names are taken: at least one of them is free.
     endings = (f"-{number}" for number in range(2, len(taken) + 3))
+    # The stem is cut and not the number, which makes the names differ.
     names = (f"{stem[: NAME_LENGTH - len(ending)]}{ending}" for ending in endings)
     return next(each for each in names if each not in taken)
 

@@ -70,6 +70,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """The user, or the engine, that drained it until it is resumed, whatever the configuration says; empty: none."""
     virtual: bool = False
     """Whether it is declared in cluster.toml as a part of this machine."""
+    # Allowed, since declared nodes are for trying things out, but shown at each of them.
     overcommitted: bool = False
     """Whether the virtual nodes together have more than the machine."""
 

@@ -65,6 +65,7 @@ class Operation(NamedTuple):
         """Return the arguments of a call as they are sent. An argument that has their type already is sent itself."""
         kind = self.args()
         values = list(given.values())
+        # Methods with many parameters take their message as it is; its fields are then the parameters.
         if len(values) == 1 and isinstance(values[0], kind):
             return values[0]
         # The types of messages are frozen and have tuples.
@@ -91,6 +92,7 @@ class Operation(NamedTuple):
 
     def takes_time(self, args: msgspec.Struct) -> bool:
         """Return whether the answer may come at any time, so that there is no time limit for it."""
+        # An operation of this style without the field always waits.
         return self.style is Style.WAITS and bool(getattr(args, "wait", True))
 
     def _result_type(self) -> Any:  # noqa: ANN401 - a type, also a union

@@ -79,4 +79,5 @@ class WeightChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         """Return the cluster's weights, with these instead where they are given."""
         named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "tres"}
         given = {name: weight for name, weight in named.items() if weight is not None}
+        # A weight of 0 is a change as well: it switches the factor off.
         return msgspec.structs.replace(weights, **given, tres=weights.tres | self.tres)

@@ -62,6 +62,7 @@ def duration_text(seconds: int) -> str:
     parts = []
     rest = seconds
     for unit in "dhms":
+        # Without weeks: `7d` is easier to compare with a limit of days than `1w`.
         count, rest = divmod(rest, _SECONDS_PER_UNIT[unit])
         if count:
             parts.append(f"{count}{unit}")

@@ -26,11 +26,13 @@ RESOURCES = {"cpu": "cpu", "memory": "mem", "nvidia.com/gpu": "gres/gpu", "kube-
 MOST = (1 << 63) - 1
 """The largest amount; larger ones count as this one, as in Kubernetes."""
 MOST_NODES = 10_000
+# Bounds of cockpit's own: each level costs a look for each job that is considered, and a screen has to indent them.
 MOST_LEVELS = 32
 SEPARATOR = "/"
 """The separator of the names in a path."""
 
 _MANIFEST_NAMES = {tres: name for name, tres in RESOURCES.items()}
+# As long as Kubernetes makes the suffixes of generated names.
 _SUFFIX_LENGTH = 5
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """The letters of generated names in Kubernetes, which form no words."""
@@ -85,6 +87,7 @@ def places(root: QuotaNode) -> Iterator[Place]:
 
 def queue_name(path: str) -> str:
     """Return the name of a node's queue, such as `root-child-2-v5zxz`, with a suffix that is a hash of the path."""
+    # A hash and not a random suffix: a queue keeps its name when the same tree is applied again.
     number, suffix = crc32(path.encode("utf-8", "surrogatepass")), ""
     for _ in range(_SUFFIX_LENGTH):
         number, letter = divmod(number, len(_SUFFIX_LETTERS))
@@ -163,6 +166,7 @@ def _errors_below(place: Place) -> Iterator[str]:
     for resource in dict.fromkeys(resource for child in node.children for resource in child.min):
         together = sum(child.min.get(resource, 0) for child in node.children)
         # An amount of MOST means unlimited.
+        # The sum of the max is not bounded: children share what is theirs together, each up to its own max.
         if together > node.min.get(resource, 0) < MOST:
             about = f"its children's min come to {_amount_text(resource, together)}"
             least = _amount_text(resource, node.min.get(resource, 0))

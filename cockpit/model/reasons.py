@@ -63,6 +63,7 @@ class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enoug
     """The number of nodes that have enough free."""
     nearest: tuple[NodeShortfall, ...]
     """The eligible nodes that lack least, best first, at most three."""
+    # Apart from `nearest`, which counts acceptable models alone: it points to a way out.
     other_models_free: int = 0
     """The number of free whole cards of models that the job does not accept."""
     preemptable: int | None = None
@@ -193,6 +194,7 @@ class LimitReached(msgspec.Struct, frozen=True, cache_hash=True, tag="limit_reac
     @property
     def never(self) -> bool:
         """Whether the job alone breaks the limit, so that waiting does not help."""
+        # MinTRES is the one kind of limit that asks for more rather than less.
         return self.asked < self.allowed if self.limit.startswith("Min") else self.asked > self.allowed
 
 

@@ -32,5 +32,6 @@ class Refusal(msgspec.Struct, frozen=True):
     """What is wrong, why, and what to do next. It may have several lines, one for each error."""
     reasons: tuple[tuple[str, Reason], ...] = ()
     """Scheduling reasons, each behind the path of the field that it is about."""
+    # Apart from the kind: it is about the engine and not about the request, and has an exit code of its own.
     store: bool = False
     """Whether the engine's journal is damaged or cannot be written, until an administrator repairs it."""

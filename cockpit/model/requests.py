@@ -86,6 +86,7 @@ class RequestIds:
 
     def numbered(self, number: int) -> str:
         """Return the id of the command's act of this number, counted from 1."""
+        # The first act has the plain id: most commands have one act, and users look up what they gave.
         return f"{self._request}{PART}{number}" if number > 1 else self._request
 
 

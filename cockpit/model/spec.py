@@ -323,6 +323,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The time between the request to end and the kill."""
     hold: bool = False
     """Whether the job is held at submission, until it is released."""
+    # Readable, so that programs find their settings; read-only, so that a job's mistake does not cost the user's files.
     home: HomeAccess = HomeAccess.RO
     image: str = HOST
     """The image, in one of the forms of `model.image`, or its name in the catalogue."""
@@ -335,6 +336,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     project: str | None = None
     """The project; None: the submitter's own, which is named like the user."""
+    # Closed by default: a job shows commands and logs, and only its owner knows what is in them.
     access: Access = Access.NONE
     account: str | None = None
     """The account; None: the user's default account."""
@@ -381,6 +383,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def latest_start_at(self) -> Millis | None:
         """The latest start at which it can end by its deadline; None: it has no deadline."""
+        # By the limit and not by a predicted run time: only the limit is sure to end it in time.
         return None if self.deadline_at is None else Millis(self.deadline_at - 1000 * self.time_limit_seconds)
 
     @property
@@ -389,6 +392,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
         unchanged."""
         if not self.is_best_effort:
             return self
+        # The cards stay: they cannot be overcommitted, so also a best-effort worker has to be given them.
         return replace(self, specs=tuple([replace(each, cpus=0, memory_mib=0) for each in self.specs]))
 
     @property

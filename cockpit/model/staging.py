@@ -39,6 +39,7 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
     @property
     def seconds_left(self) -> int | None:
         """Return the estimated remaining seconds; None: unknown."""
+        # Rounded up: a copy that still runs is not 0 s away from its end.
         return -(-(self.total - self.done) // self.rate) if self.rate and self.total else None
 
 

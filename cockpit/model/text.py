@@ -47,6 +47,7 @@ MOST_DIGITS = 18
 
 def is_whole(text: str) -> bool:
     """Return whether the text is ASCII digits, few enough to be a number of 64 bits."""
+    # isascii too: isdigit is true for digits of other scripts and for superscripts.
     return 0 < len(text) <= MOST_DIGITS and text.isascii() and text.isdigit()
 
 

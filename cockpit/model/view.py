@@ -47,6 +47,7 @@ class NodeRow(msgspec.Struct, frozen=True):
     used_cpus: int
     used_memory_mib: int
     used_card_milli: int
+    # Does not follow from the thousandths: two halves may lie on one card or on two.
     used_cards: int
     """The number of cards of which at least a part is occupied."""
     slices: tuple[SliceUse, ...]

@@ -66,6 +66,7 @@ def _shares_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
 def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
     """Return the usage in words, and what it means for the place of the association's jobs."""
     used = f"{grouped(row.used)} billing-seconds, {percent(row.norm_usage)} of all"
+    # Root has no level; the classic fair share has no LevelFS.
     if not above or row.level_fs is None:
         factor = "" if row.fair_share is None else f"; fair share {row.fair_share:.4f}"
         return f"{used}{factor}"

@@ -73,6 +73,7 @@ def job_sums(jobs: Iterable[EndedJob], by: GroupBy) -> list[JobSum]:
     for job in jobs:
         groups[str(getattr(job.row, by)) or NO_NAME].append(job)
     sums = (_sum(name, group) for name, group in groups.items())
+    # The name last, so that equal sums have one order in every run.
     return sorted(sums, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
 
 

@@ -101,4 +101,5 @@ def spread_over(parts: Sequence[Part], columns: int) -> Iterator[float | None]:
 def _level(figure: float, most: float) -> str:
     part = min(max(figure / most, 0.0), 1.0) if most > 0 else 0.0
     top = len(LEVELS) - 1
+    # The lowest sign is kept for 0: something is never drawn as nothing.
     return LEVELS[max(1, round(part * top)) if part > 0 else 0]

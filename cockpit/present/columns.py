@@ -360,6 +360,7 @@ def row_schema(table: TableView) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {column.id: column_schema(column) for column in table.columns},
+        # Required although they may be null: a program need not ask whether a key is there.
         "required": [column.id for column in table.columns],
     }
 

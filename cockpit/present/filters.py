@@ -240,6 +240,7 @@ def _equal(column: Column, table: TableView, value: str) -> Mask:
         return fact_is(held_until, lambda fact, _: fact is not None)
     if column.kind is ValueKind.RECORD:
         wanted = value.casefold()
+        # A record is compared by its words, since users cannot write its JSON.
         return lambda rows, context: [wanted in text.casefold().split(", ") for text in column.texts(rows, context)]
     if column.kind in {ValueKind.TEXT, ValueKind.WORDS}:
         _check_value(column, value)

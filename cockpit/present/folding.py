@@ -71,11 +71,13 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
     # What cannot be summed is taken from one task, so that the values belong together.
     own = asdict(speaker) | {
         "id": whole,
+        # The largest, so that a change of any task makes the row a changed one.
         "version": max(row.version for row in tasks),
         "nodes": sum(row.nodes * task_count(row) for row in counting),
         "cpus": sum(row.cpus * task_count(row) for row in counting),
         "memory_mib": sum(row.memory_mib * task_count(row) for row in counting),
         "card_milli": sum(row.card_milli * task_count(row) for row in counting),
+        # The best one: it decides when the next task starts.
         "priority": max((row.priority for row in tasks if row.priority is not None), default=None),
         "tasks": (),
     }
@@ -183,6 +185,7 @@ def progress(row: JobRow) -> tuple[int, int] | None:
 def _missing(tasks: Sequence[JobRow]) -> int:
     """Return the number of the array's tasks that are not among the given ones."""
     first = tasks[0].array
+    # At least 0: an array of Slurm has no count of its own beyond its listed tasks.
     return 0 if first is None else max(0, first.count - sum(map(task_count, tasks)))
 
 

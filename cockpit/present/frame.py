@@ -105,6 +105,7 @@ def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
     for state in (JobState.RUNNING, JobState.QUEUED):
         number = count(state, 0)
         yield _count(GLYPHS[state], number, str(state) if words else "", str(state) if number else MUTED)
+    # Shown only where there are some: most of the time a header has neither.
     starting, suspended = sum(count(state, 0) for state in BEGINNING), count(JobState.SUSPENDED, 0)
     for state, number in ((JobState.STARTING, starting), (JobState.SUSPENDED, suspended)):
         if number:

@@ -98,6 +98,7 @@ def wait_seconds(row: JobRow, context: Context) -> int:
     """Return the seconds from submission to the start, to the end of a job that never started, or to now."""
     # A job that was cancelled while it waited waited until its end.
     until = row.started_at or row.ended_at or context.now
+    # Not below 0: the clocks of this machine and of the cluster may differ.
     return (until - row.submitted_at) // 1000 if until > row.submitted_at else 0
 
 

@@ -183,6 +183,7 @@ def _extended(numbers: list[int]) -> tuple[str, list[int]]:
     """Return the colour and the remaining numbers: `5;N` is one of 256 colours, `2;R;G;B` any colour. Both results are
     empty for other numbers."""
     if len(numbers) >= 2 and numbers[0] == 5:
+        # The theme's library calls the 256 colours so (`rich`).
         return f"color({numbers[1]})", numbers[2:]
     if len(numbers) >= 4 and numbers[0] == 2:
         red, green, blue = numbers[1:4]

@@ -28,6 +28,7 @@ def listed(things: Iterable[str], last: str = "and") -> str:
 def as_sentence(words: str) -> str:
     """Return the words with a capital letter at the beginning and a full stop: reasons and predictions have neither, as
     lists show them in a cell."""
+    # Not `capitalize`, which would make small letters of all others.
     return f"{words[0].upper()}{words[1:]}."
 
 

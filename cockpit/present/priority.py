@@ -171,6 +171,7 @@ def stepped(weight: float, direction: int) -> int:
     base: int = 10 ** (len(str(int(weight))) - 1)
     if direction > 0:
         return min(next(step * base for step in _LADDER if step * base > weight), MOST)
+    # Below the first step of a decade comes the 5 of the one before.
     lower = [step * base for step in _LADDER if step * base < weight] or [base // 2]
     return max(lower[-1], 0)
 

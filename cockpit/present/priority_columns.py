@@ -101,6 +101,7 @@ def id_text(row: PriorityRow) -> str:
 
 
 def _name_cell(row: PriorityRow, _: CellContext) -> Line:
+    # The row stays: without it the places would have gaps.
     return line(Span("another user's", MUTED) if row.breakdown is None else Span(safe(row.name), STRONG))
 
 

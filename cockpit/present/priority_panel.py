@@ -110,6 +110,7 @@ def _head(row: PriorityRow, queue: Sequence[PriorityRow], *, tried: bool) -> Lin
     name = (Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT))
     if row.position is None:
         return (*name, Span("  is held: it is not considered until it is released.", "held"))
+    # The largest place and not the number of rows: a job has a row in each of its partitions.
     of = max((each.position or 0 for each in queue), default=0)
     if tried and row.position_before is not None:
         return (*name, Span(f"  {_moves(row)} of {of}", STRONG), *_totals(row))

@@ -112,6 +112,7 @@ def _place_key(row: PriorityRow) -> tuple[JobId, object]:
 def longest(rows: Iterable[PriorityRow]) -> float:
     """Return the amount that a whole bar represents: the most that the factors of one job add."""
     computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
+    # With a positive nice added back: the bar shows what was taken off as well.
     return max((each.total + max(each.nice, 0) for each in computed), default=0)
 
 

@@ -109,6 +109,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
         if used + size > columns and used > indent:
             rows.append([Span(" " * indent)])
             used = indent
+            # Blanks at a break would indent the next line by accident.
             if word[0].text.isspace():
                 continue
         rows[-1] += word

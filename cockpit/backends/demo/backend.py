@@ -118,6 +118,7 @@ class DemoCluster:
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
         self._feed = engine.feed
         logs = LogFiles(engine.logs, scripts, self._clock)
+        # An administrator, so that every action of cockpit can be tried in a demo.
         self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs, self.now)
         self._nodes = nodes_of(fixture)
         self._rules, self._accounts = rules_of(fixture)
@@ -226,6 +227,7 @@ class DemoBackend(InProcessBackend):
         self._now = now
 
     async def status(self) -> EngineStatus:
+        # The engine of a demo has no socket; its folder, which the engine got in its place, would only mislead.
         return replace(await super().status(), socket="", containers=CONTAINERS)
 
     async def nodes(self) -> list[NodeRow]:

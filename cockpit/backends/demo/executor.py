@@ -91,6 +91,8 @@ class ScriptedExecutor:
         if effect.force is SignalKind.KILL:
             task.cancel()
             self._end(effect.replica, KILLED)
+        # An early signal, and SIGTERM to a script that ignores it, change nothing: the engine has to kill such a
+        # replica after its grace period.
         elif effect.force is SignalKind.TERM and script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._end_after(effect.replica, script.winds_down_ms))
@@ -104,6 +106,7 @@ class ScriptedExecutor:
         if effect.replica in self._running and effect.replica not in self._remaining_ms:
             _, task = self._running[effect.replica]
             ends_at = self._ends_at.get(effect.replica)
+            # A replica that is frozen before its command runs has no end yet, and stays until a signal ends it.
             self._remaining_ms[effect.replica] = None if ends_at is None else max(0, ends_at - self._clock.now())
             task.cancel()
 
@@ -135,6 +138,7 @@ class ScriptedExecutor:
     ) -> EnteredShell:
         if replica not in self._containers:
             raise RequestRefused(Refusal(RefusalKind.CONFLICT, f"{replica} has no container to enter"))
+        # A container without a running replica exists only in a debug hold.
         kept = replica not in self._running
         return self._sandboxes.enter(self._containers[replica], command, terminal=terminal, label=label, kept=kept)
 
@@ -176,6 +180,7 @@ class ScriptedExecutor:
         self._end(replica, TERMINATED)
 
     def _end(self, replica: ReplicaId, status: ExitStatus) -> None:
+        # First, since the figures come from what is removed next.
         use = self._use(replica)
         del self._running[replica]
         self._ends_at.pop(replica, None)

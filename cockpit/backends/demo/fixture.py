@@ -211,6 +211,7 @@ def read_fixture(name: str) -> Fixture:
         raise SpecErrors([f"{name}: {error}"]) from error
     if errors := list(_unresolved_names(fixture)):
         raise SpecErrors([f"{name}: {error}" for error in errors])
+    # Now and not when the demo opens: a wrong fixture is then refused with the file's name, before any folder is made.
     rules_of(fixture)
     quota_of(fixture)
     catalogue_of(fixture)
@@ -229,6 +230,7 @@ def quota_of(fixture: Fixture) -> QuotaTree | None:
     """Return its quota tree; None: it has none. Raises `SpecErrors`."""
     if not fixture.quota:
         return None
+    # As a manifest, so that a fixture's tree passes the checks of `cockpit quota apply`.
     metadata = {"name": fixture.name, "namespace": quotatree.NAMESPACE}
     manifest = {"apiVersion": quotatree.API_VERSION, "kind": quotatree.KIND, "metadata": metadata}
     return quotatree.read_quota_tree(f"{fixture.name}: quota", json.dumps(manifest | {"spec": {"root": fixture.quota}}))
@@ -269,6 +271,7 @@ def _shipped_file(name: str) -> Traversable:
 def _node(group: NodeGroup, number: int) -> Node:
     """Return the node of a group with this number."""
     name = f"{group.prefix}{number:02}"
+    # Indices run over all models of a node, as the driver counts its cards.
     rows = [row for row in group.cards for _ in range(row.count)]
     return Node(
         name=NodeName(name),

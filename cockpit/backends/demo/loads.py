@@ -27,6 +27,7 @@ STRETCHES = 60
 
 def with_loads(row: NodeRow, now: Millis) -> NodeRow:
     """Return the row with the loads of its cards; hardware slices are not measured, as on real ones."""
+    # NVML reports no utilization for a card in MIG mode (n/a).
     cards = (card for card in row.node.cards if not card.slice_uuids)
     return replace(row, loads=tuple(CardLoad(card.index, _percent(row, card.index, now)) for card in cards))
 
@@ -34,6 +35,7 @@ def with_loads(row: NodeRow, now: Millis) -> NodeRow:
 def use_of(start: StartReplica, node: Node | None, began: Millis, now: Millis) -> ReplicaUse:
     """Return what a replica that began then would have used by now."""
     given, name = start.allocation, str(start.replica)
+    # At least 1, since rates are divided by it.
     lasted = max(now - began, 1)
     level = _between(name, 30, 95)
     peak = given.memory_mib * _between(name, 35, 93) // 100

@@ -94,6 +94,7 @@ class DemoPace:
         await self._live(0 if self.paused else int(seconds * 1_000_000_000))
 
     async def _live(self, nanos: int) -> None:
+        # The rest is carried over: dropped at every tick, it would slow a demo at low speed down.
         milliseconds, self._owed_nanos = divmod(self._owed_nanos + int(nanos * self._speed), NANOS_PER_MILLI)
         await self.reach(Millis(self._clock.now() + milliseconds))
 

@@ -39,7 +39,9 @@ def past(
     midnight = datetime.fromtimestamp(until / 1000).replace(hour=0, minute=0, second=0, microsecond=0)  # noqa: DTZ006 - of the machine that shows it
     for back in range(DAYS, -1, -1):
         day = midnight - timedelta(days=back)
+        # By the calendar and not plus 24 hours: a day on which the clocks change has 23 or 25.
         ends = min(until, _millis(day + timedelta(days=1)))
+        # A chance for each day, so that one more user or day does not change what the others used.
         chance = scripts.chance("past", back)
         full = chance.uniform(*(WEEKEND if day.weekday() >= SATURDAY else WORKDAY))
         for user, part in _parts(fixture, chance):

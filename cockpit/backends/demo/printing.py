@@ -37,6 +37,7 @@ def printed_until(printing: Printing, total_ms: int, elapsed_ms: int, chance: Ra
 
 def error_output(status: ExitStatus, chance: Random) -> str:
     """Return the standard error of a replica that has ended."""
+    # A replica that was killed (9) prints nothing: it could not.
     if status.signal == 15:
         return "received SIGTERM, leaving\n"
     if status.code == 3:
@@ -189,6 +190,7 @@ class LogFiles:
         if not script.exit.ok:
             total_ms = max(total_ms, limit_ms)
         until = replica.ended_at if replica.ended_at is not None else self._clock.now()
+        # The same chance at every call: the text so far has to come out the same, for `_append` to add only the rest.
         chance = self._scripts.chance("printed", job.spec.name, replica.rank)
         return printed_until(script.printing, total_ms, until - started_at, chance)
 

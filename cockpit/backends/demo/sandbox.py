@@ -79,6 +79,7 @@ class Shell:
 
     def _watch(self) -> None:
         """Wait for the shell's end; closing the other end of the control descriptor ends it."""
+        # A pidfd can be polled beside the socket, and cannot mean another process that got the same number.
         pidfd = os.pidfd_open(self._process.pid)
         ready = select.poll()
         ready.register(pidfd, select.POLLIN)
@@ -113,6 +114,7 @@ def enter(view: View, command: Sequence[str], terminal: Terminal | None) -> Shel
             env={"PATH": os.environ.get("PATH", os.defpath)},
         )
     finally:
+        # A set, since a terminal is the same descriptor three times.
         for fd in set(inner):
             os.close(fd)
     return Shell(process, outer, terminal=terminal is not None)
@@ -138,6 +140,8 @@ def _arguments(view: View, command: Sequence[str], terminal: Terminal | None) ->
         *(word for path in _MACHINE for word in ("--ro-bind-try", path, path)),
         *(word for path in _PROGRAMS for word in _as_here(Path(path))),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),  # noqa: S108 - the sandbox's own
+        # Programs want a home that they can write to. This one is empty: the machine's own is not in the sandbox at
+        # all.
         *("--tmpfs", view.who.home, "--bind", str(view.room), "/workspace", "--chdir", "/workspace/algorithm"),
         *("--ro-bind", str(_names(view)), "/etc/passwd"),
         "--clearenv",
@@ -147,6 +151,7 @@ def _arguments(view: View, command: Sequence[str], terminal: Terminal | None) ->
 
 
 def _as_here(path: Path) -> tuple[str, ...]:
+    # A link stays one: what it leads to is in /usr, which is mounted already.
     if path.is_symlink():
         return "--symlink", str(path.readlink()), str(path)
     return "--ro-bind-try", str(path), str(path)
@@ -232,6 +237,7 @@ class Sandboxes:
             places = (each.target.removeprefix(f"{WORKSPACE}/") for each in mounted_folders(effect.spec))
             for folder in dict.fromkeys(("algorithm", *places, "outputs/checkpoint-1000")):
                 (folder_of_replica / folder).mkdir(parents=True, exist_ok=True)
+            # The script that the job's command names, so that a look around shows what one expects to find there.
             programs = [word for word in effect.spec.command.split() if word.endswith(".py") and "/" not in word]
             for program in programs or ["train.py"]:
                 (folder_of_replica / "algorithm" / program).write_text(TRAINING)

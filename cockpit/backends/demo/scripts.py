@@ -66,6 +66,7 @@ class Scripts:
         return Random("/".join(map(str, (self._seed, *about))))  # noqa: S311 - a story, no secret
 
     def of(self, spec: JobSpec) -> Script:
+        # By the name and not the id: a job that is requeued or cloned under its name behaves the same.
         chance = self.chance("run", spec.name)
         if spec.kind is JobKind.INTERACTIVE:
             return _SESSION
@@ -79,6 +80,7 @@ def _draw(template: Template, spec: JobSpec, chance: Random) -> Script:
     share = chance.uniform(*(template.uses if outcome is Outcome.SUCCESS else FAILS_WITHIN))
     return Script(
         printing=template.printing,
+        # Larger jobs start more slowly, since the slowest of their containers decides.
         begins_ms=chance.randrange(1_500, 9_000) + 2_000 * spec.nodes,
         runs_ms=None if outcome is Outcome.TIMEOUT else int(share * spec.time_limit_seconds * 1000),
         exit=_EXITS[outcome],

@@ -108,6 +108,7 @@ class SimulatedUsers:
         (name,) = self._chance.choices(list(user.templates), list(user.templates.values()))
         template = self._templates[name]
         held = self._chance.random() < user.holds
+        # All is drawn before the check below, so that the sequence of random numbers does not depend on who may act.
         specs = [self._spec(user, template, held=held) for _ in range(self._chance.randint(*template.at_once))]
         if not self._may_act(user):
             return

@@ -83,6 +83,7 @@ class FleetBackend(Asking, LiveBackend):
         return CAPABILITIES
 
     def capabilities_for(self, jobs: Iterable[JobId]) -> Capabilities:
+        # An action on jobs of several clusters is possible only where all of these clusters have it.
         numbers = {member_of(job)[0] for job in jobs}
         shown = CAPABILITIES
         for member in self.members:
@@ -129,6 +130,8 @@ class FleetBackend(Asking, LiveBackend):
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         member, own = self._whose(job)
         detail = await (await self._there(member)).job(own, task=task)
+        # The row apart from the rest: `member.in_fleet` adds the cluster's name, which the general translation does
+        # not.
         (row,) = member.in_fleet([detail.row])
         return replace(in_fleet(detail, member.words), row=row)
 
@@ -146,6 +149,7 @@ class FleetBackend(Asking, LiveBackend):
         return [each for starts in await self._each(of) for each in starts]
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
+        # Members count their events separately, so there is no `after` that would mean one place in a merged list.
         if job is None:
             refuse(ONE_CLUSTERS)
         member, own = self._whose(job)
@@ -165,6 +169,7 @@ class FleetBackend(Asking, LiveBackend):
 
     async def direct(self, wanted: Directive) -> JobId | None:
         """Run a Slurm command on one job; a cluster that is not Slurm's refuses it."""
+        # The other directives submit something, and no job says to which cluster.
         if not isinstance(wanted, SendSignal | UpdateJob):
             refuse(ONE_CLUSTERS)
         member, own = self._whose(wanted.job)
@@ -179,6 +184,7 @@ class FleetBackend(Asking, LiveBackend):
             return [replace(each, row=row) for each, row in zip(jobs, rows, strict=True)]
 
         ended = [each for jobs in await self._each(of) for each in jobs]
+        # The answers of the members follow each other, so the whole has to be sorted by time.
         return sorted(ended, key=lambda each: -(each.row.ended_at or 0))
 
     def identify(self, ids: RequestIds) -> None:
@@ -196,11 +202,14 @@ class FleetBackend(Asking, LiveBackend):
         return tuple((row.name, row.reason) for row in self._member_rows() if row.state is silent)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        # Members report their connection with empty deltas in any case (`Member.follow`).
         del anything
         self.begin()
         queue: asyncio.Queue[JobsDelta] = asyncio.Queue()
         self._listeners.add(queue)
         try:
+            # The queue is registered before this snapshot, and nothing awaits between: no change can fall between the
+            # two.
             yield JobsDelta(tuple(row for member in self.members for row in member.rows.values()), (), 0)
             while True:
                 yield await queue.get()
@@ -229,6 +238,7 @@ class FleetBackend(Asking, LiveBackend):
     async def close(self) -> None:
         await self._tasks.cancel_all()
         for member in self.members:
+            # A member that cannot be closed in order must not keep the others open.
             with suppress(CockpitError):
                 await member.close()
 
@@ -276,6 +286,8 @@ class FleetBackend(Asking, LiveBackend):
         """Return the member's backend, with the `look` and the request ids of this backend."""
         backend = await member.backend()
         if self._look is not None:
+            # The user wanted to see each command first; a cluster that runs none, such as cockpit's own engine, has
+            # nothing to show.
             if self._look_required and (none := backend.capabilities.why_not(Ability.COMMANDS)):
                 refuse(none)
             backend.announce(self._look)
@@ -303,11 +315,13 @@ class FleetBackend(Asking, LiveBackend):
 
         async def one(member: Member) -> list[T]:
             try:
+                # Each member has the limit to itself, so a slow one costs the others nothing but this wait.
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     return [await ask(member)]
             except TimeoutError:
                 member.note_no_answer(f"It did not answer within {PATIENCE_SECONDS:g} s.")
             except RequestRefused as no:
+                # A refusal of one operation says nothing about the connection; only one for the sake of the store does.
                 if no.refusal.store and not self._watched:
                     without_store.add(member.name)
                     member.note_no_answer(str(no))
@@ -320,6 +334,8 @@ class FleetBackend(Asking, LiveBackend):
         answers = await asyncio.gather(*map(one, members))
         silent = self.silent_members
         if members and not any(answers) and not self._watched and len(silent) == len(members):
+            # The two have different exit codes: a script retries for an unreachable cluster but not for a damaged
+            # store.
             kind = StoreError if len(without_store) == len(members) else Unreachable
             raise kind(" ".join(f"{name} does not answer: {reason}" for name, reason in silent))
         return [result for results in answers for result in results]
@@ -344,5 +360,6 @@ class FleetBackend(Asking, LiveBackend):
             used_memory_mib=sum(each.used_memory_mib for each in known),
             card_milli=sum(each.card_milli for each in known),
             used_card_milli=sum(each.used_card_milli for each in known),
+            # Rights differ from member to member; the header must not promise those of one of them.
             admin=False,
         )

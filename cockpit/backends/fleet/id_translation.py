@@ -53,6 +53,8 @@ def _any(value: Any, words: Words) -> Any:  # noqa: ANN401 - whatever a member a
 
 
 def _struct(struct: msgspec.Struct, words: Words) -> msgspec.Struct:
+    # Copy only when something differs: most rows of a member without a clock shift share all their parts with the
+    # original.
     changed = {}
     for name, change in _changes(type(struct)):
         before = getattr(struct, name)

@@ -55,6 +55,7 @@ class Member:
 
     async def backend(self) -> LiveBackend:
         """Return the cluster's backend; open it if it is not open. Raises `CockpitError`; the next call tries again."""
+        # One at a time: the watching task and a question of the user must not open two connections to one cluster.
         async with self._lock:
             if self._open_cluster is None:
                 try:
@@ -100,6 +101,7 @@ class Member:
             return None
         if state is ClusterState.STILL:
             return self._open_cluster.now()
+        # `good_at` is by the member's clock, which is of no use as an age when that clock is another one.
         good, own = self._connection.good_at, self.words.shift_ms == 0
         if state is ClusterState.LIVE:
             return good if good is not None and own else self._now()
@@ -122,6 +124,7 @@ class Member:
         try:
             self.overview = await backend.overview()
         except RequestRefused:
+            # A refusal is an answer: the cluster can be reached.
             raise
         except CockpitError as error:
             self._connection = replace(self._connection, phase=Phase.STALE, reason=str(error))
@@ -169,6 +172,8 @@ class Member:
 
     def _report_phase(self, before: Connection, changed: Callable[[JobsDelta], None]) -> None:
         if self._connection.phase is not before.phase:
+            # Only the phase: the reason of a silent member may change with every attempt, and each change would redraw
+            # the lists.
             changed(JobsDelta((), (), 0))
 
     def in_fleet(self, rows: Iterable[JobRow]) -> Iterable[JobRow]:
@@ -176,6 +181,7 @@ class Member:
         words = self.words
         for row in rows:
             translated = in_fleet(row, words)
+            # A member may be a fleet itself, whose rows name its own members.
             inner = tuple(f"{self.name}/{each}" for each in row.clusters) or (self.name,)
             # A tuple of plain numbers: `in_fleet` recognises ids by their types only.
             first = row.component

@@ -95,6 +95,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
         The random factor keeps many clients from connecting at the same moment to an engine that has just restarted.
         """
+        # Bounded, since 2.0 ** 1024 is an OverflowError, after an hour without an engine.
         longest = min(self.longest_retry, self.first_retry * 2.0 ** min(attempt, 30))
         return longest * random.uniform(0.5, 1.0)
 
@@ -169,6 +170,7 @@ class Reconnector:
     @asynccontextmanager
     async def own_wire(self) -> AsyncIterator[Wire]:
         """Open a connection for one request; closing it ends the request. Raises `CockpitError`."""
+        # Wait until an engine is there: `reach_again` starts none.
         await self.wire()
         wire = await self._dial(self._dialler.reach_again)
         running = self._tasks.start(wire.run(), "an answer of its own")
@@ -211,6 +213,7 @@ class Reconnector:
         pinging = self._tasks.start(self._ping(wire), "pings")
         try:
             self._wire.put(wire)
+            # The wish is fulfilled: left standing, it would start an engine again that is stopped later.
             self._engine_wanted.clear()
             lost = await wire.run()
             self._fall_stale(str(lost))
@@ -228,6 +231,7 @@ class Reconnector:
                 self.overview.put(msgspec.msgpack.decode(await wire.ask("overview", NoArgs()), type=Overview))
             except RequestRefused:  # the engine answers, and that is what a ping is for
                 pass
+            # `_use` reports why.
             except Unreachable:
                 return
             finally:
@@ -239,4 +243,5 @@ class Reconnector:
         self._good_at = self._now()
 
     def _fall_stale(self, reason: str) -> None:
+        # Before the first answer there are no data that could be old.
         self._phase.put((Phase.CONNECTING if self._good_at is None else Phase.STALE, reason))

@@ -22,6 +22,7 @@ START_SECONDS = 20.0
 STARTS = 3
 LOOK_SECONDS = 0.01
 LOG = "engine.log"
+# EX_IOERR of sysexits.h.
 STORE_FAILED = 74
 """Exit code of an engine that ends because of its state folder."""
 LAST_WORDS = 4000

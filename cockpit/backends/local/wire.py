@@ -51,6 +51,7 @@ class Wire:
         except (OSError, ValueError, asyncio.IncompleteReadError, msgspec.DecodeError) as error:
             return self._lose(_loss(error))
         finally:
+            # For a `run` that was cancelled; after a loss the first reason stays.
             self._lose(Unreachable("The connection to the engine was closed."))
             self._writer.close()
 

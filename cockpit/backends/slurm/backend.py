@@ -198,6 +198,7 @@ class SlurmBackend(Asking, LiveBackend):
         if has_started and record.state not in ENDED:
             steps = accounting.beside(steps, await self._reading.running_steps(known.number))
         path = await logs.output_path(self._reading, known)
+        # sprio prints waiting jobs only.
         ranked = await self._reading.priorities() if reason is not None else {}
         return jobdetail.JobDetail(
             row=replace(row, output=path),

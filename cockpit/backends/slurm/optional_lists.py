@@ -41,6 +41,8 @@ class OptionalLists:
             older = " Its last answer is shown." if last is not None else ""
             self.trouble[what] = f"{what} is not available at the moment: {error}{older}"
             complaint = error.printed.stderr if isinstance(error, Failed) else ""
+            # Exit code 1 marks the empty answer as none: the mappings must not take it for a cluster without such
+            # things.
             return last or Printed("", complaint, 1)
         self.trouble.pop(what, None)
         return printed
@@ -50,6 +52,7 @@ class OptionalLists:
 
         Raises `Garbled` when they are still missing.
         """
+        # An old answer that stands in for a failed one is not compared: it may lack new names without being cut.
         if printed.code or printed.verified or what in self.trouble:
             return printed
         return await complete_list(self._answers, argv, printed, check, self._absent.setdefault(what, set()))

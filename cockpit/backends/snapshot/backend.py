@@ -37,6 +37,7 @@ _NOTHING = SchedulerReport()
 CAPABILITIES = Capabilities(
     {
         **EMBEDDED.absent,
+        # A shell changes nothing by itself but needs a container, and a snapshot has only the description of one.
         **{name: FIXED for name, row in TABLE.items() if row.style is Style.CHANGES or name == SHELL},
     }
 )

@@ -56,6 +56,7 @@ def change_accounts(state: ClusterState, actor: Actor, wanted: change.AccountCha
     troubles = [each for each in account_troubles(draft.accounts) if each.key in touched]
     if troubles:
         return Refusal(RefusalKind.INVALID, "\n".join(f"{each.field}: {each.sentence}." for each in troubles))
+    # No event where nothing changes: the journal keeps changes alone.
     return [event] if event != events.AccountsChanged() else []
 
 

@@ -60,6 +60,7 @@ def _(body: events.CatalogueChanged, state: ClusterState, _record: events.EventR
 
 @RULES.of(events.ReservationMade)
 def _(body: events.ReservationMade, state: ClusterState, _record: events.EventRecord) -> None:
+    # A new dictionary, here and below: snapshots of passes share the old one.
     state.reservations = state.reservations | {body.reservation.name: body.reservation}
 
 

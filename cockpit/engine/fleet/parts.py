@@ -66,6 +66,7 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
         deadline_at=None,
         dependencies=(),
         array=None,
+        # The fleet decides about a retry, which may be in another cluster.
         restart=None,
         reservation="",
         suspension=Suspension(),

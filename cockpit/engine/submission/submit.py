@@ -149,6 +149,7 @@ class _Submission:
         self._machine = machine
         self._submitter = submitter
         self._outcomes = outcomes
+        # From the last id ever used and not from the live jobs: ids are never used again.
         self._next = machine.state.last_job_id + 1
         self._names: set[str] = set()
         """Names of the jobs that come earlier in this submission."""

@@ -72,10 +72,12 @@ def _of_partitions(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
             path=name,
             name=name,
             level=0,
+            # Partitions are in the configuration, which has no times.
             since=None,
             waiting=counts.waiting[key],
             running=counts.running[key],
             used=dict(counts.used[key]),
+            # A partition guarantees nothing.
             min={},
             max={each: thousandths(has.get(each, 0)) for each in RESOURCES},
         )

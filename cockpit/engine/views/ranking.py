@@ -73,6 +73,7 @@ def best_priority(table: PriorityTable, job: Job) -> int | None:
     """Return the job's highest priority in any of its partitions; None: the cluster has no priorities."""
     if table.calculator is None:
         return None
+    # The best of its partitions decides when it starts.
     return max(table.breakdown(job, partition).total for partition in partitions_of(job))
 
 

@@ -87,6 +87,7 @@ def _scalars(values: Mapping[str, object]) -> Iterator[str]:
 def _tables(values: Mapping[str, object]) -> Iterator[str]:
     for name, value in values.items():
         if _is_below(value):
+            # Without the empty line, which would part the comment from its heading.
             yield "\n".join([*_comment(_ABOUT[name]), *toml_table({name: value})[1:], ""])
 
 

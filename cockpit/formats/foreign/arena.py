@@ -146,6 +146,8 @@ def _take_repeated(name: str, value: str, draft: Draft) -> None:
     elif name == "data-dir" and value:
         path, _, place = value.partition(":")
         take_folder(PurePosixPath(path).name or "data", path, place or path, f"--data-dir={value}", draft)
+    # These two are a label and an annotation of Alibaba's scheduler that mean something here; they come before the
+    # general case, which would keep them as plain labels.
     elif value == f"{COMPUTE_QOS}={BEST_EFFORT}":
         draft.values["best_effort"] = True
     elif value == f"{SUPERVISED}=true":
@@ -190,6 +192,7 @@ def _carry_over(name: str, value: str, options: Mapping[str, str], draft: Draft)
         _size(name, value, draft)
     elif name in _TAKERS:
         _TAKERS[name](value, f"--{name}={value}", draft)
+    # arena's --queue is a flag (kube-queue holds the job until it is dequeued), not the name of a queue.
     elif name == "queue" and value in {"", "true"}:
         draft.values["suspension"] = {"scheduling": True}
     elif name == "starting-timeout" and isinstance(seconds := parse_duration(value), int):
@@ -226,6 +229,7 @@ def _elastic_value(field: str, value: str) -> object:
     if field in _COUNTS and is_whole(value):
         return int(value)
     if field == "launcher_selector":
+        # A value without `=` stays text, so that the job file's own check reports it at its field.
         return dict([value.split("=", 1)]) if "=" in value else value
     return True if value in {"", "true"} else value
 
@@ -239,6 +243,7 @@ def _size(name: str, value: str, draft: Draft) -> None:
         draft.spec(memory=f"{mib}M" if mib else value)
     elif name == "cpu":
         draft.spec(cpus=cpu_count(value) or value)
+    # --gpus=0 is arena's default and asks for none; a spec without cards says the same.
     elif value != "0":
         draft.spec(cards=int(value) if is_whole(value) else value)
 
@@ -264,6 +269,7 @@ def write_arena(values: Mapping[str, Any]) -> str:
     spec = (values.get("specs") or [{}])[0]
     elastic = dict(values.get("elastic") or {})
     kind = "etjob" if elastic else _KINDS.get(str(values.get("mode", "")), "pytorchjob")
+    # arena fills these in by itself.
     env = {name: value for name, value in values.get("env", {}).items() if name not in _VARIABLES}
     seconds = parse_duration(values.get("time_limit", ""))
     folders = values.get("volumes", [])
@@ -274,8 +280,10 @@ def write_arena(values: Mapping[str, Any]) -> str:
         ("workers", elastic.pop("workers", None) or values.get("nodes", 1)),
         ("gpus", spec.get("cards")),
         ("cpu", spec.get("cpus")),
+        # M and G are binary in a job file, and Mi and Gi in a quantity of Kubernetes.
         ("memory", spec.get("memory") and f"{spec['memory']}i"),
         ("ps", values.get("parameter_servers")),
+        # Only these two kinds have the option.
         ("running-timeout", f"{seconds}s" if kind in {"tfjob", "pytorchjob"} and isinstance(seconds, int) else None),
         ("retry", (values.get("restart") or {}).get("max_restarts")),
         ("priority", values.get("priority")),
@@ -341,6 +349,7 @@ def take_roles(options: Mapping[str, str], draft: Draft) -> None:
         draft.values["parameter_servers"] = servers
     for name, value in options.items():
         role = name.partition("-")[0]
+        # `ps` and `chief` have no hyphen: for them role and name are equal, and they were read above.
         if role not in {"worker", name}:
             draft.lacks(f"--{name}={value}", _SERVER if role == "ps" else f"there is no {role}; left out")
 

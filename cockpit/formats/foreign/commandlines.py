@@ -39,6 +39,7 @@ def _split(text: str) -> tuple[list[str], str]:
     words = lex(line)
     if not isinstance(words, NotSimple):
         return ["".join(map(_as_written, word.parts)) for word in words], ""
+    # No commenters: shlex takes a `#` in the middle of a word for a comment, which a shell does not.
     reader = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars=";&|\n")
     reader.whitespace, reader.whitespace_split, reader.commenters = " \t\r", True, ""
     first = list(takewhile(lambda word: not _BETWEEN_COMMANDS.fullmatch(word), reader))

@@ -39,6 +39,7 @@ class ConvertedJob(NamedTuple):
 
 def form_name(text: str) -> str:
     """Return the name of the text's form; empty: it is no job. A job file has several lines."""
+    # Foreign forms first: a manifest is YAML as well, and would read as a job file with unknown fields.
     form = form_of(text)
     if form is not None:
         return NAMES[form]

@@ -90,6 +90,7 @@ def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
         draft.lacks("scheduling.disableRetries", "a job restarts here only if `restart` says so")
     strategy = str(scheduling.pop("strategy", "") or "")
     if strategy in _SPOT:
+        # Spot is a choice of the provider's price there; here spot nodes have a taint, which the job has to tolerate.
         draft.values["tolerations"] = [SPOT]
     elif strategy not in _USUAL:
         draft.lacks(f"scheduling.strategy={strategy}")
@@ -234,6 +235,7 @@ def write_custom_job(spec: JobSpec) -> dict[str, Any]:
     job = custom_job_spec(spec)
     for pool in job["workerPoolSpecs"]:
         container = pool.get("containerSpec", {})
+        # The image's own ENTRYPOINT runs where the API is given no command.
         if container.get("command") == [ENTRYPOINT]:
             del container["command"]
     scheduling: dict[str, Any] = {"timeout": f"{spec.time_limit_seconds}s"}

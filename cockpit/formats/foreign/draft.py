@@ -26,6 +26,7 @@ def take_longest_wait(seconds: int, at: str, draft: Draft, limit_seconds: int | 
         return
     if limit_seconds is None:
         limit_seconds = DAY_SECONDS
+        # Written down, so that the deadline stays right if the cluster's default limit is another one.
         draft.values.setdefault("time_limit", limit_seconds)
     draft.values["deadline"] = f"now+{seconds + limit_seconds}"
     draft.lacks(at, f"is the deadline, with the time limit of {limit_seconds} s behind it, counted from now")
@@ -102,6 +103,7 @@ class Draft:
 def joined(arguments: Sequence[str]) -> str:
     """Return the command line of several words, with as few quotes as possible."""
     *shell, script = arguments
+    # `wrapped` writes a script in the form that reading unwraps again; blanks around it would be lost on that way.
     if shell == ["bash", "-c"] and script == script.strip(" \t\n"):
         return wrapped(script)
     return shlex.join(arguments)

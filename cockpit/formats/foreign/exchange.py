@@ -162,6 +162,7 @@ def _form_of_kind(kind: str, group: str) -> Form | None:
     """
     if kind == "Job":
         name = group.partition("/")[0]
+        # Both are of kind `Job`: only the API group tells them apart.
         return {"batch": Form.JOB, "batch.volcano.sh": Form.VOLCANOJOB}.get(name)
     return _KINDS.get(kind)
 
@@ -176,6 +177,7 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
     """Return the job written in that form. `read` reads a job file's text by its source's name: the result is read
     again, and whatever was lost is noted."""
     if spec.script is not None and form not in {Form.YAML, Form.JSON, Form.SBATCH}:
+        # Only sbatch and cockpit have batch scripts; all others start a command.
         spec = without_script(spec)
     text = _WRITERS[form](spec)
     # cockpit's own forms have every field.
@@ -355,6 +357,8 @@ def kinds_in(text: str) -> list[tuple[str, str]]:
     """Return the kinds in an unparsed text, each with the API group that is written near it."""
     groups = [match["group"] for match in _VERSION.finditer(text)]
     kinds = [match["kind"] for match in _KIND.finditer(text)]
+    # Every pairing, since the text is not parsed: a wrong pair names no known form, apart from a file with several
+    # objects, which is then parsed and checked.
     return [(kind, group) for kind in kinds for group in groups or [""]]
 
 

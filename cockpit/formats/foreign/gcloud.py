@@ -82,6 +82,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
                 left_out.lacks(f"--{option}" + (f"={value}" if value else ""))
     for word in line.rest:
         left_out.lacks(word, "is no option of it; left out")
+    # As in gcloud, pools on the line replace those of the file and are not merged with them.
     job["workerPoolSpecs"] = pools or listed(job.get("workerPoolSpecs", []))
     for pool in job["workerPoolSpecs"]:
         _run(pool, command, arguments)
@@ -169,6 +170,8 @@ def write_gcloud(spec: JobSpec) -> str:
     lines = ["gcloud ai custom-jobs create", f"--display-name={shlex.quote(spec.name)}"]
     pools = custom_job_spec(spec)["workerPoolSpecs"]
     lines += [f"--worker-pool-spec={shlex.quote(_pool_text(pool))}" for pool in pools]
+    # The line has one command for all pools. Where pools differ, reading the line again shows that, and
+    # `exchange.written` notes it as lost.
     commands: list[list[str]] = [pool["containerSpec"].get("command", []) for pool in pools if pool]
     command = commands[0] if commands else []
     if command and command[0] != ENTRYPOINT:

@@ -42,6 +42,7 @@ def _word(word: str, known: Collection[str]) -> str:
     at = 0
     for match in _REFERENCE.finditer(word):
         name = match["name"]
+        # Kubernetes allows names such as `a.b`, which no shell can have as a variable: these stay text.
         is_variable = name is not None and name in known and _NAME.fullmatch(name) is not None
         literal = word[at : match.start()] + ("" if is_variable else "$" if name is None else match[0])
         pieces += [(literal, False), *([(str(name), True)] if is_variable else [])]

@@ -43,6 +43,7 @@ def read_job(value: Mapping[str, Any]) -> Draft:
     read_template({**template, "spec": pod}, "spec", draft, {_INDEX})
     retries = spec.pop("backoffLimit", None)
     if retries is None:
+        # With a limit for each index the default of the whole Job is unlimited, and has no number to take over.
         retries = 0 if spec.get("backoffLimitPerIndex") is not None else _DEFAULT_RETRIES
     if int(retries):
         draft.values["restart"] = {"max_restarts": int(retries)}
@@ -67,6 +68,7 @@ def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
     at_once = 1 if parallelism is None else int(parallelism)
     if completions is None and at_once > 1:
         draft.lacks(f"spec.parallelism={at_once}", "without completions one success ends the others; here all run on")
+    # Without completions as many pods run as `parallelism` says (a work queue).
     count = int(completions) if completions is not None else max(1, at_once)
     if parallelism is not None and not at_once:
         draft.values["hold"] = True
@@ -91,6 +93,8 @@ def write_job(spec: JobSpec) -> dict[str, Any]:
         # What reading a Job put before its command, and Kubernetes' own name for the index.
         command = command.removeprefix(_TASK).replace("${SLURM_ARRAY_TASK_ID}", f"${{{_INDEX}}}")
     template = template_of(spec, "main", {_INDEX}, command=command)
+    # A Job refuses the usual policy of pods, Always. With Never each retry is a new pod, as a restart here is a new
+    # container.
     template["spec"]["restartPolicy"] = "Never"
     return {
         "apiVersion": "batch/v1",
@@ -314,6 +318,7 @@ def read_mpi_job(value: Mapping[str, Any]) -> Draft:
     by_name = {role.name: role for role in roles if role.replicas}
     _take_roles(by_name.get("Launcher"), by_name.get("Worker"), draft)
     if spec.pop("runLauncherAsWorker", False) and "Worker" in by_name:
+        # The launcher counts as one more worker then (MPIJobSpec v2beta1).
         draft.values["nodes"] += 1
     _slots(spec.pop("slotsPerWorker", None), draft)
     policy = dict(spec.pop("runPolicy", None) or {})
@@ -363,6 +368,7 @@ def write_mpi_job(spec: JobSpec) -> dict[str, Any]:
     template = template_of(spec, "mpi")
     # A copy down to the container, whose command is removed below: the launcher has the same template.
     waits = {**template, "spec": {**template["spec"], "containers": [dict(template["spec"]["containers"][0])]}}
+    # Workers wait for mpirun, which reaches them by SSH: they run the image's sshd and not the command.
     if spec.mode in LAUNCHED_BY_FIRST:
         waits["spec"]["containers"][0].pop("command", None)
     replicas = {

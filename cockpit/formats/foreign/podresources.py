@@ -35,6 +35,7 @@ def read_resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
     for name in resources:
         if name not in {"requests", "limits"}:
             draft.lacks(f"{at}.{name}")
+    # Limits win, by the order of the two.
     for name, quantity in {**requests, **limits}.items():
         if not _take(str(name), quantity, draft):
             draft.lacks(f"{at}.{name}={quantity}")
@@ -103,6 +104,7 @@ def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, rea
     """
     field, place = ("datasets", _DATASETS) if read_only else ("volumes", _VOLUMES)
     taken = {each["name"] for each in draft.values.get(field, [])}
+    # A catalogue's name without a path cannot be changed: it is what finds the folder.
     if name in taken and path:
         # Two mounts of one volume with different paths: a job's folders have different names.
         name = next(f"{name}-{number}" for number in count(2) if f"{name}-{number}" not in taken)

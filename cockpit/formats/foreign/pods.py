@@ -46,6 +46,7 @@ def read_name(metadata: Mapping[str, Any], draft: Draft) -> None:
 
 def take_namespace(namespace: str, at: str, draft: Draft) -> None:
     """Take a namespace as the project; the default namespace means none."""
+    # Kubernetes puts objects without a namespace there, so it says nothing about a project.
     if namespace == "default":
         draft.lacks(at, "is the default one; the project is the submitter's own")
     elif namespace:
@@ -188,6 +189,7 @@ def _place(pod: dict[str, Any], at: str, draft: Draft) -> None:
         draft.values["node_names"] = [str(name)]
     for index, each in enumerate(pod.pop("tolerations", None) or ()):
         draft.values.setdefault("tolerations", []).append(_toleration(each))
+        # An absent effect tolerates all effects.
         if each.get("effect", "NoSchedule") != "NoSchedule":
             draft.lacks(f"{at}…tolerations[{index}].effect={each['effect']}", "a taint keeps jobs off; taken for that")
         if "tolerationSeconds" in each:
@@ -226,6 +228,7 @@ def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _take_expression(each: Mapping[str, Any], draft: Draft) -> bool:
     """Read one expression, and return whether a label or names of nodes express the same."""
     key, values = str(each.get("key", "")), [str(value) for value in each.get("values") or ()]
+    # NotIn, Exists, Gt and the rest exclude or compare nodes, and a node selector only names values.
     if each.get("operator") != "In" or not values:
         return False
     if key == HOSTNAME:

@@ -36,6 +36,8 @@ def run_policy(spec: JobSpec) -> dict[str, Any]:
     if spec.hold:
         policy["suspend"] = True
     if spec.partitions:
+        # A manifest has room for one queue; a job in several partitions loses the others, which is noted
+        # (`exchange.written`).
         policy["schedulingPolicy"] = {"queue": spec.partitions[0]}
     return policy
 
@@ -74,6 +76,7 @@ def container_of(
 ) -> dict[str, Any]:
     """Return the container, without its name."""
     container: dict[str, Any] = {}
+    # The machine's own root is no image that a registry could give.
     if (root := image or spec.image) != HOST:
         container["image"] = root
     program, *rest = arguments_of(spec.command if command is None else command, {*spec.env, *given})

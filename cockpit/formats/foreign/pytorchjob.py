@@ -26,6 +26,7 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
     read_name(dict(value.get("metadata") or {}), draft)
     draft.values["mode"] = "pytorch"
     roles = read_roles(spec.pop("pytorchReplicaSpecs", None) or {}, ("Master", "Worker"), _AT, draft, GIVEN)
+    # Master and workers are equal ranks of one job: the master is rank 0.
     draft.values["nodes"] = sum(role.replicas for role in roles) or 1
     merge(roles, _AT, draft)
     if not roles:
@@ -54,6 +55,8 @@ def take_torchrun(draft: Draft, count: object = None, at: str = "") -> None:
         if with_nodes(command, nodes=2) != command:
             draft.lacks("torchrun", "learns of no other worker here; a job that grows gets them from cockpit.elastic")
         return
+    # A number that equals the cards is the usual case, for which the launcher's own variable is written: it stays right
+    # when the number of cards is edited.
     own = is_whole(str(count)) and int(str(count)) not in {0, _cards(draft)}
     draft.values["command"] = with_nodes(command, nodes=nodes, processes=str(count) if own else SLOTS)
     if draft.values["command"] == command:

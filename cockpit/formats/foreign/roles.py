@@ -42,6 +42,7 @@ def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Coll
     read_template(replica.pop("template", None) or {}, at, own, given)
     for field in replica:
         own.lacks(f"{at}.{field}")
+    # Roles mostly have equal templates, whose notes would all be there several times.
     draft.notes += [note for note in own.notes if note not in draft.notes]
     return Role(name, count, own.values, policy)
 
@@ -112,6 +113,7 @@ def take_restart_policies(roles: Sequence[Role], at: str, draft: Draft) -> None:
             continue
         if "elastic" in draft.values and role.name == "Worker":
             draft.values["elastic"]["worker_restart_policy"] = role.restart_policy
+        # OnFailure together with a backoffLimit is what `restart` says, so nothing is lost.
         elif role.restart_policy != "OnFailure" or "restart" not in draft.values:
             path = f"{at.rpartition('.')[0]}…{role.name}.restartPolicy={role.restart_policy}"
             draft.lacks(path, "no container restarts by itself; `restart` says how often the whole job does")

@@ -90,6 +90,7 @@ def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Dra
     options = directives(lines, draft) | option_values(submission.options)
     # Step 2
     draft.values |= {"mode": "slurm", "home": "rw", "script": _script(source, text, options)}
+    # A batch script has no output folder; its files go to the folder where it runs.
     draft.values["output"] = options.get("chdir", ".")
     # Step 3
     _variables(options.get("export", "ALL"), submission, draft)
@@ -260,7 +261,9 @@ def _early_signal(value: str, draft: Draft) -> None:
     name = _signal_name(match["name"]) if match is not None else ""
     if match is None or not name:
         raise ValueError(f"--signal={value} is no signal; write --signal=B:USR1@60")
+    # sbatch(1): without a time the signal comes 60 seconds before the end.
     early: dict[str, object] = {"name": name, "seconds": int(match["seconds"] or 60)}
+    # `R:` lets a job overlap with a reservation that has a MaxStartDelay, which none has here.
     if "B" in (match["to"] or "").upper():
         early["shell"] = True
     draft.values["script"]["early_signal"] = early

@@ -185,6 +185,7 @@ def _words(text: str) -> list[str]:
     for char in text:
         if char.isspace() and not quote:
             words += [] if word is None else [word]
+            # A backslash before an unquoted blank is lost: the blank ends the word all the same.
             word, escaped = None, False
         # Behind a backslash any character but an unquoted blank is taken as it is.
         elif escaped:
@@ -213,6 +214,7 @@ def _take_option(words: list[str], options: dict[str, str], flags: Collection[st
     if word.startswith("--"):
         given, equals, value = word[2:].partition("=")
         name = whole_name(given) or given
+        # getopt_long: the argument of an option that must have one is the next word, whatever it looks like.
         options[name] = value if equals or name in FLAGS or not words else words.pop(0)
     else:
         # getopt(3): the value may follow the letter directly (`-N2`).

@@ -54,6 +54,7 @@ def take_size(options: Mapping[str, str], draft: Draft) -> None:
     for name, variable in _AS_REQUESTED.items():
         if name in options:
             draft.env(variable, options[name])
+    # None: the default of a job file, one CPU, is that of sbatch as well.
     cpus = per_node * (each or 1) if {"ntasks", "ntasks-per-node", "cpus-per-task"} & options.keys() else None
     cpus = max(cpus or 0, _whole(options, "mincpus") or 0) or None
     # --cpus-per-task and --cpus-per-gpu exclude each other in sbatch(1); the first one wins here.
@@ -73,6 +74,7 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
             count, model = _of_one_model(f"--{name}={value}", _split_counts(value))
             # --gpus counts the whole job, the others a node or a task; rounded up, so that each node has enough.
             return math.ceil(count * share), model
+    # --gres counts for each node, like --gpus-per-node; options about cards alone come first.
     wanted = [each for each in gres(options) if each.partition(":")[0] == "gpu"]
     text = ",".join(each.partition(":")[2] for each in wanted)
     return _of_one_model(f"--gres={options['gres']}", _split_counts(text)) if wanted else (0, "")

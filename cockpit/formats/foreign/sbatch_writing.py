@@ -134,6 +134,7 @@ def _clock(duration: object) -> str:
     """Return a duration of a job file in Slurm's form `days-hours:minutes:seconds`."""
     seconds = parse_duration(duration) if isinstance(duration, str | int | float) else 0
     seconds = seconds if isinstance(seconds, int) else 0
+    # With days always, since without them a form of two numbers would be minutes and seconds.
     return f"{seconds // 86_400}-{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 

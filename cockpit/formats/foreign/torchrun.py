@@ -14,6 +14,7 @@ SLOTS: Final = "${SLOTS}"
 """The value for as many processes as the node has cards, or one."""
 _NODES: Final = "--nnodes=${WORLD_SIZE} "
 _RANK: Final = "--node_rank=${RANK} --master_addr=${MASTER_ADDR} --master_port=${MASTER_PORT} "
+# Beginnings of options: one of them is enough to show that the command finds its nodes by itself.
 _NODE_OPTIONS: Final = ("--nnodes", "--standalone", "--rdzv", "--node_rank", "--node-rank", "--master")
 _PROCESS_OPTIONS: Final = ("--nproc_per_node", "--nproc-per-node")
 _PYTHON: Final = re.compile(r"(?:.*/)?python[0-9.]*")

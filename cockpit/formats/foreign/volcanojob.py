@@ -103,6 +103,7 @@ def _take_roles(roles: list[Role], mode: str, draft: Draft) -> None:
     if not roles:
         draft.run([])
         return
+    # In any other mode a task of this name is one like the others.
     servers = [role for role in roles if role.name in _SERVERS] if mode == "tensorflow" else []
     others = [role for role in roles if role not in servers] or roles
     if servers:
@@ -158,6 +159,7 @@ def _volumes(volumes: list[Mapping[str, Any]], draft: Draft) -> None:
 
 def _least(spec: dict[str, Any], roles: list[Role], draft: Draft) -> None:
     least, count = spec.pop("minAvailable", None), sum(role.replicas for role in roles)
+    # 0 stands for a missing field, for which Volcano takes the sum of the replicas.
     if least is not None and int(least) not in {0, count}:
         draft.lacks(f"spec.minAvailable={least}", f"all {count} replicas start together or not at all")
 
@@ -165,9 +167,11 @@ def _least(spec: dict[str, Any], roles: list[Role], draft: Draft) -> None:
 def write_volcano_job(spec: JobSpec) -> dict[str, Any]:
     """Return the manifest of a Job (batch.volcano.sh/v1alpha1)."""
     tasks = _written_tasks(spec)
+    # minAvailable is Volcano's gang: all replicas, as every job here starts.
     body: dict[str, Any] = {"schedulerName": "volcano", "minAvailable": sum(task["replicas"] for task in tasks)}
     plugin = next((name for name, mode in _PLUGINS.items() if mode == spec.mode), "")
     if plugin:
+        # svc gives the pods host names, by which the framework's plugin lets them find each other.
         body["plugins"] = {plugin: [], "svc": []}
     if spec.partitions:
         body["queue"] = spec.partitions[0]
@@ -183,6 +187,7 @@ def write_volcano_job(spec: JobSpec) -> dict[str, Any]:
 def _written_tasks(spec: JobSpec) -> list[dict[str, Any]]:
     """Return the tasks of a job, by its mode."""
     template = template_of(spec, "main", GIVEN, command=without_nodes(spec.command))
+    # A Job of Volcano has no time limit of its own, so each pod gets it.
     template["spec"]["activeDeadlineSeconds"] = spec.time_limit_seconds
     if spec.mode in LAUNCHED_BY_FIRST:
         # A copy down to the container, whose command is removed: the launcher has the same template.

@@ -100,6 +100,7 @@ def _word(name: str, text: str) -> str:
 
 
 def _site(host: str) -> Iterator[str]:
+    # slurm.conf(5) has no defaults for the first two.
     yield f"ClusterName={NAME}"
     yield f"SlurmctldHost={host}"
     yield f"StateSaveLocation={STATE_FOLDER}"
@@ -141,6 +142,7 @@ def named_qos(cluster: Cluster) -> list[str]:
 
 def _scheduling(backfill: Backfill) -> Iterator[str]:
     """Yield what is allocated, and the parameters of the backfill."""
+    # cons_tres knows the options of sbatch about cards (--gpus and the like), which cons_res lacks.
     yield "SelectType=select/cons_tres"
     # CPUs and memory are what cockpit allocates, too; without memory here Slurm would overcommit it.
     yield "SelectTypeParameters=CR_CPU_Memory"
@@ -154,6 +156,8 @@ def _scheduling(backfill: Backfill) -> Iterator[str]:
         ("bf_resolution", backfill.resolution_seconds),
         ("bf_max_job_test", backfill.depth),
     )
+    # bf_continue: backfill goes on where it was after it has released its locks. Without it a long queue would never be
+    # planned to its end, as cockpit's is.
     yield f"SchedulerParameters={','.join(['bf_continue', *(f'{name}={value}' for name, value in given if value)])}"
 
 

@@ -137,6 +137,7 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
         except ValueError as error:
             errors.append(f"{visible(name)}: {error}")
             continue
+        # One of the two is mostly a mistake, and which of them cannot be known.
         if attribute in settings[place]:
             errors.append(f"{visible(name)}: is there twice; keep one")
         settings[place][attribute] = value
@@ -209,6 +210,7 @@ def _factor(text: str) -> float:
 
 
 def _truth(text: str) -> bool:
+    # There is no way to have no default account, so only the other direction can be asked for.
     if text.lower() in {"yes", "true", "1"}:
         return True
     raise ValueError(f'"{visible(text)}" is not yes; make another account the default instead')

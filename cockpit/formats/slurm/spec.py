@@ -69,6 +69,7 @@ def _document(source: str, text: str) -> object:
     if len(text) > MOST_CHARACTERS:
         raise SpecErrors([f"{visible(source, 200)}: has {len(text)} characters; no slurmSpec is that long"])
     # Texts are matched too, and put back, so that `//` within one stays.
+    # A byte order mark is no JSON, and editors on Windows write one.
     plain = _COMMENT.sub(lambda match: match[1] or " ", text.removeprefix("\ufeff"))
     try:
         return json_value(plain)
@@ -112,6 +113,7 @@ def _idle(spec: SchedulingSpec) -> Iterator[str]:
     """Yield settings that count for nothing beside the others."""
     if spec.priority_type == PriorityKind.BASIC and _weights(spec) != Weights():
         yield "scheduling.priority_type: with priority/basic the weights count for nothing"
+    # slurm.conf(5), PreemptExemptTime: only these two modes honour it.
     if spec.exempt_seconds and not {"REQUEUE", "CANCEL"} & set(spec.preempt_mode):
         yield "scheduling.preempt_exempt_time: counts only with REQUEUE or CANCEL"
 
@@ -143,5 +145,6 @@ def _cluster(spec: SpecFields) -> Cluster:
         login_pool=spec.login_pool,
         prolog_scripts=spec.prolog_scripts,
         epilog_scripts=spec.epilog_scripts,
+        # Such clusters are made by their provider from the file, so the file is where they are changed.
         mutable=False,
     )

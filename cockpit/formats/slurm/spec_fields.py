@@ -76,6 +76,7 @@ class Figure:
         self.stand_in = bounds.low
 
     def read(self, value: object, at: str, reading: Reading) -> int:
+        # protobuf's JSON writes numbers of 64 bits as text, since JavaScript cannot hold them.
         quoted = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
         return self._whole.read(int(str(value)) if quoted else value, at, reading)
 
@@ -144,6 +145,7 @@ def _enforce(word: str, at: str, reading: Reading) -> tuple[Enforce, ...]:
     lower = word.lower()
     if lower == "all":
         return tuple(Enforce)
+    # Words that Slurm knows are no errors: nojobs and nosteps only say what is not stored, wckeys are labels of users.
     if lower in {"nojobs", "nosteps", "wckeys"}:
         reading.warnings.append(f"{at}: {lower} is not followed here, and counts for nothing")
         return ()

@@ -95,6 +95,7 @@ def _pod(row: Row) -> JobSpec:
         raise ValueError(msg)
     # Sorted, so that requests that differ only in the order of the models share one object.
     models = tuple(sorted(filter(None, row["gpu_spec"].split("|"))))
+    # gpu_milli is of each card: 1000 for whole ones, so that the product is right for both.
     spec = _node_spec(_whole(row, "cpu_milli"), _whole(row, "memory_mib"), cards * milli, models)
     return JobSpec(name=_text(row, "name"), command="", output="", specs=spec)
 
@@ -120,6 +121,7 @@ def _text(row: Row, column: str) -> str:
 
 def _whole(row: Row, column: str, most: int = _MOST) -> int:
     text = row[column] or ""
+    # The length first: int() refuses thousands of digits with an error of its own.
     if not (text.isascii() and text.isdigit() and len(text) < 17 and int(text) <= most):
         msg = f"{column} is {text[:40]!r}; it has a whole number from 0 to {most}."
         raise ValueError(msg)
@@ -140,6 +142,7 @@ def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobS
         requested -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
     if len(arrivals) < len(pods):
         return arrivals
+    # Ends with the first pod that does not fit: to look for a smaller one would favour small pods at the end.
     while requested + card_milli(drawn := chance.choice(pods)) <= target_milli:
         requested += card_milli(drawn)
         arrivals.append(drawn)

@@ -93,6 +93,7 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
         raise SpecErrors([*errors[:_MOST_ERRORS], f"{source}: … and {more} more"] if more > 0 else errors)
     if not jobs:
         raise SpecErrors([f"{source}: no job in it; a log in SWF has {FIELDS} numbers a line."])
+    # The format asks for this order, but a log may not keep it; jobs of one second go by their number.
     jobs.sort(key=lambda job: (job.submitted, job.number))
     return jobs
 
@@ -109,6 +110,7 @@ def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: S
     """Return the log with the wait and run times of another schedule, in seconds. `header` precedes it as comments."""
     yield from (f"; {line}\n" for line in header)
     for job, (waited, ran) in zip(jobs, runs, strict=True):
+        # From the line as read, so that the fields which a replay does not use stay as they are.
         fields = job.line.split()
         # Fields 3 and 4 of the format, which counts from 1.
         fields[2], fields[3] = str(waited), str(ran)
@@ -202,6 +204,7 @@ def history(jobs: Sequence[SwfJob], processors: int, *, perfect: bool = False) -
 
 def machine(processors: int) -> Node:
     """Return the cluster of a log: one node that has all processors; of memory the logs say too little."""
+    # One node, since a log does not say which processors a job had: no job can fail for want of adjacent ones.
     return Node(name=MACHINE, cpus=processors, memory_mib=0)
 
 

@@ -82,6 +82,7 @@ async def run_hours(call: Call) -> int:
     edges = days_until(call.streams.now(), call.args.days, call.streams.zone)
     spending = await call.backend.spending(edges)
     if spending.missing:
+        # Refused rather than shown: without the ended jobs the sums would be wrong and look right.
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, spending.missing))
     rows = held_by(spending, GroupBy(call.args.by))
     write_rows(HOURS, rows, call.args, call.context(), call.streams)

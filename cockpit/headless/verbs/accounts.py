@@ -42,6 +42,7 @@ async def _fetch(call: Call, wanted: Callable[[AccountsShown], Sequence[object]]
     if shown.missing and not wanted(shown):
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, shown.missing))
     if shown.missing:
+        # On stderr: what there is goes to stdout as usual.
         call.streams.say(safe(shown.missing))
     return shown
 

@@ -112,6 +112,7 @@ async def _edit_until_accepted(
         call.streams.flush()
         edited = in_editor(text)
         if edited is None:
+            # Counts as a No: a script behind it must not go on as if a job had been changed.
             call.streams.say(UNCHANGED)
             return ExitCode.DECLINED
         # The edited text is part of the command, by which a repetition is recognised.

@@ -70,6 +70,7 @@ async def run_convert(call: Call) -> int:
 
     result = written(specs[0], Form(call.args.to), read)
     if result.lost:
+        # On stderr, since stdout is the converted job, which is often piped on.
         call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, result.lost))}")
     call.streams.write(result.text.encode())
     # What is copied from a terminal would not be the text that a file gets.

@@ -75,6 +75,7 @@ async def _list_submitted(call: Call, user: str) -> int:
     if text:
         call.streams.say(text)
     if not outcome.known:
+        # An answer of its own, for a script that has to know whether to submit again.
         return ExitCode.NOT_FOUND
     return ExitCode.OK if outcome.refusal is None else OF_REFUSAL[outcome.refusal.kind]
 

@@ -91,6 +91,7 @@ async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
     chunk = await call.backend.logs(msgspec.structs.replace(request, offset=-BLOCK, limit=BLOCK))
     block = chunk.data
     if lines == 0:
+        # `--tail 0`: only what comes from now on, for `--follow`.
         return chunk.offset + len(block)
     # The newline at the very end ends the last line.
     wanted = lines + block.endswith(b"\n")

@@ -67,6 +67,7 @@ async def run(call: Call) -> int:
     # The order is shown first, and then confirmed.
     if args.apply and (code := await _apply(call)) is not ExitCode.OK:
         return code
+    # Behind the rows: those that there are have been shown.
     return ExitCode.NOT_FOUND if missing else ExitCode.OK
 
 

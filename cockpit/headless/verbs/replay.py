@@ -250,6 +250,7 @@ def _report(past: History, processors: int, runs: Sequence[Run], seconds: float,
         mean_wait=figures_of_run.mean_wait,
         utilisation=figures_of_run.utilisation,
         jobs_per_second=len(runs) / seconds,
+        # Linux counts it in KiB (getrusage(2)).
         peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )
 

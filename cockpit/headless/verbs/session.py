@@ -70,6 +70,7 @@ async def run(call: Call) -> int:
     row = await _until_it_runs(call, job)
     if row.ended_at is not None:
         call.streams.say(f"Session {job} ended before its shell could be opened; `cockpit job {job}` says how.")
+        # As `wait` has it, so that a script sees why there was no shell.
         return exit_code((await call.backend.job(job)).job)
     # A session with a program of its own, such as a notebook, is used by its address.
     if spec.command and not call.args.command_words:

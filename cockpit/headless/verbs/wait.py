@@ -13,6 +13,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
 from cockpit.present.safe import safe
 
+# As ssh has it where a command's own status is not known.
 NO_EXIT_CODE = 255
 """The job did not succeed, and no command of it failed: stopped before its start, lost, or ended well only after its
 time limit."""
@@ -56,6 +57,7 @@ async def run(call: Call) -> int:
         codes.append(exit_code(job))
         # An array is named by its first task; the others are known only once that one was looked at.
         left += [(each, False) for each in reversed(_other_tasks(job))] if whole else []
+    # In the order of the arguments and not of the ends, so that a repeated call gives the same code.
     return next((code for code in codes if code), ExitCode.OK)
 
 

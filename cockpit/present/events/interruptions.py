@@ -85,6 +85,7 @@ def suspension_sentence(suspension: Suspension) -> str:
     # Without grounds it is time slicing (gang scheduling): the jobs take turns.
     if suspension.grounds is None:
         return f"is suspended while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
+    # The first stands for all of them: they have the same right by the same rule.
     cause = preemption_words(suspension.for_jobs[0], suspension.grounds).removeprefix("is ")
     return f"is suspended: {cause}"
 

@@ -37,6 +37,7 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
     """Return the sentence for a change of the cluster: configuration, accounts, nodes, reservations, quota or usage."""
     match body:
         case events.ClusterConfigured():
+            # Only the partitions, by which users know a cluster; `cockpit cluster show` has the rest.
             names = listed(each.name for each in body.cluster.partitions)
             return f"the cluster was configured{f' with partitions {names}' if names else ''}"
         case events.AccountsChanged() | events.CatalogueChanged():

@@ -296,6 +296,7 @@ def _placement(placement: Placement) -> str:
 
 
 def _attempt(number: int) -> str:
+    # The first attempt is the usual case and not worth words.
     return f" (attempt {number})" if number > 1 else ""
 
 

@@ -93,6 +93,7 @@ class JobForm:
         paths = self.texts.keys()
         if not paths & names.keys() or paths & {*names.values()} or len(self._numbers(TASKS)) > 1:
             return False
+        # Rebuilt, so that the fields keep their order under their new names.
         self.texts = {names.get(path, path): text for path, text in self.texts.items()}
         return True
 

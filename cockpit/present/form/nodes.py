@@ -57,6 +57,7 @@ def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterato
 def _figures(row: NodeRow) -> str:
     node = row.node
     memory = "/".join(units.decimal(mib, GIB, digits=0) for mib in (row.used_memory_mib, node.memory_mib))
+    # A dash: 0/0 would look like a node whose cards are all in use.
     cards = f"{units.cards(row.used_card_milli)}/{len(node.cards)}" if node.cards else "–"
     return f"{f'{row.used_cpus}/{node.cpus}':>9}{f' {memory}':>11}{f' {cards}':>9}"
 

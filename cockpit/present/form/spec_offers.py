@@ -54,6 +54,7 @@ def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[SpecCh
     up = _in_service(nodes)
     named = [replace(each.spec, name=each.name) for each in entries if isinstance(each, SpecEntry)]
     parts = dict.fromkeys(spec for row in up for spec in _parts(row.node))
+    # Those without cards last: who opens this list mostly looks for cards.
     by_size = sorted(parts, key=lambda spec: (not spec.card_milli, spec.card_models, -spec.card_milli, -spec.cpus))
     return [_offer(spec, up) for spec in (*named, *by_size)]
 
@@ -100,6 +101,7 @@ def _in_service(nodes: Sequence[NodeRow]) -> list[NodeRow]:
 def _offer(spec: NodeSpec, up: Sequence[NodeRow]) -> SpecChoice:
     big = [row for row in up if could_hold(row, spec)]
     idle = sum(fits(row, spec) for row in big)
+    # The spec's text as id: equal offers are one, and the cursor stays on it when nodes change.
     return SpecChoice(repr(spec), spec, idle, len(big) - idle)
 
 

@@ -204,6 +204,7 @@ def _what_ifs(row: JobRow, panel: PanelContext) -> Iterator[Line]:
 def _fitting(shown: list[Span], pieces: Iterator[Line], panel: PanelContext) -> Line:
     """Return `shown` with as many of the pieces as fit the width."""
     for piece in pieces:
+        # Without the gap behind the last piece, which needs no room at the edge.
         if line_width((*shown, *piece[:-1])) > panel.columns:
             break
         shown += piece

@@ -44,6 +44,7 @@ def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, st
         return
     retries = f" · {retry_words(detail.row.retries)}" if detail.row.retries is not None else ""
     yield "attempts", f"{len(earlier) + 1}{retries}"
+    # The last ones: they led to the present attempt.
     for attempt in earlier[-MOST:]:
         yield f"attempt #{attempt.number}", _outcome_text(attempt, context)
 

@@ -136,6 +136,7 @@ class JobList:
     @property
     def counts(self) -> Mapping[str, int]:
         """Number of jobs by state, hidden ones included."""
+        # The plus leaves out states whose count has gone down to 0.
         return +self._counts
 
     def row(self, job: JobId) -> JobRow | None:

@@ -140,6 +140,7 @@ def _output_facts(job: Job) -> Iterator[str]:
     files = script_files(job.spec, job.submitter, host_of(job.spec, 0), ReplicaId(job.id, number, 0), job.array)
     yield _fact("folder", safe(job.spec.script.work_dir))
     yield _fact("output", safe(files.stdout))
+    # Without --error both streams go to one file, which is named once.
     if files.stderr != files.stdout:
         yield _fact("errors", safe(files.stderr))
 
@@ -208,6 +209,7 @@ def last_lines(detail: JobDetail) -> Iterator[str]:
 def events(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.events:
         yield f"Events, {RECORDED}" if detail.recorded else "Events"
+    # The last ones: what has just happened is what a page is opened for.
     for record in detail.events[-LAST_EVENTS:]:
         at = clock(record.at, context.now, context.zone)
         yield f"  {at}  {safe(record.actor)}  {event_sentence(record, context.zone)}"

@@ -78,6 +78,7 @@ def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
         return queued[-1], now
     if attempt is None:
         return queued[-1], job.ended_at or now
+    # A requeue behind the placement begins another wait, which is not that of this attempt.
     return max(at for at in queued if at <= attempt.placed_at), attempt.placed_at
 
 

@@ -148,6 +148,7 @@ SUMS: Final = TableView(
     columns=(
         Column("name", "NAME", "The user, account, project or QOS"),
         Column("jobs", "JOBS", "How many jobs", ValueKind.INTEGER),
+        # Those that succeeded have no column: they are the rest of `jobs`.
         Column("failed", "FAILED", "How many of them failed (error)", ValueKind.INTEGER),
         Column("stopped", "STOPPED", "How many of them were stopped", ValueKind.INTEGER),
         Column("expired", "EXPIRED", "How many of them reached their time limit", ValueKind.INTEGER),

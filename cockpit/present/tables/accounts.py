@@ -40,6 +40,7 @@ def _name_cell(row: AccountRow, tree: AccountTree) -> Line:
 
 
 def _shares_cell(row: AccountRow, _: AccountTree) -> Line:
+    # Root has no siblings with whom it could share.
     return line(Span(NOTHING, MUTED) if not row.depth else shares_text(row.association))
 
 
@@ -110,6 +111,7 @@ ACCOUNTS: Final = TableView(
             "USED",
             "Decayed billing-seconds, sshare's RawUsage",
             ValueKind.INTEGER,
+            # RawUsage is whole in sshare as well.
             derive=lambda row, _: round(row.used),
         ),
         Column(

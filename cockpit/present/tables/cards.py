@@ -95,6 +95,7 @@ def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[
         slots, left = [slot for slot in range(card.slices) if slot not in used_slots], slot_milli(card)
     parts = [_used_part(row.node, card, use, load) for use in uses]
     parts += [CardRow(node=row.node, card=card, slot=slot, milli=left, state=free, load=load) for slot in slots]
+    # By place and not by state, so that a part stays where it is while jobs come and go.
     return sorted(parts, key=lambda part: part.key)
 
 

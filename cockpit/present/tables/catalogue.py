@@ -45,6 +45,7 @@ def _value_text(value: object) -> str:
 
 
 def source(row: EntryRow, _: Context) -> str | None:
+    # Null, since only datasets, algorithms and models have a source.
     return str(row.entry.source) if hasattr(row.entry, "source") else None
 
 

@@ -114,6 +114,7 @@ def _held_cell(
 
 def _way_cell(row: ClusterRow, _: Context) -> Line:
     """Return the cell with the way to the cluster, or why the cluster does not answer that way."""
+    # One column for both: a cluster that does not answer is reached by no way.
     return line(Span(safe(row.reason), "error") if row.reason else Span(safe(row.way), MUTED))
 
 
@@ -238,6 +239,7 @@ def _state_sentence(row: ClusterRow, context: Context) -> str:
 
 
 def _jobs_words(overview: Overview) -> str:
+    # The largest number first: the line is cut at its end.
     counts = [
         f"{number} {state}" for state, number in sorted(overview.jobs_by_state.items(), key=lambda each: -each[1])
     ]

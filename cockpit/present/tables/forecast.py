@@ -179,6 +179,7 @@ def starts_at(row: JobRow, context: Context) -> Millis | None:
 
 def starts_in_seconds(row: JobRow, context: Context) -> int | None:
     at = starts_at(row, context)
+    # A start that was predicted for a moment that has passed is due now.
     return None if at is None else max(0, at - context.now) // 1000
 
 
@@ -215,6 +216,7 @@ STARTS: Final = TableView(
             "failure",
             "FAILURE",
             "The defect in cockpit for which no start is known; empty: none",
+            # The newer one first: that of the prediction which this list has just asked for.
             derive=lambda row, context: context.failures.get(row.id, row.failure),
             rare=True,
         ),

@@ -74,6 +74,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
     return [
         {
             "rank": replica.rank,
+            # Null for a replica whose place the record no longer has.
             "node": nodes[replica.rank].node if replica.rank in nodes else None,
             # Counted from 1, as everywhere that users see them.
             "cards": [part.card + 1 for part in nodes[replica.rank].slices] if replica.rank in nodes else [],

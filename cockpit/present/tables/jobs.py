@@ -85,6 +85,7 @@ def _nodes_cell(row: JobRow, _: Context) -> Line:
     """Return the cell with the number of nodes; for an elastic job with 3 of at most 8 workers `3/8`."""
     # What an elastic job may grow to, as its present number changes by itself.
     most = f"/{row.workers[2]}" if row.workers is not None else ""
+    # 0 while it is suspended below its minimum: it has given its nodes back, and `nodes` is what it asks for again.
     return line(Span(f"{0 if row.waits_until is not None else row.nodes}{most}", MUTED))
 
 
@@ -393,6 +394,7 @@ JOBS: Final = TableView(
             nullable=True,
             wide=True,
         ),
+        # Null both for a job that nothing ends and for an ended one, which has `end_cause` then.
         Column("ending", "ENDING", "Why it is being ended", nullable=True, wide=True, values=EndCause),
         Column("end_cause", "END CAUSE", "Why it ended", nullable=True, wide=True, aliases=("cause",), values=EndCause),
         Column(
@@ -407,6 +409,7 @@ JOBS: Final = TableView(
             nullable=True,
             wide=True,
         ),
+        # Not nullable: no account is an empty text, as in `sacct`.
         Column("account", "ACCOUNT", "What it is charged to", wide=True),
         Column("qos", "QOS", "Its QOS", wide=True),
         Column(

@@ -96,6 +96,7 @@ def launch_lines(launches: Sequence[Launch]) -> Iterator[str]:
     for name in dict.fromkeys(each.name for each in launches):
         # Tasks of a batch are jobs of their own here, each with its environment.
         ours = [each for each in launches if each.name == name]
+        # With one replica everything would be common, and a heading above it would only puzzle.
         common = dict(set.intersection(*(set(each.plan.env.items()) for each in ours))) if len(ours) > 1 else {}
         if common:
             yield f"{safe(name)}: environment of every rank"

@@ -45,6 +45,7 @@ def copies_that_fit(row: NodeRow, spec: NodeSpec) -> int:
     else:
         idle = sum(not used and can_be_whole(card) for card, used in cards)
         bounds.append(_bound(idle, spec.whole_cards))
+    # A request of 0 bounds nothing. At least one bound is left: even a spec without CPUs and memory has cards.
     return min(bound for bound in bounds if bound is not None)
 
 
@@ -97,6 +98,7 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
 
 
 def _slice_order(use: SliceUse) -> tuple[int, int]:
+    # A whole card comes before its slices; None does not compare with numbers.
     return use.card, -1 if use.slot is None else use.slot
 
 
@@ -119,6 +121,7 @@ def _status_cell(row: NodeRow, context: Context) -> Line:
 def _full(row: NodeRow) -> bool:
     """Return whether no further job can start on the node."""
     used_cards = row.used_card_milli / (len(row.node.cards) * 1000) if row.node.cards else 0.0
+    # Memory is left out: without a spec to compare with, hardly any node has none left.
     return max(used_cards, row.used_cpus / max(row.node.cpus, 1)) >= FULL
 
 

@@ -48,6 +48,7 @@ def priority(row: PriorityRow, _: Context) -> int | None:
 
 
 def nice(row: PriorityRow, _: Context) -> int | None:
+    # None, and not 0, for a job that the user may not see: 0 would say something about it.
     return row.breakdown.nice if row.breakdown is not None else None
 
 
@@ -213,6 +214,7 @@ PRIORITY: Final = TableView(
         Column("account", "ACCOUNT", "What it is charged to", wide=True),
         Column("qos", "QOSNAME", "Its QOS", wide=True),
         Column(
+            # The id is older than the words of the help; JSON ids stay as they are.
             "told_total",
             "TOLD",
             "The priority that the cluster's own scheduler prints, in a snapshot of another's cluster; else null",
@@ -301,6 +303,7 @@ SPRIO: Final = replace(
         _as_sprio("nice", "NICE"),
         replace(_as_sprio("tres", "TRES"), words=resources_text),
     ),
+    # Not shown, as sprio has no such columns, but filters of the other table keep working.
     keys=tuple(column for column in PRIORITY.columns if column.id in {PLACE, "name", "note"}),
 )
 """The columns of `sprio -l`, for users who know it."""

@@ -86,6 +86,7 @@ def amount_text(resource: str, amount: float | None) -> str:
     for unit, size in (("E", 10**18), ("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6)):
         if amount >= size:
             return f"{amount / size:.4g}{unit}"
+    # Ten digits: all of a million with thousandths, and no tail of a binary fraction.
     return f"{amount:.10g}"
 
 
@@ -147,6 +148,7 @@ def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
         (BORROWED, BORROWED_ROLE, used - own),
         (UNUSED, UNUSED_ROLE, guaranteed - own if borrows else 0),
     )
+    # More may be in use than the bound allows, after it was lowered; and without any there must be no division by 0.
     top, amount, drawn, spans = max(full, used, guaranteed, 1), 0, 0, list[Span]()
     for sign, role, part in parts:
         amount += part
@@ -378,6 +380,7 @@ def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
     if row.kind is QueueKind.PARTITION:
         return f"partition:{quoted(row.path)}" if row.path else ""
     if row.kind is QueueKind.LICENCE:
+        # None and not an empty filter, which would show every job.
         return None
     # Jobs belong to the leaves; those of an inner queue are those of all leaves below.
     projects = [project for each in below for project in each.projects]

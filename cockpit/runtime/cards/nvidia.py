@@ -21,6 +21,7 @@ from cockpit.runtime.sysfiles import present_devices, read_text
 SUBJECT = "NVIDIA cards"
 QUERY = (
     "nvidia-smi",
+    # The name last, since it alone may have blanks.
     "--query-gpu=index,uuid,memory.total,pci.bus_id,driver_version,name",
     "--format=csv,noheader,nounits",
 )

@@ -70,6 +70,7 @@ def state_folder(around: Surroundings) -> list[Finding]:
 
 def _space(folder: Path) -> Finding:
     stats = os.statvfs(folder)
+    # f_bavail: without the blocks that are reserved for root (statvfs(3)).
     gib = stats.f_bavail * stats.f_frsize / BYTES_PER_GIB
     text = f"{gib:.1f} GiB free for the journal and containers"
     # Some file systems, such as btrfs, do not count files, and report 0 of both.

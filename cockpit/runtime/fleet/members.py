@@ -198,6 +198,7 @@ class Members:
         while True:
             report = await self._reports.get()
             await self._fleet.act(report, Act(actor="engine", origin="runtime"))
+            # Only now: while a report is being applied, the members are not at rest.
             self._unread_reports -= 1
 
     async def _watch(self, member: MemberHost) -> None:

@@ -80,6 +80,7 @@ class Quotas:
             Running(QUOTA, share.path, resource, most, counter(share.path, resource))
             for share in line
             for resource, most in share.max.items()
+            # A max of MOST means unlimited.
             if most < MOST
         )
         counters = tuple(counter(share.path, each) for share in line for each in (*self.resources, JOBS))

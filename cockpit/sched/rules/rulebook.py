@@ -41,6 +41,7 @@ def preemption_key(cluster: Cluster, accounts: Accounts, job: Job, partition: st
         case PreemptType.PARTITION:
             least = min((each.priority_tier for each in cluster.partitions), default=1)
             tier = (cluster.partition(partition) or NO_PARTITION).priority_tier
+            # Below the least tier there is nothing to preempt.
             return f"tier {tier}" if tier > least else ""
     return ""
 
@@ -62,6 +63,7 @@ def _configured_mode(cluster: Cluster, accounts: Accounts, job: Job) -> Eviction
     if preemption.kind == PreemptType.QOS:
         return _MODES.get(accounts.qos.get(job.qos, NO_QOS).preempt_mode, usual)
     own = partition_of(cluster, job).preempt_mode
+    # GANG alone only lets jobs take turns.
     return _MODES.get(own) if own not in ("", GANG) else usual
 
 
@@ -140,6 +142,7 @@ class Rulebook:
         bound = self.scope(job, partition)
         if not bound.denies:
             return None
+        # The quota tree is not Slurm's, and its flag says nothing about it.
         limits = (each for each in bound.running if each.limit != QUOTA)
         whole = (PerJobLimit(each.limit, each.holder, each.resource, each.allowed) for each in limits)
         on_resources = tuple(each for each in whole if each.resource != JOBS)

@@ -89,6 +89,8 @@ def command(
 
 def ids_command(argv: Sequence[str]) -> tuple[str, ...]:
     """Return the command that lists the ids and ends of the jobs that a command of `command` lists, without steps."""
+    # --allocations leaves out the steps, and --parsable2 the separator at the end of a line, so that the lines of both
+    # commands can be compared by id.
     which = (word for word in argv if not word.startswith(("sacct", "--parsable", "--delimiter=", "--format=")))
     return ("sacct", "--noheader", "--parsable2", "--allocations", *which, _IDS)
 
@@ -154,6 +156,7 @@ def ended_jobs(records: Iterable[Record], zone: tzinfo | None, shards_per_card: 
             continue
         if current is not None:
             yield current
+        # None for a state that is not an end: sacct lists a requeued job's present run beside its ended ones.
         job = _job(record, zone, shards_per_card)
         current = Past(job, ReplicaTotals(cpu_ms=_cpu_ms(record["TotalCPU"])), record) if job is not None else None
     if current is not None:
@@ -249,9 +252,11 @@ def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> J
         "Account": fields["Account"],
         "QOS": fields["QOS"],
         "State": fields["State"],
+        # An ended job waits for nothing; `Listed` requires the field.
         "Reason": "",
         # TimelimitRaw is minutes, or `UNLIMITED` or `Partition_Limit`.
         "TimeLimit": f"{minutes // 60}:{minutes % 60:02}:00" if minutes is not None else "UNLIMITED",
+        # Counts only for a record whose resources have no `cpu` (tres-alloc).
         "NumCPUs": "1",
         "NumNodes": fields["NNodes"],
         # A job that never started has no allocation, only a request.
@@ -276,6 +281,7 @@ def _more(used: ReplicaTotals, fields: dict[str, str]) -> ReplicaTotals:
     """Return the use with that of one more step: the most memory of any step, and the CPU time if the job's own line
     has none."""
     peak = values.memory_mib(fields["MaxRSS"]) if fields["MaxRSS"] else None
+    # Only where AccountingStorageTRES counts gres/gpuutil, for which gres.conf needs AutoDetect.
     cards = values.tres(fields["TRESUsageInAve"]).get("gres/gpuutil")
     return ReplicaTotals(
         cpu_ms=used.cpu_ms or _cpu_ms(fields["TotalCPU"]),

@@ -12,6 +12,7 @@ from cockpit.model.accounts import Accounts, Association, AssocKey, Limits, Qos,
 QOS = ("sacctmgr", "-P", "--readonly", "list", "qos")
 QOS_NAMES = ("sacctmgr", "-n", "-P", "--readonly", "list", "qos", "format=name")
 ASSOCIATIONS = ("sacctmgr", "-P", "--readonly", "list", "assoc")
+# sshare(1): -a shows all users and not only oneself, -l adds NormUsage and LevelFS.
 SHARES = ("sshare", "-a", "-l", "-P")
 
 
@@ -98,6 +99,7 @@ def _association(row: Record, parents: dict[AssocKey, str]) -> Association:
         account=account,
         user=user,
         partition=partition,
+        # An account that sshare leaves out counts as one below root.
         parent="" if user else parents.get(assoc_key(account), "" if account == "root" else "root"),
         shares=_shares(row.get("Share", "")),
         priority=priority,
@@ -141,6 +143,7 @@ def _qos(row: Record) -> Qos:
         max_tres_per_account=values.tres(row.get("MaxTRESPA", "")),
         max_jobs_per_account=values.number(row.get("MaxJobsPA", "")),
         max_submit_per_account=values.number(row.get("MaxSubmitPA", "")),
+        # Not `or`: 0 is the factor of a QOS that costs nothing.
         usage_factor=_or(values.decimal(row.get("UsageFactor", "")), 1.0),
         preempt=values.names(row.get("Preempt", "")),
         # `cluster`: the QOS has none of its own, and PreemptMode of slurm.conf counts.

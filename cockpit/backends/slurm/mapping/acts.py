@@ -143,6 +143,7 @@ def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
         # A new priority word wins over the old QOS, which is the word that the job was submitted with.
         ("QOS", qos(before), qos(after if after.priority is before.priority else replace(after, qos=None))),
         ("NumNodes", str(before.nodes), str(after.nodes)),
+        # Slurm counts a job's CPUs as a whole, cockpit those of each node.
         ("NumCPUs", str(was.cpus * before.nodes), str(now.cpus * after.nodes)),
         ("MinMemoryNode", str(was.memory_mib), str(now.memory_mib)),
         ("TresPerNode", _cards(before), _cards(after)),
@@ -153,6 +154,7 @@ def _changes(before: JobSpec, after: JobSpec) -> Iterator[str]:
         ("Nice", str(before.nice), str(after.nice)),
         ("StartTime", moment_text(before.begin_at), moment_text(after.begin_at) or "now"),
         ("Deadline", moment_text(before.deadline_at), moment_text(after.deadline_at)),
+        # `OverSubscribe=no` is how scontrol says --exclusive.
         ("OverSubscribe", "no" if before.exclusive else "yes", "no" if after.exclusive else "yes"),
     )
     for name, old, new in words:
@@ -175,6 +177,7 @@ def drain_node(args: messages.DrainArgs) -> Command:
 
 
 def resume_node(args: messages.NameArgs) -> Command:
+    # RESUME, for a drained and for a down node alike: slurmctld finds out by itself whether the node is idle or busy.
     return Command(("scontrol", "update", f"NodeName={args.name}", "State=RESUME"))
 
 
@@ -182,6 +185,7 @@ def make_reservation(wanted: Reservation) -> Command:
     """Return the command for a reservation. A maintenance is given to root, since Slurm requires a user."""
     who = [f"Users={','.join(wanted.users)}"] if wanted.users else []
     who += [f"Accounts={','.join(wanted.accounts)}"] if wanted.accounts else []
+    # IGNORE_JOBS: without it Slurm refuses a reservation of nodes on which jobs run.
     flags = ["Flags=MAINT,IGNORE_JOBS"] if wanted.maintenance else []
     times = (f"StartTime={moment_text(wanted.start_at)}", f"EndTime={moment_text(wanted.end_at)}")
     nodes = f"Nodes={','.join(wanted.nodes)}"
@@ -208,6 +212,7 @@ _HEAD = ("sacctmgr", "--immediate", "--quiet")
 
 def command(wanted: change.AccountChange) -> tuple[str, ...]:
     """Return the sacctmgr command for a change; it asks for no confirmation."""
+    # --immediate: sacctmgr would ask for a confirmation, for which there is no terminal.
     return (*_HEAD, *_words(wanted))
 
 
@@ -244,6 +249,7 @@ def _of_user(wanted: change.AddUser | change.ModifyUser | change.RemoveUser) -> 
     if isinstance(wanted, change.RemoveUser):
         yield from ("delete", "user", *where)
         return
+    # sacctmgr sets the default account as a property of the user, beside those of the association (`change_words`).
     default = (f"DefaultAccount={wanted.account}",) if wanted.change.default and wanted.account else ()
     yield from ("modify", "user", *where, "set", *change_words(wanted.change), *default)
 

@@ -68,6 +68,7 @@ def state(everything: ClusterLists, *, as_ranked: bool) -> ClusterState:
     nodes = {each.node.name: each.node for each in everything.nodes}
     ranks: dict[JobId, int | None] = {}
     listed: list[Job] = []
+    # Only for plans: priorities are computed for each record of squeue by itself.
     joined = components(everything.jobs) if as_ranked else {}
     inner = {each.id for others in joined.values() for each in others}
     enough = LicenceQueue(everything.licences, everything.jobs).enough if as_ranked else {}

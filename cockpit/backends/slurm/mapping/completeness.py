@@ -65,6 +65,7 @@ def _check(argv: Sequence[str]) -> Callable[[Sequence[str], str, str], str] | No
 def _fields(argv: Sequence[str], printed: str, separator: str) -> str:
     """Check records with a separator after each field and a line break after the last; the first names the fields."""
     wanted = next((word for word in argv if word.lower().startswith("--format=")), "").partition("=")[2]
+    # squeue's fields have widths or separators behind a colon (`JobID:~1f~`), sacct's have none.
     names = wanted.split(",")
     if not _same_word(printed.partition(separator)[0], names[0].partition(":")[0]):
         return FOREIGN

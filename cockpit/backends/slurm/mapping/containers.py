@@ -79,6 +79,7 @@ def step_in_container(spec: JobSpec, runtime: Runtime, srun: str, script: str) -
         # container is found again (`leave_container`).
         return f'{srun or "srun"} {options} --container-name="cockpit-$SLURM_JOB_ID" {script}'
     binds = " ".join(f"--bind {quoted(each)}" for each in _folders(spec))
+    # --nv binds NVIDIA's driver libraries of the host, which an image must not bring itself.
     cards = " --nv" if spec.specs[0].card_milli else ""
     changes = f' --overlay "{_OVERLAY}"' if spec.terminal else ""
     made = f'mkdir -p "{_OVERLAY}" && ' if spec.terminal else ""
@@ -117,6 +118,7 @@ _OVERLAY = "$COCKPIT_OUTPUTS/.cockpit-overlay-$SLURM_JOB_ID-$SLURMD_NODENAME"
 def _source(spec: JobSpec) -> str:
     """Return the image in the runtime's notation; apptainer's names include the source, by default a registry."""
     kind, where = image_of(spec.image)
+    # apptainer takes a plain word for a file in the current folder.
     return where if kind is ImageKind.DIR or "://" in where else f"docker://{where}"
 
 

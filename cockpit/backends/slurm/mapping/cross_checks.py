@@ -69,6 +69,7 @@ def of_details(jobs: Iterable[Listed], asked_at: int) -> CrossCheck:
 def of_priorities(jobs: Iterable[Listed]) -> CrossCheck:
     """Expect sprio to list the pending jobs that wait for resources or for jobs of higher priority."""
     waiting = [each for each in jobs if each.waits and each.code in _IN_TURN and each.component is None]
+    # By the array's number, since sprio has one line for all its pending tasks.
     wanted = {str(task_of(each.id)[0]) for each in waiting}
     return CrossCheck(
         lambda printed: wanted - {line.partition("|")[0].strip() for line in printed.splitlines()},

@@ -15,6 +15,7 @@ STDIN = "/dev/stdin"
 _FIELD = re.compile(r"[A-Za-z]{2,40}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9+-]{1,9}|[0-9]{1,2}")
 _TARGETS = frozenset({"jobid", "job", "userid"})
+# scancel(1): without an option a signal goes to the steps and not to the script.
 _REACH = {SignalTarget.ALL: ("--full",), SignalTarget.SCRIPT: ("--batch",), SignalTarget.STEPS: ()}
 
 

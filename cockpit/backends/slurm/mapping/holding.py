@@ -30,6 +30,7 @@ def held(job: Job, comment: str) -> Job:
     # `scontrol requeuehold` has put the job back into the queue (`wrapper.copying`).
     if _COPIED.match(comment) and job.state is JobState.QUEUED:
         return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
+    # A user's own comment, or that of another tool.
     if not comment.startswith(WRAPPED):
         return job
     # Every comment of a wrapper means that the job was submitted with `terminal`.
@@ -78,6 +79,7 @@ def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
     # First, so that the time limit does not end the job between the commands.
     longer = [Command(("scontrol", "update", f"JobId={name}", f"TimeLimit=+{-(-beyond // 60)}"))] if beyond > 0 else []
     comment = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))
+    # The signal comes last: the wrapper reads the comment when it gets it.
     return [*longer, comment, Command(("scancel", "--batch", "--signal=USR2", name))]
 
 

@@ -28,6 +28,8 @@ from cockpit.model.spec import (
 # `12`, `12_3`, `12_*` (every task), `12+5` (a delay in minutes), each with `(unfulfilled)` or `(failed)` behind it.
 _TARGET = re.compile(r"(\d+)(?:_(\d+|\*))?(?:\+\d+)?(?:\((\w+)\))?")
 _KINDS = {
+    # `after` is met by the start of the other job already, `afterburstbuffer` once its files were copied out as well
+    # (sbatch(1)); of these moments the model has only its end.
     "after": DependencyKind.AFTER_ANY,
     "afterburstbuffer": DependencyKind.AFTER_ANY,
     **{str(kind): kind for kind in DependencyKind},
@@ -74,6 +76,7 @@ Fields = dict[str, str]
 
 def submitter(fields: Fields) -> Submitter:
     uid, gid = (values.number(fields.get(name, "")) or 0 for name in ("UserID", "GroupID"))
+    # Home and further groups are not in any list, and nothing here runs as that user.
     return Submitter(UserName(fields["UserName"]), uid, gid, (gid,), "")
 
 

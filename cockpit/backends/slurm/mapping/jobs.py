@@ -186,6 +186,7 @@ def _job(listed: Listed) -> Job:
         state=kind,
         state_since=ended or started or submitted,
         held_by=listed.held_by,
+        # Slurm does not report since when, nor below who suspended it.
         held_since=submitted,
         attempt=attempt,
         exit=states.exit_of(listed.state, fields.get("exit_code", "")) if kind in ENDED else None,

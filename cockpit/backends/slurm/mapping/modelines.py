@@ -53,11 +53,14 @@ exec srun --overlap --nodes=1 --ntasks=1 --nodelist="$host" sh -c "$*"
 END
 chmod +x "$COCKPIT_FILES/ssh"
 """
+# `^slurm` leaves out Open MPI's component that would take nodes and slots from Slurm's variables, in place of the host
+# file.
 _HOROVOD = """\
 export OMPI_MCA_orte_default_hostfile="$COCKPIT_FILES/hostfile" HYDRA_HOST_FILE="$COCKPIT_FILES/mpich_hostfile"
 export PRTE_MCA_prte_default_hostfile="$COCKPIT_FILES/hostfile" PRTE_MCA_plm_ssh_agent="$COCKPIT_FILES/ssh"
 export PRTE_MCA_plm=ssh PRTE_MCA_ras=^slurm
 export OMPI_MCA_ras=^slurm OMPI_MCA_plm_rsh_agent="$COCKPIT_FILES/ssh" HYDRA_LAUNCHER_EXEC="$COCKPIT_FILES/ssh\""""
+# pdsh runs the first `ssh` in PATH, which is then the one above.
 _DEEPSPEED = """\
 export PATH="$COCKPIT_FILES:$PATH" PDSH_RCMD_TYPE=ssh"""
 

@@ -46,6 +46,7 @@ class Cards(NamedTuple):
                 yield from _fractions(where, self.shards_per_card)
 
     def _numbered(self, index: int) -> CardSlice:
+        # A number that the node's Gres does not explain still means a card in use.
         return self.numbered[index] if index < len(self.numbered) else CardSlice(index, None)
 
     def _shards(self, count: int, cards: tuple[int, ...]) -> Iterator[CardSlice]:

@@ -49,6 +49,7 @@ def ended_path(job: Job, fields: Mapping[str, str]) -> str:
     files, line = of_record(fields), _submit_line(fields).split()
     # srun and salloc write to the user's terminal; of sbatch without --wrap the script may name another file.
     program = posixpath.basename(line[0]) if line else ""
+    # --wrap: there is no script that could name a file, so the default name is certain.
     if OUT not in files and (program != "sbatch" or not any(word.startswith("--wrap") for word in line)):
         return ""
     known = LookedUpJob(job, None, fields)
@@ -66,6 +67,7 @@ def _submit_line(fields: Mapping[str, str]) -> str:
     """
     line = fields.get("SubmitLine", "")
     for option, value in ((_NAME, fields.get("JobName", "")), (_COMMENT, fields.get("Comment", ""))):
+        # A value of one word needs no mending: it stayed one word without its quotes.
         if len(value.split()) > 1:
             line = re.sub(rf"(?<=\s)({option}){re.escape(value)}(?=\s|$)", r"\1_", line, count=1)
     return line
@@ -169,6 +171,7 @@ def batch_words(known: LookedUpJob, version: tuple[int, ...], host: str) -> dict
 
 def _words(number: int, array: ArrayTask | None, user: str, name: str) -> dict[str, str]:
     """Return the values of the patterns that are known of every job, even of queued tasks."""
+    # %A is the array's number; of a job that is no task it is the job's own, which sbatch prints as well.
     main = array.array if array is not None else number
     return {"%": "%", "A": str(main), "n": "0", "s": "batch", "t": "0", "u": user, "x": name}
 

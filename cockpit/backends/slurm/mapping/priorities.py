@@ -60,6 +60,7 @@ def _breakdown(fields: list[str], of: dict[FactorName, int], weights: Weights) -
 
 def _part(name: FactorName, weight: float, contribution: float, tres: str = "") -> Part:
     """Return a factor of the priority. sprio prints its contribution; the factor itself follows from the weight."""
+    # Rounded as sprio's column is: with a small weight the factor is known to few digits.
     return Part(name, contribution / weight if weight else 0.0, weight, contribution, tres)
 
 

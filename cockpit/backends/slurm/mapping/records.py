@@ -91,5 +91,6 @@ def records_of_key(printed: str, key: str) -> Iterator[Record]:
 
 def settings(printed: str) -> Record:
     """Return the `Name = value` lines of `scontrol show config`."""
+    # The first `=` ends the name; values such as SchedulerParameters have more of them.
     pairs = (each.partition("=") for each in printed.splitlines())
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}

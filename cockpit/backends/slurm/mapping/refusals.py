@@ -50,6 +50,7 @@ def _manifest_refusals(spec: JobSpec) -> Iterator[str]:
 
 def _life_refusals(spec: JobSpec) -> Iterator[str]:
     """Yield refusals of what cockpit's own engine does around a command and after it."""
+    # A restart after a lost node is what --requeue does, which is always given (`script.options`).
     if spec.restart is not None and not spec.restart.lost_only:
         yield "restart: Slurm begins a failed job again only by `scontrol requeue`, which its script may call"
     if spec.resume is not None:

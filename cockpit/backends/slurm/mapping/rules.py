@@ -38,6 +38,7 @@ def cluster(conf: Record, partitions: Iterable[Record]) -> Cluster:
         priority=_priority(conf),
         backfill=_backfill(conf),
         preemption=_preemption(conf),
+        # What cockpit shows of a Slurm cluster is configured in Slurm alone.
         mutable=False,
     )
 
@@ -95,6 +96,7 @@ def prices(text: str, meaning: NumberMeaning) -> Tres:
 def _backfill(conf: Record) -> Backfill:
     """Return the backfill rules: Slurm reserves for each job that it looks at, but only so deep and so far ahead, and
     by whole nodes (`_add_reservation` of its backfill.c takes nodes out of the bitmap of those that are free)."""
+    # A missing entry means the default, sched/backfill.
     if "backfill" not in conf.get("SchedulerType", "backfill"):
         return Backfill(kind=BackfillKind.OFF)
     parameters = dict(each.partition("=")[::2] for each in conf.get("SchedulerParameters", "").split(","))
@@ -102,6 +104,7 @@ def _backfill(conf: Record) -> Backfill:
         kind=BackfillKind.CONSERVATIVE,
         window_seconds=MINUTE * (values.number(parameters.get("bf_window", "")) or 1440),
         resolution_seconds=values.number(parameters.get("bf_resolution", "")) or 60,
+        # The defaults here are those of slurm.conf(5): a window of a day in minutes, 60 seconds, 500 jobs.
         depth=values.number(parameters.get("bf_max_job_test", "")) or 500,
         whole_nodes=True,
     )
@@ -110,6 +113,7 @@ def _backfill(conf: Record) -> Backfill:
 def _preemption(conf: Record) -> Preemption:
     return Preemption(
         kind=conf.get("PreemptType", "preempt/none"),
+        # `GANG,SUSPEND` is a list: GANG is no mode of its own but goes with one.
         mode=values.names(conf.get("PreemptMode", "")) or ("OFF",),
         exempt_seconds=values.seconds(conf.get("PreemptExemptTime", "")) or 0,
         slice_seconds=values.seconds(conf.get("SchedulerTimeSlice", "")) or 30,

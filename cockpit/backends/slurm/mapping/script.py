@@ -81,6 +81,7 @@ def _trials(spec: JobSpec) -> Iterator[str]:
     """Return the arguments that each trial of a sweep adds to the command."""
     if spec.sweep is None:
         return
+    # Trials count from 1, tasks of an array from 0.
     yield 'export COCKPIT_TRIAL="$((SLURM_ARRAY_TASK_ID + 1))"'
     yield "case $COCKPIT_TRIAL in"
     for index in range(trial_count(spec.sweep)):
@@ -170,6 +171,7 @@ def options(spec: JobSpec) -> Iterator[str]:
     yield f"--output={(spec.script.output if spec.script is not None else '') or usual}"
     if spec.script is not None:
         yield from _files(spec.script)
+    # sbatch would start the script in the folder where cockpit happened to run.
     yield f"--chdir={spec.algorithm.path if spec.algorithm is not None else spec.output}"
     yield from _size(spec, first)
     for name, value in _wishes(spec):
@@ -201,6 +203,7 @@ def _pattern(folder: str) -> str:
 def _size(spec: JobSpec, group: Group) -> Iterator[str]:
     """Return the options that each component of a job sets for itself."""
     yield f"--nodes={group.nodes}"
+    # One task for each node, since a replica is one process that starts its own.
     yield "--ntasks-per-node=1"
     yield f"--cpus-per-task={group.each.cpus}"
     if names_memory(spec):

@@ -75,6 +75,7 @@ class UserAnswerCache:
     async def get(
         self, question: str, fresh_ms: int, fetch: Callable[[], Awaitable[Printed]]
     ) -> tuple[Printed, Millis]:
+        # A question is an argument vector joined by NUL bytes, which no argument can contain.
         path, program = self._folder / _name(question), question.partition("\0")[0]
         kept = self._fresh(path, fresh_ms, program)  # step 1
         if kept is not None:

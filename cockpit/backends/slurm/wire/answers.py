@@ -86,6 +86,7 @@ class PollIntervals(NamedTuple):
         """List jobs every `seconds`, and everything else in the default proportion to that."""
         usual = cls()
         factor = seconds / usual.jobs
+        # Without the last field: a time limit has nothing to do with how often the cluster is asked.
         jobs, nodes, *others = (factor * each for each in usual[:-1])
         return cls(jobs, nodes, *others)._replace(patience=patience)
 
@@ -168,6 +169,7 @@ class Answers:
             began = self._now()
             printed = await self._of_database(question, self._run(question, seconds or self.patience))
             # without the shared cache: another cockpit's answer may be of before the decision
+            # Kept all the same: readers who come within the next seconds need not run it once more.
             self._cached[question] = Answer(printed, began, self._now() - began)
             return printed
 
@@ -237,6 +239,8 @@ class Answers:
         """Run the command, up to `TRIES` times while the controller is busy, and check that its output is complete."""
         # Users choose job names and comments: a separator that they could guess would let them forge fields.
         separator = f"~{os.urandom(6).hex()}~"
+        # `question`, with the fixed placeholder, is the key of both caches: the random one would make every question a
+        # new one.
         argv = [word.replace(SEPARATOR, separator) for word in question]
         for attempt in range(1, TRIES + 1):
             printed = await self._commands.run(argv, seconds=seconds)

@@ -152,6 +152,8 @@ def complaint(printed: Printed) -> str:
 
 def command_of(argv: Sequence[str]) -> str:
     """Return the command's name for messages: `scontrol show licenses`, `sprio`."""
+    # Only these two have subcommands; for the others the words are values of options, which would put a job's data into
+    # a message.
     words = [word for word in argv[1:] if word.isalpha()] if argv[0] in {"scontrol", "sacctmgr"} else []
     return " ".join([argv[0], *words[:2]])
 

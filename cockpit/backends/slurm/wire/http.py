@@ -36,6 +36,7 @@ class Place(NamedTuple):
     @property
     def url(self) -> str:
         """Base URL, in the form that curl takes."""
+        # curl ignores the host of a URL when it has --unix-socket, but refuses a URL without one.
         where = "" if self.socket else f":{self.port}"
         return f"{'https' if self.tls else 'http'}://{self.host}{where}"
 
@@ -50,8 +51,12 @@ def place_of(address: str) -> Place:
         port = url.port or PORT
     except ValueError:
         port = 0
+    # A host in a socket's address is mostly a forgotten slash: `slurmrestd+unix://run/x.sock` would mean /x.sock on
+    # host run.
     if url.scheme == SCHEMES[0] and url.path.startswith("/") and not url.netloc.strip("@"):
         return Place(unquote(url.path))
+    # A password is refused rather than ignored: slurmrestd takes none, and the address appears on screens and in
+    # errors.
     if url.scheme in SCHEMES[1:] and url.hostname and port and not url.path.strip("/") and not url.password:
         return Place("", url.hostname, port, url.scheme == SCHEMES[2], unquote(url.username or ""))
     examples = "write slurmrestd+unix:///run/slurmrestd.sock or slurmrestd+http://ann@host:6820"
@@ -66,13 +71,17 @@ async def ask(place: Place, method: str, target: str, headers: Mapping[str, str]
     """
     reader, writer = await _connect(place)
     try:
+        # One connection for each request: questions come seconds apart, and one that the daemon has closed meanwhile
+        # would look like a lost answer.
         lines = [f"{method} {target} HTTP/1.1", f"Host: {place.host}", "Accept: application/json", "Connection: close"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         lines += [f"Content-Length: {len(body)}"] if body else []
+        # Header fields are at most Latin-1 (RFC 9110, 5.5); the target is percent-encoded.
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
         await writer.drain()
         return await _reply(reader)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+        # Not `Unreachable`: the request was sent, so a change may have taken effect.
         raise AnswerLost("The answer broke off, or is not HTTP.") from None
     finally:
         writer.close()
@@ -122,6 +131,8 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
     pieces, size = [], 0
     while length := int((await reader.readuntil(b"\n")).split(b";")[0], 16):
         size += length
+        # Beyond the limit `_read_sized` gets the sum, which it refuses: many small chunks must not pass a limit for one
+        # body.
         pieces.append(await _read_sized(reader, length if size <= MOST_BYTES else size))
         # the line break behind the chunk
         await reader.readuntil(b"\n")

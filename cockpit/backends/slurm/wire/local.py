@@ -31,11 +31,13 @@ class LocalCommands:
         self._env = {name: value for name, value in env.items() if not name.startswith(_STEERING)}
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        # A changing command keeps the user's zone: the local times in a batch script's own options are by that zone.
         process = await self._start(argv, {**self._env, "TZ": "UTC"} if reading else self._env)
         try:
             async with asyncio.timeout(seconds):
                 return await _talk(process, stdin, argv[0])
         except TimeoutError:
+            # It may have sent its request before it was killed, so a change may have taken effect.
             raise AnswerLost(f"{argv[0]} has not answered within {seconds:g} s.") from None
         finally:
             await _end(process)

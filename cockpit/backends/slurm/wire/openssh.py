@@ -73,12 +73,15 @@ class Master:
     async def close(self) -> None:
         """End the connection if it was made here."""
         if self._folder is not None:
+            # The connection may be gone already, and ControlPersist ends it in any case.
             with suppress(CockpitError):
                 await self._local.run(_ssh(self._host, self._folder, "-O", "exit"), seconds=CHECK_SECONDS)
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _argv(self, line: str, *options: str) -> tuple[str, ...]:
         """Return ssh's arguments; BatchMode, because by now the terminal belongs to the screen and ssh must not ask."""
+        # ControlMaster=no: with `auto` in the user's configuration, a command that finds the connection gone would
+        # become the master of a new one.
         shared = ("-o", "ControlMaster=no", "-o", "BatchMode=yes")
         return (*_ssh(self._host, self._folder, *shared, *options), line)
 
@@ -115,6 +118,7 @@ def log_in_now(host: Host, *, typing: bool) -> Master:
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise Unreachable(f"ssh cannot be run on this machine: {error.strerror or error}.") from None
+    # With ControlPersist ssh stays in the background once `true` has ended, so that the call returns.
     if done.returncode == 0:
         return Master(host, folder)
     shutil.rmtree(folder, ignore_errors=True)

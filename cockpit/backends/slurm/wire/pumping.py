@@ -37,6 +37,8 @@ Connect = Callable[[], Awaitable["asyncssh.SSHClientConnection"]]
 
 def remote_shell(connect: Connect, line: str, request: ShellRequest) -> tuple[int, ...]:
     """Start the shell line on a remote host; return the control socket and the user's terminal or three pipes."""
+    # The same interface as a shell on this machine (`terminal.at_terminal`): the exit code arrives over a control
+    # socket.
     ours, theirs = socket.socketpair()
     ends = pseudo_terminal(request) if request.terminal else pipes()
     # raw: the remote terminal echoes and edits; with both doing it, each key would appear twice

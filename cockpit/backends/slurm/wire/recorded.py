@@ -94,8 +94,10 @@ class RecordedCommands:
         del seconds, stdin
         if not reading:
             refuse_absent(RECORDING)
+        # For `logs` any failure but a denied permission means that there is no such file.
         if argv[0] in FILES:
             return Printed("", "No such file or directory", 1)
+        # Verified: its lists of squeue and sacct have no heading, by which `completeness` would know them.
         return Printed(self._printed(argv), "", 0, verified=True)
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
@@ -116,6 +118,7 @@ class RecordedCommands:
             return "".join(self._jobs(argv))
         if argv[0] == "sacct":
             return "".join(self._print_ended(argv))
+        # Not recorded. sacctmgr prints nothing for a user whom accounting does not know, who is no administrator then.
         if plain[:3] == ("sacctmgr", "list", "user"):
             return ""
         file = next((name for lead, name in _FILES.items() if plain[: len(lead)] == lead), None)
@@ -183,4 +186,5 @@ def _value(record: Mapping[str, str], name: str) -> str:
     # scontrol prints a reason's blanks as underscores.
     if name == "Reason":
         return record.get("Reason", "").replace("_", " ")
+    # N/A is what squeue itself prints for a field that a job does not have.
     return record.get(_KEYS.get(name, name), "N/A")

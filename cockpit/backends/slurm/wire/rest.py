@@ -78,6 +78,8 @@ class RestCommands:
             return await self._files.run(argv, seconds=seconds, stdin=stdin, reading=reading)
         try:
             async with asyncio.timeout(seconds):
+                # One time limit for all requests of a command: the search for the version, the cluster's name and the
+                # question itself.
                 return await (self._read(argv) if reading else self._act(argv, stdin.decode(errors="replace")))
         except TimeoutError:
             raise AnswerLost(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
@@ -136,6 +138,7 @@ class RestCommands:
         """Return the newest version of the API that the daemon has, found once by pinging."""
         if self._version is None:
             # Newest first: later versions have more fields, such as shares (v0.0.40).
+            # At most eleven pings, and only once: a running daemon does not change its versions.
             for version in range(NEWEST, OLDEST - 1, -1):
                 reply = await self._send(RestRequest("GET", SLURM, "ping"), version)
                 # slurmrestd answers 404 for a version of its API that it lacks; a proxy's page is no JSON and raises
@@ -174,6 +177,8 @@ class RestCommands:
         body = b"" if wanted.body is None else msgspec.json.encode(wanted.body)
         headers = {**self._credentials(), **({"Content-Type": "application/json"} if body else {})}
         reply = await http.ask(self._place, wanted.method, self._target(wanted, version), headers, body)
+        # Not a refusal of the one request: a wrong token makes every request fail, and a new one mends them all without
+        # a restart.
         if reply.status in REFUSED:
             raise Unreachable(f"slurmrestd at {self.name} refuses {self.user or 'you'}: {_text(reply)}.{_RENEW}")
         if reply.status == TOO_MANY:

@@ -103,8 +103,11 @@ class SshCommands:
         try:
             await self._open_connection()
         except Unreachable as error:
+            # A terminal helps only against a server that wants another login; a host that is down is shown as silent by
+            # the screen.
             if not isinstance(error, Refused | LoginLost):
                 return
+            # Without ssh there is only asyncssh, which has just been refused.
             if shutil.which("ssh") is None:
                 raise
             self._master = await logged_in(self._to, typing=True)
@@ -153,8 +156,11 @@ class SshCommands:
         from cockpit.backends.slurm.wire.pumping import remote_shell
 
         connection = await self._open_connection()
+        # ssh opens a channel of the shared connection in a process of its own, so that it needs no thread here.
         if isinstance(connection, Master):
             return await connection.open_shell(remote_line(argv), request)
+        # `_connect` is passed and not the open connection: that one belongs to this event loop and cannot be used in
+        # another.
         fds = remote_shell(self._connect, remote_line(argv), request)
         return OpenShell(ShellOpened(request.terminal, kept=False, remounted=False, cards_freed=False), fds)
 
@@ -210,6 +216,8 @@ class SshCommands:
             raise Unreachable(await self._unknown_key_error(error)) from None
         except asyncssh.PermissionDenied as error:
             self._refused = True
+            # `_typed`: the user has given a password or a code, which cockpit does not keep, so it cannot repeat the
+            # login alone.
             if self._typed:
                 raise LoginLost(self.name) from None
             raise Refused(
@@ -231,6 +239,7 @@ class SshCommands:
             tunnel=hops[-1] if hops else None,
             **_options(host),
         )
+        # asyncssh closes a tunnel with its connection only where it has opened the tunnel itself, or is asked to.
         if hops:
             connection.set_tunnel(hops[-1])
         return connection
@@ -252,6 +261,7 @@ class SshCommands:
 
         key = None
         with suppress(OSError, asyncssh.Error):
+            # get_server_host_key logs in as no one, and takes none of the options of a login.
             own = {name: value for name, value in _options(self._to).items() if name in {"config", "port"}}
             key = await asyncssh.get_server_host_key(self._host, **own)
         shown = f" Its fingerprint is {key.get_fingerprint()}." if key is not None else ""
@@ -282,6 +292,7 @@ def _read_ssh_config(host: Host) -> Mapping[str, object]:
     from asyncssh.config import SSHClientConfig
 
     target = (host.user or (), host.name, host.port if host.port is not None else ())
+    # Read here and not by asyncssh alone, so that `_options` can leave out the files that do not exist.
     config = SSHClientConfig.load(None, _config_files(), False, False, False, getuser(), *target)
     return {name: config.get(name) for name in ("IdentityFile", "ProxyJump")}
 

@@ -17,6 +17,7 @@ ENDLESS_SHARES = 2**31 - 1
 
 def _number(value: object) -> str:
     number = figure(value)
+    # sacctmgr leaves out a limit that is not set.
     return "" if number == "UNLIMITED" else number
 
 

@@ -256,6 +256,7 @@ def _minutes(value: str) -> int:
     seconds = values.seconds(value)
     if seconds is None:
         raise ValueError(value)
+    # Up, as sbatch(1) rounds seconds.
     return -(-seconds // 60)
 
 
@@ -284,7 +285,9 @@ _LATER: Final[dict[str, Reader]] = {
     "begin_time": _epoch,
     "deadline": lambda value: _epoch(value)["number"],
     "required_nodes": lambda value: value.split(","),
+    # `shared: none`: it shares its nodes with no job.
     "exclusive": lambda value: ["none" if value == "exclusive" else value],
+    # Its later name is tres_per_node, in which the kind of resource stands before.
     "gres": lambda value: value if value.startswith("gres/") else f"gres/{value}",
 }
 """Converters of values since v0.0.39; other values stay texts."""

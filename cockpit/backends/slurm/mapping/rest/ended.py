@@ -28,6 +28,7 @@ def _peak(step: Json) -> str:
     """Return the most memory of any task, in KiB."""
     maxima = at(step, "tres", "requested", "max")
     sizes = [count(each.get("count")) for each in maxima if word(each.get("type")) == "mem"] if maxima else []
+    # slurmrestd has bytes here; sacct prints KiB.
     return f"{max(sizes) // 1024}K" if sizes else ""
 
 
