@@ -194,7 +194,8 @@ def _variables(value: str, submission: Submission, draft: Draft) -> None:
     """Read which of the submitting shell's variables `--export` passes on."""
     shell = submission.variables
     words = [each for each in value.split(",") if each]
-    if shell is not None and ("ALL" in words or all("=" in each for each in words)):
+    # As sbatch(1) says, named variables go alone, with SLURM_*; only ALL adds those of the shell.
+    if shell is not None and ("ALL" in words or not words):
         for name, given in shell.items():
             if _is_taken_over(name, given):
                 draft.env(name, given)

@@ -265,6 +265,10 @@ def test_variables_named_by_export_are_those_of_the_submitting_shell() -> None:
     spec, notes = script("--export=A,B,C=3", shell={"A": "1", "Z": "9"})
     assert (spec.env["A"], spec.env["C"], "B" in spec.env, "Z" in spec.env) == ("1", "3", False, False)
     assert [note for note in notes if "--export" in note] != []
+    spec, _ = script("--export=C=3", shell={"A": "1"})
+    assert (spec.env.get("C"), "A" in spec.env) == ("3", False)
+    spec, _ = script("--export=ALL,C=3", shell={"A": "1"})
+    assert (spec.env["C"], spec.env["A"]) == ("3", "1")
 
 
 @pytest.mark.req("LA-71")
