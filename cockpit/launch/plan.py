@@ -37,7 +37,7 @@ from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_ag
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
-from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH, host_of, hosts
+from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH, SOCKET_PATH, host_of, hosts
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
@@ -259,6 +259,7 @@ def _elastic_environment(spec: JobSpec, replica: ReplicaId) -> dict[str, str]:
         "COCKPIT_MIN_WORKERS": str(spec.least_nodes),
         "COCKPIT_MAX_WORKERS": str(spec.most_nodes),
         "COCKPIT_WORKERS_FILE": WORKERS_FILE,
+        "COCKPIT_WORKERS_SOCKET": SOCKET_PATH,
         "COCKPIT_PULSE_FILE": PULSE_PATH,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -95,6 +96,17 @@ def test_its_scripts_import_the_elastic_library_beside_their_own_modules(confine
     alive_still, path = confined.ok("logs", job).splitlines()
     assert alive_still == "True"
     assert path == f"{folder}:{confined.folder / 'state/cockpit-cluster/python'}"
+
+
+@pytest.mark.req("EL-02", "EL-03")
+def test_its_elastic_worker_reads_the_list_of_workers_from_file_and_socket(confined: CockpitUser) -> None:
+    asks = "import cockpit.elastic as e; print(e.world()['hosts'], e._connect().makefile().readline())"
+    script = f'/usr/bin/python3 -c "{asks}"'
+    job = confined.submit(script, name="alone", elastic={"workers": 1, "max_workers": 1})
+    assert confined.wait(job) == 0, confined.ok("logs", job, "--stderr")
+    hosts, sent = confined.ok("logs", job).strip().split("] ")
+    assert hosts == "['alone-worker-0'"
+    assert [each["host"] for each in json.loads(sent)["workers"]] == ["alone-worker-0"]
 
 
 def test_missing_isolation_is_reported_everywhere(confined: CockpitUser) -> None:

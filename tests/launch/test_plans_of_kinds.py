@@ -70,7 +70,10 @@ def test_a_worker_knows_the_sizes_of_its_job_and_how_often_it_has_been_resumed()
         "/workspace/outputs",
         "/run/cockpit/workers.json",
     )
-    assert env["COCKPIT_PULSE_FILE"] == "/run/cockpit-pulse/beat"
+    assert (env["COCKPIT_PULSE_FILE"], env["COCKPIT_WORKERS_SOCKET"]) == (
+        "/run/cockpit-pulse/beat",
+        "/run/cockpit/workers.sock",
+    )
 
 
 @pytest.mark.req("EL-10")

@@ -84,7 +84,10 @@ def test_the_module_is_for_python_3_8_and_the_standard_library_of_then() -> None
     tree = ast.parse(Path(elastic.__file__).read_text(), feature_version=(3, 8))
     imported = {node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported <= {"__future__", "contextlib", "json", "os", "pathlib", "typing"}
+    assert imported <= {
+        *("__future__", "contextlib", "fnmatch", "json", "os", "pathlib", "re", "shutil", "socket", "sys"),
+        *("threading", "time", "typing"),
+    }
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     newer = {"removeprefix", "removesuffix", "is_relative_to", "readlink", "hardlink_to", "with_stem", "walk", "chdir"}
     assert not used & newer

@@ -42,6 +42,7 @@ from cockpit.runtime.containers.shim import (
     limits,
     linux,
     network,
+    notices,
     program,
     relay,
     syscalls,
@@ -246,6 +247,8 @@ def _make(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool)
     if plan.get("network") and not again:
         agentserver.start(plan, _entry(plan, bounds, view.opened_by(os.getpid())))
         relay.start(plan)
+    if not again:
+        notices.start(attempt, plan)
     first = _let_in(attempt, start) if start else None  # 9
     # Not durable: no container survives the power cut that could lose the record.
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
@@ -265,6 +268,8 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     plain.lay_out(attempt, plan)
     bounds = limits.make(plan)
     programs = None if again else Programs(plain.outfit(attempt, plan), bounds, program.PLAIN)
+    if not again:
+        notices.start(attempt, plan, plain=True)
     first = _let_in(attempt, _first_program(attempt, programs)) if programs is not None else None
     attempt.write("started.json", {"limits": f"{_limits_text(plan, bounds, [])}; {plain.LACKS}"}, durable=False)
     return Holder(attempt, bounds, job_processes.UncontainedProcesses(plan["cgroup"], os.getpid()), programs, first)

@@ -35,6 +35,8 @@ _MOUNT_SETATTR = 442
 
 _FALLOC_FL_KEEP_SIZE, _FALLOC_FL_PUNCH_HOLE = 1, 2
 
+_IN_MOVED_TO = 0x80
+
 _DETACH = 17
 """PTRACE_DETACH."""
 
@@ -123,6 +125,17 @@ def punch_hole(fd: int, offset: int, length: int) -> None:
     """Free the disk blocks of a part of a file, whose length does not change."""
     arguments = (ctypes.c_int64(offset), ctypes.c_int64(length))
     _check(_libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, *arguments), "punch a hole")
+
+
+def watch_renames(folder: str) -> int:
+    """Return a descriptor that becomes readable whenever a file gets a name in the folder by a rename (inotify(7))."""
+    fd = _check(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK), "inotify_init1")
+    try:
+        _check(_libc.inotify_add_watch(fd, folder.encode(), _IN_MOVED_TO), f"inotify_add_watch {folder}")
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def set_hostname(name: str) -> None:

@@ -29,8 +29,9 @@ LACKS = (
 """Text for a job's page, after the sentence on how limits are enforced."""
 _WORKSPACE = "/workspace"
 _CONTAINERS_TMP = "/tmp"  # noqa: S108 - never the machine's
-_ELSEWHERE = {"COCKPIT_WORKERS_FILE": "world", "COCKPIT_PULSE_FILE": "pulse"}
-"""Variables that name an elastic job's worker and heartbeat files, with the attempt's folders that contain them."""
+_ELSEWHERE = {"COCKPIT_WORKERS_FILE": "world", "COCKPIT_WORKERS_SOCKET": "world", "COCKPIT_PULSE_FILE": "pulse"}
+"""Variables that name an elastic job's worker list, its socket and its heartbeat file, with the attempt's folders that
+contain them."""
 _LIBRARY = "/run/cockpit-python"
 """The packages that every job can import; the state folder has them under `python`."""
 _NAMED = re.compile(rf"(?<![\w./-]){_WORKSPACE}(?![\w.-])")
