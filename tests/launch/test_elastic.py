@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import queue
 import signal
@@ -16,47 +15,13 @@ from pathlib import Path
 import pytest
 
 from cockpit import elastic
+from tests.launch.elastic_workers import Workers, listed
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _TRACE_ME, _SYSCALL, _SET_OPTIONS = 0, 24, 0x4200
 _SYSCALL_STOP = signal.SIGTRAP | 0x80
 """The signal of a stop at a system call, with the options below."""
 _GOOD_AND_KILL = 0x1 | 0x100000
-
-
-def listed(*replicas: int, leaving: tuple[int, ...] = (), version: int = 1) -> bytes:
-    workers = [
-        {"rank": rank, "replica": replica, "host": f"train-worker-{replica}", "node": "n1", "slots": 1}
-        for rank, replica in enumerate(replicas)
-    ]
-    out = [{"replica": replica, "kill_at": 5} for replica in leaving]
-    return json.dumps({"version": version, "workers": workers, "leaving": out}).encode()
-
-
-class Workers:
-    """The folder of the workers' file."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "workers.json"
-        self.socket = folder / "workers.sock"
-
-    def show(self, content: bytes) -> None:
-        draft = self.file.with_name(".new")
-        draft.write_bytes(content)
-        draft.rename(self.file)
-
-
-@pytest.fixture
-def workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workers:
-    """Those that this process sees, as replica 1 of 0, 1 and 2."""
-    made = Workers(tmp_path)
-    made.show(listed(0, 1, 2))
-    for name, value in {"FILE": made.file, "SOCKET": made.socket}.items():
-        monkeypatch.setenv(f"COCKPIT_WORKERS_{name}", str(value))
-    monkeypatch.setenv("COCKPIT_REPLICA", "1")
-    monkeypatch.setattr(elastic, "_LOOK_SECONDS", 0.01)
-    elastic.init()
-    return made
 
 
 @pytest.fixture

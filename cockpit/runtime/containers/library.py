@@ -13,6 +13,7 @@ from cockpit import elastic
 
 FOLDER: Final = "python"
 """The subfolder of the state folder."""
+MODULES: Final = ("elastic.py", "elastic_torchrun.py")
 _PACKAGES: Final = ("cockpit", "kubeai")
 _INIT: Final = b'''"""What cockpit gives to training scripts, in front of an installed package of this name."""
 
@@ -30,7 +31,7 @@ for _init in [os.path.join(_folder, "__init__.py") for _folder in __path__[1:]]:
 
 def lay_out(state: Path) -> None:
     """Write the packages if they are missing or of another version. Each file is replaced in one step."""
-    module = Path(elastic.__file__).read_bytes()
+    modules = {name: Path(elastic.__file__).with_name(name).read_bytes() for name in MODULES}
     for package in _PACKAGES:
         folder = state / FOLDER / package
         for made in (folder.parent, folder):
@@ -38,7 +39,8 @@ def lay_out(state: Path) -> None:
             # Not by `mkdir`, whose mode the umask cuts; the containers of all users must be able to read it.
             made.chmod(0o755)
         _write(folder / "__init__.py", _INIT)
-        _write(folder / "elastic.py", module)
+        for name, module in modules.items():
+            _write(folder / name, module)
 
 
 def _write(path: Path, content: bytes) -> None:

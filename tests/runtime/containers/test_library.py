@@ -80,13 +80,14 @@ def source(house: House) -> Path:
     return folder
 
 
-def test_the_module_is_for_python_3_8_and_the_standard_library_of_then() -> None:
-    tree = ast.parse(Path(elastic.__file__).read_text(), feature_version=(3, 8))
+@pytest.mark.parametrize("name", library.MODULES)
+def test_the_modules_are_for_python_3_8_and_the_standard_library_of_then(name: str) -> None:
+    tree = ast.parse(Path(elastic.__file__).with_name(name).read_text(), feature_version=(3, 8))
     imported = {node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)}
-    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
     assert imported <= {
-        *("__future__", "contextlib", "fnmatch", "json", "os", "pathlib", "re", "shutil", "socket", "sys"),
-        *("threading", "time", "typing"),
+        *("__future__", "contextlib", "fnmatch", "json", "os", "pathlib", "re", "shutil", "signal"),
+        *("socket", "subprocess", "sys", "threading", "time", "typing"),
     }
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     newer = {"removeprefix", "removesuffix", "is_relative_to", "readlink", "hardlink_to", "with_stem", "walk", "chdir"}

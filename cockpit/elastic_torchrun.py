@@ -1,0 +1,122 @@
+"""Run PyTorch's torchrun on an elastic job's workers, and again whenever these change.
+
+    command: python3 -m cockpit.elastic_torchrun [options of torchrun] /workspace/algorithm/train.py
+
+Every worker runs it. It starts torchrun with the c10d rendezvous at the first of the job's hosts, and with as many
+nodes as the job has workers. When the workers change, the script should save a checkpoint and exit with -1 on all of
+them together; `elastic_callbacks` does that. A script that has not ended after `PATIENCE_SECONDS` gets SIGTERM, except
+on a worker that has to end: the engine gives it a time of its own. Then torchrun starts again with the new hosts, and
+the script resumes from its checkpoint. Exit code 0 of the script ends this worker. For the same hosts, torchrun is
+started again at most three times.
+
+Every container has it, also as `kubeai.elastic_torchrun`. Standard library only; runs on Python 3.8.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Dict, List
+
+from . import elastic
+
+PORT = 29400
+"""Port of the rendezvous, torchrun's own default."""
+PATIENCE_SECONDS = 60
+"""Longest time for a script to end by itself after a change."""
+_NEWS_SECONDS = 10
+"""Longest time between the end of a worker and the notice about it."""
+_MOST_FAILURES = 3
+"""How often torchrun may fail with the same hosts, such as by meeting the store of the ring before."""
+_LOOK_SECONDS = 0.1
+
+
+class Supervisor:
+    """Runs torchrun for one ring after the other. `arguments`: torchrun's, with the script and its own."""
+
+    def __init__(self, arguments: List[str]) -> None:
+        self._arguments = arguments
+        self._env = dict(os.environ)
+        # Only the script's own calls are heartbeats: this process would beat for a script that hangs.
+        os.environ.pop("COCKPIT_PULSE_FILE", None)
+        self._changed = threading.Event()
+
+    def run(self) -> int:
+        """Return the exit code of this worker."""
+        elastic.on_change(lambda _: self._changed.set())
+        # The engine signals torchrun too, which is in the same process group; this process reports how that ends.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        failures = 0
+        while True:
+            self._changed.clear()
+            ring = elastic.world()
+            if ring["rank"] is None:
+                return -1
+            code = self._run_once(ring)
+            if code == 0:
+                return 0
+            if self._is_over(ring, within_seconds=_NEWS_SECONDS):
+                failures = 0
+                continue
+            failures += 1
+            if failures > _MOST_FAILURES:
+                return code
+
+    def _run_once(self, ring: Dict[str, Any]) -> int:
+        """Run torchrun until it has ended, and return its exit code. A script that ignores a change is terminated."""
+        process = subprocess.Popen(command(ring, self._env, self._arguments), env=environment(ring, self._env))
+        terminate_at = 0.0
+        while process.poll() is None:
+            if self._changed.wait(_LOOK_SECONDS):
+                # Cleared first: a change that comes now must be looked at again.
+                self._changed.clear()
+                if not terminate_at and self._is_over(ring):
+                    terminate_at = time.monotonic() + PATIENCE_SECONDS
+            if terminate_at and time.monotonic() >= terminate_at and elastic.check_alive():
+                process.terminate()
+                # It gives its script 30 s.
+                return process.wait()
+        return process.returncode
+
+    def _is_over(self, ring: Dict[str, Any], within_seconds: float = 0) -> bool:
+        """Return whether the job's workers are others than those of the ring, or will be within the time."""
+        until = time.monotonic() + within_seconds
+        while elastic.world()["hosts"] == ring["hosts"]:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
+
+
+def command(ring: Dict[str, Any], env: Dict[str, str], arguments: List[str]) -> List[str]:
+    """Return the command of torchrun on one worker of a ring."""
+    names = [env.get(name, "0") for name in ("COCKPIT_JOB_ID", "COCKPIT_ATTEMPT")]
+    return [
+        # Unbuffered, since torchrun may print what its script writes (--tee).
+        *(sys.executable, "-u", "-m", "torch.distributed.run"),
+        # A script that has exited should not be noticed only after torchrun's 5 s.
+        "--monitor_interval=1",
+        f"--nnodes={ring['size']}",
+        f"--nproc_per_node={env.get('COCKPIT_SLOTS', '1')}",
+        "--rdzv_backend=c10d",
+        f"--rdzv_endpoint={ring['hosts'][0]}:{PORT}",
+        # A rendezvous of its own for each ring: no worker is admitted that still has the hosts of another one.
+        f"--rdzv_id={'.'.join([*names, *ring['hosts']])}",
+        f"--rdzv_conf=is_host={int(ring['rank'] == 0)}",
+        *arguments,
+    ]
+
+
+def environment(ring: Dict[str, Any], env: Dict[str, str]) -> Dict[str, str]:
+    """Return the environment of the script, which gets to know the hosts of its ring."""
+    return {**env, "COCKPIT_RING": ",".join(ring["hosts"])}
+
+
+if __name__ == "__main__":
+    code = Supervisor(sys.argv[1:]).run()
+    # As a shell reports a program that a signal has ended.
+    sys.exit(code if code >= 0 else 255 if code == -1 else 128 - code)
