@@ -22,7 +22,12 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 PYTHON_FILES = [*SOURCES, *sorted((CHECKOUT / "tests").rglob("*.py")), *sorted((CHECKOUT / "tools").rglob("*.py"))]
 
 HOMELESS = {"util", "utils", "helper", "helpers", "common", "misc"}
-STANDALONE = ("cockpit.elastic", "cockpit.elastic_torchrun", "cockpit.runtime.containers.shim")
+STANDALONE = (
+    "cockpit.elastic",
+    "cockpit.elastic_callbacks",
+    "cockpit.elastic_torchrun",
+    "cockpit.runtime.containers.shim",
+)
 """Run by training scripts' own Pythons, or beside a container long after an upgrade: the standard library only."""
 DISTRIBUTIONS = {"yaml": "pyyaml", "textual_serve": "textual-serve"}
 """Where the import name is not the distribution's."""

@@ -13,7 +13,7 @@ from cockpit import elastic
 
 FOLDER: Final = "python"
 """The subfolder of the state folder."""
-MODULES: Final = ("elastic.py", "elastic_torchrun.py")
+MODULES: Final = ("elastic.py", "elastic_callbacks.py", "elastic_torchrun.py")
 _PACKAGES: Final = ("cockpit", "kubeai")
 _INIT: Final = b'''"""What cockpit gives to training scripts, in front of an installed package of this name."""
 
