@@ -195,6 +195,52 @@ def test_an_unresponsive_worker_is_excluded(user: CockpitUser) -> None:
     assert user.wait(job) == 0
 
 
+ACK = """
+import os, queue, sys
+import kubeai.elastic as kubeai
+
+checkpoint_format = os.environ["COCKPIT_CHECKPOINTS"] + "/checkpoint-{epoch}.pth.tar"
+
+def save_checkpoint(epoch):
+    with kubeai.save(checkpoint_format.format(epoch=epoch)) as path:
+        open(path, "w").write(str(epoch))
+
+kubeai.init()
+news = queue.Queue()
+kubeai.on_change(news.put)
+resume_from_epoch = 0
+for try_epoch in range(9, 0, -1):
+    if os.path.exists(checkpoint_format.format(epoch=try_epoch)):
+        resume_from_epoch = try_epoch
+        break
+print("from", resume_from_epoch, "socket", '"workers"' in kubeai._connect().makefile().readline(), flush=True)
+while kubeai.check_alive():
+    print("notice", news.get()["rank"], flush=True)
+save_checkpoint(resume_from_epoch + 1)
+sys.exit(-1)
+"""
+"""The loop of ACK's example for spot instances, waiting for the notice instead of training."""
+
+
+@pytest.mark.req("EL-02", "EL-03", "EL-04")
+@pytest.mark.parametrize("person", ["user", "ann"])
+def test_a_script_written_for_ack_saves_at_the_notice_and_resumes(request: pytest.FixtureRequest, person: str) -> None:
+    user = request.getfixturevalue(person)
+    user.configure("cluster.toml", RULES)
+    user.write("train/algo/train.py", ACK)
+    command = "/usr/bin/python3 /workspace/algorithm/train.py"
+    size = {"workers": 1, "max_workers": 2, "allow_scaling": False}
+    job = user.submit("", name="train", command=command, output="out", specs=ONE, elastic=size)
+    for epoch, node in enumerate(("n1", "n2")):
+        eventually(lambda epoch=epoch: user.run("logs", job).stdout == f"from {epoch} socket True\n".encode())
+        user.ok("nodes", "drain", node, "--reason", "spot", "--within", "60s")
+        eventually(lambda epoch=epoch: (user.work / f"out/checkpoint-{epoch + 1}.pth.tar").exists())
+    eventually(lambda: user.run("logs", job).stdout == b"from 2 socket True\n")
+    row = user.row("jobs", "--filter", f"id:{job}", "--columns", "state,retries")
+    assert row == {"state": "running", "retries": 0}
+    user.ok("cancel", job, "--now", "--yes")
+
+
 FILLS = """
 (head -c 200000000 /dev/zero; sleep infinity) | tail  # which keeps what may be its last line
 """
