@@ -53,7 +53,7 @@ def take_torchrun(draft: Draft, count: object = None, at: str = "") -> None:
     if "elastic" in draft.values:
         take_processes(count, at, draft)
         if with_nodes(command, nodes=2) != command:
-            draft.lacks("torchrun", "learns of no other worker here; a job that grows gets them from cockpit.elastic")
+            draft.lacks("torchrun", "learns of no other worker here; use python3 -m cockpit.elastic_torchrun")
         return
     # A number that equals the cards is the usual case, for which the launcher's own variable is written: it stays right
     # when the number of cards is edited.

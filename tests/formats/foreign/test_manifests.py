@@ -357,7 +357,7 @@ def test_an_elastic_job_replaces_its_workers_as_they_say() -> None:
     assert (spec.elastic.worker_restart_policy, spec.elastic.backoff_limit) == (WorkerRestart.EXIT_CODE, 7)
     assert (spec.command, notes) == (
         "torchrun t.py",
-        ["torchrun: learns of no other worker here; a job that grows gets them from cockpit.elastic"],
+        ["torchrun: learns of no other worker here; use python3 -m cockpit.elastic_torchrun"],
     )
     assert lost(spec, Form.PYTORCHJOB) == ()
 
