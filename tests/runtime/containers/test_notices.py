@@ -15,7 +15,8 @@ import pytest
 from cockpit.engine.effects import WriteWorkersFile
 from cockpit.launch import world
 from cockpit.model.resilience import Elastic
-from cockpit.runtime.containers.shim import linux, notices
+from cockpit.runtime.containers.shim import job_processes, linux, notices
+from cockpit.runtime.containers.shim.attempt import Attempt
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.host_world import eventually
 
@@ -144,3 +145,21 @@ async def test_a_script_in_a_container_gets_its_notice_over_the_socket(house: Ho
     assert (await house.ended(made.replica)).ok, house.err(made)
     assert json.loads(house.out(made).splitlines()[0]) == lists[0]
     assert house.out(made).splitlines()[1] == "None False True"
+
+
+@pytest.mark.real
+@pytest.mark.req("JT-31")
+@pytest.mark.skipif(not IS_ROOT, reason="an elastic job's network is made by root here")
+async def test_no_process_of_cockpit_beside_the_command_delays_the_end_of_the_job(house: House) -> None:
+    made = house.job("sleep 100", elastic=Elastic(workers=1, min_workers=1, max_workers=2))
+    await house.executor.start(made)
+    await house.started(made.replica)
+    serving = {"cockpit-agent", "cockpit-notices"}
+
+    def found() -> dict[str, bool]:
+        """Whether each of them reads a pipe, for whose readers the end of a job waits two seconds."""
+        pids = job_processes.of(Attempt(str(house.folder_of(made.replica))))
+        names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids}
+        return {name: job_processes._reads_pipe(pid) for pid, name in names.items() if name in serving}
+
+    await eventually(lambda: found() == dict.fromkeys(serving, False))

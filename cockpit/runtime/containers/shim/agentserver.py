@@ -46,6 +46,7 @@ def start(plan: PlanDict, entry: program.Entry) -> None:
     if os.fork() == 0:
         try:
             linux.name_process("cockpit-agent")
+            linux.drop_pipes()
             linux.end_with_parent()
             # Beside the programs, but outside of the container's files: it enters them anew for each request.
             _serve(listener, entry)

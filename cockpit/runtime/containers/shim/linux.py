@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
 import select
 import signal
+import stat
 import struct
 
 CLONE_NEWNS = 0x0002_0000
@@ -146,6 +148,21 @@ def set_hostname(name: str) -> None:
 def name_process(name: str) -> None:
     """Set the process's name as `ps -o comm` shows it; at most 15 bytes."""
     _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl name")
+
+
+def drop_pipes() -> None:
+    """Close the pipes that this process has inherited; standard input becomes /dev/null.
+
+    A holder waits at the end of its job for all processes that read a pipe (`JobProcesses.read_pipes`): a process that
+    serves the job, and has copies of the holder's own pipes, would delay that by seconds.
+    """
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        # The descriptor of the listing itself is closed by now.
+        with contextlib.suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                os.close(fd)
+                if fd == 0:
+                    os.open("/dev/null", os.O_RDWR)  # the lowest free number, which is 0
 
 
 def become_subreaper() -> None:

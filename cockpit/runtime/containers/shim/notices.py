@@ -154,6 +154,7 @@ def _listen() -> _socket.socket:
 
 def _serve(plan: PlanDict, listener: _socket.socket, *, plain: bool) -> NoReturn:
     linux.name_process("cockpit-notices")
+    linux.drop_pipes()
     # Before the first connection: what a program of the job sends is not handled with rights of the engine.
     if not plain:
         program.become_submitter(plan)

@@ -49,6 +49,7 @@ def start(plan: PlanDict) -> None:
 
 def _relay(plan: PlanDict, listener: _socket.socket, address: tuple[str, int]) -> NoReturn:
     linux.name_process("cockpit-relay")
+    linux.drop_pipes()
     # Before the first connection: what the other replica sends is not handled with rights of the engine.
     program.become_submitter(plan)
     linux.drop_capabilities()
