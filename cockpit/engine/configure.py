@@ -87,8 +87,10 @@ def _fixed_changes(before: Cluster, after: Cluster) -> list[str]:
 def _without_own_settings(cluster: Cluster) -> Cluster:
     """Return the cluster with defaults in place of the settings that may change at any time."""
     # Those that a slurmSpec cannot express, so that no file could have fixed them.
-    own = {"urgent_jobs": None, "projects": (), "sharing": True, "max_resumes": None, "max_grace_seconds": None}
-    return replace(cluster, backfill=Backfill(), mutable=True, **own)
+    of_jobs = ("urgent_jobs", "projects", "sharing", "max_resumes", "max_grace_seconds")
+    own = (*of_jobs, "drain_after_prechecks", "precheck_exclusion_seconds")
+    defaults = Cluster()
+    return replace(cluster, backfill=Backfill(), mutable=True, **{name: getattr(defaults, name) for name in own})
 
 
 MOST_ERRORS = 1000

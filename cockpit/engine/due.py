@@ -26,10 +26,17 @@ if TYPE_CHECKING:
 
 
 def due(machine: Machine, now: Millis) -> list[EventBody]:
-    """Return the events that are due at `now`: those of jobs in order of their moments, then reservations and usage."""
+    """Return the events that are due at `now`: those of jobs in order of their moments, then those of
+    reservations, exclusions and usage."""
     decided: list[EventBody] = [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
     decided += [
         events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now
+    ]
+    decided += [
+        events.NodeReadmitted(job, node)
+        for node, each in machine.state.failed_prechecks.items()
+        for job, until in each.items()
+        if until <= now
     ]
     return [*decided, *_decay_due(machine, now)]
 

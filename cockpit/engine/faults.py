@@ -1,7 +1,9 @@
-"""Decides what follows for jobs from faults of their nodes. A faulty node is always drained.
+"""Decides what follows for jobs from faults of their nodes. A faulty node is drained, except after the first failed
+precheck: that one may be due to the job.
 
 1. Before a job with `resume` starts, its nodes are checked, while the job keeps its placement: `precheck_passed`,
-   `precheck_failed` (EL-10).
+   `precheck_failed` (EL-10). A node that fails is excluded for this job, and drained once the checks of enough
+   different jobs failed there.
 2. The cluster's scripts run before and after each replica: `prolog_failed`, `epilog_failed` (JT-24).
 3. While jobs with `resume` run, their nodes are checked (`faulty`, EL-11), and their logs are read for slow iterations
    (`slow`, EL-13).
@@ -46,13 +48,20 @@ def precheck_passed(machine: Machine, replica: ReplicaId, found: str) -> list[Ev
     return [events.PrecheckPassed(job.id, replica.attempt, found)]
 
 
-def precheck_failed(machine: Machine, replica: ReplicaId, node: NodeName, because: str) -> list[EventBody]:
-    """Return the events after a failed check: the node is drained, so that the job starts elsewhere, and the job is
-    queued again."""
+def precheck_failed(machine: Machine, replica: ReplicaId, node: NodeName, because: str, now: Millis) -> list[EventBody]:
+    """Return the events after a failed check: the node is excluded for the job, so that it starts elsewhere, and the
+    job is queued again. The node is drained for all if enough different jobs failed there."""
     job = _prechecking(machine, replica)
     if job is None:
         return []
-    out = drain_for_fault(machine, node, because)
+    rules = machine.state.cluster
+    until = Millis(now + 1000 * rules.precheck_exclusion_seconds)
+    out: list[EventBody] = [events.NodeExcluded(job.id, node, because, until)]
+    known = machine.state.failed_prechecks.get(node, {})
+    others = [other for other, ends in known.items() if other != job.id and ends > now]
+    if len(others) + 1 >= rules.drain_after_prechecks:
+        # first, so that the list of events reads in the order of cause and effect for the node's other jobs
+        out = [*drain_for_fault(machine, node, because), *out]
     # Nothing of the job has started during its checks: a user who ended it meanwhile gets the end at once.
     if job.ending is not None:
         return [*out, _end_before_start(job, job.ending)]

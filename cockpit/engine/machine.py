@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from cockpit.engine.apply.events import RULES
 from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
-from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
+from cockpit.engine.timers import Timers, latest_end, next_decay, next_readmission, next_reservation_end
 from cockpit.model import events
 from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING, QUEUED, SUSPENDED, Job
@@ -54,6 +54,8 @@ _RULE_EVENTS = (
 )
 """Events that change the rules by which the scheduler decides."""
 _NODE_EVENTS = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
+_EXCLUSION_EVENTS = (events.NodeExcluded, events.NodeReadmitted)
+"""Events of a job that change the classes of nodes too."""
 _JOBLESS_EVENTS = frozenset(
     {
         *_RULE_EVENTS,
@@ -69,7 +71,7 @@ _JOBLESS_EVENTS = frozenset(
     }
 )
 """Events that change no job."""
-_SPECIAL_EVENTS = _JOBLESS_EVENTS | {events.JobSuspended}
+_SPECIAL_EVENTS = _JOBLESS_EVENTS | {events.JobSuspended, *_EXCLUSION_EVENTS}
 """Events that need more than a note of the job that they change."""
 
 
@@ -228,6 +230,9 @@ class Machine:
             self._changed[body.job] = None
         elif isinstance(body, _NODE_EVENTS):
             self._nodes_version = record.seq
+        elif isinstance(body, _EXCLUSION_EVENTS):
+            self._nodes_version = record.seq
+            self._changed[body.job] = None
         elif isinstance(body, _RULE_EVENTS):
             self._rules_version = record.seq
         elif isinstance(body, events.OthersHeld):
@@ -240,7 +245,12 @@ class Machine:
     @property
     def next_at(self) -> Millis | None:
         """The earliest moment at which `due.due` returns events; None: never."""
-        moments = (self.timers.next_at(), next_decay(self.state, busy=self.busy), next_reservation_end(self.state))
+        moments = (
+            self.timers.next_at(),
+            next_decay(self.state, busy=self.busy),
+            next_reservation_end(self.state),
+            next_readmission(self.state),
+        )
         return min((each for each in moments if each is not None), default=None)
 
     @property
@@ -297,6 +307,7 @@ class Machine:
             now=state.at,
             nodes=MappingProxyType(state.nodes),
             nodes_version=self._nodes_version,
+            excluded=frozenset(state.failed_prechecks),
             queue=(),
             occupied=MappingProxyType(occupied if not self._foreign_use else ChainMap(self._foreign_use, occupied)),
             ends=MappingProxyType(self._ends),

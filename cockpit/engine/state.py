@@ -62,5 +62,8 @@ class ClusterState:
     """On a fleet: for each member, the placements of jobs that were submitted there directly. Replaced as a whole."""
     freed_at: dict[str, Millis] = field(default_factory=dict)
     """On a fleet: when resources were last released on each member. Replaced as a whole."""
+    failed_prechecks: dict[NodeName, dict[JobId, Millis]] = field(default_factory=dict)
+    """For each node, the jobs for which it is excluded, and until when; such a job may have been archived already.
+    Replaced as a whole."""
     failed_tasks: dict[JobId, JobId] = field(default_factory=dict)
     """For each array with a task in `jobs`: a task that did not succeed. That task may have been archived already."""

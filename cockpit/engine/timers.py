@@ -120,6 +120,11 @@ def next_reservation_end(state: ClusterState) -> Millis | None:
     return min((Millis(each.end_at) for each in state.reservations.values()), default=None)
 
 
+def next_readmission(state: ClusterState) -> Millis | None:
+    """Return when the first exclusion of a node for a job ends; None: there is none."""
+    return min((until for each in state.failed_prechecks.values() for until in each.values()), default=None)
+
+
 class Timers:
     """A priority queue of the jobs' next moments.
 

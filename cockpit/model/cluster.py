@@ -238,6 +238,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     """The most retries that a job may ask for in `resume`; None: no bound."""
     max_grace_seconds: int | None = None
     """The longest grace period that a job may ask for in `resume`; None: no bound."""
+    drain_after_prechecks: int = 2
+    """The number of different jobs whose prechecks have to fail on a node for it to be drained."""
+    precheck_exclusion_seconds: int = 3600
+    """How long a node is excluded for a job whose precheck failed there."""
     mutable: bool = True
     """Whether the cluster can be changed; False: only another `cluster init` changes it."""
     members: tuple[Member, ...] = ()

@@ -205,6 +205,24 @@ class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
     because: str
 
 
+class NodeExcluded(msgspec.Struct, frozen=True, tag="node_excluded"):
+    """A job may not run on a node until a moment, because the check before its start failed there. Other jobs may."""
+
+    job: JobId
+    node: NodeName
+    because: str
+    until: Millis
+
+
+class NodeReadmitted(msgspec.Struct, frozen=True, tag="node_readmitted"):
+    """A job may run again on a node that was excluded for it."""
+
+    job: JobId
+    node: NodeName
+    by: str = ""
+    """The user who resumed the node; empty: the time of the exclusion is over."""
+
+
 class FaultFound(msgspec.Struct, frozen=True, tag="fault_found"):
     """A component of a node failed under a running job that can resume from its checkpoints."""
 
@@ -547,6 +565,8 @@ EventBody = (
     | PrologFailed
     | PrecheckPassed
     | PrecheckFailed
+    | NodeExcluded
+    | NodeReadmitted
     | FaultFound
     | PerformanceFell
     | ReplicaStaged

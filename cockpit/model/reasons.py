@@ -69,6 +69,8 @@ class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enoug
     preemptable: int | None = None
     """The number of running jobs that it may preempt, which would not free enough; None: it may preempt none, or the
     pass did not try."""
+    excluded: tuple[tuple[NodeName, str], ...] = ()
+    """The nodes where this job's check failed, so that it may not use them for now, each with the cause."""
 
 
 class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
@@ -111,6 +113,8 @@ class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligi
     """The state and its reason for each node that is out of service: `drained: fan broken`, `down`."""
     partition: str = ""
     """The partition whose nodes are meant, where others of the cluster match; empty: none does."""
+    excluded: tuple[tuple[NodeName, str], ...] = ()
+    """The matching nodes where this job's check failed, so that it may not use them for now, each with the cause."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):
@@ -372,15 +376,16 @@ delay the start of every command."""
 def never_starts(reason: Reason) -> bool:
     """Tell whether the job could not start even on an empty cluster: the job, a rule or a node would have to change.
 
-    Partitions that are down and nodes out of service are expected to return, so their reasons do not count.
+    Partitions that are down and nodes out of service are expected to return, and exclusions of nodes to end, so their
+    reasons do not count.
     """
     match reason:
         case NoAlternative():
             # One alternative that may start is enough.
             return all(never_starts(one) for one in reason.specs)
         case NoEligibleNode():
-            # Nodes out of service would be eligible once they are back.
-            return not reason.out_of_service
+            # Nodes out of service would be eligible once they are back, excluded ones when that ends.
+            return not (reason.out_of_service or reason.excluded)
         case PartitionRefuses():
             return reason.rule is not PartitionRule.STATE or reason.allowed not in _STARTS_NOTHING
         case LimitReached() | QuotaFull():

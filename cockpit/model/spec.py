@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.batchscript import BatchScript
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.image import HOST, Mpi
 from cockpit.model.labels import Toleration
 from cockpit.model.mounts import Algorithm, Dataset, Model, Reference, Volume
@@ -266,6 +266,14 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """The script after the command, however that ended."""
 
 
+class ExcludedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node where a job may not run for a time, because the check before its start failed there."""
+
+    node: NodeName
+    because: str
+    until: Millis
+
+
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The specification of one job. Paths are absolute; sizes are MiB, times are seconds."""
 
@@ -305,6 +313,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     pool: str | None = None
     pool_nodes: tuple[str, ...] = ()
     """The nodes of its catalogue pool when the job was accepted. Only the engine sets it."""
+    excluded: tuple[ExcludedNode, ...] = ()
+    """The nodes where it may not run for now, since its check failed there. Only the engine sets it."""
     driver_version: str | None = None
     node_selector: dict[str, str] = {}
     """Labels that a node must have."""

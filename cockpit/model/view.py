@@ -63,6 +63,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     """Whether it is a login node, on which no jobs run."""
     plain: bool = False
     """Whether its engine cannot make containers, so that jobs run as plain processes."""
+    excluded_for: int = 0
+    """The number of jobs that may not use it for now, since their checks failed there."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):

@@ -47,6 +47,14 @@ def node_facts(row: NodeRow) -> Iterator[Line]:
         yield line(Span(f"{INDENT}lacks   ", MUTED), Span(LACKS, "warning"))
     if row.reserved:
         yield line(Span(f"{INDENT}reserved", MUTED), f" for reservation {safe(', '.join(row.reserved))}")
+    if row.excluded_for:
+        jobs = units.counted(row.excluded_for, "job")
+        lifted = f"  `:nodes resume {safe(node.name)}` readmits it"
+        yield line(
+            Span(f"{INDENT}excluded", MUTED),
+            Span(f" for {jobs}: the check failed here", "warning"),
+            Span(lifted, MUTED),
+        )
     system = " · ".join(
         filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.driver_version)))
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, get_args
 
-from cockpit.model.ids import Millis
+from cockpit.model.ids import Millis, NodeName
 from cockpit.model.reasons import (
     Held,
     NeverFits,
@@ -103,7 +103,15 @@ def _not_enough_free(reason: NotEnoughFree) -> list[str]:
         )
     if reason.preemptable is not None:
         parts.append(_preemptable(reason.preemptable))
-    return parts
+    return [*parts, *_excluded(reason.excluded)]
+
+
+def _excluded(nodes: tuple[tuple[NodeName, str], ...]) -> Iterator[str]:
+    """Yield for each node why the job may not use it: `n1 is excluded for this job, whose check failed there: …`."""
+    for node, because in nodes[:MOST_CAUSES]:
+        yield f"{safe(node)} is excluded for this job, whose check failed there: {safe(because)}"
+    if len(nodes) > MOST_CAUSES:
+        yield f"{len(nodes) - MOST_CAUSES} more nodes are excluded for this job"
 
 
 def _preemptable(count: int) -> str:
@@ -178,8 +186,10 @@ def _restrictions(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[st
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
-    # In this order: a node that is down passes by itself, a taint by changing the job, and only then there is no such
-    # node.
+    # In this order: an exclusion and a node that is down pass by themselves, a taint by changing the job, and only then
+    # there is no such node.
+    if reason.excluded:
+        return f"asks for {request}", *_excluded(reason.excluded)
     if reason.out_of_service:
         return f"asks for {request}", _out_of_service(reason)
     if restrictions := tuple(_restrictions(reason, "such nodes")):

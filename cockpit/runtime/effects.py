@@ -137,6 +137,8 @@ RECONSIDERED_AFTER = (
     events.HoldEnded,
     events.PrologFailed,
     events.PrecheckFailed,
+    events.NodeExcluded,
+    events.NodeReadmitted,
     events.NodesChanged,
     events.NodeDrained,
     events.NodeResumed,

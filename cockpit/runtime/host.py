@@ -301,7 +301,8 @@ class Host:
     def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
         """Record that a node of the replica's attempt failed its check, and why."""
         self._observe(
-            lambda machine, _: faults.precheck_failed(machine, replica, node, because), f"failed precheck of {replica}"
+            lambda machine, now: faults.precheck_failed(machine, replica, node, because, now),
+            f"failed precheck of {replica}",
         )
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:

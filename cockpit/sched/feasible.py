@@ -65,7 +65,9 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
             or _blocked_by_reservation(shape, layout)
             or _verdict(shape, _admitting(shape, layout), in_service=True)
         )
-        if nowhere is None:
+        if never is not None and shape.excluded and nowhere is None:
+            never = _without_exclusion(shape, layout)
+        elif nowhere is None:
             never = _with_taints_and_pools(never, _serving(shape, layout), shape)
             never = in_partition(
                 never, shape.partition, lambda: _verdict(shape, _suiting(shape, layout), in_service=False)
@@ -74,6 +76,12 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
         if never is None:
             layout.possible.add(shape)
         return never
+
+
+def _without_exclusion(shape: Shape, layout: NodeLayout) -> Reason:
+    """Return the verdict on the shape without its exclusions; where it would pass, the excluded nodes as the reason."""
+    freer = infeasible(replace(shape, excluded=()), layout)
+    return freer or replace(_no_eligible(shape, ()), excluded=shape.excluded)
 
 
 def in_partition(never: Reason | None, partition: str, elsewhere: Callable[[], Reason | None]) -> Reason | None:

@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.ids import NodeName
 from cockpit.model.labels import Toleration
 from cockpit.model.spec import JobSpec, NodeSpec, TaskSpread
 
@@ -39,6 +40,8 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """Further replicas of other kinds, each on a node of its own too."""
     max_price_milli: int | None = None
     """The highest price of its nodes, in thousandths, by their label."""
+    excluded: tuple[tuple[NodeName, str], ...] = ()
+    """Nodes that it may not use, each with the reason."""
     launcher: tuple[tuple[str, str], ...] = ()
     """Labels, by key, of the node where the launcher runs; the launcher is allocated nothing of it."""
 
@@ -91,6 +94,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         spec.reservation,
         helpers=spec.helpers,
         max_price_milli=spec.elastic.max_price_milli if spec.elastic is not None else None,
+        excluded=tuple([(each.node, each.because) for each in spec.excluded]) if spec.excluded else (),
         launcher=tuple(sorted(spec.elastic.launcher_selector.items())) if spec.elastic is not None else (),
         spread=spec.spread,
         components=tuple([shape_of(each, each.partitions[0] if each.partitions else "") for each in spec.components]),

@@ -85,6 +85,7 @@ def _not_enough(index: Index, shape: Shape, near: tuple[NodeShortfall, ...]) -> 
         nodes_with_room=sum(1 for _ in fitting(index, shape, spec)),
         nearest=near,
         other_models_free=_other_models_free(index, shape, spec),
+        excluded=shape.excluded,
     )
 
 

@@ -29,6 +29,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes; their order breaks ties. A node's cards are in the order of their index."""
     nodes_version: int
     """Changes whenever `nodes` does."""
+    excluded: frozenset[NodeName] = frozenset()
+    """The nodes that are excluded for some jobs; `nodes_version` changes with them too."""
     queue: Sequence[Job]
     """Queued jobs in order of submission, held ones included."""
     occupied: Mapping[JobId, Placement]

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 
 from cockpit.engine import decide, evictions, faults
 from cockpit.engine.access import Actor
 from cockpit.engine.effects import CheckNodes, SignalKind, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
+from cockpit.engine.nodes import service
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, Qos
 from cockpit.model.attempt import EndCause
 from cockpit.model.cluster import Cluster, Preemption
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
+from cockpit.model.node import NodeState
+from cockpit.model.reasons import NotEnoughFree, never_starts
 from cockpit.model.refusal import Refusal
 from cockpit.model.resilience import ElasticResume, Resume
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import ExcludedNode, JobSpec
+from cockpit.present.reasons import reason_sentence
+from cockpit.sched.explain import reason_of
 from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver
 
@@ -175,22 +182,169 @@ def test_no_job_starts_before_its_nodes_pass_their_checks() -> None:
     assert faults.precheck_passed(driver.machine, check.replica, "and again") == []
 
 
+CARD = "card 1 (A100) does not answer any more"
+
+
+def fails_check(driver: EngineDriver, job: JobId, because: str = CARD) -> NodeName:
+    """Let the check of the job's first node fail, and return the node."""
+    (replica, *_) = driver.replicas(job)
+    node = driver.job(job).attempt.placement[0].node
+    driver.act(faults.precheck_failed(driver.machine, replica, node, because, driver.now))
+    return node
+
+
+def on_one_node(**rules) -> EngineDriver:
+    """One node of the pool serves, so that every job is checked there."""
+    driver = engine(**rules)
+    others = [name for name, node in driver.machine.state.nodes.items() if node.pool == "a"][1:]
+    driver.tell(*(events.NodeDrained(name, "root", "repair") for name in others))
+    return driver
+
+
 @pytest.mark.req("EL-10")
-def test_a_node_that_fails_its_check_is_drained_and_the_job_keeps_its_place_in_the_queue() -> None:
+def test_a_node_that_fails_its_check_is_excluded_for_the_job_which_keeps_its_place_in_the_queue() -> None:
     driver = engine()
     (job,) = driver.submit(resuming())
     began = driver.job(job).accrues_from
     driver.schedule()
     driver.pass_time(SECOND)
-    (replica,) = driver.replicas(job)
-    node = driver.job(job).attempt.placement[0].node
-    driver.act(faults.precheck_failed(driver.machine, replica, node, "card 1 (A100) does not answer any more"))
+    node = fails_check(driver, job)
     waiting = driver.job(job)
     assert (waiting.state, waiting.retries, waiting.accrues_from) == (JobState.QUEUED, 0, began)
-    assert driver.machine.state.nodes[node].state_reason == "card 1 (A100) does not answer any more"
+    assert driver.machine.state.nodes[node].state is NodeState.UP
+    excluded = ExcludedNode(node=node, because=CARD, until=Millis(driver.now + 60 * MINUTE))
+    assert waiting.spec.excluded == (excluded,)
     begins_again(driver, job)
     assert driver.job(job).attempt.placement[0].node != node
     assert driver.job(job).state is JobState.RUNNING
+    (other,) = driver.submit(resuming(name="other"))
+    driver.schedule()
+    assert driver.job(other).attempt.placement[0].node == node
+
+
+@pytest.mark.req("EL-10", "SC-20")
+def test_a_job_that_may_use_no_other_node_waits_and_says_which_check_failed() -> None:
+    driver = on_one_node()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    fails_check(driver, job)
+    driver.schedule()
+    assert driver.job(job).state is JobState.QUEUED
+    reason = reason_of(driver.plan, driver.job(job))
+    assert reason.excluded == (("n1", CARD),)
+    assert not never_starts(reason)
+    sentence = reason_sentence(reason, driver.now, UTC)
+    assert f"n1 is excluded for this job, whose check failed there: {CARD}" in sentence
+
+
+@pytest.mark.req("EL-10", "SC-20")
+def test_a_job_that_waits_for_busy_nodes_names_the_excluded_one_too() -> None:
+    driver = engine()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    node = fails_check(driver, job)
+    driver.tell(events.JobHeld(job, "ann"))
+    driver.run(*(a_spec(name=f"other{at}", cpus=4, pool="a", qos="low") for at in range(2)))
+    driver.tell(events.JobReleased(job))
+    driver.schedule()
+    reason = reason_of(driver.plan, driver.job(job))
+    assert isinstance(reason, NotEnoughFree)
+    assert reason.excluded == ((node, CARD),)
+    assert node not in [each.node for each in reason.nearest]
+
+
+@pytest.mark.req("EL-10")
+def test_an_exclusion_ends_after_its_time_and_the_job_tries_the_node_again() -> None:
+    driver = on_one_node()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    fails_check(driver, job)
+    driver.schedule()
+    assert driver.machine.next_at == driver.now + 60 * MINUTE
+    driver.pass_time(60 * MINUTE)
+    assert driver.job(job).spec.excluded == ()
+    assert driver.machine.state.failed_prechecks == {}
+    driver.schedule()
+    assert driver.job(job).state is JobState.PRECHECKING
+
+
+@pytest.mark.req("EL-10")
+def test_the_check_of_a_second_job_that_fails_drains_the_node() -> None:
+    driver = on_one_node()
+    first, second = driver.submit(resuming(name="first"), resuming(name="second"))
+    driver.tell(events.JobHeld(second, "ann"))
+    driver.schedule()
+    node = fails_check(driver, first)
+    driver.tell(events.JobReleased(second))
+    driver.schedule()
+    fails_check(driver, second, "the disk is full")
+    failed = driver.machine.state.nodes[node]
+    assert (failed.state, failed.state_reason, failed.drained_by) == (NodeState.DRAINED, "the disk is full", "engine")
+    assert isinstance(service.resume(driver.machine, node, "root"), list)
+    driver.act(service.resume(driver.machine, node, "root"))
+    assert driver.job(first).spec.excluded == driver.job(second).spec.excluded == ()
+    driver.schedule()
+    again = fails_check(driver, first)
+    assert driver.machine.state.nodes[again].state is NodeState.UP  # failures before the resume count no more
+
+
+@pytest.mark.req("EL-10")
+def test_failures_of_one_job_alone_never_drain_a_node() -> None:
+    driver = on_one_node()
+    (job,) = driver.submit(resuming())
+    for _ in range(3):
+        driver.schedule()
+        node = fails_check(driver, job)
+        driver.pass_time(60 * MINUTE)
+    assert driver.machine.state.nodes[node].state is NodeState.UP
+
+
+@pytest.mark.req("EL-10")
+def test_the_administrators_setting_drains_a_node_at_the_first_failure() -> None:
+    driver = engine(drain_after_prechecks=1)
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    node = fails_check(driver, job)
+    assert driver.machine.state.nodes[node].state_reason == CARD
+    assert driver.job(job).spec.excluded[0].node == node
+
+
+@pytest.mark.req("EL-10")
+def test_resuming_a_node_in_service_readmits_it_for_the_jobs_that_exclude_it() -> None:
+    driver = on_one_node()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    node = fails_check(driver, job)
+    assert service.resume(driver.machine, node, "root") == [events.NodeReadmitted(job, node, "root")]
+    driver.act(service.resume(driver.machine, node, "root"))
+    assert isinstance(service.resume(driver.machine, node, "root"), Refusal)
+    driver.schedule()
+    assert driver.job(job).state is JobState.PRECHECKING
+
+
+@pytest.mark.req("EL-10", "TR-03")
+def test_a_journal_from_before_exclusions_gives_its_old_result() -> None:
+    driver = on_one_node()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    # what an engine without exclusions wrote
+    driver.tell(events.NodeDrained("n1", "engine", CARD), events.PrecheckFailed(job, 1, NodeName("n1"), CARD))
+    assert driver.machine.state.nodes["n1"].state is NodeState.DRAINED
+    assert driver.job(job).spec.excluded == ()
+    driver.act(service.resume(driver.machine, "n1", "root"))
+    driver.schedule()
+    assert driver.job(job).state is JobState.PRECHECKING
+
+
+@pytest.mark.req("EL-10")
+def test_an_edit_keeps_the_excluded_nodes() -> None:
+    driver = on_one_node()
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    fails_check(driver, job)
+    excluded = driver.job(job).spec.excluded
+    driver.tell(events.JobEdited(job, resuming(name="other"), "lab", "low"))
+    assert (driver.job(job).spec.name, driver.job(job).spec.excluded) == ("other", excluded)
 
 
 @pytest.mark.req("EL-10", "JT-36")
@@ -217,7 +371,7 @@ def test_a_requested_end_during_the_node_checks_happens_after_them(fails: bool) 
         (replica,) = driver.replicas(job)
         node = driver.job(job).attempt.placement[0].node
         driver.act(
-            faults.precheck_failed(driver.machine, replica, node, "no room")
+            faults.precheck_failed(driver.machine, replica, node, "no room", driver.now)
             if fails
             else faults.precheck_passed(driver.machine, replica, "")
         )

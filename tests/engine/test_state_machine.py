@@ -248,7 +248,7 @@ class EngineMachine(RuleBasedStateMachine):
             self.engine.act(faults.precheck_passed(machine, replica, ""))
             return
         node = job.attempt.placement[0].node
-        self.engine.act(faults.precheck_failed(machine, replica, node, "no card"))
+        self.engine.act(faults.precheck_failed(machine, replica, node, "no card", self.engine.now))
         self.engine.act(service.resume(machine, node, "ann"))
 
     @rule(ms=st.sampled_from([1, SECOND, 30 * SECOND, 600 * SECOND, 4 * HOUR]))

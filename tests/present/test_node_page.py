@@ -40,3 +40,10 @@ def test_hidden_jobs_are_not_listed() -> None:
     row = replace(node_row(), jobs=(JobId(4711),))
     lines = [plain(each) for each in node_lines(row, lambda _: None, CONTEXT)]
     assert lines[-1] == "  No job that you may see runs here."
+
+
+@pytest.mark.req("EL-10")
+def test_a_node_that_some_jobs_may_not_use_says_so_and_how_to_readmit_it() -> None:
+    lines = [plain(each) for each in node_lines(replace(node_row(), excluded_for=2), lambda _: None, CONTEXT)]
+    name = node_row().node.name
+    assert f"  excluded for 2 jobs: the check failed here  `:nodes resume {name}` readmits it" in lines

@@ -12,7 +12,7 @@ from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Grounds
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import QUEUED, RUNNING, STARTING, SUCCEEDED, SUSPENDED, Job, JobState
 from cockpit.model.node import Allocation
-from cockpit.model.spec import LAUNCHER
+from cockpit.model.spec import LAUNCHER, ExcludedNode
 from cockpit.model.staging import is_staged
 from cockpit.sched.priority import usage
 
@@ -204,6 +204,29 @@ def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord)
 def _stopped_by(cause: EndCause, record: events.EventRecord) -> str:
     """Return the user whose request stops the job; empty: the engine stops it, which has another origin."""
     return record.actor if cause is EndCause.STOP and record.origin == events.FROM_USER else ""
+
+
+@RULES.of(events.NodeExcluded)
+def _(body: events.NodeExcluded, state: ClusterState, record: events.EventRecord) -> None:
+    failed = state.failed_prechecks.get(body.node, {}) | {body.job: body.until}
+    state.failed_prechecks = state.failed_prechecks | {body.node: failed}
+    spec = state.jobs[body.job].spec
+    others = _excluded_but(spec, body.node)
+    excluded = (*others, ExcludedNode(node=body.node, because=body.because, until=body.until))
+    change(state, record, body.job, spec=replace(spec, excluded=excluded))
+
+
+@RULES.of(events.NodeReadmitted)
+def _(body: events.NodeReadmitted, state: ClusterState, record: events.EventRecord) -> None:
+    left = {job: until for job, until in state.failed_prechecks.get(body.node, {}).items() if job != body.job}
+    others = {node: each for node, each in state.failed_prechecks.items() if node != body.node}
+    state.failed_prechecks = others | {body.node: left} if left else others
+    if (job := state.jobs.get(body.job)) is not None:
+        change(state, record, body.job, spec=replace(job.spec, excluded=_excluded_but(job.spec, body.node)))
+
+
+def _excluded_but(spec: JobSpec, node: NodeName) -> tuple[ExcludedNode, ...]:
+    return tuple([each for each in spec.excluded if each.node != node])
 
 
 @RULES.of(events.FaultFound)

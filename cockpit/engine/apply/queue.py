@@ -60,7 +60,8 @@ def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -
         state,
         record,
         body.job,
-        spec=body.spec,
+        # an edit replaces what a user asked for, not what the engine has learnt about the nodes
+        spec=replace(body.spec, excluded=before.spec.excluded) if before.spec.excluded else body.spec,
         account=body.account,
         qos=body.qos,
         partitions=body.partitions,

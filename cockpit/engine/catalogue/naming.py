@@ -66,6 +66,7 @@ def needs_no_lookup(spec: JobSpec) -> bool:
     if (
         spec.pool is not None
         or spec.pool_nodes
+        or spec.excluded
         or spec.image_found
         or spec.image_mpi
         or any(each.name for each in spec.specs)
@@ -101,6 +102,7 @@ class Names:
             volumes=tuple(self._one(f"volumes[{at}]", each) for at, each in enumerate(spec.volumes)),
             specs=tuple(self._node_spec(f"specs[{at}].name", each) for at, each in enumerate(spec.specs)),
             pool_nodes=self._pool_nodes(spec),
+            excluded=(),
         )
         # Behind the node specs, whose names must mean cards before the image is compared with these.
         image, mpi = self._image(resolved)

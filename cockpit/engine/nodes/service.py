@@ -58,14 +58,19 @@ def take_back(
 
 
 def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:
-    """Resume a drained node: jobs may start there again."""
+    """Resume a drained node: jobs may start there again, also those for which it was excluded. A node in service is
+    only readmitted to these jobs."""
     node = _node(machine, name)
     if isinstance(node, Refusal):
         return node
+    excluded_for = machine.state.failed_prechecks.get(node.name, {})
+    readmitted: list[EventBody] = [events.NodeReadmitted(job, node.name, by) for job in excluded_for]
+    if readmitted and not node.drained_by and node.state is NodeState.UP:
+        return readmitted
     if not node.drained_by:
         why = f"is {node.state}: {node.state_reason}" if node.state is not NodeState.UP else "is in service"
         return Refusal(RefusalKind.CONFLICT, f"Node {node.name} {why}; only a drained node can be resumed.")
-    return [events.NodeResumed(node.name, by)]
+    return [events.NodeResumed(node.name, by), *readmitted]
 
 
 def drain_for_fault(machine: Machine, name: NodeName, because: str) -> list[EventBody]:

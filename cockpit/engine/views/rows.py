@@ -145,6 +145,7 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> 
         replace(
             _node_row(node, by_node[node.name], machine.state.jobs, may_see, others.get(node.name, ())),
             reserved=tuple(kept.get(node.name, ())),
+            excluded_for=len(machine.state.failed_prechecks.get(node.name, ())),
             login=for_login(machine.state.cluster, node),
             binding=modes.get(member_of(node.name)),
         )

@@ -27,6 +27,7 @@ from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
 from cockpit.model.rules.bounds import GRACE_SECONDS, RESTARTS, VALUE_BYTES, Bounds
 from cockpit.model.rules.text import path_error, text_error
+from cockpit.model.spec import DAY_SECONDS
 from cockpit.model.staging import Staging
 
 KEEP_SECONDS = Bounds(0, 3660 * 86_400, " s")
@@ -63,6 +64,8 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
     sharing: bool = True
     max_resumes: int | None = None
     max_grace_seconds: int | None = None
+    drain_after_prechecks: int = 2
+    precheck_exclusion_seconds: int = 3600
     login_node_pool: str = ""
     home_directory_storage: str = ""
     """A name of `home`, or a folder."""
@@ -120,6 +123,17 @@ FILE = Table(
             duration(GRACE_SECONDS),
             "The longest grace period of a job with `resume`; without it: no bound.",
             attribute="max_grace_seconds",
+        ),
+        Field(
+            "drain_after_prechecks",
+            whole(Bounds(1, 1000)),
+            "How many different jobs' prechecks have to fail on a node for it to be drained; 1: at the first failure.",
+        ),
+        Field(
+            "precheck_exclusion",
+            duration(Bounds(1, 30 * DAY_SECONDS, " s")),
+            "How long a job does not use a node where its precheck failed.",
+            attribute="precheck_exclusion_seconds",
         ),
         Field("login_node_pool", name(), "Its nodes run no jobs."),
         Field(

@@ -105,6 +105,8 @@ def _cluster(file: ClusterFile, nodes: Sequence[Node]) -> Cluster:
         sharing=file.sharing,
         max_resumes=file.max_resumes,
         max_grace_seconds=file.max_grace_seconds,
+        drain_after_prechecks=file.drain_after_prechecks,
+        precheck_exclusion_seconds=file.precheck_exclusion_seconds,
         mutable=file.mutable,
     )
 

@@ -112,6 +112,8 @@ def file_of_rules(cluster: Cluster, nodes: Sequence[Node]) -> ClusterFile:
         sharing=cluster.sharing,
         max_resumes=cluster.max_resumes,
         max_grace_seconds=cluster.max_grace_seconds,
+        drain_after_prechecks=cluster.drain_after_prechecks,
+        precheck_exclusion_seconds=cluster.precheck_exclusion_seconds,
         login_node_pool=cluster.login_pool,
         home_directory_storage=cluster.home,
         prolog_bash_scripts=cluster.prolog_scripts,

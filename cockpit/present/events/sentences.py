@@ -137,9 +137,11 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.JobPlaced()
             | events.PrecheckPassed()
             | events.PrecheckFailed()
+            | events.NodeExcluded()
+            | events.NodeReadmitted()
             | events.PrologFailed()
         ):
-            return _before_running(body)
+            return _before_running(body, at, zone)
         case (
             events.DependencyMet()
             | events.DependencyFailed()
@@ -187,7 +189,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             assert_never(body)
 
 
-def _before_running(body: _BeforeRunning) -> str:
+def _before_running(body: _BeforeRunning, at: Millis, zone: tzinfo | None) -> str:
     """Return the sentence for an event between a job's submission and its start."""
     match body:
         case events.JobSubmitted():
@@ -206,16 +208,22 @@ def _before_running(body: _BeforeRunning) -> str:
             launcher = f", its launcher on {safe(body.launcher)}" if body.launcher else ""
             return where + launcher + _attempt(body.attempt) + spec
         case _:
-            return _before_start(body)
+            return _before_start(body, at, zone)
 
 
-def _before_start(body: _BeforeStart) -> str:
+def _before_start(body: _BeforeStart, at: Millis, zone: tzinfo | None) -> str:
     """Return the sentence for the result of a check or prolog on a placed job's nodes."""
     match body:
         case events.PrecheckPassed():
             return "its nodes were checked" + (f": {safe(body.found)}" if body.found else "") + _attempt(body.attempt)
         case events.PrecheckFailed():
             return f"is queued again: {safe(body.node)} failed its check: {safe(body.because)}" + _attempt(body.attempt)
+        case events.NodeExcluded():
+            until = clock(body.until, at, zone)
+            return f"does not use {safe(body.node)} until {until}: its check failed there: {safe(body.because)}"
+        case events.NodeReadmitted():
+            by = f", which was resumed by {safe(body.by)}" if body.by else ""
+            return f"may use {safe(body.node)} again{by}"
         case events.PrologFailed():
             return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
         case _:
@@ -308,7 +316,9 @@ def _command(command: tuple[str, ...]) -> str:
     return safe(" ".join(command))
 
 
-_BeforeStart = events.PrecheckPassed | events.PrecheckFailed | events.PrologFailed
+_BeforeStart = (
+    events.PrecheckPassed | events.PrecheckFailed | events.NodeExcluded | events.NodeReadmitted | events.PrologFailed
+)
 _BeforeRunning = (
     events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced | _BeforeStart
 )

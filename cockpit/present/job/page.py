@@ -16,7 +16,7 @@ from cockpit.model.job import ArrayTask, Job
 from cockpit.model.jobdetail import JobDetail, ReplicaUse
 from cockpit.model.mounts import Model, Reference
 from cockpit.model.node import Allocation
-from cockpit.model.spec import Access, JobKind, NodeSpec, Sweep
+from cockpit.model.spec import Access, JobKind, JobSpec, NodeSpec, Sweep
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events.sentences import event_sentence
@@ -116,7 +116,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     yield _fact("times", _times(detail, context))
     if detail.job.kind is not JobKind.REGULAR:
         yield _fact("kind", KINDS[detail.job.kind])
-    for label, text in attempt_facts(detail, context):
+    for label, text in (*_excluded(spec, context), *attempt_facts(detail, context)):
         yield _fact(label, text)
     if detail.address:
         yield _fact("address", safe(detail.address))
@@ -128,6 +128,13 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
     yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
     yield from (_fact("label", f"{safe(key)}={safe(value)}") for key, value in spec.labels.items())
+
+
+def _excluded(spec: JobSpec, context: Context) -> Iterator[tuple[str, str]]:
+    """Yield a fact for each node where the job's check failed, so that it may not run there for now."""
+    for each in spec.excluded:
+        until = clock(each.until, context.now, context.zone)
+        yield "excluded", f"{safe(each.node)} until {until}: its check failed there: {safe(each.because)}"
 
 
 def _output_facts(job: Job) -> Iterator[str]:

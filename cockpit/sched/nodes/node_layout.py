@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from cockpit.model.ids import NodeName
 from cockpit.model.labels import Taint
 from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.reasons import Reason
@@ -38,6 +39,8 @@ class NodeClass(msgspec.Struct, frozen=True):
     """The partitions of the nodes; empty: they run no jobs."""
     reservations: tuple[str, ...]
     """The past, current and future reservations that the nodes are part of."""
+    excluded: NodeName | None = None
+    """The only node of the class, if it is excluded for some jobs."""
 
     @property
     def whole_cards(self) -> int:
@@ -64,10 +67,13 @@ class NodeLayout:
             up = node.state is NodeState.UP
             cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
             labels = tuple(sorted(node.labels.items())) if node.labels else ()
-            key = (node.pool, node.dedicated, node.driver_version, labels, node.taints, up, cards, belongs, kept)
+            # a class of its own, so that shapes which exclude the node are kept off by their classes alone
+            excluded = node.name if node.name in snapshot.excluded else None
+            kind = (node.pool, node.dedicated, node.driver_version, labels, node.taints)
+            key = (*kind, up, cards, belongs, kept, excluded)
             node_class = node_classes.get(key)
             if node_class is None:
-                node_class = node_classes[key] = _node_class(len(node_classes), node, belongs, kept)
+                node_class = node_classes[key] = _node_class(len(node_classes), node, belongs, kept, excluded)
             self.class_of.append(node_class.number)
         self.node_classes = tuple(node_classes.values())
         self.members: list[list[int]] = [[] for _ in self.node_classes]
@@ -150,7 +156,9 @@ class _SingleClasses(dict[Shape, int | None]):
         return number
 
 
-def _node_class(number: int, node: Node, partitions: tuple[str, ...], reservations: tuple[str, ...]) -> NodeClass:
+def _node_class(
+    number: int, node: Node, partitions: tuple[str, ...], reservations: tuple[str, ...], excluded: NodeName | None
+) -> NodeClass:
     return NodeClass(
         number=number,
         pool=node.pool,
@@ -162,6 +170,7 @@ def _node_class(number: int, node: Node, partitions: tuple[str, ...], reservatio
         cards=node.cards,
         partitions=partitions,
         reservations=reservations,
+        excluded=excluded,
     )
 
 
@@ -184,11 +193,13 @@ def admits(node_class: NodeClass, shape: Shape) -> bool:
 
 
 def serves(node_class: NodeClass, shape: Shape) -> bool:
-    """Return whether the class is in the shape's partition, and no reservation keeps it from the shape."""
+    """Return whether the class is in the shape's partition, and neither a reservation nor the job's own exclusion
+    keeps it from the shape."""
     return (
         shape.partition in node_class.partitions
         and (not shape.reservation or shape.reservation in node_class.reservations)
         and not any(name in node_class.reservations for name in shape.barred)
+        and not (node_class.excluded and any(name == node_class.excluded for name, _ in shape.excluded))
     )
 
 

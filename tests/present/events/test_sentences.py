@@ -39,6 +39,12 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         "its nodes were checked: n1 has its 8 CPUs, its memory and 1 card that answers (attempt 2)",
     ),
     (
+        events.NodeExcluded(JOB, NodeName("n1"), "no card", Millis(NOW + HOUR)),
+        "does not use n1 until 13:00: its check failed there: no card",
+    ),
+    (events.NodeReadmitted(JOB, NodeName("n1")), "may use n1 again"),
+    (events.NodeReadmitted(JOB, NodeName("n1"), "root"), "may use n1 again, which was resumed by root"),
+    (
         events.PrecheckFailed(JOB, 1, NodeName("n1"), "card 1 (A100) does not answer any more"),
         "is queued again: n1 failed its check: card 1 (A100) does not answer any more",
     ),

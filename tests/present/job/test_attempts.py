@@ -12,8 +12,10 @@ from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.node import Allocation
 from cockpit.model.resilience import Elastic, JobRestart, OnSlow, Performance, Restart, Resume, WorkerRestart
+from cockpit.model.spec import ExcludedNode
 from cockpit.present.columns import Context
 from cockpit.present.job.attempts import attempt_facts, attempt_id
+from cockpit.present.job.page import facts
 from tests.builders import HOUR, MINUTE
 from tests.doubles.samples import NOW, detail, job
 
@@ -97,3 +99,12 @@ def test_each_earlier_attempt_is_shown_with_its_end() -> None:
             "attempt #3: on n0 · never started · prolog 1 ended with 1 on n0",
         ],
     )
+
+
+@pytest.mark.req("EL-10")
+def test_a_jobs_page_names_the_nodes_that_it_may_not_use_and_why() -> None:
+    excluded = ExcludedNode(node=NodeName("n1"), because="no card\x1b", until=Millis(NOW + 2 * HOUR))
+    changed = replace(job(), spec=replace(job().spec, excluded=(excluded,)))
+    lines = list(facts(replace(detail(), job=changed), CONTEXT))
+    (line,) = (each for each in lines if "excluded" in each)
+    assert line.split(maxsplit=1)[1] == "n1 until 14:00: its check failed there: no card\\x1b"
