@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 import msgspec
 
 from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Members
 from cockpit.formats.kinds import Choice, Flag, Path, Reading, Schema, Text, described
 from cockpit.formats.measures import Checked, duration, memory, whole
+from cockpit.formats.spot_notices import Provider
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules.bounds import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds
 from cockpit.model.rules.spec import label_error
@@ -53,6 +55,7 @@ LOGS_SECONDS = Bounds(DAY_SECONDS, 36_600 * DAY_SECONDS, " s")
 # The upper bound is the kernel's own (proc(5), pid_max).
 PIDS = Bounds(16, 1 << 22)
 PATROL_SECONDS = Bounds(1, DAY_SECONDS, " s")
+ASK_SECONDS = Bounds(1, 60, " s")
 
 
 def _command_line_error(text: str) -> str | None:
@@ -61,6 +64,20 @@ def _command_line_error(text: str) -> str | None:
     except ValueError as error:
         return f"is no command line: {error}"
     return None
+
+
+def address_error(text: str) -> str | None:
+    """Return what is wrong with the address of a service; None: nothing, or it is empty."""
+    if not text:
+        return None
+    try:
+        url = urlsplit(text)
+        _ = url.port
+    except ValueError as error:
+        return f"is no address: {error}"
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        return "is no address such as http://127.0.0.1:8080"
+    return "must not contain a user or a password" if url.username or url.password else None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +101,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # -t: the receiver is in the mail's header.
     alert_mail: str = "/usr/sbin/sendmail -t"
     alert_command: str = ""
+    spot_provider: Provider = Provider.NONE
+    spot_address: str = ""
+    spot_resource: str = ""
+    spot_file: str = ""
+    spot_seconds: int = 5
+    spot_patience_seconds: int = 2
     fraction_fit: FractionFit = FractionFit.BEST
     invariants: bool = False
     theme: str = ""
@@ -194,6 +217,35 @@ SETTINGS = Table(
             "alert_command",
             Checked(Text(), _command_line_error),
             "A program that gets a line of JSON for each slow job on its standard input.",
+        ),
+        Field(
+            "spot_provider",
+            Choice(Provider),
+            "Whose [notices](scheduling.md#spot-nodes) reclaim this machine's spot nodes: `aws`, `gcp`, `azure` or "
+            "`alibaba`; an empty text: no metadata address is asked.",
+        ),
+        Field(
+            "spot_address",
+            Checked(Text(), address_error),
+            "The base address of the notices, such as `http://127.0.0.1:8080`; by default the provider's own.",
+        ),
+        Field(
+            "spot_resource",
+            Text(),
+            "This machine's name in Azure's notices, which are about several machines; by default all count.",
+        ),
+        Field("spot_file", Path(), "A file that is watched for notices: a line `n07 300` for each node."),
+        Field(
+            "spot_period",
+            duration(PATROL_SECONDS),
+            "How often the address is asked and the file is read.",
+            attribute="spot_seconds",
+        ),
+        Field(
+            "spot_patience",
+            duration(ASK_SECONDS),
+            "The longest wait for an answer of the address.",
+            attribute="spot_patience_seconds",
         ),
         Field(
             "fraction_fit",

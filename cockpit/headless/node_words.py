@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from shlex import quote
+from shlex import quote, split
 from typing import TYPE_CHECKING, NamedTuple
 
+from cockpit.headless.arguments import TextAsked, UsageError, parse
 from cockpit.headless.registry import VERBS
 from cockpit.headless.typed_line import parse_line
 from cockpit.present.units import spoken
@@ -44,6 +45,20 @@ def node_requests(noun: str, text: str, now: Millis) -> NodeRequests:
     verbs = [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
     verb, args = parse_line(noun, text, verbs)
     return _READ[noun, verb](args, now)
+
+
+def reclaim_requests(text: str) -> NodeRequests:
+    """Parse `n07 --grace 5m`, the words after `reclaim`. Raises `UsageError`, also for a request for help."""
+    try:
+        _, args = parse(["reclaim", *split(text)])
+    except ValueError:
+        raise UsageError("reclaim: a quote is not closed") from None
+    except TextAsked as asked:
+        raise UsageError(str(asked)) from None
+    if args.cluster:
+        raise UsageError("--cluster: this is about the cluster that is shown; :ctx opens another")
+    done = f"reclaimed {', '.join(args.nodes)}: running jobs have {spoken(args.grace)} to end"
+    return NodeRequests(tuple(_call_of("drain_node", name, args.reason, args.grace) for name in args.nodes), done)
 
 
 def _create(args: Namespace, now: Millis) -> NodeRequests:

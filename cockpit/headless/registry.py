@@ -25,6 +25,11 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "nodes": ("nodes", "NODES", "List the nodes and their used resources"),
     "nodes drain": ("nodes", "DRAIN", "Start no more jobs on nodes; for administrators"),
     "nodes resume": ("nodes", "RESUME", "Return drained nodes to service; for administrators"),
+    "reclaim": (
+        "nodes",
+        "RECLAIM",
+        "Reclaim spot nodes: notify their jobs, and end them in a time; for administrators",
+    ),
     "cards": ("nodes", "CARDS", "List the cards and their slices, and the jobs that hold them"),
     "queues": ("queues", "QUEUES", "List the queues: the nodes of the quota tree and the partitions"),
     "quota": (
@@ -126,7 +131,7 @@ ACTING: Final = frozenset(
     {
         *("submit", "edit", "clone", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete"),
         *("set-priority", "set-time-limit", "update", "top", "session", "train", "priority"),
-        *("nodes drain", "nodes resume", "quota apply", "quota remove", "holds extend", "holds end"),
+        *("nodes drain", "nodes resume", "reclaim", "quota apply", "quota remove", "holds extend", "holds end"),
         *("reservations create", "reservations end", "staged remove"),
         *("accounts add", "accounts modify", "accounts remove", "accounts add-user", "accounts modify-user"),
         *("accounts remove-user", "accounts add-qos", "accounts modify-qos", "accounts remove-qos"),

@@ -11,6 +11,7 @@ from cockpit.engine.sharing import catalogued_projects
 from cockpit.runtime.feed import JobFeed
 from cockpit.runtime.peers import Site
 from cockpit.runtime.requests import Requests
+from cockpit.runtime.troubles import Outages
 from cockpit.sched.forecast.moves import BoundHistory
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Engine:
         """The cached figures of the header for an administrator, with the sequence number of their last event."""
         self.troubles: tuple[str, ...] = ()
         """Problems noticed at the start, one sentence each."""
+        self.outages = Outages()
+        """The outside services that do not answer now."""
         self.version = __version__
         self.feed = JobFeed(host)
         self.requests = Requests(host.journal)

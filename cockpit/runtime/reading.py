@@ -101,7 +101,7 @@ def _overview_for(engine: Engine, actor: Actor) -> Overview:
 
 
 def _troubles(engine: Engine) -> tuple[str, ...]:
-    return (*engine.host.trouble, *engine.troubles)
+    return (*engine.host.trouble, *engine.troubles, *engine.outages.sentences)
 
 
 async def jobs(engine: Engine, context: RequestContext, args: JobsArgs) -> AsyncIterator[msgspec.Raw]:

@@ -1,10 +1,12 @@
 """The engine's current problems, in sentences for `engine status` and for refused requests.
 
-`FaultLog` has the defects in cockpit that keep queued jobs from being scheduled or predicted.
+`FaultLog` has the defects in cockpit that keep queued jobs from being scheduled or predicted, and `Outages` the outside
+services that do not answer.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -59,6 +61,27 @@ def clock_trouble(offset_ms: int) -> str:
         f"This machine's clock has been set back to {apart} behind the engine's, which never goes back: "
         "times shown here are that much too late until the two meet."
     )
+
+
+class Outages:
+    """The sources that fail now. The first failure of each is logged, and the next one only after it has answered."""
+
+    def __init__(self) -> None:
+        self._failing: dict[str, str] = {}
+
+    def note(self, source: str, why: str) -> None:
+        """Note that the source failed, or (empty `why`) answered."""
+        if why and source not in self._failing:
+            print(f"cockpit engine: {source} {why}", file=sys.stderr)  # noqa: T201 - the engine's log
+        if why:
+            self._failing[source] = why
+        else:
+            self._failing.pop(source, None)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """A sentence for each source that fails, for `engine status`."""
+        return tuple(f"{source[0].upper()}{source[1:]} {why}." for source, why in self._failing.items())
 
 
 MOST_NAMED = 3

@@ -190,6 +190,7 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "catalogue": catalogue.run_words,
     "nodes": nodes.words_of("nodes"),
     "reservations": nodes.words_of("reservations"),
+    "reclaim": nodes.reclaim_words,
     "new": _open_imported,
     "priority": _priority,
     TIME_LIMIT: _time_limit,

@@ -28,6 +28,8 @@ DEFAULTS = {
     "podman_containers": "true",
     "patrol_period": "30s",
     "alert_mail": "/usr/sbin/sendmail -t",
+    "spot_period": "5s",
+    "spot_patience": "2s",
     "fraction_fit": "best",
     "invariants": "false",
     "ascii": "false",
@@ -43,6 +45,8 @@ BOUNDS = {
     "keep_logs": (DAY, 36_600 * DAY),
     "pids_limit": (16, 4_194_304),
     "patrol_period": (1, DAY),
+    "spot_period": (1, DAY),
+    "spot_patience": (1, 60),
 }
 
 

@@ -122,6 +122,19 @@ def test_nodes_are_drained_and_resumed(desk: Desk) -> None:
     assert desk.backend.asked == [("drain_node", "n1", "spot", 90), ("drain_node", "n2", "spot", 300)]
 
 
+@pytest.mark.req("EL-02")
+def test_nodes_are_reclaimed_with_a_grace_period(desk: Desk) -> None:
+    assert desk("reclaim", "n1", "n2", "--grace", "120").lines == ["reclaimed n1", "reclaimed n2"]
+    desk("reclaim", "n1", "--reason", "spot")
+    taken = "its provider takes it back"
+    assert desk.backend.asked == [
+        ("drain_node", "n1", taken, 120),
+        ("drain_node", "n2", taken, 120),
+        ("drain_node", "n1", "spot", 300),
+    ]
+    assert desk("reclaim").code == ExitCode.USAGE
+
+
 @pytest.mark.req("SC-10")
 @pytest.mark.parametrize(
     "argv", [["--start", "soon", "--duration", "1h"], [], ["--end", "2030-01-01", "--duration", "1h"]]

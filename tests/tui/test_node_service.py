@@ -55,6 +55,17 @@ async def test_a_node_is_drained_and_resumed() -> None:
         await cockpit.misses("■ drained").press(":").type("nodes drian n1").press("Enter").sees("did you mean drain?")
 
 
+@pytest.mark.req("EL-02", "UI-20")
+async def test_a_spot_node_is_reclaimed_within_a_time() -> None:
+    async with the_lab() as lab:
+        first = (await lab.backend.nodes())[0].node.name
+        cockpit = lab.cockpit.press("2").sees("NODE").press("g", "B").sees(f"reclaim {first} --grace 5m")
+        await cockpit.press("Enter").sees(f"reclaimed {first}: running jobs have", "■ drained")
+        await cockpit.sees("its provider takes it back").press("D").sees(f"nodes resume {first}").press("Enter")
+        await cockpit.misses("■ drained").press(":").type("reclaim").press("Enter").sees(f"reclaim {first} --grace")
+        await cockpit.press("Esc").press(":").type(f"reclaim {first} --grace soon").press("Enter").sees("--grace")
+
+
 def kept(**fields: object) -> Reservation:
     return Reservation(name="course", nodes=(NodeName("n1"),), start_at=0, end_at=HOUR, **fields)
 

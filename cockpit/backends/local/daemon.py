@@ -7,7 +7,8 @@ It starts in these steps, and then serves until it is stopped. An error is one s
 3. Build the engine with its executor of containers.
 4. Read cluster.toml and catalogue.toml.
 5. Listen on the socket, last, so that every client that can connect is answered.
-6. Serve; beside that examine what containers this machine allows, watch jobs with `resume`, and delete old logs.
+6. Serve; beside that examine what containers this machine allows, watch jobs with `resume` and spot notices,
+   and delete old logs.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from cockpit.runtime.logs import tidy_logs
 from cockpit.runtime.machine import probe_machine
 from cockpit.runtime.server import is_listened_on, listen
 from cockpit.runtime.serving import serve
+from cockpit.runtime.spot_notices import SpotSettings, SpotWatch
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal
 from cockpit.store.statefolder import FolderInUse, StateFolder
@@ -108,10 +110,12 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
             group.create_task(_probe_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
             watching = group.create_task(_watch_jobs(engine, settings))
             tidying = group.create_task(_tidy(engine, settings))
+            noticing = group.create_task(_watch_notices(engine, settings))
             await serve(engine, listener, setup)
             # `serve` has ended; the group waits for its other tasks.
             watching.cancel()
             tidying.cancel()
+            noticing.cancel()
     finally:
         await journal.close()
         folder.release()
@@ -136,6 +140,20 @@ async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(check_periodically(engine.host, FaultChecks(), settings.patrol_seconds))
         group.create_task(Watch(engine.host, engine.logs, alert).read_periodically())
+
+
+async def _watch_notices(engine: Engine, settings: UserSettings) -> None:
+    """Reclaim the spot nodes when their provider takes them back, for as long as the engine serves."""
+    spot = SpotSettings(
+        provider=settings.spot_provider,
+        address=settings.spot_address,
+        resource=settings.spot_resource,
+        file=settings.spot_file,
+        seconds=settings.spot_seconds,
+        patience_seconds=settings.spot_patience_seconds,
+    )
+    if spot.on:
+        await SpotWatch(engine.host, spot, engine.outages).watch_periodically()
 
 
 async def _tidy(engine: Engine, settings: UserSettings) -> None:

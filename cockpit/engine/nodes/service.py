@@ -57,6 +57,20 @@ def take_back(
     return [events.NodeDrained(node.name, by, reason, gone_at), *taken]
 
 
+def reclaim_by_notice(machine: Machine, name: NodeName, reason: str, gone_at: Millis, now: Millis) -> list[EventBody]:
+    """Return the events for a provider's notice that a node is gone at `gone_at`, which may be past; none if the
+    notice was carried out before this engine started."""
+    node = machine.state.nodes.get(name)
+    if node is None or (node.drained_by == ENGINE and node.state_reason == reason):
+        return []
+    # Drained first, so that none of its jobs is placed there again.
+    at = max(gone_at, now)
+    return [
+        events.NodeDrained(name, ENGINE, reason, at),
+        *reclaiming.leave_reclaimed_node(machine, name, at, now),
+    ]
+
+
 def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:
     """Resume a drained node: jobs may start there again, also those for which it was excluded. A node in service is
     only readmitted to these jobs."""

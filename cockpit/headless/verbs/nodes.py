@@ -19,6 +19,8 @@ from cockpit.present.tables.cards import CARDS as CARDS_TABLE
 from cockpit.present.tables.cards import CardRow, ModelRow, card_rows, model_rows
 from cockpit.present.tables.nodes import NODES as NODES_TABLE
 
+TAKEN_BACK = "its provider takes it back"
+
 
 def nodes_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also judge nodes that are drained or down")
@@ -86,6 +88,25 @@ async def run_drain(call: Call) -> int:
     )
 
 
+def reclaim_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes that their provider takes back")
+    parser.add_argument(
+        "--grace",
+        type=seconds,
+        default=RECLAIM_SECONDS,
+        metavar="TIME",
+        help="the time in which running jobs, which are notified, must end (5m)",
+    )
+    parser.add_argument("--reason", default=TAKEN_BACK, metavar="TEXT", help=f'what people read ("{TAKEN_BACK}")')
+
+
+async def run_reclaim(call: Call) -> int:
+    reason, grace = call.args.reason, call.args.grace
+    return await try_each(
+        call, call.args.nodes, lambda name: call.backend.drain_node(name, reason, grace), "reclaimed", safe
+    )
+
+
 def resume_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("nodes", nargs="+", metavar="NODE", help="the nodes")
 
@@ -94,6 +115,9 @@ DRAIN = Verb(
     drain_arguments,
     run_drain,
     ('cockpit nodes drain n07 --reason "new memory"', "cockpit nodes drain n07 --reason spot --within 5m"),
+)
+RECLAIM = Verb(
+    reclaim_arguments, run_reclaim, ("cockpit reclaim n07 --grace 300", "cockpit reclaim n07 n08 --grace 2m")
 )
 RESUME = Verb(
     resume_arguments,

@@ -183,4 +183,13 @@ SERVICE: Final = (
         in_row=True,
         needs="drain_node",
     ),
+    _node(
+        "reclaim",
+        ("B",),
+        "Reclaim a spot node within a time",
+        nodes.reclaim,
+        why_not=needs_admin,
+        acts=True,
+        needs="drain_node",
+    ),
 )

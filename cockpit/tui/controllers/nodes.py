@@ -8,7 +8,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from cockpit.headless.node_words import NODES, RESERVATIONS, NodeRequests, node_requests
+from cockpit.headless.node_words import NODES, RESERVATIONS, NodeRequests, node_requests, reclaim_requests
 from cockpit.model.node import NodeState
 from cockpit.present.safe import safe
 from cockpit.present.tables.reservations import end_question, reservation_line
@@ -81,6 +81,20 @@ def drain(app: Cockpit) -> None:
         app.main_screen.entry_line.ask_command(f"{NODES} drain {quote(node.node.name)} --reason ")
     else:
         app.main_screen.entry_line.ask_command(f"{NODES} resume {quote(node.node.name)}")
+
+
+def reclaim(app: Cockpit) -> None:
+    """Open the command line to reclaim the node under the cursor, as its provider does."""
+    node: NodeRow | None = app.main_screen.tables.row_under_cursor(NODE_VIEW.id)
+    if node is None:
+        app.notify("There is no node under the cursor.", severity="warning")
+    else:
+        app.main_screen.entry_line.ask_command(f"reclaim {quote(node.node.name)} --grace 5m")
+
+
+def reclaim_words(app: Cockpit, text: str) -> None:
+    """Reclaim the nodes that the words after `:reclaim` name."""
+    app.dispatcher.change(lambda: _change(app, reclaim_requests(text)))
 
 
 def words_of(noun: str) -> Callable[[Cockpit, str], None]:
