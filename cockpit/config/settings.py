@@ -80,6 +80,13 @@ def address_error(text: str) -> str | None:
     return "must not contain a user or a password" if url.username or url.password else None
 
 
+def source_error(text: str) -> str | None:
+    """Return what is wrong with an absolute path or the address of a service; None: nothing, or it is empty."""
+    if not text or text.startswith("/"):
+        return None
+    return address_error(text) and "is neither an absolute path nor an address such as http://127.0.0.1:8080/prices"
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of an engine and its user interfaces, merged from all layers. An empty text means: not set."""
 
@@ -107,6 +114,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     spot_file: str = ""
     spot_seconds: int = 5
     spot_patience_seconds: int = 2
+    price_source: str = ""
+    price_seconds: int = 60
+    price_patience_seconds: int = 5
     fraction_fit: FractionFit = FractionFit.BEST
     invariants: bool = False
     theme: str = ""
@@ -246,6 +256,19 @@ SETTINGS = Table(
             duration(ASK_SECONDS),
             "The longest wait for an answer of the address.",
             attribute="spot_patience_seconds",
+        ),
+        Field(
+            "price_source",
+            Checked(Text(), source_error),
+            "A file, or an `http://` or `https://` address, with the nodes' "
+            "[present prices](scheduling.md#spot-nodes); by default their labels count.",
+        ),
+        Field("price_period", duration(PATROL_SECONDS), "How often prices are asked for.", attribute="price_seconds"),
+        Field(
+            "price_patience",
+            duration(ASK_SECONDS),
+            "The longest wait for an answer with prices.",
+            attribute="price_patience_seconds",
         ),
         Field(
             "fraction_fit",

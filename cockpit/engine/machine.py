@@ -53,7 +53,7 @@ _RULE_EVENTS = (
     events.QuotaRemoved,
 )
 """Events that change the rules by which the scheduler decides."""
-_NODE_EVENTS = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
+_NODE_EVENTS = (events.NodesChanged, events.NodeDrained, events.NodeResumed, events.PricesChanged)
 _EXCLUSION_EVENTS = (events.NodeExcluded, events.NodeReadmitted)
 """Events of a job that change the classes of nodes too."""
 _JOBLESS_EVENTS = frozenset(

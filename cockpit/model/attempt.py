@@ -33,6 +33,8 @@ class Grounds(StrEnum):
     """The waiting job's queue has less than its guarantee, and the evicted job's queue has borrowed."""
     RECLAIM = "reclaim"
     """The node's provider takes the node back; no job waits for it."""
+    PRICE = "price"
+    """The node's present price is above what the job pays; no job waits for it."""
     PRESSURE = "pressure"
     """The node runs short of memory, and best-effort jobs are evicted first; no job waits for it."""
 

@@ -177,6 +177,13 @@ class NodeResumed(msgspec.Struct, frozen=True, tag="node_resumed"):
     by: str
 
 
+class PricesChanged(msgspec.Struct, frozen=True, tag="prices_changed"):
+    """The present prices of the nodes changed."""
+
+    prices: dict[NodeName, int]
+    """The price of each node in thousandths; nodes that are not named have the one of their label."""
+
+
 class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
     """One of the cluster's prologs failed on a node before the attempt began. The job is queued again."""
 
@@ -554,6 +561,7 @@ EventBody = (
     | CopyRemoved
     | NodeDrained
     | NodeResumed
+    | PricesChanged
     | QuotaApplied
     | QuotaRemoved
     | UsageDecayed

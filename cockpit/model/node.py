@@ -70,6 +70,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """The user, or the engine, that drained it until it is resumed, whatever the configuration says; empty: none."""
     virtual: bool = False
     """Whether it is declared in cluster.toml as a part of this machine."""
+    price_milli: int | None = None
+    """Its present price in thousandths, by the engine's price source; None: its label `price` counts."""
     # Allowed, since declared nodes are for trying things out, but shown at each of them.
     overcommitted: bool = False
     """Whether the virtual nodes together have more than the machine."""

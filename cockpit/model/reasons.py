@@ -115,6 +115,8 @@ class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligi
     """The partition whose nodes are meant, where others of the cluster match; empty: none does."""
     excluded: tuple[tuple[NodeName, str], ...] = ()
     """The matching nodes where this job's check failed, so that it may not use them for now, each with the cause."""
+    prices: tuple[tuple[NodeName, int], ...] = ()
+    """The cheapest of the matching nodes whose present prices are above the job's `max_price`, in thousandths."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):
@@ -376,16 +378,17 @@ delay the start of every command."""
 def never_starts(reason: Reason) -> bool:
     """Tell whether the job could not start even on an empty cluster: the job, a rule or a node would have to change.
 
-    Partitions that are down and nodes out of service are expected to return, and exclusions of nodes to end, so their
-    reasons do not count.
+    Partitions that are down and nodes out of service are expected to return, exclusions of nodes to end, and present
+    prices to change. So their reasons do not count.
     """
     match reason:
         case NoAlternative():
             # One alternative that may start is enough.
             return all(never_starts(one) for one in reason.specs)
         case NoEligibleNode():
-            # Nodes out of service would be eligible once they are back, excluded ones when that ends.
-            return not (reason.out_of_service or reason.excluded)
+            # Nodes out of service are eligible once they are back, excluded ones when that ends, dear ones when their
+            # price falls.
+            return not (reason.out_of_service or reason.excluded or reason.prices)
         case PartitionRefuses():
             return reason.rule is not PartitionRule.STATE or reason.allowed not in _STARTS_NOTHING
         case LimitReached() | QuotaFull():

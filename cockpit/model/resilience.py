@@ -68,7 +68,9 @@ class Elastic(msgspec.Struct, frozen=True, kw_only=True):
     spot: bool = False
     """Whether it may use spot nodes, which their provider may reclaim at any time."""
     max_price_milli: int | None = None
-    """The highest `price` label of nodes that it uses, in thousandths; None: any price."""
+    """The highest price of nodes that it starts and grows on, in thousandths; None: any price."""
+    shrink_above_price: bool = False
+    """Whether its workers leave nodes whose present price rises above that."""
     best_effort: bool = False
     """Whether its workers request no CPUs and memory, and have no limits (`alibabacloud.com/compute-qos: best-effort`).
     """
@@ -151,5 +153,7 @@ class NoGrowth(StrEnum):
     """No node has enough free resources for another worker."""
     RESERVED = "kept"
     """The free resources are reserved for queued jobs."""
+    PRICE_TOO_HIGH = "price"
+    """The nodes with enough free resources cost more than the job's `max_price` now."""
     LIMIT_REACHED = "rules"
     """A limit or a quota is reached."""

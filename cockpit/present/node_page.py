@@ -62,6 +62,8 @@ def node_facts(row: NodeRow) -> Iterator[Line]:
     if node.pool:
         apart = Span("  only for jobs that name it", MUTED) if node.dedicated else Span("")
         yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool), apart)
+    if node.price_milli is not None:
+        yield line(Span(f"{INDENT}price   ", MUTED), f"{node.price_milli / 1000:g}", Span("  now", MUTED))
     if node.labels:
         pairs = (pair_text(*pair) for pair in sorted(node.labels.items()))
         yield line(Span(f"{INDENT}labels  ", MUTED), safe("  ".join(pairs)))

@@ -190,6 +190,9 @@ def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     # there is no such node.
     if reason.excluded:
         return f"asks for {request}", *_excluded(reason.excluded)
+    if reason.prices:
+        present = listed(f"{safe(name)} costs {milli / 1000:g}" for name, milli in reason.prices)
+        return f"asks for {request}", f"{present} now"
     if reason.out_of_service:
         return f"asks for {request}", _out_of_service(reason)
     if restrictions := tuple(_restrictions(reason, "such nodes")):

@@ -24,6 +24,7 @@ _NO_GROWTH: Final = {
     NoGrowth.BEING_EVICTED: "it is being evicted or shrunk for another job",
     NoGrowth.NO_FREE_NODE: "no node has enough free resources for one more",
     NoGrowth.RESERVED: "free resources are reserved for jobs that wait",
+    NoGrowth.PRICE_TOO_HIGH: "nodes with enough free resources cost more than its max_price now",
     NoGrowth.LIMIT_REACHED: "a limit or quota is reached",
 }
 

@@ -142,6 +142,7 @@ RECONSIDERED_AFTER = (
     events.NodesChanged,
     events.NodeDrained,
     events.NodeResumed,
+    events.PricesChanged,
     events.ClusterConfigured,
     events.AccountsChanged,
     events.ReservationMade,

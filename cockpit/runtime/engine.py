@@ -67,6 +67,8 @@ class Engine:
         """Held by the request whose prediction is being made: one at a time."""
         self.predictor_lock = threading.Lock()
         """Held by the thread that computes one: the thread continues when its request is cancelled."""
+        self.begun = asyncio.Event()
+        """Set once the nodes are known and the running containers adopted: what watches the outside waits for it."""
         self.stopping = asyncio.Event()
 
     @property

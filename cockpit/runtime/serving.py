@@ -48,6 +48,7 @@ async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -
     server = Server(engine)
     # Clients that connect meanwhile wait in the backlog of the listening socket.
     await _begin(engine, setup)
+    engine.begun.set()
     await server.start(listener)
     await engine.stopping.wait()
     engine.socket.unlink(missing_ok=True)  # first: a client refused on an existing socket takes the engine for crashed

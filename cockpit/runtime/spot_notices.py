@@ -35,8 +35,6 @@ from cockpit.runtime.http_client import HttpAnswer, HttpFailed, call_http
 from cockpit.runtime.tasks import report_defect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventBody
     from cockpit.model.node import Node
@@ -195,10 +193,10 @@ class SpotWatch:
         named = [name for name in nodes if name == notice.node]
         meant = named if notice.node != EVERY_NODE else spot_nodes(nodes)
         new = [name for name in meant if (name, notice.gone_at) not in self._done]
-        if not new:
-            return
-        await self._host.act_until_stored(_reclaims(new, reason, notice.gone_at), BY)
-        self._done.update((name, notice.gone_at) for name in new)
+        for name in new:
+            # one after the other: whether enough workers of a job are left depends on those that leave already
+            await self._host.act_until_stored(partial(_decide, name, reason, notice.gone_at), BY)
+            self._done.add((name, notice.gone_at))
 
 
 def _content(file: Path) -> tuple[str, Millis]:
@@ -219,9 +217,5 @@ def spot_nodes(nodes: Mapping[NodeName, Node]) -> list[NodeName]:
     return tainted or list(nodes)
 
 
-def _reclaims(names: list[NodeName], reason: str, gone_at: Millis) -> Callable[[Machine, Millis], list[EventBody]]:
-    return partial(_decide, names, reason, gone_at)
-
-
-def _decide(names: list[NodeName], reason: str, gone_at: Millis, machine: Machine, now: Millis) -> list[EventBody]:
-    return [body for name in names for body in service.reclaim_by_notice(machine, name, reason, gone_at, now)]
+def _decide(name: NodeName, reason: str, gone_at: Millis, machine: Machine, now: Millis) -> list[EventBody]:
+    return service.reclaim_by_notice(machine, name, reason, gone_at, now)

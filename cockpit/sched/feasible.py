@@ -13,7 +13,7 @@ from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.matching import most_distinct_nodes
-from cockpit.sched.nodes.eligibility import PRICE, excluding_taints_and_pools, may_launch, suits
+from cockpit.sched.nodes.eligibility import PRICE, excluding_taints_and_pools, may_launch, suits, suits_some_day
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits, serves
 from cockpit.sched.shape import Shape, shape_of
@@ -22,6 +22,8 @@ from cockpit.sched.spreading import cards_in, spread_over, tasks_in
 Group = tuple[NodeFree, Sequence[Node]]
 """Nodes that are equal when empty and in the same state, with the empty state of one of them."""
 
+MOST_PRICES = 3
+"""How many of the nodes that are too expensive a reason names."""
 _STAGES = (Resource.CARDS, Resource.CARD_SHARE, Resource.CPUS, Resource.MEMORY)
 """The order in which a node is tested: a node that lacks only the last resource is nearest to holding the job."""
 
@@ -38,7 +40,7 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
     shape = shape_of(spec)
     if shape.launcher and (nowhere := _no_launcher(shape, nodes.values(), in_service=False)):
         return nowhere
-    never = _verdict(shape, _singly(node for node in nodes.values() if suits(node, shape)), in_service=False)
+    never = _verdict(shape, _singly(node for node in nodes.values() if suits_some_day(node, shape)), in_service=False)
     return _with_taints_and_pools(never, _singly(nodes.values()), shape)
 
 
@@ -67,6 +69,8 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
         )
         if never is not None and shape.excluded and nowhere is None:
             never = _without_exclusion(shape, layout)
+        elif never is not None and nowhere is None and (dear := _too_dear(shape, layout)):
+            never = dear
         elif nowhere is None:
             never = _with_taints_and_pools(never, _serving(shape, layout), shape)
             never = in_partition(
@@ -82,6 +86,24 @@ def _without_exclusion(shape: Shape, layout: NodeLayout) -> Reason:
     """Return the verdict on the shape without its exclusions; where it would pass, the excluded nodes as the reason."""
     freer = infeasible(replace(shape, excluded=()), layout)
     return freer or replace(_no_eligible(shape, ()), excluded=shape.excluded)
+
+
+def _too_dear(shape: Shape, layout: NodeLayout) -> NoEligibleNode | None:
+    """Return the cheapest nodes as the reason, where only their present prices keep the shape off; else None."""
+    most = shape.max_price_milli
+    if most is None or all(node_class.price_milli is None for node_class in layout.node_classes):
+        return None
+    freer = replace(shape, max_price_milli=None)
+    if infeasible(freer, layout) is not None:
+        return None
+    dear = [
+        (node.price_milli, node.name)
+        for node_free, nodes in _admitting(freer, layout)
+        for node in nodes
+        if node.price_milli is not None and node.price_milli > most and node_free.node.state is NodeState.UP
+    ]
+    cheapest = tuple((name, price) for price, name in sorted(dear)[:MOST_PRICES])
+    return replace(_no_eligible(shape, ()), prices=cheapest) if cheapest else None
 
 
 def in_partition(never: Reason | None, partition: str, elsewhere: Callable[[], Reason | None]) -> Reason | None:

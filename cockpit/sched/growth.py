@@ -30,6 +30,7 @@ from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Growth
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
+from cockpit.sched.nodes.eligibility import price_milli
 from cockpit.sched.nodes.node_free import NodeFree, allocate
 from cockpit.sched.placement import Fit, fitting
 from cockpit.sched.rules.limits import JOBS
@@ -105,7 +106,20 @@ def further_workers(
         if not allowed((*wanted.held, *added, part)):
             return AddedWorkers(added, NoGrowth.LIMIT_REACHED)
         added = (*added, part)
+    if stopped is NoGrowth.NO_FREE_NODE and _is_price_too_high(wanted, index, fit):
+        stopped = NoGrowth.PRICE_TOO_HIGH
     return AddedWorkers(added, stopped)
+
+
+def _is_price_too_high(wanted: GrowthRequest, index: Index, fit: Fit | None) -> bool:
+    """Return whether a node would hold one more worker at a higher price."""
+    if wanted.shape.max_price_milli is None or len(wanted.held) >= wanted.most:
+        return False
+    at_any_price = replace(wanted, shape=replace(wanted.shape, max_price_milli=None))
+    # nodes that were added just now are within the price
+    free = (each for each in _nodes_free(at_any_price, index, fit))
+    most = wanted.shape.max_price_milli
+    return any(price_milli(each.node) > most for each in free)
 
 
 def _nodes_free(wanted: GrowthRequest, index: Index, fit: Fit | None) -> Iterator[NodeFree]:

@@ -30,6 +30,8 @@ DEFAULTS = {
     "alert_mail": "/usr/sbin/sendmail -t",
     "spot_period": "5s",
     "spot_patience": "2s",
+    "price_period": "1m",
+    "price_patience": "5s",
     "fraction_fit": "best",
     "invariants": "false",
     "ascii": "false",
@@ -45,6 +47,8 @@ BOUNDS = {
     "keep_logs": (DAY, 36_600 * DAY),
     "pids_limit": (16, 4_194_304),
     "patrol_period": (1, DAY),
+    "price_period": (1, DAY),
+    "price_patience": (1, 60),
     "spot_period": (1, DAY),
     "spot_patience": (1, 60),
 }

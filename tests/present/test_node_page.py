@@ -47,3 +47,10 @@ def test_a_node_that_some_jobs_may_not_use_says_so_and_how_to_readmit_it() -> No
     lines = [plain(each) for each in node_lines(replace(node_row(), excluded_for=2), lambda _: None, CONTEXT)]
     name = node_row().node.name
     assert f"  excluded for 2 jobs: the check failed here  `:nodes resume {name}` readmits it" in lines
+
+
+@pytest.mark.req("EL-01")
+def test_a_nodes_page_has_its_present_price() -> None:
+    row = node_row()
+    row = replace(row, node=replace(row.node, price_milli=320))
+    assert "  price   0.32  now" in [plain(each) for each in node_lines(row, lambda _: None, CONTEXT)]

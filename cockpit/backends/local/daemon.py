@@ -51,6 +51,7 @@ from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
 from cockpit.runtime.logs import tidy_logs
 from cockpit.runtime.machine import probe_machine
+from cockpit.runtime.prices import PriceSettings, PriceWatch, forget_prices
 from cockpit.runtime.server import is_listened_on, listen
 from cockpit.runtime.serving import serve
 from cockpit.runtime.spot_notices import SpotSettings, SpotWatch
@@ -110,12 +111,14 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
             group.create_task(_probe_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
             watching = group.create_task(_watch_jobs(engine, settings))
             tidying = group.create_task(_tidy(engine, settings))
+            pricing = group.create_task(_watch_prices(engine, settings))
             noticing = group.create_task(_watch_notices(engine, settings))
             await serve(engine, listener, setup)
             # `serve` has ended; the group waits for its other tasks.
             watching.cancel()
             tidying.cancel()
             noticing.cancel()
+            pricing.cancel()
     finally:
         await journal.close()
         folder.release()
@@ -152,8 +155,23 @@ async def _watch_notices(engine: Engine, settings: UserSettings) -> None:
         seconds=settings.spot_seconds,
         patience_seconds=settings.spot_patience_seconds,
     )
+    await engine.begun.wait()
     if spot.on:
         await SpotWatch(engine.host, spot, engine.outages).watch_periodically()
+
+
+async def _watch_prices(engine: Engine, settings: UserSettings) -> None:
+    """Keep the prices of the nodes up to date for as long as the engine serves."""
+    await engine.begun.wait()
+    if not settings.price_source:
+        await forget_prices(engine.host)
+        return
+    prices = PriceSettings(
+        source=settings.price_source,
+        seconds=settings.price_seconds,
+        patience_seconds=settings.price_patience_seconds,
+    )
+    await PriceWatch(engine.host, prices, engine.outages).watch_periodically()
 
 
 async def _tidy(engine: Engine, settings: UserSettings) -> None:

@@ -79,6 +79,11 @@ def _(body: events.NodeResumed, state: ClusterState, _record: events.EventRecord
     _change_node(state, body.node, state=NodeState.UP, state_reason="", drained_by="")
 
 
+@RULES.of(events.PricesChanged)
+def _(body: events.PricesChanged, state: ClusterState, _record: events.EventRecord) -> None:
+    state.nodes = {name: replace(node, price_milli=body.prices.get(name)) for name, node in state.nodes.items()}
+
+
 def _change_node(state: ClusterState, name: NodeName, /, **fields: Any) -> None:  # noqa: ANN401 - of Node
     state.nodes = {**state.nodes, name: replace(state.nodes[name], **fields)}
 

@@ -30,6 +30,7 @@ _PRIORITIES_MOVE = (
     events.NodesChanged,
     events.NodeDrained,
     events.NodeResumed,
+    events.PricesChanged,
     *_SINGLE_JOB_EVENTS,
 )
 """Events that may change priorities at once."""

@@ -13,7 +13,7 @@ from cockpit.model.resilience import RECLAIM_SECONDS
 from cockpit.sched.eviction.shrinking import staying
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from cockpit.engine.machine import Machine
     from cockpit.model.events import EventBody
@@ -83,11 +83,29 @@ def _is_leaving(job: Job, node: NodeName) -> bool:
     return not any(part.node == node for part in staying(job.attempt.whole_placement, job))
 
 
+def leave_dear_nodes(machine: Machine, prices: Mapping[NodeName, int], now: Millis) -> Iterator[EventBody]:
+    """Yield the events by which jobs leave nodes whose present price, in thousandths, is above what they pay; only jobs
+    that ask for it do."""
+    for job in _occupying_jobs(machine):
+        elastic, attempt = job.spec.elastic, job.attempt
+        if elastic is None or not elastic.shrink_above_price or elastic.max_price_milli is None or attempt is None:
+            continue
+        most = elastic.max_price_milli
+        dear = {part.node for part in staying(attempt.placement, job) if prices.get(part.node, 0) > most}
+        if dear and job.ending is None:
+            grace = RECLAIM_SECONDS if elastic.grace_seconds is None else elastic.grace_seconds
+            yield _leave_nodes(job, dear, Millis(now + 1000 * grace), Grounds.PRICE)
+
+
 def _leave_node(job: Job, node: NodeName, kill_at: Millis, grounds: Grounds) -> EventBody:
-    """Let the job leave the node: only its worker there, if enough others are left; else the job is suspended."""
+    return _leave_nodes(job, {node}, kill_at, grounds)
+
+
+def _leave_nodes(job: Job, nodes: Collection[NodeName], kill_at: Millis, grounds: Grounds) -> EventBody:
+    """Let the job leave the nodes: only its workers there, if enough others are left; else the job is suspended."""
     assert job.attempt is not None
     # Workers that are leaving anyway are counted neither here nor among those that are left.
-    ranks = tuple([part.rank for part in staying(job.attempt.placement, job) if part.node == node])
+    ranks = tuple([part.rank for part in staying(job.attempt.placement, job) if part.node in nodes])
     if len(set(live_workers(job)).difference(ranks)) >= job.spec.least_nodes:
         return events.WorkersRecalled(job.id, ranks, kill_at, None, grounds)
     return _end_job(job, kill_at, grounds)

@@ -94,8 +94,12 @@ def drain_for_fault(machine: Machine, name: NodeName, because: str) -> list[Even
 
 
 def still_drained(node: Node, before: Node | None) -> Node:
-    """Return a detected node, still drained if it was drained before: only `resume` ends a drain."""
-    if before is None or not before.drained_by:
+    """Return a detected node with its present price, and still drained if it was before: only `resume` ends a drain."""
+    if before is None:
+        return node
+    if before.price_milli is not None:
+        node = replace(node, price_milli=before.price_milli)
+    if not before.drained_by:
         return node
     return replace(node, state=before.state, state_reason=before.state_reason, drained_by=before.drained_by)
 

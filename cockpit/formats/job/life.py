@@ -145,9 +145,10 @@ ELASTIC = Table(
         Field(
             "max_price",
             Price(),
-            "Run only on nodes whose label price is at most this, such as 0.35; without the label it is 0.",
+            "Start and grow only on nodes whose price is at most this, such as 0.35; without a price it is 0.",
             attribute="max_price_milli",
         ),
+        Field("shrink_above_price", Flag(), "Its workers also leave nodes whose price rises above max_price."),
         Field(
             "best_effort",
             Flag(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from cockpit.model.resilience import Elastic
 from cockpit.model.rules.batchscript import script_conflicts
 from cockpit.model.rules.bounds import MOST_SPECS
 from cockpit.model.rules.mounts import mount_conflicts, reference_checks
@@ -116,6 +117,13 @@ def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
         yield "mode", "cannot be used with divide_over_clusters: containers of two clusters do not reach each other"
 
 
+def _price_conflicts(elastic: Elastic) -> Iterator[tuple[str, str]]:
+    if elastic.max_price_milli is not None and not elastic.spot:
+        yield "elastic.max_price", "is for spot nodes; write spot: true, or remove it"
+    if elastic.shrink_above_price and elastic.max_price_milli is None:
+        yield "elastic.shrink_above_price", "is about max_price; give one, or remove it"
+
+
 def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     """Yield the conflicts of an elastic job."""
     elastic = spec.elastic
@@ -129,8 +137,7 @@ def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
     # The readers set `nodes` from `elastic`, so that only a file with both gets here.
     if spec.nodes != wanted:
         yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
-    if elastic.max_price_milli is not None and not elastic.spot:
-        yield "elastic.max_price", "is for spot nodes; write spot: true, or remove it"
+    yield from _price_conflicts(elastic)
     if elastic.supervised and not elastic.best_effort:
         yield "elastic.supervised", "is for best-effort workers only; all others are notified in any case; remove it"
     if elastic.best_effort and spec.exclusive:

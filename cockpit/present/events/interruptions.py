@@ -24,6 +24,7 @@ _GROUNDS = {
 }
 _WITHOUT_JOB: Final[Mapping[Grounds | None, str]] = {
     Grounds.RECLAIM: "its node is being reclaimed",
+    Grounds.PRICE: "its node costs more than its max_price now",
     Grounds.PRESSURE: "its node runs short of memory, and best effort goes first",
 }
 _EVICTION_WORDS = {
@@ -85,8 +86,8 @@ def suspension_sentence(suspension: Suspension) -> str:
     # Without grounds it is time slicing (gang scheduling): the jobs take turns.
     if suspension.grounds is None:
         return f"is suspended while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
-    # The first stands for all of them: they have the same right by the same rule.
-    cause = preemption_words(suspension.for_jobs[0], suspension.grounds).removeprefix("is ")
+    # The first is named for all of them: they have the same right by the same rule.
+    cause = preemption_words(next(iter(suspension.for_jobs), None), suspension.grounds).removeprefix("is ")
     return f"is suspended: {cause}"
 
 

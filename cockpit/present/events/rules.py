@@ -23,6 +23,7 @@ RuleEvent = (
     | events.CopyRemoved
     | events.NodeDrained
     | events.NodeResumed
+    | events.PricesChanged
     | events.QuotaApplied
     | events.QuotaRemoved
     | events.OthersHeld
@@ -48,6 +49,7 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.CopyRemoved()
             | events.NodeDrained()
             | events.NodeResumed()
+            | events.PricesChanged()
         ):
             return _of_nodes(body, at, zone)
         case events.OthersHeld():
@@ -58,17 +60,31 @@ def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
             return "usage was set to nothing for a new period" if body.reset else "usage was counted and decayed"
 
 
+MOST_PRICES = 5
+
+
+def _of_prices(body: events.PricesChanged) -> str:
+    if not body.prices:
+        return "the labels of the nodes are their prices again"
+    each = [f"{safe(name)} costs {milli / 1000:g}" for name, milli in body.prices.items()]
+    more = f" and {len(each) - MOST_PRICES} more nodes" if len(each) > MOST_PRICES else ""
+    return f"prices changed: {', '.join(each[:MOST_PRICES])}{more}"
+
+
 def _of_nodes(
     body: events.ReservationMade
     | events.ReservationEnded
     | events.CopyRemoved
     | events.NodeDrained
-    | events.NodeResumed,
+    | events.NodeResumed
+    | events.PricesChanged,
     at: Millis,
     zone: tzinfo | None,
 ) -> str:
     """Return the sentence for a change of reservations, staged copies or nodes."""
     match body:
+        case events.PricesChanged():
+            return _of_prices(body)
         case events.ReservationMade():
             reservation = body.reservation
             span = f"{clock(Millis(reservation.start_at), at, zone)} to {clock(Millis(reservation.end_at), at, zone)}"

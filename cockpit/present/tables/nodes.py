@@ -264,6 +264,15 @@ NODES: Final = TableView(
             wide=True,
             aliases=("reservation",),
         ),
+        Column(
+            "price",
+            "PRICE",
+            "Its present price, by the price source",
+            ValueKind.NUMBER,
+            derive=lambda row, _: None if row.node.price_milli is None else row.node.price_milli / 1000,
+            nullable=True,
+            wide=True,
+        ),
         Column("pool", "POOL", "Its pool", field="node.pool", wide=True),
         Column(
             "labels",

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from cockpit.model.ids import NodeName
 from cockpit.model.labels import Taint, is_tolerated
 from cockpit.model.node import Node, NodeState, Placement
@@ -32,11 +34,20 @@ class Place(Protocol):
     def labels(self) -> Mapping[str, str]: ...
     @property
     def taints(self) -> Collection[Taint]: ...
+    @property
+    def price_milli(self) -> int | None: ...
 
 
 def suits(place: Place, shape: Shape) -> bool:
     """Return whether the place has what the shape asks for, and admits it."""
     return _is_asked_for(place, shape) and not _is_apart(place, shape) and not _untolerated(place, shape)
+
+
+def suits_some_day(place: Place, shape: Shape) -> bool:
+    """Return whether the place suits the shape now, or will when its present price, which changes, is low enough."""
+    if place.price_milli is None or shape.max_price_milli is None:
+        return suits(place, shape)
+    return suits(place, replace(shape, max_price_milli=None))
 
 
 def may_hold(place: Place, spec: JobSpec) -> bool:
@@ -61,13 +72,15 @@ def _is_asked_for(place: Place, shape: Shape) -> bool:
         shape.pool in (None, place.pool)
         and shape.driver_version in (None, place.driver_version)
         and all(place.labels.get(key) == value for key, value in shape.selector)
-        and (shape.max_price_milli is None or _price_milli(place) <= shape.max_price_milli)
+        and (shape.max_price_milli is None or price_milli(place) <= shape.max_price_milli)
     )
 
 
-def _price_milli(place: Place) -> float:
-    """Return the price from the node's label in thousandths: 0 without a label, infinite where the label is not a
-    number."""
+def price_milli(place: Place) -> float:
+    """Return the present price in thousandths, else the one of the label: 0 without a label, infinite where the label
+    is not a number."""
+    if place.price_milli is not None:
+        return place.price_milli
     try:
         return 1000 * float(place.labels.get(PRICE, "0"))
     except ValueError:

@@ -39,6 +39,7 @@ class NodeClass(msgspec.Struct, frozen=True):
     """The partitions of the nodes; empty: they run no jobs."""
     reservations: tuple[str, ...]
     """The past, current and future reservations that the nodes are part of."""
+    price_milli: int | None = None
     excluded: NodeName | None = None
     """The only node of the class, if it is excluded for some jobs."""
 
@@ -69,7 +70,7 @@ class NodeLayout:
             labels = tuple(sorted(node.labels.items())) if node.labels else ()
             # a class of its own, so that shapes which exclude the node are kept off by their classes alone
             excluded = node.name if node.name in snapshot.excluded else None
-            kind = (node.pool, node.dedicated, node.driver_version, labels, node.taints)
+            kind = (node.pool, node.dedicated, node.driver_version, labels, node.taints, node.price_milli)
             key = (*kind, up, cards, belongs, kept, excluded)
             node_class = node_classes.get(key)
             if node_class is None:
@@ -170,6 +171,7 @@ def _node_class(
         cards=node.cards,
         partitions=partitions,
         reservations=reservations,
+        price_milli=node.price_milli,
         excluded=excluded,
     )
 

@@ -70,6 +70,11 @@ CONFLICTS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (growing(min_workers=2), growing(min_workers=3), "elastic.min_workers: 3 is more than the 2 workers"),
     (growing(max_workers=2), growing(max_workers=1), "elastic.max_workers: 1 is less than the 2 workers"),
     (GROWING, {"nodes": 3}, "nodes: 3 is not elastic.workers (2)"),
+    (
+        growing(max_price_milli=1, spot=True, shrink_above_price=True),
+        growing(spot=True, shrink_above_price=True),
+        "elastic.shrink_above_price: is about max_price",
+    ),
     (growing(max_price_milli=1, spot=True), growing(max_price_milli=1), "elastic.max_price: is for spot nodes"),
     (growing(supervised=True, best_effort=True), growing(supervised=True), "elastic.supervised: is for best-effort"),
     (growing(best_effort=True), {"exclusive": True}, "exclusive: cannot be used with elastic.best_effort"),

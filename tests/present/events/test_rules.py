@@ -45,6 +45,15 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
     (events.CopyRemoved("image", "/x.tar", "4f2a"), "the copy of image /x.tar was removed"),
     (events.NodeDrained(NodeName("n1"), "root", "fan"), "node n1 was drained by root: fan"),
+    (
+        events.PricesChanged({NodeName("n1"): 320, NodeName("n2"): 500}),
+        "prices changed: n1 costs 0.32, n2 costs 0.5",
+    ),
+    (
+        events.PricesChanged({NodeName(f"n{number}"): 1000 for number in range(7)}),
+        "prices changed: n0 costs 1, n1 costs 1, n2 costs 1, n3 costs 1, n4 costs 1 and 2 more nodes",
+    ),
+    (events.PricesChanged({}), "the labels of the nodes are their prices again"),
     (events.NodeResumed(NodeName("n1"), "root"), "node n1 was returned to service by root"),
     (
         events.PrologFailed(JOB, 1, 0, NodeName("n1"), "prolog 1 ended with 1 on n1"),
