@@ -5,15 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from types import MappingProxyType
-from urllib.parse import urlsplit
 
 import msgspec
 
 from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Members
 from cockpit.formats.kinds import Choice, Flag, Path, Reading, Schema, Text, described
 from cockpit.formats.measures import Checked, duration, memory, whole
-from cockpit.formats.spot_notices import Provider
 from cockpit.formats.tables import Field, Table
+from cockpit.model.outside import Provider, SmtpTls
 from cockpit.model.rules.bounds import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds
 from cockpit.model.rules.spec import label_error
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS
@@ -54,6 +53,7 @@ HISTORY_SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
 LOGS_SECONDS = Bounds(DAY_SECONDS, 36_600 * DAY_SECONDS, " s")
 # The upper bound is the kernel's own (proc(5), pid_max).
 PIDS = Bounds(16, 1 << 22)
+PORTS = Bounds(1, 65_535)
 PATROL_SECONDS = Bounds(1, DAY_SECONDS, " s")
 ASK_SECONDS = Bounds(1, 60, " s")
 
@@ -68,6 +68,8 @@ def _command_line_error(text: str) -> str | None:
 
 def address_error(text: str) -> str | None:
     """Return what is wrong with the address of a service; None: nothing, or it is empty."""
+    from urllib.parse import urlsplit  # only few configurations name an address
+
     if not text:
         return None
     try:
@@ -108,6 +110,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # -t: the receiver is in the mail's header.
     alert_mail: str = "/usr/sbin/sendmail -t"
     alert_command: str = ""
+    alert_webhook: str = ""
+    alert_webhook_secret: str = ""
+    alert_smtp_host: str = ""
+    alert_smtp_port: int = 587
+    alert_smtp_tls: SmtpTls = SmtpTls.STARTTLS
+    alert_smtp_login: str = ""
+    alert_from: str = ""
+    alert_per_job_seconds: int = 600
+    alert_per_hour: int = 60
     spot_provider: Provider = Provider.NONE
     spot_address: str = ""
     spot_resource: str = ""
@@ -228,6 +239,44 @@ SETTINGS = Table(
             Checked(Text(), _command_line_error),
             "A program that gets a line of JSON for each slow job on its standard input.",
         ),
+        Field(
+            "alert_webhook",
+            Checked(Text(), address_error),
+            "An address that gets a [JSON object](life.md#alerts) for each slow job by POST.",
+        ),
+        Field(
+            "alert_webhook_secret",
+            Path(),
+            "The file with the secret that signs these requests; only its owner may read it.",
+        ),
+        Field(
+            "alert_smtp_host",
+            Checked(Text(), label_error),
+            "The mail server that takes the mail about a slow job, in place of `alert_mail`.",
+        ),
+        Field("alert_smtp_port", whole(PORTS), "Its port."),
+        Field(
+            "alert_smtp_tls",
+            Choice(SmtpTls),
+            "How it is reached: `starttls`, `tls` from the first byte on (port 465), or `none`.",
+        ),
+        Field(
+            "alert_smtp_login",
+            Path(),
+            "The file with its user and, on the second line, the password; only its owner may read it.",
+        ),
+        Field(
+            "alert_from",
+            Checked(Text(), label_error),
+            "The sender of this mail; by default `cockpit@` and the name of this machine.",
+        ),
+        Field(
+            "alert_per_job",
+            duration(HISTORY_SECONDS),
+            "The shortest time between two alerts about one job.",
+            attribute="alert_per_job_seconds",
+        ),
+        Field("alert_per_hour", whole(Bounds(1, 100_000)), "The largest number of alerts in an hour, about all jobs."),
         Field(
             "spot_provider",
             Choice(Provider),

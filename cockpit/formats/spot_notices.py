@@ -11,28 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from cockpit.model.ids import Millis
+from cockpit.model.outside import Provider
 
 EVERY_NODE: Final = "*"
 _LATEST: Final = 253_000_000_000_000
 """The last moment that is read, in the year 9987: later ones cannot be shown in every time zone."""
-
-
-class Provider(StrEnum):
-    """The providers whose metadata addresses are known; empty: none is asked."""
-
-    NONE = ""
-    AWS = "aws"
-    GCP = "gcp"
-    AZURE = "azure"
-    ALIBABA = "alibaba"
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +119,8 @@ class _AzureDocument(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 def _of_azure(text: str, resource: str) -> Notice | None:
+    from email.utils import parsedate_to_datetime  # slow to load, and only Azure writes such times
+
     events = msgspec.json.decode(text, type=_AzureDocument).events
     mine = [each for each in events if each.event_type == "Preempt" and (not resource or resource in each.resources)]
     moments = [_millis(parsedate_to_datetime(each.not_before)) if each.not_before else None for each in mine]

@@ -24,11 +24,11 @@ from cockpit.formats.spot_notices import (
     TOKEN_SECONDS,
     NotANotice,
     Notice,
-    Provider,
     read_file,
     read_notice,
 )
 from cockpit.model.ids import Millis, NodeName
+from cockpit.model.outside import Provider
 from cockpit.present.safe import safe
 from cockpit.runtime.faultpatrol import BY
 from cockpit.runtime.http_client import HttpAnswer, HttpFailed, call_http

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cockpit.formats.spot_notices import NotANotice, Notice, Provider, read_file, read_notice
+from cockpit.formats.spot_notices import NotANotice, Notice, read_file, read_notice
 from cockpit.model.ids import Millis
+from cockpit.model.outside import Provider
 
 AZURE = """{"DocumentIncarnation": 1, "Events": [{"EventId": "602d9444-d2cd-49c7-8624-8643e7171297",
 "EventType": "%s", "ResourceType": "VirtualMachine", "Resources": ["FrontEnd_IN_0"], "EventStatus": "Scheduled",

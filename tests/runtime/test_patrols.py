@@ -18,10 +18,11 @@ from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation, Node
 from cockpit.model.resilience import Performance, Resume
 from cockpit.model.spec import JobSpec
-from cockpit.runtime.alerts import Alerts
+from cockpit.runtime.alerts import AlertLimits, Alerts, Channels
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.faultpatrol import FaultChecks, check_periodically
 from cockpit.runtime.iterations import Iterations, Watch
+from cockpit.runtime.troubles import Outages
 from tests.builders import NOON, a_node, a_spec
 from tests.doubles.samples import job
 from tests.runtime.containers.test_prechecking import CARDS, NODE, PART
@@ -84,14 +85,19 @@ def test_an_unresponsive_card_is_a_fault_of_its_node_only(tmp_path: Path) -> Non
     assert FaultChecks(lambda: machine, tmp_path).look(parts) == {"n1": "card 2 (A100) does not answer any more"}
 
 
+def alerts_by(cluster: str, **channels: Any) -> Alerts:
+    return Alerts(cluster, Channels(**channels), VirtualClock(NOON), AlertLimits(), Outages())
+
+
 @pytest.mark.req("EL-13")
 def test_the_owner_gets_an_email_and_the_alert_command_its_input(tmp_path: Path) -> None:
     mail, line = tmp_path / "mail", tmp_path / "line"
-    alerts = Alerts("lab\nBcc: all@example.org", f"tee {mail}", f"tee {line}")
+    alerts = alerts_by("lab\nBcc: all@example.org", mail=f"tee {mail}", command=f"tee {line}")
     asyncio.run(alerts.tell(job(), FELL))
     message = message_from_bytes(mail.read_bytes(), policy=default)
     assert (message["To"], message["Bcc"]) == ("ann@example.org", None)
     assert "above 0.9 (95 of 100 ms in replica 0)" in message.get_content()
+    assert f"org:{job().shown_id}\n" in message.get_content()
     said = json.loads(line.read_text())
     assert (said["alert"], said["job"], said["hardware_ms"], said["threshold"]) == ("performance", job().id, 95.0, 0.9)
 
@@ -102,7 +108,7 @@ def test_the_owner_gets_an_email_and_the_alert_command_its_input(tmp_path: Path)
     [("/no/such/program", "cannot be run: No such file or directory"), ("false", "ended with 1")],
 )
 def test_failed_notifications_are_logged(capfd: pytest.CaptureFixture[str], command: str, why: str) -> None:
-    asyncio.run(Alerts("lab", "", command).tell(job(), FELL))
+    asyncio.run(alerts_by("lab", command=command).tell(job(), FELL))
     assert capfd.readouterr().err.strip() == f"cockpit engine: the alert about job {job().id}: {command} {why}"
 
 

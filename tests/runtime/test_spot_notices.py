@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cockpit.engine.nodes import service
-from cockpit.formats.spot_notices import Provider
 from cockpit.model.attempt import EndCause
 from cockpit.model.events import NodeDrained, NodesChanged
 from cockpit.model.ids import Millis
 from cockpit.model.labels import Taint
 from cockpit.model.node import NodeState
+from cockpit.model.outside import Provider
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.spot_notices import GRACE_MS, SpotSettings, SpotWatch
 from cockpit.runtime.troubles import Outages

@@ -36,7 +36,8 @@ from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files
 from cockpit.model.catalogue import ProjectEntry
-from cockpit.runtime.alerts import Alerts
+from cockpit.runtime.alert_senders import Smtp, Webhook
+from cockpit.runtime.alerts import AlertLimits, Alerts, Channels
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -133,16 +134,37 @@ async def _probe_containers(engine: Engine, *, may_be_plain: bool) -> None:
 
 async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
     """Check the nodes of jobs with `resume`, and report slow jobs, for as long as the engine serves."""
-    alerts = Alerts(engine.cluster, settings.alert_mail, settings.alert_command)
+    alerts = _alerts(engine, settings)
 
     async def alert(fell: PerformanceFell) -> None:
         job = engine.host.machine.state.jobs.get(fell.job)
         if job is not None:
-            await alerts.tell(job, fell)
+            await alerts.offer(job, fell)
 
     async with asyncio.TaskGroup() as group:
+        group.create_task(alerts.send_forever())
         group.create_task(check_periodically(engine.host, FaultChecks(), settings.patrol_seconds))
         group.create_task(Watch(engine.host, engine.logs, alert).read_periodically())
+
+
+def _alerts(engine: Engine, settings: UserSettings) -> Alerts:
+    """Return the ways to send alerts that are set up."""
+    webhook = Webhook(url=settings.alert_webhook, secret_file=settings.alert_webhook_secret)
+    smtp = Smtp(
+        host=settings.alert_smtp_host,
+        port=settings.alert_smtp_port,
+        tls=settings.alert_smtp_tls,
+        login_file=settings.alert_smtp_login,
+    )
+    channels = Channels(
+        mail=settings.alert_mail,
+        smtp=smtp if smtp.host else None,
+        sender=settings.alert_from or f"cockpit@{engine.cluster}",
+        webhook=webhook if webhook.url else None,
+        command=settings.alert_command,
+    )
+    limits = AlertLimits(settings.alert_per_job_seconds, settings.alert_per_hour)
+    return Alerts(engine.cluster, channels, engine.host.clock, limits, engine.outages)
 
 
 async def _watch_notices(engine: Engine, settings: UserSettings) -> None:
