@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cockpit.runtime.clock import SystemClock
+from tests.doubles.http_service import HttpService
 from tests.e2e.cockpit_user import eventually
 
 if TYPE_CHECKING:
@@ -260,6 +263,39 @@ def test_a_reclaimed_node_costs_a_worker_and_no_failure(user: CockpitUser) -> No
     told = [row["sentence"] for row in user.rows("events", job)]
     assert any(each.startswith("its node is being reclaimed: replica 1 is recalled, and killed at ") for each in told)
     user.ok("cancel", job, "--now", "--yes")
+
+
+SPOT_RULES = RULES.replace("cpus = 1,", 'cpus = 1, taints = ["spot"],')
+AZURE = "/metadata/scheduledevents?api-version=2020-07-01"
+PREEMPT = (
+    '{{"DocumentIncarnation": 2, "Events": [{{"EventId": "A", "EventType": "Preempt", "ResourceType": "VirtualMachine", '
+    '"Resources": ["vm-1"], "EventStatus": "Scheduled", "NotBefore": "{}", "EventSource": "Platform"}}]}}'
+)
+
+
+@pytest.mark.req("EL-01", "EL-02", "EL-04")
+def test_a_job_waits_for_the_price_and_is_suspended_by_its_providers_notice(user: CockpitUser) -> None:
+    cloud = HttpService()
+    cloud.answer("GET /prices", "* 0.5")
+    cloud.answer(f"GET {AZURE}", '{"DocumentIncarnation": 1, "Events": []}')
+    user.configure("cluster.toml", SPOT_RULES)
+    settings = {"price_source": f"{cloud.address}/prices", "spot_provider": "azure", "spot_address": cloud.address}
+    settings |= {"price_period": "1s", "spot_period": "1s"}
+    user.configure("config.toml", "".join(f'{name} = "{value}"\n' for name, value in settings.items()))
+    try:
+        eventually(lambda: user.row("nodes", "--filter", "name:n1", "--columns", "price")["price"] == 0.5)
+        size = {"workers": 2, "max_workers": 2, "spot": True, "max_price": 0.4}
+        job = user.submit(WATCHES, name="train", output="out", specs=ONE, elastic=size)
+        eventually(lambda: "n1 costs 0.5" in user.ok("explain", job))
+        cloud.answer("GET /prices", "* 0.35")
+        eventually(lambda: sees(user, 0, 0, 1) and sees(user, 1, 0, 1))
+        cloud.answer(f"GET {AZURE}", PREEMPT.format(formatdate(SystemClock().now() / 1000 + 60, usegmt=True)))
+        eventually(lambda: user.row("jobs", "--filter", f"id:{job}")["state"] == "suspended")
+        assert user.ok("logs", f"{job}/1") == "saved\n"
+        assert "its provider (azure) takes it back at " in user.ok("events")
+        user.ok("cancel", job, "--now", "--yes")
+    finally:
+        cloud.close()
 
 
 @pytest.mark.req("EL-08")

@@ -377,3 +377,17 @@ def test_a_requested_end_during_the_node_checks_happens_after_them(fails: bool) 
         )
     assert driver.job(again).state is JobState.QUEUED
     assert (driver.job(stopped).state, driver.job(stopped).end_cause) == (JobState.STOPPED, EndCause.STOP)
+
+
+@pytest.mark.req("EL-10")
+def test_an_exclusion_outlives_its_job_and_ends_without_it() -> None:
+    driver = engine(precheck_exclusion_seconds=7200)
+    (job,) = driver.submit(resuming())
+    driver.schedule()
+    fails_check(driver, job)
+    driver.act(decide.cancel(driver.job(job), driver.now, None))
+    driver.pass_time(61 * MINUTE)
+    assert job not in driver.machine.state.jobs  # archived
+    assert driver.machine.state.failed_prechecks == {"n1": {job: driver.machine.next_at}}
+    driver.pass_time(60 * MINUTE)
+    assert driver.machine.state.failed_prechecks == {}

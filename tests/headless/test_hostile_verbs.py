@@ -69,6 +69,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "staged remove": ("4f2a",),
     "nodes drain": ("n1", "--reason", "\x1b[31m"),
     "nodes resume": ("n1",),
+    "reclaim": ("n1", "--reason", "\x1b[31m"),
     "quota remove": ("nlp",),
     "cluster init": (),
     "cluster use": ("\x1b[31m",),
