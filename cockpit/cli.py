@@ -32,12 +32,13 @@ from cockpit.config.cluster_names import DEMO, SYSTEM
 from cockpit.late import LazyModule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from cockpit.backends.base import Backend
     from cockpit.backends.local.control import LocalEngineControl
     from cockpit.config.filters import SavedFilters
+    from cockpit.config.places import EnginePaths
     from cockpit.config.site import Site
     from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
@@ -306,7 +307,16 @@ def findings() -> Sequence[Finding]:
         system=system,
         slurm=slurm_configured_by(),
     )
-    return [*of_machine, *brief_findings(places.state_folder)]
+    return [*of_machine, *brief_findings(places.state_folder), *_engine_findings(places, system=system)]
+
+
+def _engine_findings(places: EnginePaths, *, system: bool) -> Iterator[Finding]:
+    """Yield a finding for each problem that a running engine reports, such as an address that does not answer it."""
+    from cockpit.backends.local.control import LocalEngineControl
+    from cockpit.runtime.findings import note
+
+    status = LocalEngineControl(places, system=system).status()
+    yield from (note("engine", sentence, "See `cockpit engine status`.") for sentence in status.trouble)
 
 
 def journal(cluster: str | None) -> Sequence[Finding]:

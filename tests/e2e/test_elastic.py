@@ -268,8 +268,9 @@ def test_a_reclaimed_node_costs_a_worker_and_no_failure(user: CockpitUser) -> No
 SPOT_RULES = RULES.replace("cpus = 1,", 'cpus = 1, taints = ["spot"],')
 AZURE = "/metadata/scheduledevents?api-version=2020-07-01"
 PREEMPT = (
-    '{{"DocumentIncarnation": 2, "Events": [{{"EventId": "A", "EventType": "Preempt", "ResourceType": "VirtualMachine", '
-    '"Resources": ["vm-1"], "EventStatus": "Scheduled", "NotBefore": "{}", "EventSource": "Platform"}}]}}'
+    '{{"DocumentIncarnation": 2, "Events": [{{"EventId": "A", "EventType": "Preempt", '
+    '"ResourceType": "VirtualMachine", "Resources": ["vm-1"], "EventStatus": "Scheduled", '
+    '"NotBefore": "{}", "EventSource": "Platform"}}]}}'
 )
 
 
@@ -277,12 +278,15 @@ PREEMPT = (
 def test_a_job_waits_for_the_price_and_is_suspended_by_its_providers_notice(user: CockpitUser) -> None:
     cloud = HttpService()
     cloud.answer("GET /prices", "* 0.5")
-    cloud.answer(f"GET {AZURE}", '{"DocumentIncarnation": 1, "Events": []}')
     user.configure("cluster.toml", SPOT_RULES)
     settings = {"price_source": f"{cloud.address}/prices", "spot_provider": "azure", "spot_address": cloud.address}
     settings |= {"price_period": "1s", "spot_period": "1s"}
     user.configure("config.toml", "".join(f'{name} = "{value}"\n' for name, value in settings.items()))
     try:
+        cloud.answer(f"GET {AZURE}", "<html>")
+        user.ok("engine", "start")
+        eventually(lambda: "does not answer as azure does" in user.run("doctor").stdout.decode())
+        cloud.answer(f"GET {AZURE}", '{"DocumentIncarnation": 1, "Events": []}')
         eventually(lambda: user.row("nodes", "--filter", "name:n1", "--columns", "price")["price"] == 0.5)
         size = {"workers": 2, "max_workers": 2, "spot": True, "max_price": 0.4}
         job = user.submit(WATCHES, name="train", output="out", specs=ONE, elastic=size)
