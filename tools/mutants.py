@@ -299,6 +299,14 @@ def stages(layer: str, *, related: bool) -> list[list[str]]:
     return [each for each in ([own], others if related else []) if each]
 
 
+def stages_after_callers(mutation: Mutation, in_order: list[list[str]], *, callers_only: bool) -> list[list[str]]:
+    """The tests that run for a mutation after those that call its function: with `callers_only` none, but the layer's
+    own for a statement outside of functions, which no test calls."""
+    if not callers_only:
+        return in_order
+    return [] if mutation.function else in_order[:1]
+
+
 def measure(layer: str, wanted: argparse.Namespace) -> Iterator[dict[str, object]]:
     """Tries samples of a layer's mutations, and prints the survivors as they are found."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -315,8 +323,7 @@ def measure(layer: str, wanted: argparse.Namespace) -> Iterator[dict[str, object
         for seed, chosen in samples.items():
             survivors = []
             for mutation in chosen:
-                # No test calls a statement outside of functions, so the layer's own tests run for it.
-                after = in_order if not wanted.callers_only else [] if mutation.function else in_order[:1]
+                after = stages_after_callers(mutation, in_order, callers_only=wanted.callers_only)
                 if laboratory.survives(mutation, after, seconds):
                     survivors.append(mutation)
                     print(mutation.diff((laboratory.root / mutation.file).read_bytes()), end="\n\n", flush=True)

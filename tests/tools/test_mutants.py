@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants import CHECKOUT, LAYERS, Laboratory, Mutation, mutations, sample
+from tools.mutants import CHECKOUT, LAYERS, Laboratory, Mutation, mutations, sample, stages_after_callers
 from tools.reached import noting
 
 
@@ -172,3 +172,25 @@ def test_calls_of_the_wanted_functions_are_noted_wherever_their_first_statement_
     assert list(tmp_path.iterdir()) == []
     assert [names[name]() for name in ("one", "two", "three", "five")] == [1, 2, 4, "×"]
     assert {each.name for each in tmp_path.iterdir()} == set(lines)
+
+
+def test_a_statement_outside_of_functions_runs_the_tests_of_its_layer_even_where_only_callers_are_wanted(
+    tmp_path: Path,
+):
+    project = tmp_path / "project"
+    (project / "cockpit").mkdir(parents=True)
+    source = "LARGEST = 5\ndef fits(a):\n    return a <= LARGEST\n"
+    (project / "cockpit/__init__.py").touch()
+    (project / "cockpit/a.py").write_text(source)
+    (project / "test_own.py").write_text("from cockpit.a import LARGEST\ndef test_it():\n    assert LARGEST == 5\n")
+    (project / "test_related.py").write_text("def test_it():\n    pass\n")
+    (project / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    by_operator = {each.operator: each for each in mutations(source, "cockpit/a.py")}
+    outside, inside = by_operator["constant changed"], by_operator["comparison inverted"]
+    in_order = [["test_own.py"], ["test_related.py"]]
+    assert stages_after_callers(inside, in_order, callers_only=True) == []
+    assert stages_after_callers(outside, in_order, callers_only=True) == [["test_own.py"]]
+    assert stages_after_callers(outside, in_order, callers_only=False) == in_order
+    laboratory = Laboratory(tmp_path / "copy", project)
+    assert laboratory.survives(outside, [], 60)
+    assert not laboratory.survives(outside, [["test_own.py"]], 60)
