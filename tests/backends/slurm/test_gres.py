@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.mapping import licences
+from cockpit.backends.slurm.mapping.cluster import ClusterLists, state
 from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import cards_of, slurm_nodes
 from cockpit.backends.slurm.mapping.placements import UnattributedGpus, allocation_records, details, place_jobs
 from cockpit.backends.slurm.mapping.records import records_of_key, words
 from cockpit.backends.slurm.mapping.rest.questions import question
-from cockpit.model.ids import JobId
+from cockpit.model.cluster import Cluster
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import CardSlice
 from cockpit.model.view import QueueKind
 from tests.backends.slurm.test_values import a_record
@@ -166,3 +168,21 @@ def test_a_job_has_its_cpus_and_memory_on_each_of_its_nodes() -> None:
         "n3": (1, 1024, 0),
     }
     assert [(part.cpus, part.memory_mib) for part in second.values()] == [(3, 0)]
+
+
+@pytest.mark.req("SL-11")
+def test_cards_of_other_users_count_as_in_use_only_where_allocations_are_listed() -> None:
+    line = "NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED"
+    nodes = tuple(slurm_nodes([words(line)]))
+    told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
+    listed = details(allocation_records(told), {each.node.name: each.gres for each in nodes})
+    everything = ClusterLists(Millis(0), Cluster(), nodes, (), details=listed)
+    ((part,),) = state(everything, as_ranked=True).others[""]
+    assert part.slices == (CardSlice(3, None),)
+    assert state(everything._replace(details={}), as_ranked=True).others == {}
+
+
+@pytest.mark.req("SL-11")
+def test_a_node_without_shards_has_none_on_its_only_card() -> None:
+    assert cards_of("gpu:a100:1").shards_per_card == 0
+    assert cards_of("gpu:a100:1,shard:4").shards_per_card == 4

@@ -102,3 +102,15 @@ def test_statistics_that_are_none_and_those_that_are_cut_are_told_apart() -> Non
     assert found[0] == ""
     assert all(found[1:])
     assert found[1] != found[2]
+
+
+@pytest.mark.req("TR-04", "SL-01")
+def test_a_configuration_that_is_cut_at_either_end_is_broken_off_and_another_text_is_foreign() -> None:
+    argv = ("scontrol", "show", "config")
+    first, version, last = "ClusterName = lab\n", "SLURM_VERSION = 22.05.8\n", "X11Parameters = (null)\n"
+    assert flaw(argv, first + version + last, "") == ""
+    cut = [flaw(argv, each, "") for each in (first, version, version + last, first + version + last[:-1])]
+    foreign = flaw(argv, "Welcome to the lab\n", "")
+    assert all((foreign, *cut))
+    assert len({*cut}) == 1
+    assert foreign not in cut

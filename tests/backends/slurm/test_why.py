@@ -7,11 +7,15 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
 from cockpit.backends.slurm.mapping.cluster import ClusterLists
+from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.spreads import Spreads
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.why import _CODE, _is, limit_of_code, unavailable_nodes
+from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.cluster import Cluster, Partition
+from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import NodeState
@@ -149,3 +153,50 @@ def test_the_holders_of_licences_and_their_queues_are_counted() -> None:
     assert (first.path, first.waiting, first.running) == ("matlab", 6, 2)
     assert (second.waiting, second.running) == (0, 0)
     assert 4 * sum(first.used.values()) == 3 * sum(first.max.values()) > 0, "3 of 4 are in use"
+
+
+def change_recorded_job(monkeypatch: pytest.MonkeyPatch, job: int, *changes: tuple[str, str]) -> None:
+    """Have the recorded cluster print a job's record with these changes."""
+    recorded = RecordedCommands._text
+
+    def text(commands: RecordedCommands, name: str) -> str:
+        head, mark, rest = recorded(commands, name).partition(f"JobId={job} ")
+        record, *others = rest.split("\n\n")
+        for old, new in changes:
+            record = record.replace(old, new)
+        return head + mark + "\n\n".join([record, *others])
+
+    monkeypatch.setattr(RecordedCommands, "_text", text)
+
+
+@pytest.mark.req("SL-14")
+async def test_a_job_of_tasks_has_a_forecast_only_where_its_tasks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job asked for four tasks without a number of nodes, and Slurm's plan has two nodes."""
+    before, planned = "NumNodes=1 NumCPUs=2 NumTasks=1 CPUs/Task=2", "NumNodes=2 NumCPUs=4 NumTasks=4 CPUs/Task=1"
+    more = ("TRES=cpu=2", "TRES=cpu=4"), ("MinCPUsNode=2", "MinCPUsNode=1")
+    change_recorded_job(monkeypatch, 47, (before, planned), *more)
+    backend, _ = await open_recorded("22.05")
+    listed = next(each for each in (await backend._reading.everything(closely=True)).jobs if each.id == 47)
+    assert spreads_freely(listed.fields)
+    assert (await backend.explain(JobId(47))).forecast.likely_at is not None
+
+    async def unknown() -> Spreads:
+        return {}
+
+    monkeypatch.setattr(backend._reading, "spreads", unknown)
+    assert (await backend.explain(JobId(47))).forecast == Forecast()
+
+
+@pytest.mark.req("SL-14")
+async def test_a_job_that_would_start_now_has_no_forecast_while_slurm_has_another_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slurm's reason may be a rule that the embedded scheduler does not know."""
+    first = ("Partition=debug", "Partition=batch"), ("Priority=12829", "Priority=99999999")
+    for reason in ("None", "Licenses"):
+        with monkeypatch.context() as patch:
+            change_recorded_job(patch, 47, *first, (RESERVED, reason))
+            backend, _ = await open_recorded("22.05")
+            forecast = (await backend.explain(JobId(47))).forecast
+        assert forecast.now is (reason == "None")
+        assert (forecast == Forecast()) is (reason == "Licenses")

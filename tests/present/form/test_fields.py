@@ -197,3 +197,14 @@ def test_words_that_some_parsers_read_as_numbers_are_text_in_a_form():
     spec = form.read_spec(read, "/home/ann").spec
     assert spec is not None
     assert spec.env == {"AT": "2:00:00", "MAC": "08"}
+
+
+@pytest.mark.req("UI-08", "JT-46")
+def test_chosen_specs_keep_the_place_of_the_specs_before_them():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}]})
+    before = [path for path in form.texts if not path.startswith("specs")]
+    form.put_specs([{"name": "small"}, {"name": "big"}])
+    order = [*form.texts]
+    at = order.index("specs[0].name")
+    assert order[at - 1 : at + 3] == ["nodes", "specs[0].name", "specs[1].name", "mode"]
+    assert [path for path in order if not path.startswith("specs")] == before

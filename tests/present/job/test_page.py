@@ -214,3 +214,23 @@ def test_a_short_reason_is_visible_among_long_ones() -> None:
     line = plain(strip(replace(waiting_detail(), waited=brief), AROUND._replace(columns=64))[1])
     assert {"a", "b", "c"} <= set(line)
     assert len(line) == 62
+
+
+@pytest.mark.req("UI-03")
+def test_usage_of_a_job_that_ended_counts_from_the_first_container_to_the_last_end() -> None:
+    first, last = replace(RUNS, rank=0, ended_at=Millis(NOW - HOUR)), replace(RUNS, rank=1, started_at=None)
+    again = running(first, replace(last, ended_at=Millis(NOW - HOUR // 2)))
+    placed = replace(again.job.attempt, placed_at=Millis(NOW - 3 * HOUR))
+    over = replace(again.row, state=JobState.ERROR)
+    ended = replace(again, row=over, job=replace(again.job, attempt=placed, ended_at=Millis(NOW - HOUR // 4)))
+    assert _attempt(ended)[:3] == ["1", "10:00", "1:30:00"]
+    unknown = tuple(replace(each, started_at=None, ended_at=None) for each in placed.replicas)
+    without_times = replace(ended, job=replace(ended.job, attempt=replace(placed, replicas=unknown)))
+    assert _attempt(without_times)[:3] == ["1", "09:00", "2:45:00"]
+    never_ended = replace(without_times, job=replace(without_times.job, ended_at=None))
+    assert _attempt(never_ended)[:3] == ["1", "09:00", "0:00"]
+
+
+def _attempt(of: JobDetail) -> list[str]:
+    """The words of the first attempt's line in the table of the usage tab."""
+    return next(line.split() for line in shown("usage", of) if line.startswith("  1 "))

@@ -86,3 +86,13 @@ def test_an_empty_list_says_what_to_do_first() -> None:
     hidden = texts(list(empty_lines("", 193, keys, demo=False)))
     assert hidden[1] == "   No job matches. 193 jobs are hidden."
     assert hidden[3].split() == ["Esc", "show", "them", "all", "/", "another", "filter"]
+
+
+@pytest.mark.req("UI-03", "JT-09")
+def test_the_spec_of_a_job_without_a_choice_or_without_a_place_marks_none() -> None:
+    assert texts(tab_lines("spec", detail(), AROUND))[0] == "  name: bert-eval"
+    waits = waiting_detail()
+    several = replace(waits.job.spec, specs=(NodeSpec(cpus=64), *waits.job.spec.specs))
+    lines = texts(tab_lines("spec", replace(waits, job=replace(waits.job, spec=several)), AROUND))
+    assert lines[0] == "  name: bert-eval"
+    assert "  specs:" in lines
