@@ -173,8 +173,8 @@ def change_recorded_job(monkeypatch: pytest.MonkeyPatch, job: int, *changes: tup
 async def test_a_job_of_tasks_has_a_forecast_only_where_its_tasks_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """The job asked for four tasks without a number of nodes, and Slurm's plan has two nodes."""
     before, planned = "NumNodes=1 NumCPUs=2 NumTasks=1 CPUs/Task=2", "NumNodes=2 NumCPUs=4 NumTasks=4 CPUs/Task=1"
-    more = ("TRES=cpu=2", "TRES=cpu=4"), ("MinCPUsNode=2", "MinCPUsNode=1")
-    change_recorded_job(monkeypatch, 47, (before, planned), *more)
+    more = ("TRES=cpu=2", "TRES=cpu=4"), ("MinCPUsNode=2", "MinCPUsNode=1"), ("Partition=debug", "Partition=batch")
+    change_recorded_job(monkeypatch, 47, (before, planned), (RESERVED, "None"), *more)
     backend, _ = await open_recorded("22.05")
     listed = next(each for each in (await backend._reading.everything(closely=True)).jobs if each.id == 47)
     assert spreads_freely(listed.fields)
