@@ -196,3 +196,13 @@ def test_tasks_named_by_two_numbers_are_sorted_with_their_array() -> None:
     assert list(a_list([job_row(job) for job in reversed(in_order)]).order) == in_order
     fleet = [member_id(member, job) for member in (1, 2) for job in in_order]
     assert list(a_list([job_row(job) for job in sorted(fleet)]).order) == fleet
+
+
+@pytest.mark.req("SL-10", "UI-01")
+def test_a_list_whose_rows_are_all_replaced_sorts_tasks_with_their_array_and_moves_them_right() -> None:
+    in_order = [JobId(9), task_id(10, 0), task_id(10, 2), JobId(11), JobId(12)]
+    jobs = a_list([job_row(9)])
+    jobs.replace_all([job_row(job) for job in reversed(in_order) if job != task_id(10, 2)])
+    assert list(jobs.order) == [job for job in in_order if job != task_id(10, 2)]
+    jobs.apply([job_row(task_id(10, 2))], ())
+    assert list(jobs.order) == in_order
