@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from cockpit.runtime.containers.shim.podman import Layout, arguments
+from cockpit.runtime.containers.shim.podman import Layout, PodmanError, arguments, said
 from tests.runtime.containers.test_plan import planned
 
 
@@ -42,3 +43,39 @@ def test_a_podman_container_joins_the_network_of_its_job_or_the_machines():
 def test_a_podman_container_has_only_its_allocated_devices():
     assert told(Layout([], devices=["/dev/nvidia0"]), "--device") == ["/dev/nvidia0"]
     assert told(Layout([]), "--device") == []
+
+
+def a_program(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.req("JT-30")
+def test_podman_starts_containers_with_runc_only_where_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    a_program(first, "podman", 'echo "$@"')
+    second.mkdir()
+    monkeypatch.setenv("PATH", f"{first}:{second}")
+    assert said("image", "list") == "image list"
+    a_program(second, "runc", "")
+    assert said("image", "list") == "--runtime runc image list"
+
+
+@pytest.mark.req("JT-30")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("echo warning >&2; echo 'Error: no such image' >&2; exit 125", "podman rmi: no such image"),
+        ("exit 1", "podman rmi: no message"),
+    ],
+)
+def test_an_error_of_podman_is_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    a_program(tmp_path, "podman", text)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PodmanError, match=f"^{message}$"):
+        said("rmi", "x")
