@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -404,3 +407,31 @@ def test_a_namespace_stays_open_under_its_own_number():
             0 if kept and not os.get_inheritable(view.VIEW_FD) and not os.path.exists(f"/proc/self/fd/{fd}") else 1
         )
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+ENDS_WITH_PARENT = """
+import os, sys
+from cockpit.runtime.containers.shim import linux
+if not os.fork():
+    linux.end_with_parent()
+    os.execv("/bin/sh", ["sh", "-c", "echo ready; read never"])
+os.wait()
+"""
+
+
+def test_a_helper_process_is_killed_when_the_process_that_started_it_is() -> None:
+    own, other = os.pipe()
+    words = [sys.executable, "-c", ENDS_WITH_PARENT]
+    parent = subprocess.Popen(words, stdin=own, stdout=subprocess.PIPE)
+    os.close(own)
+    assert parent.stdout is not None
+    try:
+        assert parent.stdout.readline() == b"ready\n"
+        parent.kill()
+        parent.wait()
+        readable, _, _ = select.select([parent.stdout], [], [], 30)
+        assert readable, "the helper still holds the pipe"
+        assert parent.stdout.read() == b""
+    finally:
+        os.close(other)  # ends the helper's `read` if it is left
+        parent.stdout.close()
