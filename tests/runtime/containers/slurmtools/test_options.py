@@ -188,3 +188,9 @@ def test_srun_outside_of_a_job_reports_it() -> None:
 def test_a_program_file_names_what_each_task_runs() -> None:
     lines = programs("# roles\n0 ./server -p 1\n1-2,4 ./worker %t %o\n* ./rest\n")
     assert lines == [({0}, ["./server", "-p", "1"]), ({1, 2, 4}, ["./worker", "%t", "%o"]), (set(), ["./rest"])]
+
+
+def test_a_steps_tasks_fill_nodes_up_to_the_scripts_tasks_per_node_unless_the_step_counts_its_own() -> None:
+    script = {"SLURM_NTASKS": "4", "SLURM_NTASKS_PER_NODE": "4"}
+    assert shares("", script) == {"a": 4}
+    assert shares("-n 5", script) == {"a": 2, "b": 2, "c": 1}
