@@ -14,7 +14,7 @@ from cockpit.engine import decide
 from cockpit.engine.effects import RemoveContainer, SignalKind, SignalReplica, StartReplica
 from cockpit.errors import StoreError
 from cockpit.model import events
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import host as host_module
 from cockpit.runtime import ledger
@@ -357,3 +357,27 @@ async def test_a_clock_jump_is_reported_and_neither_ends_nor_extends_a_hold(
     )
     found = moments()
     assert found == sorted(found), "time never goes back in the journal"
+
+
+@pytest.mark.req("JT-50")
+async def test_clients_hear_of_the_progress_of_copies_although_it_is_no_event(world: World) -> None:
+    job = await world.run(a_spec())
+    await world.idle()
+    world.host.machine.touched.clear()
+    heard: list[set[JobId]] = []
+
+    async def wait() -> None:
+        async with world.host.changed:
+            await world.host.changed.wait()
+        heard.append(set(world.host.machine.touched))
+
+    seq = world.host.machine.state.seq
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(wait())
+        await world.idle()
+        world.host.staging_moved(ReplicaId(JobId(999), 1, 0))
+        await world.idle()
+        assert heard == []
+        world.host.staging_moved(ReplicaId(job, 1, 0))
+        await eventually(lambda: heard == [{job}])
+    assert world.host.machine.state.seq == seq
