@@ -11,15 +11,26 @@ import msgspec
 import pytest
 
 from cockpit.engine import decide
+from cockpit.engine.access import Actor
 from cockpit.engine.effects import RemoveContainer, SignalKind, SignalReplica, StartReplica
 from cockpit.errors import StoreError
 from cockpit.model import events
+from cockpit.model.asking import LogStream, ShellRequest
 from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.priority import WeightChanges
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import Array, Dependency, DependencyKind, JobKind, Sweep
+from cockpit.protocol import messages
+from cockpit.runtime import acting, ledger, reading
 from cockpit.runtime import host as host_module
-from cockpit.runtime import ledger
 from cockpit.runtime.clock import SystemClock
-from tests.builders import HOUR, MINUTE, NOON, SECOND, a_spec
+from cockpit.runtime.containers.entering import EnteredShell, EntryFacts
+from cockpit.runtime.engine import Engine
+from cockpit.runtime.logs import log_path
+from cockpit.runtime.priorities import priorities
+from cockpit.runtime.request_context import RequestContext
+from cockpit.runtime.shells import open_shell
+from tests.builders import ANN, HOUR, MINUTE, NOON, SECOND, a_spec
 from tests.runtime.host_world import BY_ANN, World, eventually
 
 if TYPE_CHECKING:
@@ -381,3 +392,103 @@ async def test_clients_hear_of_the_progress_of_copies_although_it_is_no_event(wo
         world.host.staging_moved(ReplicaId(job, 1, 0))
         await eventually(lambda: heard == [{job}])
     assert world.host.machine.state.seq == seq
+
+
+def served(world: World) -> Engine:
+    """An engine over this world's host, whose containers are not measured."""
+
+    async def used(_replica: ReplicaId) -> None:
+        return None
+
+    world.executor.used = used
+    return Engine(host=world.host, state_folder=world.folder, socket=world.folder / "s", system=True, cluster="test")
+
+
+BY = RequestContext(Actor(ANN, admin=False))
+
+
+@pytest.mark.req("JT-60")
+async def test_only_an_administrator_is_told_to_be_one(world: World) -> None:
+    engine = served(world)
+    administrator = RequestContext(Actor(ANN, admin=True))
+    assert not (await reading.overview(engine, BY, messages.NoArgs())).admin
+    assert (await reading.overview(engine, administrator, messages.NoArgs())).admin
+
+
+@pytest.mark.req("SC-15", "UI-07")
+async def test_positions_before_are_shown_only_while_other_weights_are_tried(world: World) -> None:
+    await world.run(a_spec(cpus=4))
+    (waits,) = await world.submit(a_spec("second", cpus=4))
+    await world.idle()
+    engine = served(world)
+    for weights, before in ((None, None), (WeightChanges(age=1000), 1)):
+        arguments = messages.PrioritiesArgs(weights)
+        (page,) = [each async for each in priorities(engine, BY, arguments)]
+        assert [(row.job, row.position, row.position_before) for row in page.rows] == [(waits, 1, before)]
+
+
+@pytest.mark.req("LA-63", "UI-03")
+async def test_details_of_a_trial_list_all_trials_of_its_sweep_and_those_of_an_array_do_not(world: World) -> None:
+    sweep = Sweep(parameters={"lr": ("0.1", "0.01")})
+    trials = await world.submit(a_spec(sweep=sweep))
+    tasks = await world.submit(a_spec("tasks", array=Array(indices=(0, 1))))
+    await world.idle()
+    engine = served(world)
+    trial = await reading.job(engine, BY, messages.JobArgs(trials[0]))
+    assert len(trial.tasks) == 2
+    assert (await reading.job(engine, BY, messages.JobArgs(tasks[0]))).tasks == ()
+
+
+@pytest.mark.req("JT-03")
+async def test_the_address_in_a_log_is_shown_of_running_interactive_jobs_alone(world: World) -> None:
+    engine = served(world)
+    shown: dict[JobKind, str] = {}
+    for kind in (JobKind.INTERACTIVE, JobKind.REGULAR):
+        job = await world.run(a_spec(str(kind), kind=kind))
+        path = log_path(engine.logs, ReplicaId(job, 1, 0), LogStream.STDOUT)
+        path.parent.mkdir(parents=True)
+        path.write_text("Serving at http://127.0.0.1:8888/lab?token=abc\n")
+        shown[kind] = (await reading.job(engine, BY, messages.JobArgs(job))).address
+    assert shown == {JobKind.INTERACTIVE: "http://127.0.0.1:8888/lab?token=abc", JobKind.REGULAR: ""}
+
+
+@pytest.mark.req("SC-10")
+async def test_a_job_may_wait_for_jobs_and_arrays_that_only_accounting_has(world: World) -> None:
+    first = await world.run(a_spec())
+    array = await world.submit(a_spec("array", array=Array(indices=(0, 1))))
+    await eventually(lambda: [world.state(each) for each in array] == ["running"] * 2)
+    for job, code in ((first, 0), (array[0], 0), (array[1], 3)):
+        world.executor.end(job, code=code)
+    await eventually(lambda: world.state(array[1]) == "error")
+    await world.pass_time(DAY)
+    assert not {first, *array} & world.host.machine.state.jobs.keys()
+    engine = served(world)
+    outcomes: dict[JobId, bool] = {}
+    for named in (first, array[0]):
+        waits = a_spec(f"after-{named}", dependencies=(Dependency(DependencyKind.AFTER_OK, named),))
+        await acting.submit(engine, BY, messages.SubmitArgs((waits,)))
+        job = max(world.host.machine.state.jobs)
+        await world.idle()
+        outcomes[named] = world.state(job) == "running"
+    assert outcomes == {first: True, array[0]: False}
+
+
+@pytest.mark.req("JT-40")
+async def test_a_shell_waits_until_a_container_that_is_about_to_be_held_is_held(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await world.run(a_spec())
+    done: list[str] = []
+
+    async def settled(replica: ReplicaId, seconds: float) -> None:
+        done.append(f"settled {replica.job}")
+
+    async def enter(replica: ReplicaId, *_: object, **_options: object) -> EnteredShell:
+        done.append(f"entered {replica.job}")
+        return EnteredShell(terminal_fd=None, pipe_fds=None, control_fd=0, facts=EntryFacts(kept=True))
+
+    monkeypatch.setattr(world.host, "settled", settled)
+    monkeypatch.setattr(world.executor, "enter", enter, raising=False)
+    opened = await open_shell(served(world), BY, ShellRequest(job=job, command=("id",)))
+    assert done == [f"settled {job}", f"entered {job}"]
+    assert opened.answer.kept

@@ -76,3 +76,16 @@ def test_a_damaged_line_or_a_read_only_folder_loses_no_other_line(tmp_path: Path
     nowhere = ObservedHistory(tmp_path / "file" / "lab.jsonl", "Slurm")
     nowhere.note([(JOB, BEHIND)], [], at(0))
     assert nowhere.waited([JOB], at(0)) == (Waited(at(0), BEHIND),)
+
+
+@pytest.mark.req("UI-11")
+def test_the_history_file_is_never_larger_than_its_bound_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed_history, "MOST_BYTES", 4000)
+    path = tmp_path / "lab.jsonl"
+    kept, sizes = ObservedHistory(path, "Slurm"), list[int]()
+    for minute in range(100):
+        kept.note([(JobId(minute), SchedulerReason("Resources " * 20))], [], at(minute))
+        sizes.append(path.stat().st_size)
+    assert max(sizes) <= 4000
