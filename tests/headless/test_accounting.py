@@ -98,3 +98,9 @@ def test_card_hours_of_each_day_by_name(desk: Desk) -> None:
 def test_an_invalid_time_or_option_is_reported(desk: Desk, words: tuple[str, ...], complaint: str) -> None:
     done = desk("accounting", *words)
     assert (done.code, complaint in done.err) == (64, True)
+
+
+@pytest.mark.req("UI-09")
+def test_card_hours_are_of_the_last_week_unless_another_number_of_days_is_given(desk: Desk) -> None:
+    (row, *_) = json.loads(desk("accounting", "hours", "-o", "json").out)["rows"]
+    assert len(row["by_day"]) == 7

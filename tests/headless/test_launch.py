@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 
+from cockpit.errors import RequestRefused
+from cockpit.model.ids import JobId
 from cockpit.model.node import Card, CardVendor
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import JobSpec
 from tests.headless.conftest import Desk
 
 JOB = b"""\
@@ -113,3 +118,40 @@ worker_pools:
     assert done.err == ""
     rows = json.loads(done.out)["rows"]
     assert [row["env"]["CUDA_VISIBLE_DEVICES"] for row in rows] == ["0", "0,1,2"]
+
+
+@pytest.mark.req("JT-08")
+def test_a_dry_run_is_of_the_first_attempt(reading: Desk) -> None:
+    rows = json.loads(reading("launch", "--dry-run", "-", "-o", "json", stdin=JOB).out)["rows"]
+    assert {row["env"]["COCKPIT_ATTEMPT"] for row in rows} == {"1"}
+
+
+@pytest.mark.req("LA-71")
+def test_a_batch_script_whose_name_is_taken_is_submitted_under_a_free_one(
+    reading: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted = reading.backend.submit
+
+    async def submit(specs: Sequence[JobSpec]) -> list[JobId]:
+        taken = {row.name for row in reading.backend.job_rows}
+        if any(spec.name in taken for spec in specs):
+            raise RequestRefused(Refusal(RefusalKind.INVALID, "jobs[0].name: a job has this name"))
+        return await accepted(specs)
+
+    monkeypatch.setattr(reading.backend, "submit", submit)
+    done = reading("submit", "-", stdin=b"#!/bin/bash\n#SBATCH -J vit-sweep -D /o\ntrue\n")
+    assert (done.code, done.out) == (0, b"submitted vit-sweep-2 as 100\n")
+    assert "a job called vit-sweep is there already; this one is vit-sweep-2" in done.err
+    done = reading("submit", "-", stdin=b"{name: vit-sweep, command: a, output: /o}")
+    assert done.code != 0
+    assert "a job has this name" in done.err
+    denied = Refusal(RefusalKind.DENIED, "nlp is not yours")
+    asked: list[object] = []
+
+    async def deny(specs: Sequence[JobSpec]) -> list[JobId]:
+        asked.append(specs)
+        raise RequestRefused(denied)
+
+    monkeypatch.setattr(reading.backend, "submit", deny)
+    assert "nlp is not yours" in reading("submit", "-", stdin=b"#!/bin/bash\n#SBATCH -J a -D /o\ntrue\n").err
+    assert len(asked) == 1

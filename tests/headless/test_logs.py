@@ -71,3 +71,11 @@ def test_without_a_replica_it_is_the_log_of_the_one_that_failed(desk: Desk) -> N
     for words in (("logs", "4715/0"), ("logs", "4715", "--replica", "0"), ("logs", "4715#1")):
         assert desk(*words).err == ""
     assert [request.rank for _, request in output_asked_for(desk)] == [0, 0, 0]
+
+
+@pytest.mark.req("UI-14")
+def test_following_from_the_end_shows_only_what_is_written_later(desk: Desk) -> None:
+    desk.backend.log = b"a\nb\n"
+    done = desk("logs", "4715", "--tail", "0", "--follow")
+    assert (done.code, done.out) == (0, b"")
+    assert [request.offset for _, request in output_asked_for(desk)][-1] == 4

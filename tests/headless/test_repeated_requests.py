@@ -125,3 +125,12 @@ def test_a_list_names_the_clusters_of_a_merged_view_that_did_not_answer(
     assert "does not answer" not in desk(*words).err
     cluster.silent = (("lab\x07", "no route to host"),)
     assert "lab\\x07 does not answer, so what it has is not here: no route to host\n" in desk(*words).err
+
+
+@pytest.mark.req("TR-01")
+def test_a_repeat_extends_no_hold_of_another_job_that_has_the_name_by_now(desk: Desk, cluster: Remembering) -> None:
+    words = ("holds", "extend", "bert-eval", "--by", "2h", "--request-id", "mine")
+    accepted_before(desk, cluster, *words, op="extend_hold")
+    cluster.asked.clear()
+    assert desk(*words).code == ExitCode.OK
+    assert [each for each in cluster.asked if each[0] == "extend_hold"] == []

@@ -125,3 +125,9 @@ def test_the_schemas_of_files_are_published(desk: Desk, name: str, required: lis
     schema = schema_of(desk, name)
     assert schema["$id"].startswith(f"urn:cockpit-cluster:{name}:")
     assert sorted(schema.get("required", [])) == sorted(required)
+
+
+@pytest.mark.req("UI-40")
+@pytest.mark.parametrize("name", ["job", "cluster", "catalogue-file"])
+def test_the_schema_of_each_kind_of_file_describes_an_object(desk: Desk, name: str) -> None:
+    assert schema_of(desk, name)["type"] == "object"

@@ -11,6 +11,7 @@ from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.verbs import session
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -111,3 +112,24 @@ def test_a_notebook_prints_its_address_once_it_has_one(desk: Desk, tmp_path: Pat
     done = desk("session", str(tmp_path / "notebook.yaml"))
     assert done.code == ExitCode.OK, done.err
     assert "http://n1:8888/?token=x" in done.out.decode()
+
+
+@pytest.mark.req("JT-39")
+def test_a_notebook_is_given_time_to_print_its_address(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "notebook.yaml").write_text("command: jupyter lab\n")
+    runs = job_row(SESSION, state=JobState.RUNNING, kind=JobKind.INTERACTIVE)
+    desk.backend.deltas = [JobsDelta((runs,), (), 1)]
+    desk.backend.details[SESSION] = replace(detail(), row=runs, address="")
+    paused: list[float] = []
+
+    def pause(seconds: float) -> None:
+        paused.append(seconds)
+        if len(paused) == 2:
+            desk.backend.details[SESSION] = replace(detail(), row=runs, address="http://n1:8888/?token=x")
+
+    monkeypatch.setattr(session, "sleep", pause)
+    done = desk("session", str(tmp_path / "notebook.yaml"))
+    assert "http://n1:8888/?token=x" in done.out.decode()
+    assert len(paused) == 2

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.node_words import NODES, node_requests
-from cockpit.headless.typed_line import CHANGES, NOUN, parse_line
+from cockpit.headless.typed_line import CHANGES, NOUN, completions, parse_line
 from cockpit.model.ids import Millis
 
 
@@ -51,3 +51,21 @@ async def test_a_reason_at_the_end_of_the_line_needs_no_quotes(text: str, reason
     for operation in node_requests(NODES, text, Millis(0)).operations:
         await operation(Drained())  # type: ignore[arg-type]  # all that it needs of a backend
     assert Drained.asked == [(node, reason, within) for node in ("n1", "n2")]
+
+
+@pytest.mark.req("UI-23")
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("accounts add-user bob --", ["--account", "--partition", "--shares", "--priority", "--qos", "--default-qos"]),
+        ("accounts add vision --", ["--parent", "--shares", "--priority", "--qos", "--default-qos"]),
+        ("accounts remove-user bob --", ["--account", "--partition"]),
+        ("accounts add-qos high --", ["--priority"]),
+        ("accounts remove vision --", []),
+    ],
+)
+def test_the_options_of_each_command_are_completed(line: str, first: list[str]) -> None:
+    head, _, _ = line.rpartition(" ")
+    found = [each.removeprefix(f"{head} ") for each in completions(line, None)]
+    assert {each for each in found if each != "--default"} == set(first)
+    assert ("--default" in found) is ("add-user" in line)
