@@ -8,14 +8,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind, Weights
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
+from cockpit.present.columns import Context
 from cockpit.present.priority import stepped, with_step
 from cockpit.present.priority_columns import CellContext, Figures, Shape, laid_out_priorities
 from cockpit.present.priority_panel import legend, nothing_to_rank, priority_answer, trial_words
 from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, of_jobs, stacked
 from cockpit.present.spans import Line, line_width, plain
+from cockpit.present.tables.priority import factors_of
 
 AGE, FAIR, TRES = FactorName.AGE, FactorName.FAIRSHARE, FactorName.TRES
 WEIGHTS = Weights(age=1000, fairshare=2000, tres={"cpu": 10, "gres/gpu": 90})
@@ -224,3 +226,17 @@ def test_an_empty_ranking_says_what_to_do() -> None:
     assert "No jobs are queued" in said(replace(some, rows=()))
     assert "No queued job matches." in said(some, hidden=1)
     assert said(some) == ""
+
+
+@pytest.mark.req("UI-07")
+def test_a_difference_of_one_point_is_shown_and_a_move_in_one_direction_too() -> None:
+    ahead, behind = row(1, 1, breakdown(6)), row(2, 2, breakdown(5))
+    assert "by 1" in text(list(priority_answer(behind, [ahead, behind], 120, 3, tried=False)))[1]
+    assert trial_words([replace(ahead, position_before=2)]) == "1 up, 0 down"
+
+
+@pytest.mark.req("SC-15")
+def test_the_factors_of_resources_have_the_names_that_weights_are_given_by() -> None:
+    made = breakdown(1, 0, 0, Part(TRES, 1, 90, 90, "gres/gpu"), Part(FactorName.JOB_SIZE, 1, 5, 5))
+    factors = factors_of(row(1, 1, made), Context(now=Millis(0)))
+    assert list(factors) == ["age", "fairshare", "tres/gres/gpu", "jobsize"]

@@ -192,3 +192,10 @@ def test_the_job_of_a_dependency_is_shown_with_its_state(condition: Condition, w
         "".join(span.text for span in each).rstrip() for each in answer(queued_row(4720), waiting_detail(), foretold)
     ]
     assert any("job 47 stage1 " in each and each.endswith(words) for each in lines), lines
+
+
+@pytest.mark.req("UI-02")
+@pytest.mark.parametrize(("seconds", "gone"), [(59, "just started"), (60, "1 min"), (119, "1 min"), (3600, "1 h")])
+def test_the_run_time_of_a_job_is_shown_from_its_first_minute_on(seconds: int, gone: str) -> None:
+    shown = told(job_row(7, started_at=Millis(NOW - seconds * 1000)))
+    assert [line for line in shown if line.startswith(f"  {gone} ") and " of 8 h, " in line]

@@ -206,3 +206,10 @@ def test_a_list_whose_rows_are_all_replaced_sorts_tasks_with_their_array_and_mov
     assert list(jobs.order) == [job for job in in_order if job != task_id(10, 2)]
     jobs.apply([job_row(task_id(10, 2))], ())
     assert list(jobs.order) == in_order
+
+
+@pytest.mark.req("UI-01")
+def test_counts_are_of_the_rows_that_replaced_all_others() -> None:
+    jobs = a_list(five_jobs())
+    jobs.replace_all(five_jobs()[:2])
+    assert jobs.counts == {"running": 1, "queued": 1}

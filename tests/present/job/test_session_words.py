@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
-from cockpit.present.job.sessions import address_words, command_words, lasting_words, leaving_words
+from cockpit.model.job import JobState
+from cockpit.present.columns import Context
+from cockpit.present.job.sessions import address_words, command_words, lasting_words, leaving_words, waiting_words
 from tests.builders import a_spec
+from tests.doubles.samples import NOW, detail, job_row
 
 JOB = JobId(12)
 
@@ -31,3 +35,18 @@ def test_the_address_and_the_command_are_escaped_and_their_absence_is_reported()
 @pytest.mark.req("JT-03")
 def test_the_time_limit_of_a_session_is_shown() -> None:
     assert lasting_words(JOB, a_spec("lab", time_limit_seconds=7200)).startswith("Session 12 lasts at most 2:00:00,")
+
+
+@pytest.mark.req("JT-03")
+@pytest.mark.parametrize(
+    ("state", "ended", "said"),
+    [
+        (JobState.RUNNING, False, "session 12 runs; its page shows its address once it has printed one"),
+        (JobState.QUEUED, False, "session 12 is queued; s enters it once it runs"),
+        (JobState.STOPPED, True, "session 12 has ended already: stopped"),
+    ],
+)
+def test_a_session_that_is_not_opened_now_says_its_state(state: JobState, ended: bool, said: str) -> None:
+    row = job_row(12, state=state, ended_at=NOW if ended else None, reason=None)
+    shown = replace(detail(), row=row)
+    assert waiting_words(shown, Context(now=NOW), "s") == said
