@@ -12,6 +12,7 @@ from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, NeverFits, Resource
+from cockpit.model.staging import Progress
 from cockpit.present.columns import Context
 from cockpit.present.job.answer import PanelContext, answer
 from cockpit.present.spans import line_width
@@ -199,3 +200,19 @@ def test_the_job_of_a_dependency_is_shown_with_its_state(condition: Condition, w
 def test_the_run_time_of_a_job_is_shown_from_its_first_minute_on(seconds: int, gone: str) -> None:
     shown = told(job_row(7, started_at=Millis(NOW - seconds * 1000)))
     assert [line for line in shown if line.startswith(f"  {gone} ") and " of 8 h, " in line]
+
+
+@pytest.mark.req("JT-50", "UI-02")
+def test_a_job_that_copies_its_files_shows_how_much_of_them_is_there() -> None:
+    half = Progress(done=1 << 30, total=4 << 30, rate=1 << 20)
+    copies = told(job_row(7, state=JobState.STAGING, staged=half, started_at=None, reason=None))
+    assert any(line.startswith("  25% ━") for line in copies)
+    unknown = told(job_row(7, state=JobState.STAGING, staged=None, started_at=None, reason=None))
+    assert any(line.startswith("  just started ") and line.endswith("8 h left") for line in unknown)
+
+
+@pytest.mark.req("UI-02")
+def test_a_job_in_its_last_minute_and_beyond_has_a_minute_left() -> None:
+    for seconds in (8 * 3600 - 30, 8 * 3600 + 30):
+        shown = told(job_row(7, started_at=Millis(NOW - seconds * 1000)))
+        assert any(line.endswith(" of 8 h, 1 min left") for line in shown)
