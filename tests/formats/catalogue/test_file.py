@@ -123,3 +123,10 @@ def test_one_invalid_setting_alone_is_refused(word: str) -> None:
     with pytest.raises(SpecErrors) as wrong:
         with_settings(entry.kind, entry_values(entry), [word], "/", "")
     assert len(wrong.value.errors) == 1
+
+
+@pytest.mark.parametrize("table", sorted(catalogue_schema()["properties"]))
+def test_the_schema_of_the_catalogue_refuses_unknown_fields_and_entries_without_a_name(table: str) -> None:
+    entries = catalogue_schema()["properties"][table]["items"]
+    assert not Draft202012Validator(entries).is_valid({"name": "a", "colour": "red"})
+    assert not Draft202012Validator(entries).is_valid({})

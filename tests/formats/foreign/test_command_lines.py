@@ -217,3 +217,23 @@ def test_a_pool_without_a_command_runs_its_images_own() -> None:
     spec, _ = taken(custom_job(pools=pools))
     assert spec.command == "entrypoint --a"
     assert lost(spec, Form.CUSTOMJOB) == ()
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("model", "models"),
+    [
+        ({}, ()),
+        ({"acceleratorType": ""}, ()),
+        ({"acceleratorType": "ACCELERATOR_TYPE_UNSPECIFIED"}, ()),
+        ({"acceleratorType": "NVIDIA_TESLA_T4"}, ("NVIDIA_TESLA_T4",)),
+    ],
+)
+def test_accelerators_of_vertex_without_a_type_may_be_of_any_model(
+    model: dict[str, str], models: tuple[str, ...]
+) -> None:
+    machine = {"machineType": "n1-standard-4", "acceleratorCount": 2, **model}
+    pool = {"replicaCount": 1, "machineSpec": machine, "containerSpec": {"imageUri": "i", "command": ["x"]}}
+    spec, _ = taken(json.dumps({"jobSpec": {"workerPoolSpecs": [pool]}}))
+    (wanted,) = [each.spec for each in spec.worker_pools] or spec.specs
+    assert (wanted.card_milli, wanted.card_models) == (2000, models)

@@ -89,3 +89,16 @@ def test_limits_are_shown_by_the_same_names() -> None:
     )
     qos = Qos(name="high", priority=5, usage_factor=2.0, preempt=("a", "b"), limits=Limits(grp_jobs=3))
     assert qos_words(qos) == ("UsageFactor=2.0", "Preempt=a,b", "GrpJobs=3")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("GrpTRES=disk=1", 'GrpTRES: "disk" is no resource that is counted here'),
+        ("GrpTRES=", "GrpTRES: is empty; write cpu=16,mem=64G"),
+    ],
+)
+def test_what_is_wrong_with_resources_is_said(setting: str, said: str) -> None:
+    with pytest.raises(SpecErrors) as caught:
+        association_change([setting])
+    assert caught.value.errors[0].startswith(said)
