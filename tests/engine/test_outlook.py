@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
-from cockpit.engine.prediction import outlook, shown_outlook
-from cockpit.model.forecast import Condition
+from cockpit.engine.prediction import changes, outlook, shown_outlook
+from cockpit.model.forecast import Change, Condition
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
@@ -49,3 +49,35 @@ def test_the_job_that_another_depends_on_is_shown_with_its_state_and_latest_end(
     found = outlook(foresight, driver.job(waits), ())
     assert found.condition == Condition(first, "first", JobState.RUNNING, Millis(driver.now + 600 * SECOND), "1")
     assert outlook(foresight, driver.job(first), ()).condition is None
+
+
+@pytest.mark.req("SC-12", "SC-13")
+def test_a_change_that_no_reason_names_is_shown_where_the_job_would_start_sooner() -> None:
+    """All A100 are in use, and as many H100 are free."""
+    other = a_node("n2", card_list=tuple(a_card(index, "H100") for index in range(4)))
+    driver = EngineDriver(a_node("n1", cards=4), other)
+    driver.run(a_spec("runs", card_milli=4000, card_models=("A100",), time_limit_seconds=3600))
+    (waits,) = driver.submit(a_spec("waits", card_milli=4000, card_models=("A100",), time_limit_seconds=7200))
+    driver.schedule()
+    foresight = StartPredictor(driver.machine.snapshot(driver.now), driver.plan, Policy(), History())
+    tried = changes(driver.machine, driver.job(waits), Actor(ANN, admin=False), foresight)
+    (shown,) = outlook(foresight, driver.job(waits), tried).what_ifs
+    assert (shown.change, shown.before, shown.after, shown.named) == (Change.SPEC, "A100", "", False)
+    assert shown.forecast.likely_at == driver.now
+
+
+@pytest.mark.req("SC-12", "SC-13")
+def test_a_change_that_a_reason_names_is_shown_and_of_other_changes_only_the_soonest_of_each_kind() -> None:
+    driver = EngineDriver(a_node("n1", cpus=8, cards=6))
+    driver.run(a_spec("runs", cpus=4, card_milli=4000, time_limit_seconds=3600))
+    (waits,) = driver.submit(a_spec("waits", cpus=4, card_milli=4000, time_limit_seconds=7200))
+    driver.schedule()
+    foresight = StartPredictor(driver.machine.snapshot(driver.now), driver.plan, Policy(), History())
+    tried = changes(driver.machine, driver.job(waits), Actor(ANN, admin=False), foresight)
+    assert {(each.change, each.after, each.named) for each, _ in tried} >= {
+        (Change.CARDS, "2", True),
+        (Change.CARDS, "1", False),
+        (Change.LIMIT, "3600", False),
+    }
+    (shown,) = outlook(foresight, driver.job(waits), tried).what_ifs
+    assert (shown.change, shown.after, shown.named) == (Change.CARDS, "2", True)

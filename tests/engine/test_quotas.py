@@ -132,3 +132,14 @@ def test_a_new_quota_tree_applies_from_the_next_pass_on(engine: EngineDriver) ->
     applied(engine, tree(replace(ANNS, max={"cpu": 4000})))
     engine.schedule()
     assert engine.job(second).attempt is not None
+
+
+@pytest.mark.req("FL-02")
+def test_queues_count_the_cards_and_the_memory_of_running_jobs() -> None:
+    engine = EngineDriver(a_node("n1", cpus=8, cards=4))
+    applied(engine, tree(ANNS, BOBS))
+    engine.run(a_spec("a", cpus=2, memory_mib=3072, card_milli=2000))
+    rows = {row.path: row for row in queues_shown(engine.machine, ADMIN).rows}
+    for path in ("root", ""):
+        used = rows[path].used
+        assert (used["cpu"], used["gres/gpu"], used["mem"]) == (2000, 2000, 3_072_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
 from cockpit.engine.timelimits import set_time_limit
@@ -149,3 +150,25 @@ def test_a_job_does_not_outlast_the_reservation_it_runs_in(engine: EngineDriver)
     engine.tell(events.ReservationMade(kept))
     (job,) = engine.run(a_spec("a", time_limit_seconds=7200, reservation="class"))
     assert refused_for(asked(engine, job, 4 * 3600)) == InReservation("class", end_at=end)
+
+
+@pytest.mark.req("JT-35", "LA-50")
+def test_the_limit_of_a_job_that_runs_in_other_clusters_is_refused_with_their_names(engine: EngineDriver) -> None:
+    (job,) = engine.run(TWO_HOURS)
+    known = engine.job(job)
+    assert known.attempt is not None
+    spread = replace(known, attempt=replace(known.attempt, members=("east", "west", "east")))
+    refusal = set_time_limit(engine.machine, spread, WantedLimit(3600, beside=True), ADMIN, engine.now)
+    assert isinstance(refusal, Refusal)
+    assert refusal.kind is RefusalKind.CONFLICT
+    assert "runs in east and west, where its time limit cannot be changed from here" in refusal.message
+
+
+@pytest.mark.req("JT-35")
+def test_the_limit_of_a_job_that_is_being_ended_is_refused(engine: EngineDriver) -> None:
+    (job,) = engine.run(TWO_HOURS)
+    engine.pass_time(2 * HOUR)
+    assert engine.job(job).ending is not None
+    refusal = asked(engine, job, 3 * 3600, by=ADMIN)
+    assert refusal is not None
+    assert "is being ended already" in refusal.message
