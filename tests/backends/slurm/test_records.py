@@ -114,3 +114,15 @@ def test_a_configuration_that_is_cut_at_either_end_is_broken_off_and_another_tex
     assert all((foreign, *cut))
     assert len({*cut}) == 1
     assert foreign not in cut
+
+
+@pytest.mark.req("SL-10", "SL-01")
+def test_slurmrestd_names_the_component_of_a_heterogeneous_job_and_of_other_jobs_none() -> None:
+    jobs = [
+        {"job_id": 48, "het_job_id": 47, "het_job_offset": 1, "array_job_id": 0},
+        {"job_id": 50, "het_job_id": 0, "het_job_offset": 0, "array_job_id": 0},
+    ]
+    records = rest_jobs.listed(jobs, ("JobID", "HetJobID", "HetJobOffset"))
+    components = {each["JobID"]: Listed(a_record(**each)).component for each in records}
+    assert components == {"48": (47, 1), "50": None}
+    assert [each["HetJobOffset"] for each in records] == ["1", "N/A"]
