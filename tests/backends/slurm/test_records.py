@@ -122,7 +122,26 @@ def test_slurmrestd_names_the_component_of_a_heterogeneous_job_and_of_other_jobs
         {"job_id": 48, "het_job_id": 47, "het_job_offset": 1, "array_job_id": 0},
         {"job_id": 50, "het_job_id": 0, "het_job_offset": 0, "array_job_id": 0},
     ]
-    records = rest_jobs.listed(jobs, ("JobID", "HetJobID", "HetJobOffset"))
+    records = rest_jobs.records_of_listed(jobs, ("JobID", "HetJobID", "HetJobOffset"))
     components = {each["JobID"]: Listed(a_record(**each)).component for each in records}
     assert components == {"48": (47, 1), "50": None}
     assert [each["HetJobOffset"] for each in records] == ["1", "N/A"]
+
+
+@pytest.mark.req("SL-10", "SL-01")
+def test_slurmrestd_lists_one_job_a_task_or_an_array_of_those_that_it_answers_with() -> None:
+    jobs = [
+        {"job_id": 6, "array_job_id": 6, "array_task_id": None, "array_task_string": "4-9"},
+        {"job_id": 8, "array_job_id": 6, "array_task_id": 2},
+        {"job_id": 9, "array_job_id": 6, "array_task_id": 3},
+        {"job_id": 10, "array_job_id": 0, "array_task_id": None},
+    ]
+
+    def listed(wanted: str) -> list[str]:
+        return [each["JobID"] for each in rest_jobs.records_of_listed(jobs, ("JobID",), wanted)]
+
+    assert listed("10") == ["10"]
+    assert listed("6") == ["6", "8", "9"]
+    assert listed("6_3") == ["6", "9"], "the first record may have the task among those that wait"
+    assert listed("7") == []
+    assert listed("") == ["6", "8", "9", "10"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cockpit.runtime.containers.shim.podman import Layout, PodmanError, arguments, said
+from cockpit.runtime.containers.shim.podman import Layout, PodmanError, arguments, output_of
 from tests.runtime.containers.test_plan import planned
 
 
@@ -59,9 +59,9 @@ def test_podman_starts_containers_with_runc_only_where_that_is_installed(
     a_program(first, "podman", 'echo "$@"')
     second.mkdir()
     monkeypatch.setenv("PATH", f"{first}:{second}")
-    assert said("image", "list") == "image list"
+    assert output_of("image", "list") == "image list"
     a_program(second, "runc", "")
-    assert said("image", "list") == "--runtime runc image list"
+    assert output_of("image", "list") == "--runtime runc image list"
 
 
 @pytest.mark.req("JT-30")
@@ -78,4 +78,4 @@ def test_an_error_of_podman_is_its_last_line(
     a_program(tmp_path, "podman", text)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PodmanError, match=f"^{message}$"):
-        said("rmi", "x")
+        output_of("rmi", "x")
