@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from cockpit.backends.slurm.mapping import priorities
 from cockpit.backends.slurm.mapping.placements import NOTHING_KNOWN
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS
 from cockpit.backends.slurm.past import ended_jobs, jobs_between, look_up, look_up_waiting
@@ -318,3 +319,15 @@ async def test_the_jobs_of_a_time_are_those_that_were_there_in_it_also_running_o
     asked = [words for words in cockpit.cluster.words if words[0] == "sacct"][-1]
     assert "--state" in asked
     assert (asked[asked.index("--starttime") + 1], asked[asked.index("--endtime") + 1]) == ("now-1days", "now")
+
+
+async def test_jobs_are_listed_again_for_priorities_only_if_the_two_lists_are_of_different_moments() -> None:
+    row = "45|gpu|alice|20|1|0|0|0|0|0|0||0\n"
+    for seconds, again in ((0, 0), (60, 1)):
+        cockpit = Cockpit(PollIntervals.every(600.0, patience=7.0))
+        head = (await cockpit.cluster.run(priorities.COMMAND, seconds=1)).stdout.partition("\n")[0]
+        await cockpit.reading.jobs()
+        before = sum(each.startswith("squeue") for each in cockpit.cluster.asked)
+        cockpit.later(seconds, sprio=says(f"{head}\n{row}"))
+        await cockpit.reading.priorities()
+        assert sum(each.startswith("squeue") for each in cockpit.cluster.asked) == before + again
