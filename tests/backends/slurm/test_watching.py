@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.base import CommandPreview, JobsDelta, Phase
 from cockpit.backends.slurm import opening
@@ -23,6 +24,7 @@ from cockpit.model.asking import ShellRequest
 from cockpit.model.directives import SendSignal
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
+from cockpit.model.view import Overview
 from cockpit.present.events.sentences import event_kind
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.observed_history import ObservedHistory
@@ -255,3 +257,29 @@ async def test_a_job_that_leaves_the_list_after_it_was_looked_up_is_looked_up_ag
     lists.append(older)
     with pytest.raises(RequestRefused, match="Job 4 is stopped; only a queued job waits"):
         await backend.explain(JobId(4))
+
+
+async def test_the_headers_figures_are_reported_when_they_change_and_looked_at_only_now_and_then() -> None:
+    backend, clock = backend_of(Cluster())
+    first = await backend.overview()
+    second = replace(first, cluster="other")
+    coming, looks = [first, first, second], 0
+
+    async def figures() -> Overview:
+        nonlocal looks
+        looks += 1
+        assert looks <= len(coming), "the cluster is asked without a pause"
+        return coming[looks - 1]
+
+    async with aclosing(backend._watch.overviews(figures)) as shown:
+        assert await anext(shown) == first
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(anext(shown))
+            for expected in (2, 3):
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                assert looks == expected - 1
+                clock.advance(60_000)
+                backend._watch.look_now()
+        assert following.result() == second
+    await backend.close()
