@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from cockpit.engine.access import Actor, access_to, may_see, refuse
 from cockpit.engine.sharing import projects_of
 from cockpit.engine.submission.submit import edit, submit
-from cockpit.engine.views.redaction import HIDDEN_JOB, shown_reason, shown_to
+from cockpit.engine.views.redaction import HIDDEN_JOB, shown_body, shown_reason, shown_to
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.cluster import Cluster, Project
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.operations import Right
@@ -163,3 +164,18 @@ def test_an_edit_to_several_nodes_without_a_mode_is_refused_as_a_submission_is()
     refused = edit(engine.machine, engine.job(job), replace(engine.job(job).spec, nodes=2, mode=None))
     assert isinstance(refused, Refusal)
     assert "mode: without one it is standalone" in str(refused)
+
+
+@pytest.mark.req("JT-60")
+def test_an_event_names_no_job_that_the_user_may_not_see_as_the_one_that_another_makes_room_for() -> None:
+    secret, known = JobId(7), JobId(8)
+
+    def shown(job: JobId) -> JobId:
+        return HIDDEN_JOB if job == secret else job
+
+    began = events.EndingBegan(JobId(1), EndCause.PREEMPTED, Millis(0), for_job=secret)
+    recalled = events.WorkersRecalled(JobId(1), (0,), Millis(0), secret, Grounds.QOS)
+    for body in (began, recalled):
+        assert shown_body(shown, body).for_job == HIDDEN_JOB
+        assert shown_body(shown, replace(body, for_job=known)).for_job == known
+        assert shown_body(shown, replace(body, for_job=None)).for_job is None

@@ -7,7 +7,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.sched.cycle import cycle
 from cockpit.sched.incremental import can_start_any, next_index
@@ -154,3 +154,23 @@ def test_a_job_that_has_started_does_not_count_to_the_depth_of_later_passes(pass
     starts = [start.job for start in world.cycle().starts]
     assert starts == [start.job for start in cycle(world.snapshot(), None, world.policy).starts]
     assert starts == ([arrival] if passes == 2 else [])
+
+
+@pytest.mark.req("SC-14", "SC-04")
+@pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
+@pytest.mark.parametrize("rule", ["window_seconds", "resolution_seconds"])
+def test_a_pass_with_a_window_or_rounded_moments_takes_no_verdict_over_from_the_last_one(
+    kind: BackfillKind, rule: str
+) -> None:
+    """The head's reservation begins in 100 s, at first beyond the window of 50 s."""
+    world = World(node("n1", cpus=4), policy=Policy(backfill=Backfill(kind=kind, **{rule: 50})))
+    world.submit(wants(cpus=2), limit=100)
+    world.run()
+    world.submit(wants(cpus=4), limit=100)
+    world.run()
+    for seconds in (20, 60, 90):
+        world.now = Millis(1000 * seconds)
+        world.submit(wants(cpus=1), limit=1000)
+        anew, plan = cycle(world.snapshot(), None, world.policy), world.cycle()
+        assert (plan.starts, plan.reservations) == (anew.starts, anew.reservations)
+        world.carry_out(plan)

@@ -132,3 +132,17 @@ def test_nodes_that_are_drained_and_resumed(engine: EngineDriver) -> None:
     again = service.drain(engine.machine, "n1", "fan", "root")
     assert isinstance(again, Refusal)
     assert "drained already, by root: fan" in again.message
+
+
+@pytest.mark.req("JT-24")
+def test_a_node_that_is_no_longer_configured_stays_drained_while_a_job_occupies_it_and_leaves_after(
+    engine: EngineDriver,
+) -> None:
+    (job,) = engine.run(a_spec("first", node_names=("n1",)))
+    others = [node for name, node in engine.machine.state.nodes.items() if name != N1]
+    engine.act(decide.nodes_changed(engine.machine, others))
+    state, because, _ = state_of(engine, N1)
+    assert (state, because) == (NodeState.DRAINED, "no longer configured")
+    engine.ended(job, code=0)
+    engine.act(decide.nodes_changed(engine.machine, others))
+    assert set(engine.machine.state.nodes) == {node.name for node in others}

@@ -34,3 +34,13 @@ def test_a_promised_bound_is_kept_by_the_jobs_that_waited_no_longer() -> None:
     assert (found.coverage, found.coverage_by_limits, found.range_coverage) == (0.5, 0.75, 0.5)
     assert (found.within_a_minute, found.mean_error) == (0.75, (10 + 10 + 11 + 210) / 4)
     assert accuracy(said[3:]).bound_coverage is None
+
+
+@pytest.mark.req("SC-12")
+def test_a_prediction_counts_as_right_up_to_a_minute_and_up_to_ten() -> None:
+    said = [
+        ArrivalPrediction(job=JobId(error), waited=1000 + error, likely=1000, range=(1, 2), bound=None, by_limits=9)
+        for error in (60, 61, 600, 601)
+    ]
+    found = accuracy(said)
+    assert (found.within_a_minute, found.within_ten_minutes) == (0.25, 0.75)
