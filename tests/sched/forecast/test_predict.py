@@ -272,3 +272,20 @@ def test_a_whole_limit_counts_from_the_start_of_the_command_and_includes_the_tim
         world.occupy(runs, world.occupied[runs], late)
         assert foresight(world).forecast(waits).likely_at == late
         world.now = Millis(1000 * HOUR + 100_000)
+
+
+@pytest.mark.req("SC-12")
+def test_a_far_start_is_taken_for_the_middle_of_the_moments_that_are_simulated_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Never before the resources are free, and later by a small part of the time until then at most."""
+    monkeypatch.setattr(future, "EXACT_PASSES", -1)
+    world = World(node("n1", 1))
+    world.submit(ONE_CARD, limit=1000)
+    world.run()
+    waits = world.submit(ONE_CARD, limit=1000)
+    snapshot = world.snapshot()
+    index, order = simulation_index(refresh_index(None, snapshot)), prioritised(snapshot).order
+    begun = ClusterSimulation(snapshot, index, world.policy, order, TimeLimitPredictor()).start_of(waits)
+    assert begun is not None
+    assert begun.at == 1_000_000 + 1_000_000 // future.COARSENESS // 2
