@@ -13,10 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cockpit.engine.access import Actor
 from cockpit.protocol.frames import MAX_FRAME
 from cockpit.protocol.operations import SHELL
+from cockpit.runtime import server
 from cockpit.runtime.connection import Bounds
 from cockpit.runtime.operations import OPERATIONS
+from tests.builders import ANN, BOB
 from tests.forged import SPEC, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 
@@ -360,3 +363,22 @@ def test_a_repeated_request_gets_the_first_answer(engine: ServedEngine) -> None:
 @pytest.mark.req("TR-09")
 def test_a_request_id_is_short(witness: RawClient) -> None:
     assert "length <= 128" in str(witness.ask("hold", {"job": 1}, "x" * 129).no)
+
+
+@pytest.mark.req("TR-09", "JT-60")
+def test_beyond_all_connections_an_administrator_is_accepted_and_no_other_user(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = Actor(BOB, admin=False)
+    with ServedEngine(tmp_path, Bounds(connections=2, silent_seconds=3600)) as engine:
+        monkeypatch.setattr(server, "peer_actor", lambda *_: user)
+        clients = [RawClient(engine.path) for _ in range(2)]
+        assert [each.ask("status").no for each in clients] == [None, None]
+        with RawClient(engine.path, greet=False) as beyond:
+            refused = msgspec.msgpack.decode(beyond.body())
+        assert refused["no"]["message"] == "The engine has too many open connections; close some cockpits."
+        monkeypatch.setattr(server, "peer_actor", lambda *_: Actor(ANN, admin=True))
+        with RawClient(engine.path) as administrator:
+            assert administrator.ask("status").no is None
+        for each in clients:
+            each.socket.close()
