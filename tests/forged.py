@@ -69,6 +69,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "edit": {"job": job, "spec": SPEC},
         "cancel": {"job": job, "grace_seconds": 0},
         "extend_hold": {"job": job, "seconds": 60},
+        "unblock": {"job": job, "node": "n2"},
         "shell": {"job": job, "command": ["true"]},
         "rules": {},
         "accounts": {},
@@ -110,6 +111,7 @@ ABOUT_A_JOB = (
     "set_priority",
     "set_time_limit",
     "extend_hold",
+    "unblock",
     "shell",
     *_OF_JOB[1:],
 )

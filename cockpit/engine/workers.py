@@ -12,6 +12,7 @@ from cockpit.model import events
 from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job, JobState
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.resilience import WorkerRestart
 from cockpit.sched.eviction.shrinking import staying
 from cockpit.sched.growth import grows, next_rank
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
     from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventBody
-    from cockpit.model.ids import ReplicaId
+    from cockpit.model.ids import NodeName, ReplicaId
     from cockpit.sched.decisions import Eviction, Growth
     from cockpit.sched.plan import Plan
 
@@ -95,6 +96,19 @@ def handle_silent_worker(machine: Machine, replica: ReplicaId, silent_ms: int | 
     # the others get the longer of both times, in which they can write a checkpoint
     kill_at = Millis(now + 1000 * max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds))
     return [events.EndingBegan(job.id, EndCause.BELOW_MIN, kill_at, requeue=True)]
+
+
+def unblock(job: Job, node: NodeName) -> list[EventBody] | Refusal:
+    """Take a node off the job's block list, so that its workers may run there again."""
+    if job.ended:
+        return Refusal(
+            RefusalKind.CONFLICT, f"Job {job.shown_id} has ended ({job.state}); its block list ended with it."
+        )
+    blocked = sorted(job.attempt.blocked) if job.attempt is not None else []
+    if node not in blocked:
+        others = f"; on it: {', '.join(blocked)}" if blocked else ", which is empty"
+        return Refusal(RefusalKind.CONFLICT, f"Node {node} is not on the block list of job {job.shown_id}{others}.")
+    return [events.NodeUnblocked(job.id, node)]
 
 
 def _is_worker(job: Job, replica: ReplicaId) -> bool:

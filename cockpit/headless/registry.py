@@ -64,6 +64,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "suspend": ("change", "SUSPEND", "Suspend running jobs; their CPUs become free"),
     "resume": ("change", "RESUME", "Resume suspended jobs"),
     "requeue": ("change", "REQUEUE", "Requeue jobs: start them again under their ids"),
+    "unblock": ("change", "UNBLOCK", "Take a node off an elastic job's block list"),
     "set-priority": ("change", "SET_PRIORITY", "Change the priority of queued jobs"),
     "set-time-limit": ("change", "SET_TIME_LIMIT", "Change the time limit of jobs, also while they run"),
     "update": ("change", "UPDATE", "Change fields of a job by Slurm's names for them; on a Slurm cluster"),
@@ -131,7 +132,8 @@ ACTING: Final = frozenset(
     {
         *("submit", "edit", "clone", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete"),
         *("set-priority", "set-time-limit", "update", "top", "session", "train", "priority"),
-        *("nodes drain", "nodes resume", "reclaim", "quota apply", "quota remove", "holds extend", "holds end"),
+        "unblock",
+        *("nodes drain", "nodes resume", "quota apply", "quota remove", "holds extend", "holds end"),
         *("reservations create", "reservations end", "staged remove"),
         *("accounts add", "accounts modify", "accounts remove", "accounts add-user", "accounts modify-user"),
         *("accounts remove-user", "accounts add-qos", "accounts modify-qos", "accounts remove-qos"),

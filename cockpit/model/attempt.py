@@ -84,7 +84,10 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     had: Allocation | None = None
     """The resources that it occupied until it left; None: it has not left."""
     blocked: str = ""
-    """Why its node is on the job's block list, which keeps further workers of the attempt away; empty: it is not."""
+    """Why its node was put on the job's block list, which keeps further workers of the attempt away; empty: it was not.
+    """
+    unblocked_at: Millis | None = None
+    """When a user took its node off the block list; None: no user did."""
     used: ReplicaTotals | None = None
     """The resources that it really used; None: it has not ended, or they could not be measured."""
 
@@ -193,9 +196,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return tuple([each for each in self.replicas if each.left_at is None])
 
     @property
+    def blocking(self) -> tuple[Replica, ...]:
+        """The workers that left and whose nodes are on the job's block list since then, by rank."""
+        return tuple(
+            [each for each in self.replicas if each.blocked and each.unblocked_at is None and each.had is not None]
+        )
+
+    @property
     def blocked(self) -> frozenset[NodeName]:
         """The job's block list: nodes on which no further worker of this attempt is placed."""
-        return frozenset([each.had.node for each in self.replicas if each.blocked and each.had is not None])
+        return frozenset([each.had.node for each in self.blocking if each.had is not None])
 
     @property
     def whole_placement(self) -> Placement:

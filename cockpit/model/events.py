@@ -402,6 +402,13 @@ class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
     """Why their nodes are on the job's block list; empty: they are not, as after a recall."""
 
 
+class NodeUnblocked(msgspec.Struct, frozen=True, tag="node_unblocked"):
+    """A user took a node off an elastic job's block list: workers of the job may run there again."""
+
+    job: JobId
+    node: NodeName
+
+
 class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
     """A failed worker of an elastic job was replaced by a new one on the same resources."""
 
@@ -584,6 +591,7 @@ EventBody = (
     | WorkersAdded
     | WorkersRecalled
     | WorkersLeft
+    | NodeUnblocked
     | WorkerReplaced
     | EvictionsDecided
     | JobSuspended

@@ -160,6 +160,13 @@ class ExtendArgs(msgspec.Struct, frozen=True):
     seconds: int
 
 
+class UnblockArgs(msgspec.Struct, frozen=True):
+    """An elastic job, and the node that is taken off its block list."""
+
+    job: int
+    node: str
+
+
 class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     """The arguments of `wait`."""
 

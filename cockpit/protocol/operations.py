@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cockpit.late import LazyModule
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.operations import Operation, Right, Style, operation, operations_of
 
 if TYPE_CHECKING:
@@ -240,6 +240,10 @@ class Operations:
     @operation(Right.ACT, Style.CHANGES, lambda: messages.JobArgs)
     async def requeue(self, job: JobId, *, task: int | None = None) -> None:
         """Requeue a running or ended job under its own id."""
+
+    @operation(Right.ACT, Style.CHANGES, lambda: messages.UnblockArgs)
+    async def unblock(self, job: JobId, node: NodeName) -> None:
+        """Take a node off the block list of an elastic job, whose workers may then run there again."""
 
     @operation(Right.ACT, Style.CHANGES, lambda: messages.SetPriorityArgs)
     async def set_priority(self, job: JobId, priority: asking.WantedPriority, *, task: int | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import configure, decide, evictions, reservations
+from cockpit.engine import configure, decide, evictions, reservations, workers
 from cockpit.engine.accounts.changes import change_accounts as decide_accounts
 from cockpit.engine.arrays import addressed, on_each
 from cockpit.engine.catalogue.changes import change_catalogue as decide_catalogue
@@ -24,7 +24,7 @@ from cockpit.engine.timelimits import set_time_limit as decide_limit
 from cockpit.errors import RequestRefused
 from cockpit.launch.checks import needs_container
 from cockpit.model import events
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol import messages
 from cockpit.runtime.logs import forget_logs
@@ -153,6 +153,11 @@ async def extend_hold(engine: Engine, context: RequestContext, args: messages.Ex
 async def end_hold(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """End the hold of a failed container, which removes it."""
     return await _act_on_one(engine, context, args.job, lambda job, _: decide.end_hold(job))
+
+
+async def unblock(engine: Engine, context: RequestContext, args: messages.UnblockArgs) -> bytes:
+    """Take a node off an elastic job's block list."""
+    return await _act_on_one(engine, context, args.job, lambda job, _: workers.unblock(job, NodeName(args.node)))
 
 
 async def set_priority(engine: Engine, context: RequestContext, args: messages.SetPriorityArgs) -> bytes:

@@ -129,6 +129,7 @@ RECONSIDERED_AFTER = (
     events.EndingBegan,
     events.JobRequeued,
     events.WorkersLeft,
+    events.NodeUnblocked,
     events.BindingGivenUp,
     events.OthersHeld,
     events.JobSuspended,

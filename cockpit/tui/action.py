@@ -173,6 +173,9 @@ needs_running = _all_jobs(
 needs_started = _all_jobs(lambda row: not row.queued, "it has not started yet")
 needs_unfinished = _all_jobs(lambda row: row.ended_at is None, "there is nothing to stop")
 needs_time = _all_jobs(lambda row: row.ended_at is None, "its time limit no longer matters")
+_needs_elastic = _all_jobs(
+    lambda row: row.workers is not None and row.ended_at is None, "this is for elastic jobs that have not ended"
+)
 needs_held_container = _all_jobs(lambda row: row.held_until is not None, "it holds no container")
 needs_ended = _all_jobs(lambda row: row.ended_at is not None, "cancel it first")
 needs_container = _all_jobs(
@@ -187,6 +190,11 @@ def needs_session(context: ActionContext) -> str:
     if any(row.kind is not JobKind.INTERACTIVE for row in context.chosen):
         return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
     return needs_container(context)
+
+
+def needs_one_elastic(context: ActionContext) -> str:
+    """Refuse where not one elastic job alone is chosen."""
+    return "This is for one job at a time." if len(context.chosen) > 1 else _needs_elastic(context)
 
 
 def needs_array(context: ActionContext) -> str:

@@ -21,7 +21,7 @@ from cockpit.model.accountchange import AddAccount, AddUser, AssociationChange, 
 from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
 from cockpit.model.capabilities import Ability
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.priority import WeightChanges
@@ -162,6 +162,7 @@ class BackendContract:
             {
                 **{name: partial(getattr(backend, name), job) for name in ("hold", "end_hold", "suspend", "requeue")},
                 "extend_hold": partial(backend.extend_hold, job, seconds=60),
+                "unblock": partial(backend.unblock, job, NodeName("n1")),
                 SHELL: partial(backend.open_shell, ShellRequest(job=job)),
             }
         )

@@ -18,7 +18,7 @@ from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.model.cluster import Cluster, PriorityKind, Reservation, Weights
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import ExpectedStart, Outlook
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
@@ -254,6 +254,9 @@ class MemoryBackend(Backend):
 
     async def end_hold(self, job: JobId) -> None:
         self._act("end_hold", job)
+
+    async def unblock(self, job: JobId, node: NodeName) -> None:
+        self._act("unblock", job, node)
 
     async def logs(self, request: LogRequest) -> LogChunk:
         self.asked.append(("logs", request))

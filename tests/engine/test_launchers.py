@@ -9,13 +9,13 @@ from cockpit.engine.access import Actor
 from cockpit.engine.effects import RemoveContainer, StartReplica, WriteWorkersFile
 from cockpit.engine.submission.submit import submit
 from cockpit.engine.views.spending import spans
-from cockpit.engine.workers import handle_silent_worker
+from cockpit.engine.workers import handle_silent_worker, unblock
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NoEligibleNode
-from cockpit.model.refusal import Refusal
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.resilience import WorkerRestart
 from cockpit.model.spec import Mode
 from cockpit.sched.explain import reason_of
@@ -83,6 +83,29 @@ def test_after_a_worker_fails_the_others_continue_and_its_node_gets_no_worker_ag
     ends(driver, job, 3, code=1)
     ends(driver, job, 1, code=1)
     assert driver.job(job).ending is not None, "it was the last"
+
+
+@pytest.mark.req("EL-05")
+def test_a_node_that_is_taken_off_the_block_list_gets_a_worker_again() -> None:
+    driver = engine(nodes=3)
+    job = launched(driver, 1, 2, 3)
+    assert unblock(driver.job(job), NodeName("n2")) == Refusal(
+        RefusalKind.CONFLICT, f"Node n2 is not on the block list of job {job}, which is empty."
+    )
+    grow(driver)
+    ends(driver, job, 2, code=1)
+    driver.schedule()
+    assert driver.job(job).attempt.blocked == {"n2"}
+    refused = unblock(driver.job(job), NodeName("n1"))
+    assert isinstance(refused, Refusal)
+    assert refused.message == f"Node n1 is not on the block list of job {job}; on it: n2."
+    driver.act(unblock(driver.job(job), NodeName("n2")))
+    assert driver.job(job).attempt.blocked == frozenset()
+    assert driver.job(job).attempt.replicas[2].blocked, "the reason stays with the worker that left"
+    driver.schedule()
+    assert [(part.rank, part.node) for part in driver.job(job).attempt.placement] == [(1, "n1"), (3, "n3"), (4, "n2")]
+    ends(driver, job, 0, code=0)
+    assert isinstance(unblock(driver.job(job), NodeName("n2")), Refusal)
 
 
 @pytest.mark.req("JT-26", "EL-08")

@@ -67,6 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "reservations create": ("up", "--nodes", "n1", "--start", "2026-10-05T09:00", "--duration", "4h"),
     "reservations end": ("up",),
     "staged remove": ("4f2a",),
+    "unblock": (JOB, "\x1b[31m"),
     "nodes drain": ("n1", "--reason", "\x1b[31m"),
     "nodes resume": ("n1",),
     "reclaim": ("n1", "--reason", "\x1b[31m"),

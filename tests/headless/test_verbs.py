@@ -6,17 +6,19 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.model.attempt import ExitStatus
+from cockpit.model.attempt import Attempt, ExitStatus, Replica
 from cockpit.model.capabilities import EMBEDDED, ENGINE
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.mounts import Algorithm, Dataset
+from cockpit.model.node import Allocation
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
-from tests.doubles.samples import hold_row, job
+from tests.doubles.samples import NOW, hold_row, job
 from tests.headless.conftest import Desk
 
 JOB_PAGE = """\
@@ -237,6 +239,22 @@ def test_a_hold_is_extended_and_ended(desk: Desk) -> None:
     assert desk("holds", "end", "4715").lines == ["ended the debug hold of 4715"]
     assert desk("holds", "end", "4715", terminal=True, stdin=b"n\n").code == 71
     assert desk.backend.asked == [("extend_hold", 4715, 7200), ("end_hold", 4715)]
+
+
+@pytest.mark.req("EL-05")
+def test_the_block_list_of_a_job_is_listed_and_a_node_taken_off(desk: Desk) -> None:
+    assert desk("job", "4715", "--block-list", terminal=True).err == "No node is on the job's block list.\n"
+    detail = desk.backend.details[JobId(4715)]
+    part = Allocation(0, NodeName("n07"), 4, 1024)
+    gone = Replica(rank=1, left_at=NOW, had=replace(part, rank=1), blocked="it did not answer")
+    attempt = Attempt(number=1, spec_index=0, placement=(part,), placed_at=NOW, replicas=(Replica(rank=0), gone))
+    job = replace(detail.job, state=JobState.RUNNING, attempt=attempt)
+    desk.backend.details[JobId(4715)] = replace(detail, job=job)
+    (row,) = json.loads(desk("job", "4715", "--block-list", "-o", "json").out)["rows"]
+    assert (row["node"], row["replica"], row["because"]) == ("n07", 1, "it did not answer")
+    assert "n07" in desk("job", "4715", "--block-list").lines[1]
+    assert desk("unblock", "4715", "n07").lines == ["job 4715 may have workers on n07 again"]
+    assert desk.backend.asked == [("unblock", 4715, "n07")]
 
 
 def test_holds_are_listed_with_the_time_left(desk: Desk) -> None:

@@ -28,6 +28,7 @@ from cockpit.present.accounting import Held, JobSum
 from cockpit.present.columns import Column, Context, table_schema
 from cockpit.present.measured import MeasuredUse
 from cockpit.present.tables.all import TABLES
+from cockpit.present.tables.block_list import BlockedNode
 from cockpit.present.tables.cards import CardRow, ModelRow
 from cockpit.present.tables.launch import Launch, LaunchScript
 from cockpit.present.tables.trials import Trial
@@ -78,6 +79,7 @@ KINDS: dict[str, Any] = {
     "launch-script": LaunchScript,
     "staged": StagedCopy,
     "trials": Trial,
+    "block-list": BlockedNode,
     "clusters": ClusterRow,
 }
 """Of what each table has rows."""

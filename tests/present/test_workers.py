@@ -15,7 +15,7 @@ from cockpit.model.reasons import BehindHead
 from cockpit.model.resilience import Elastic, NoGrowth
 from cockpit.model.spec import Mode
 from cockpit.present.columns import Context
-from cockpit.present.job.page import replicas
+from cockpit.present.job.page import blocked_nodes, replicas
 from cockpit.present.job_values import why
 from cockpit.present.spans import plain
 from cockpit.present.tables.jobs import JOBS
@@ -109,7 +109,18 @@ def test_the_job_details_name_the_launcher_and_why_a_worker_was_excluded() -> No
         replicas=(Replica(rank=0), Replica(rank=1), left),
         launcher=replace(part, rank=0),
     )
-    detail = JobDetail(row=row(1), job=replace(job(), spec=spec, attempt=attempt), explanation=None, events=())
+    detail = JobDetail(
+        row=row(1), job=replace(job(), spec=spec, attempt=attempt, state=JobState.RUNNING), explanation=None, events=()
+    )
+    assert list(blocked_nodes(detail, CONTEXT)) == [
+        "Block list: no further worker is placed on",
+        "  n1  since 12:00: it has not answered for 600 s",
+        "  unblock       cockpit unblock 7 n1",
+    ]
+    lifted = replace(attempt, replicas=(*attempt.replicas[:2], replace(left, unblocked_at=NOW)))
+    off = replace(detail, job=replace(detail.job, attempt=lifted))
+    assert list(blocked_nodes(off, CONTEXT)) == []
+    assert list(replicas(off, CONTEXT))[3].endswith(", its node was on the block list: it has not answered for 600 s")
     lines = list(replicas(detail, CONTEXT))
     assert lines[1:3] == ["  0  launcher · n1", "  1  worker 0 · n1"]
     assert lines[3].endswith(", its node is on the block list: it has not answered for 600 s")

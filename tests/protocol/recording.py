@@ -260,6 +260,7 @@ ANSWERS: dict[str, Any] = {
             "suspend",
             "resume",
             "requeue",
+            "unblock",
             "delete",
             "end_hold",
             "set_priority",

@@ -10,12 +10,15 @@ import msgspec
 import pytest
 
 from cockpit.model.attempt import ExitStatus
-from cockpit.model.events import EventRecord
-from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.events import EventBody, EventRecord, NodesChanged, WorkersAdded, WorkersLeft
+from cockpit.model.ids import JobId, NodeName, ReplicaId
+from cockpit.model.node import Allocation
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime.clock import SystemClock
+from cockpit.runtime.host import Act
 from cockpit.runtime.operations import OPERATIONS
+from tests.builders import a_node
 from tests.forged import READING, SPEC, UPKEEP, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 
@@ -44,6 +47,7 @@ LEAVES = {
     "resume_node": "node_resumed",
     "extend_hold": "hold_extended",
     "end_hold": "hold_ended",
+    "unblock": "node_unblocked",
     "shell": "shell_opened",
     "change_accounts": "accounts_changed",
     "change_catalogue": "catalogue_changed",
@@ -77,6 +81,8 @@ class Stage:
             self._engine.call(lambda: self._engine.engine.host.replica_ended(self._replica(), ExitStatus(code=3)))
             self._until(self.first, "error")
             return self.first
+        if operation == "unblock":
+            return self._excluding()
         if operation == "remove_quota":
             assert self._client.ask("apply_quota", arguments_for("apply_quota", 0)).no is None
         if operation == "end_reservation":
@@ -86,6 +92,21 @@ class Stage:
         job = self._submit(operation, hold=operation == "release", specs=[{"cpus": 8}])
         if operation in {"delete", "requeue"}:
             assert self._client.ask("cancel", {"job": job}).no is None
+        return job
+
+    def _excluding(self) -> int:
+        """Return a job with a node on its block list, where another of its workers has failed."""
+        elastic = {"workers": 1, "max_workers": 2}
+        job = JobId(self._submit("excluding", elastic=elastic, specs=[{"cpus": 8}]))
+        self._client.ask("cancel", {"job": self.first, "grace_seconds": 0})
+        self._until(job, "running")
+        host, part = self._engine.engine.host, Allocation(1, NodeName("n2"), 0, 0)
+        changes: list[EventBody] = [
+            NodesChanged((*host.machine.state.nodes.values(), a_node("n2"))),
+            WorkersAdded(job, 1, (part,), 0.0),
+            WorkersLeft(job, (1,), 0.0, "it did not answer"),
+        ]
+        self._engine.run(host.act(lambda _machine, _now: changes, Act(actor="root", origin="engine")))
         return job
 
     def _submit(self, name: str, **fields: Any) -> int:

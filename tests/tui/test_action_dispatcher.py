@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.engine import workers
 from cockpit.errors import LoginLost, RequestRefused
 from cockpit.model.asking import ShellRequest
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.resilience import Elastic
 from cockpit.model.spec import Access, PriorityWord
 from cockpit.present.units import duration
 from cockpit.protocol.operations import TABLE
+from cockpit.runtime.host import Act
 from cockpit.tui.actions.all import ACTIONS
 from tests.tui.lab import a_lab, a_members_lab, job, seat_of, the_lab
 
@@ -201,3 +204,37 @@ async def test_actions_that_only_slurm_supports_are_marked_among_the_commands() 
 def test_an_action_needs_what_a_cluster_may_have() -> None:
     known = TABLE.keys() | set(Ability)
     assert {action.needs for action in ACTIONS if action.needs} <= known
+
+
+@pytest.mark.req("EL-05")
+async def test_a_node_is_chosen_from_the_block_list_and_taken_off() -> None:
+    sized = Elastic(workers=2, max_workers=2)
+    async with a_lab(job("grown", nodes=2, mode=None, elastic=sized), job("plain")) as lab:
+        cockpit, host = lab.cockpit, lab.demo.backend._engine.host
+        await (
+            cockpit.stands_on("grown")
+            .press(":")
+            .type("unblock")
+            .press("Enter")
+            .sees("No node is on the block list of job 1")
+        )
+        leaving = workers.remove_workers
+        cause = Act(actor="root", origin="engine")
+        await host.act(lambda it, _: leaving(it.state, it.state.jobs[JobId(1)], (1,), "it did not answer"), cause)
+        (blocked,) = (await lab.backend.job(JobId(1))).job.attempt.blocked
+        await (
+            cockpit.press(":")
+            .type("unblock")
+            .press("Enter")
+            .sees("Block list of job 1 grown", blocked, "it did not answer")
+        )
+        await cockpit.press("Enter").sees(f"job 1 grown may have workers on {blocked} again")
+        assert (await lab.backend.job(JobId(1))).job.attempt.blocked == frozenset()
+        await (
+            cockpit.press("j")
+            .stands_on("plain")
+            .press(":")
+            .type("unblock")
+            .press("Enter")
+            .sees("this is for elastic jobs")
+        )

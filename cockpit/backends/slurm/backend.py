@@ -77,6 +77,7 @@ _MIRRORED = frozenset({"rules", "nodes", "reservations"})
 CAPABILITIES = Capabilities(
     {
         "delete": "Slurm's accounting keeps jobs that have ended; the cockpit cannot delete them.",
+        "unblock": "Slurm has no elastic jobs, and so no block lists of jobs.",
         "set_weights": "This cluster's weights are set in slurm.conf: its administrator changes them there and runs "
         "`scontrol reconfigure`.",
         "apply_quota": "Slurm has no quota tree: limits are set with `cockpit accounts modify`.",

@@ -72,6 +72,18 @@ def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord)
     change(state, record, body.job, attempt=attempt, leaving=leaving, state=after, state_since=entered)
 
 
+@RULES.of(events.NodeUnblocked)
+def _(body: events.NodeUnblocked, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    # Several workers may have failed there one after the other; the reasons stay with them.
+    lifted = {each.rank for each in attempt.blocking if each.had is not None and each.had.node == body.node}
+    replicas = tuple(
+        [replace(each, unblocked_at=record.at) if each.rank in lifted else each for each in attempt.replicas]
+    )
+    change(state, record, body.job, attempt=replace(attempt, replicas=replicas))
+
+
 @RULES.of(events.WorkerReplaced)
 def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]

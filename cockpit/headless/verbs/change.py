@@ -19,7 +19,7 @@ from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call, try_each
 from cockpit.model.asking import WantedLimit, WantedPriority
 from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, UpdateJob
-from cockpit.model.ids import JobRef
+from cockpit.model.ids import JobRef, NodeName
 from cockpit.present.moments import clock
 from cockpit.present.references import job_text
 from cockpit.present.safe import safe
@@ -237,6 +237,20 @@ async def run_end(call: Call) -> int:
     return await try_each(call, call.args.jobs, end, "ended the debug hold of", job_text)
 
 
+def unblock_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("job", type=reference, metavar="ID", help="the elastic job")
+    parser.set_defaults(changes_its_job=True)
+    parser.add_argument("node", metavar="NODE", help="the node, as in `cockpit job ID --block-list`")
+
+
+async def run_unblock(call: Call) -> int:
+    job = await call.job_id(call.args.job)
+    await call.backend.unblock(job, NodeName(call.args.node))
+    call.streams.line(f"job {job} may have workers on {safe(call.args.node)} again")
+    return ExitCode.OK
+
+
+UNBLOCK = Verb(unblock_arguments, run_unblock, ("cockpit unblock 4711 n07",))
 HOLDS = Verb(
     add_list_options,
     lambda call: list_rows(call, HOLDS_TABLE, call.backend.holds),

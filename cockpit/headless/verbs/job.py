@@ -22,11 +22,21 @@ if TYPE_CHECKING:
 
 def job_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job")
+    parser.add_argument(
+        "--block-list",
+        action="store_true",
+        help="the nodes on which this elastic job places no further worker, and why",
+    )
     add_output_options(parser, select=False)
 
 
 async def run_job(call: Call) -> int:
     detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
+    if call.args.block_list:
+        from cockpit.present.tables.block_list import BLOCK_LIST, block_list
+
+        write_rows(BLOCK_LIST, block_list(detail.job), call.args, call.context(), call.streams)
+        return ExitCode.OK
     # Only of queued jobs: a prediction takes the engine some time.
     known = await call.backend.starts([detail.row.id]) if detail.row.queued else []
     context = call.context(forecasts={each.job: each.forecast for each in known})
@@ -41,7 +51,7 @@ async def run_job(call: Call) -> int:
     return ExitCode.OK
 
 
-JOB = Verb(job_arguments, run_job, ("cockpit job 4711", "cockpit job 4711 -o json"))
+JOB = Verb(job_arguments, run_job, ("cockpit job 4711", "cockpit job 4711 -o json", "cockpit job 4711 --block-list"))
 
 
 def trials_arguments(parser: ArgumentParser) -> None:

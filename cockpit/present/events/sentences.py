@@ -61,7 +61,9 @@ def _because(member: Member) -> str:
     return f": {safe(member.why_totals)}" if member.why_totals else ""
 
 
-WorkersEvent = events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft | events.WorkerReplaced
+WorkersEvent = (
+    events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft | events.NodeUnblocked | events.WorkerReplaced
+)
 
 
 def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str:
@@ -77,6 +79,8 @@ def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str
             return f"{cause}: {_replica_words(body.ranks)} {verb} recalled{patience}"
         case events.WorkersLeft():
             return f"continues without {_replica_words(body.ranks)}" + (_off(body) if body.because else "")
+        case events.NodeUnblocked():
+            return f"may have workers on {safe(body.node)} again: it is off its block list"
         case events.WorkerReplaced():
             return f"replica {body.rank} ended, and replica {body.by} takes its place, retry {body.retry}"
         case _:
@@ -165,6 +169,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.WorkersAdded()
             | events.WorkersRecalled()
             | events.WorkersLeft()
+            | events.NodeUnblocked()
             | events.WorkerReplaced()
         ):
             return _while_running(body, at, zone)
@@ -244,7 +249,13 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return "gets its signal before the time limit" if early else "had its time to end and is killed"
         case events.FaultFound() | events.PerformanceFell():
             return patrol_sentence(body)
-        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft() | events.WorkerReplaced():
+        case (
+            events.WorkersAdded()
+            | events.WorkersRecalled()
+            | events.WorkersLeft()
+            | events.NodeUnblocked()
+            | events.WorkerReplaced()
+        ):
             return workers_sentence(body, at, zone)
         case _:
             assert_never(body)

@@ -37,6 +37,7 @@ from cockpit.present.spans import plain
 from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
+from cockpit.present.tables.block_list import block_list
 from cockpit.present.workers import BEST_EFFORT, replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
@@ -64,6 +65,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         map(plain, batch_lines(detail, context)),
         map(plain, trial_lines(detail, context)),
         replicas(detail, context),
+        blocked_nodes(detail, context),
         steps(detail, context),
         held_container(detail, context),
         last_lines(detail),
@@ -183,6 +185,17 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
             yield f"     used {_usage_words(uses[replica.rank])}"
 
 
+def blocked_nodes(detail: JobDetail, context: Context) -> Iterator[str]:
+    """Yield the job's block list: each node, since when and why, and the command that takes one off."""
+    listed_nodes = block_list(detail.job)
+    if not listed_nodes:
+        return
+    yield "Block list: no further worker is placed on"
+    for each in listed_nodes:
+        yield f"  {safe(each.node)}  since {clock(each.since, context.now, context.zone)}: {safe(each.because)}"
+    yield f"  unblock       cockpit unblock {command_id(detail.row)} {safe(listed_nodes[0].node)}"
+
+
 def steps(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.steps:
         yield "Steps"
@@ -266,7 +279,8 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
     if replica.exit is not None:
         parts.append(exit_sentence(replica.exit))
     if replica.left_at is not None:
-        blocked = f", its node is on the block list: {safe(replica.blocked)}" if replica.blocked else ""
+        now = "was" if replica.unblocked_at is not None else "is"
+        blocked = f", its node {now} on the block list: {safe(replica.blocked)}" if replica.blocked else ""
         parts.append(f"left {clock(replica.left_at, context.now, context.zone)}{blocked}")
     if replica.limits:
         parts.append(f"limits: {safe(replica.limits)}")

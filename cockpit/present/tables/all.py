@@ -7,6 +7,7 @@ from typing import Final
 from cockpit.present.columns import TableView
 from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
 from cockpit.present.tables.accounts import ACCOUNTS
+from cockpit.present.tables.block_list import BLOCK_LIST
 from cockpit.present.tables.cards import CARD_MODELS, CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
@@ -31,7 +32,7 @@ from cockpit.present.tables.usage import USAGE
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, STARTS, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
-    *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, CLUSTERS),
+    *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, BLOCK_LIST, CLUSTERS),
 )
 
 TABLES: Final[dict[str, TableView]] = {table.name: table for table in _ALL}

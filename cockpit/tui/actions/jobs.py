@@ -20,6 +20,7 @@ from cockpit.tui.action import (
     needs_ended,
     needs_held_container,
     needs_job,
+    needs_one_elastic,
     needs_queued,
     needs_running,
     needs_session,
@@ -159,6 +160,14 @@ JOB_CHANGES: Final = (
         group=Group.JOBS,
         views=ON_JOBS,
         why_not=has_output,
+    ),
+    _change(
+        "unblock",
+        (),
+        "Take a node off a job's block list",
+        jobs.unblock,
+        why_not=needs_one_elastic,
+        needs="unblock",
     ),
     _change(
         "delete",

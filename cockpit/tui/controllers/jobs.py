@@ -13,7 +13,7 @@ from cockpit.config.boards import board_name, board_of, runs_of
 from cockpit.formats.typed_values import limit_text, read_limit
 from cockpit.model.asking import ShellRequest, WantedLimit
 from cockpit.model.capabilities import Ability
-from cockpit.model.ids import JobRef
+from cockpit.model.ids import JobRef, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held
 from cockpit.model.spec import JobKind, PriorityWord
@@ -22,6 +22,8 @@ from cockpit.present.folding import id_text, task_count
 from cockpit.present.job.sessions import waiting_words
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
+from cockpit.present.safe import safe
+from cockpit.present.tables.block_list import block_list
 from cockpit.present.units import counted, duration
 from cockpit.tui import editing
 from cockpit.tui.screens.dialog import Confirm
@@ -128,6 +130,20 @@ async def extend_hold(app: Cockpit) -> None:
     for row in app.selection.chosen_rows():
         await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
     app.notify("hold extended by two hours")
+
+
+async def unblock(app: Cockpit) -> None:
+    """Let the user choose a node on the job's block list, and take it off."""
+    row = app.selection.chosen_rows()[0]
+    blocked = {each.node: each for each in block_list((await app.backend.job(row.id)).job)}
+    if not blocked:
+        app.notify(f"No node is on the block list of {named([row])}.")
+        return
+    choices = [Choice(name, safe(name), safe(each.because)) for name, each in blocked.items()]
+    picked = await pick(app, f"Block list of {named([row])}", choices, verb="takes it off")
+    if picked is not None:
+        await app.backend.unblock(row.id, NodeName(picked.id))
+        app.notify(f"{named([row])} may have workers on {safe(picked.id)} again")
 
 
 async def hold_or_release(app: Cockpit) -> None:

@@ -96,6 +96,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     ),
     (events.WorkerReplaced(JOB, 1, 2, 5, 1), "replica 2 ended, and replica 5 takes its place, retry 1"),
     (events.WorkersLeft(JOB, (1, 2), 2.0), "continues without replicas 1 and 2"),
+    (events.NodeUnblocked(JOB, NodeName("n2")), "may have workers on n2 again: it is off its block list"),
     (
         events.WorkersLeft(JOB, (2,), 2.0, "it has not answered for 600 s"),
         "continues without replica 2: it has not answered for 600 s; its node is on its block list",
