@@ -32,6 +32,7 @@ from cockpit.present.moments import clock
 from cockpit.present.outlook import starts
 from cockpit.present.phrases import as_sentence, card_number, listed
 from cockpit.present.priority import priority_lines
+from cockpit.present.rings import ring_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import plain
 from cockpit.present.start_words import bound_lines, no_bound_lines
@@ -64,6 +65,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         facts(detail, context),
         map(plain, batch_lines(detail, context)),
         map(plain, trial_lines(detail, context)),
+        ring_lines(detail, context),
         replicas(detail, context),
         blocked_nodes(detail, context),
         steps(detail, context),

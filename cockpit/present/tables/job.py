@@ -13,6 +13,7 @@ from cockpit.present.columns import RECORDS, Column, Context, TableView, ValueKi
 from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
+from cockpit.present.rings import rings_json
 from cockpit.present.steps import steps_json
 from cockpit.present.tables.forecast import likely_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
@@ -190,6 +191,13 @@ JOB: Final = TableView(
         likely_column(forecast),
         *spread_columns(forecast),
         _objects("replicas", "REPLICAS", "The containers of the last attempt", replicas, "replica"),
+        _objects(
+            "rings",
+            "RINGS",
+            "Of an elastic job: its workers from one change to the next with their ranks and hosts, and why it changed",
+            rings_json,
+            "ring",
+        ),
         _objects("events", "EVENTS", "What happened to it", events, "event"),
         _objects(
             "waited",
