@@ -13,6 +13,7 @@ from cockpit.present.columns import TableView
 
 Row = TypeVar("Row")
 _OTHERWISE: Final = {
+    "replicas": "job --replicas",
     "block-list": "job --block-list",
     "accounting-sums": "accounting --by user",
     "launch-script": "launch --dry-run, of a Slurm cluster,",

@@ -88,6 +88,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     unblocked_at: Millis | None = None
     """When a user took its node off the block list; None: no user did."""
+    restarts: int = 0
+    """How often a failed worker was replaced to come to this one."""
     used: ReplicaTotals | None = None
     """The resources that it really used; None: it has not ended, or they could not be measured."""
 

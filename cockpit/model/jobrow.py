@@ -106,6 +106,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Rank and exit code of the replica that failed first; None: none has, or the job has only one."""
     failure: str = ""
     """The exception, caused by a defect, that scheduling or predicting the queued job raised; empty: none."""
+    leaving: tuple[int, Millis] | None = None
+    """Of an elastic job: the number of workers that were asked to end, and when the first is killed; None: none."""
 
     @property
     def queued(self) -> bool:

@@ -26,7 +26,7 @@ from cockpit.present.states import (
     retry_words,
     state_words,
 )
-from cockpit.present.workers import below_min, short_of_workers
+from cockpit.present.workers import below_min, leaving_words, short_of_workers
 
 
 def why(row: JobRow, context: Context) -> str | None:
@@ -44,15 +44,16 @@ def _own_why(row: JobRow, context: Context) -> str | None:
         suspended = below_min(row, context.now, context.zone)
         unknown = failure_words(row)
         return "; ".join(filter(None, (suspended, sentence, unknown)))
+    leaves = leaving_words(row, context.now)
     # In the order of time: a reason while it waits, then why it is being ended, then how it ended.
     if row.ending is not None:
-        return "; ".join(filter(None, (ending_sentence(row, row.ending), failed_replica(row))))
+        return "; ".join(filter(None, (ending_sentence(row, row.ending), leaves, failed_replica(row))))
     if row.end_cause is not None:
         return end_sentence(row, row.end_cause) or None
     if row.state is _STAGING:
         return copying_sentence(row.staged)
     short = short_of_workers(row) if row.workers is not None else None
-    return "; ".join(filter(None, (short, failed_replica(row)))) or None
+    return "; ".join(filter(None, (leaves, short, failed_replica(row)))) or None
 
 
 def failure_words(row: JobRow) -> str:

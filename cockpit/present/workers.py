@@ -55,6 +55,16 @@ def short_of_workers(row: JobRow) -> str | None:
     return f"runs with {row.nodes} of {row.workers[1]} workers"
 
 
+def leaving_words(row: JobRow, now: Millis) -> str:
+    """Return how many workers of an elastic job leave, and the time until the first is killed; empty: none does."""
+    if row.leaving is None or row.ended_at is not None:
+        return ""
+    count, kill_at = row.leaving
+    verb = "leaves" if count == 1 else "leave"
+    seconds = max(0, kill_at - now) // 1000
+    return f"{units.counted(count, 'worker')} {verb}, killed in {units.spoken(seconds)}"
+
+
 def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
     """Return the sentence about an elastic job that is suspended because it had to release too many workers; empty: it
     is not."""

@@ -22,6 +22,7 @@ COMMANDS = {
     "trials": ("trials", "4730"),
     "launch": ("launch", "--dry-run", "-"),
     "staged": ("staged",),
+    "replicas": ("job", "4715", "--replicas"),
     "block-list": ("job", "4715", "--block-list"),
     "nodes": ("nodes", "--all"),
     "cards": ("cards", "--all"),

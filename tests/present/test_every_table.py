@@ -31,6 +31,7 @@ from cockpit.present.tables.all import TABLES
 from cockpit.present.tables.block_list import BlockedNode
 from cockpit.present.tables.cards import CardRow, ModelRow
 from cockpit.present.tables.launch import Launch, LaunchScript
+from cockpit.present.tables.replicas import ReplicaRow
 from cockpit.present.tables.trials import Trial
 from cockpit.runtime.findings import Finding
 from tests.doubles.made_up import ABSENT, made_up
@@ -80,6 +81,7 @@ KINDS: dict[str, Any] = {
     "staged": StagedCopy,
     "trials": Trial,
     "block-list": BlockedNode,
+    "replicas": ReplicaRow,
     "clusters": ClusterRow,
 }
 """Of what each table has rows."""

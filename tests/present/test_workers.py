@@ -15,9 +15,10 @@ from cockpit.model.reasons import BehindHead
 from cockpit.model.resilience import Elastic, NoGrowth
 from cockpit.model.spec import Mode
 from cockpit.present.columns import Context
-from cockpit.present.job.page import blocked_nodes, replicas
+from cockpit.present.job.page import replicas
 from cockpit.present.job_values import why
 from cockpit.present.spans import plain
+from cockpit.present.tables.block_list import blocked_nodes
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.workers import replica_count, workers_fact, workers_now
 from tests.doubles.samples import NOW, job, job_row
@@ -122,5 +123,8 @@ def test_the_job_details_name_the_launcher_and_why_a_worker_was_excluded() -> No
     assert list(blocked_nodes(off, CONTEXT)) == []
     assert list(replicas(off, CONTEXT))[3].endswith(", its node was on the block list: it has not answered for 600 s")
     lines = list(replicas(detail, CONTEXT))
-    assert lines[1:3] == ["  0  launcher · n1", "  1  worker 0 · n1"]
+    assert lines[1:3] == [
+        "  0  launcher · n1 · 0/1 ready, 0 restarts",
+        "  1  worker 0 · n1 · 0/1 ready, 0 restarts",
+    ]
     assert lines[3].endswith(", its node is on the block list: it has not answered for 600 s")

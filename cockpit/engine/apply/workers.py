@@ -90,6 +90,7 @@ def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventReco
     attempt = _attempt_so_far(state, record, job)
     # The new worker takes over node, cards and share of the old one, so that the scheduler is not involved.
     had = attempt.places[body.rank]
+    restarts = attempt.replicas[body.rank].restarts + 1
     gone = [replace(each, left_at=record.at, had=had) if each.rank == body.rank else each for each in attempt.replicas]
     attempt = replace(
         attempt,
@@ -97,7 +98,7 @@ def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventReco
             *(part for part in attempt.placement if part.rank != body.rank),
             replace(had, rank=body.by),
         ),
-        replicas=(*gone, Replica(rank=body.by)),
+        replicas=(*gone, Replica(rank=body.by, restarts=restarts)),
     )
     change(state, record, body.job, attempt=attempt, retries=body.retry)
 

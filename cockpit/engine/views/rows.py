@@ -88,6 +88,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         slow=_slow(job) if attempt is not None and attempt.slow is not None else None,
         ended_by=job.ended_by if job.ending is None else job.ending.by,
         failed=first_failure(job) if attempt is not None and len(attempt.replicas) > 1 else None,
+        leaving=_leaving(job) if elastic is not None else None,
     )
 
 
@@ -97,6 +98,16 @@ def _slow(job: Job) -> tuple[float, float] | None:
     if performance is None or job.attempt is None or job.attempt.slow is None:
         return None
     return job.attempt.slow.part, performance.threshold
+
+
+def _leaving(job: Job) -> tuple[int, Millis] | None:
+    """Return how many workers of an elastic job were asked to end, and when the first is killed; None: none was."""
+    kills = [each.kill_at for each in job.leaving]
+    if job.ending is not None and job.attempt is not None:
+        # All others leave with the whole job.
+        others = len(job.attempt.placement) - len(kills)
+        kills += [job.ending.kill_at] * max(0, others)
+    return (len(kills), min(kills)) if kills else None
 
 
 def slowest(parts: Iterable[Progress]) -> Progress | None:

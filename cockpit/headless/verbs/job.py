@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 def job_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job")
-    parser.add_argument(
+    lists = parser.add_mutually_exclusive_group()
+    lists.add_argument(
+        "--replicas", action="store_true", help="its replicas: whether they run, restarts, time until the kill"
+    )
+    lists.add_argument(
         "--block-list",
         action="store_true",
         help="the nodes on which this elastic job places no further worker, and why",
@@ -36,6 +40,11 @@ async def run_job(call: Call) -> int:
         from cockpit.present.tables.block_list import BLOCK_LIST, block_list
 
         write_rows(BLOCK_LIST, block_list(detail.job), call.args, call.context(), call.streams)
+        return ExitCode.OK
+    if call.args.replicas:
+        from cockpit.present.tables.replicas import REPLICAS, replica_rows
+
+        write_rows(REPLICAS, list(replica_rows(detail.job)), call.args, call.context(), call.streams)
         return ExitCode.OK
     # Only of queued jobs: a prediction takes the engine some time.
     known = await call.backend.starts([detail.row.id]) if detail.row.queued else []
@@ -51,7 +60,11 @@ async def run_job(call: Call) -> int:
     return ExitCode.OK
 
 
-JOB = Verb(job_arguments, run_job, ("cockpit job 4711", "cockpit job 4711 -o json", "cockpit job 4711 --block-list"))
+JOB = Verb(
+    job_arguments,
+    run_job,
+    ("cockpit job 4711", "cockpit job 4711 -o json", "cockpit job 4711 --replicas", "cockpit job 4711 --block-list"),
+)
 
 
 def trials_arguments(parser: ArgumentParser) -> None:

@@ -13,19 +13,24 @@ from cockpit.launch.workspace import mounted_folders
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
+from cockpit.present import units
 from cockpit.present.command_text import shell_text
 from cockpit.present.job.sessions import command_words
 from cockpit.present.moments import clock
 from cockpit.present.phrases import card_number
+from cockpit.present.rings import ring_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, line, small_table
-from cockpit.present.states import exit_sentence
+from cockpit.present.states import exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
+from cockpit.present.tables.block_list import blocked_nodes
+from cockpit.present.tables.replicas import leaving_replicas, ready_words
 from cockpit.present.width import pad, widest
 from cockpit.present.workers import replica_name, workers_fact
 
 if TYPE_CHECKING:
     from cockpit.model.attempt import Attempt, Replica
+    from cockpit.model.ids import Millis
     from cockpit.model.job import Job
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.node import Allocation
@@ -47,6 +52,11 @@ def replicas_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
             yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
             yield line()
         yield from _placed(detail.job, attempt, panel.context)
+        for section in (ring_lines(detail, panel.context), blocked_nodes(detail, panel.context)):
+            if texts := list(section):
+                yield line()
+                yield line(Span(INDENT + texts[0], STRONG))
+                yield from (line(Span(INDENT + text)) for text in texts[1:])
     if detail.steps:
         yield line()
         yield from step_lines(detail, panel.context)
@@ -63,23 +73,32 @@ def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
     """Yield the table of replicas: node, cards, start, limits and state of each."""
     places = attempt.places
     # Recalled workers still run, for as long as their grace lasts.
-    recalled = {each.rank for each in job.leaving}
+    kill_at, _ = leaving_replicas(job) if job.spec.elastic is not None else ({}, {})
     rows = [
-        (_rank(job, each), *_replica(each, places.get(each.rank), context, each.rank in recalled))
+        (_rank(job, each), *_replica(each, places.get(each.rank), context, kill_at.get(each.rank)))
         for each in attempt.replicas
     ]
+    titles: tuple[str, ...] = ("RANK", "NODE", "CARDS", "STARTED", "LIMITS", "STATE")
+    if job.spec.elastic is not None:
+        titles = ("RANK", "READY", "RESTARTS", *titles[1:])
+        rows = [
+            (rank, ready_words(each), str(each.restarts), *others)
+            for (rank, *others), each in zip(rows, attempt.replicas, strict=True)
+        ]
     if attempt.number > 1:
         yield line(Span(f"{INDENT}Attempt {attempt.number}", STRONG))
-    yield from small_table(("RANK", "NODE", "CARDS", "STARTED", "LIMITS", "STATE"), rows)
+    yield from small_table(titles, rows)
 
 
 def _rank(job: Job, replica: Replica) -> str:
     return f"{replica.rank} {replica_name(job.spec, replica.rank)}".rstrip()
 
 
-def _replica(replica: Replica, place: Allocation | None, context: Context, recalled: bool) -> tuple[str, ...]:
+def _replica(replica: Replica, place: Allocation | None, context: Context, kill_at: Millis | None) -> tuple[str, ...]:
     started = clock(replica.started_at, context.now, context.zone) if replica.started_at is not None else "–"
-    runs = "is recalled" if recalled else "runs" if replica.started_at else "not started"
+    runs = "runs" if replica.started_at else "not started"
+    if kill_at is not None:
+        runs = f"is recalled, killed in {units.spoken(seconds_left(kill_at, context.now))}"
     ended = exit_sentence(replica.exit) if replica.exit is not None else runs
     ended = f"left ({safe(replica.blocked) or ended})" if replica.left_at is not None else ended
     node = safe(place.node) if place is not None else "–"

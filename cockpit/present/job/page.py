@@ -38,7 +38,8 @@ from cockpit.present.spans import plain
 from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
-from cockpit.present.tables.block_list import block_list
+from cockpit.present.tables.block_list import blocked_nodes
+from cockpit.present.tables.replicas import leaving_replicas, ready_words
 from cockpit.present.workers import BEST_EFFORT, replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
@@ -179,23 +180,19 @@ def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
     places = attempt.places
     yield "Replicas" if attempt.number == 1 else f"Replicas of attempt {attempt.number}"
     uses = {use.rank: use for use in detail.use}
+    leaving = dict(_leaving_parts(detail.job, context))
+    is_elastic = detail.job.spec.elastic is not None
     for replica in attempt.replicas:
         name = replica_name(detail.job.spec, replica.rank)
         lead = f"{replica.rank}  {name} · " if name else f"{replica.rank}  "
-        yield f"  {lead}{_replica(replica, places.get(replica.rank), context)}"
+        parts = [_replica(replica, places.get(replica.rank), context)]
+        if is_elastic and replica.left_at is None:
+            parts.append(f"{ready_words(replica)} ready, {units.counted(replica.restarts, 'restart')}")
+        if replica.rank in leaving:
+            parts.append(leaving[replica.rank])
+        yield f"  {lead}{' · '.join(parts)}"
         if replica.rank in uses:
             yield f"     used {_usage_words(uses[replica.rank])}"
-
-
-def blocked_nodes(detail: JobDetail, context: Context) -> Iterator[str]:
-    """Yield the job's block list: each node, since when and why, and the command that takes one off."""
-    listed_nodes = block_list(detail.job)
-    if not listed_nodes:
-        return
-    yield "Block list: no further worker is placed on"
-    for each in listed_nodes:
-        yield f"  {safe(each.node)}  since {clock(each.since, context.now, context.zone)}: {safe(each.because)}"
-    yield f"  unblock       cockpit unblock {command_id(detail.row)} {safe(listed_nodes[0].node)}"
 
 
 def steps(detail: JobDetail, context: Context) -> Iterator[str]:
@@ -287,6 +284,15 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
     if replica.limits:
         parts.append(f"limits: {safe(replica.limits)}")
     return " · ".join(parts) or "not started"
+
+
+def _leaving_parts(job: Job, context: Context) -> Iterator[tuple[int, str]]:
+    """Yield replica and words for each worker of an elastic job that was asked to end: why, and its time."""
+    if job.spec.elastic is None:
+        return
+    kill_at, because = leaving_replicas(job)
+    for rank, at in kill_at.items():
+        yield rank, f"{because[rank]}, killed in {units.spoken(seconds_left(at, context.now))}"
 
 
 def _usage_words(use: ReplicaUse) -> str:

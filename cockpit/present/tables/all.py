@@ -24,6 +24,7 @@ from cockpit.present.tables.overview import OVERVIEW
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.qos import QOS
 from cockpit.present.tables.queues import QUEUES, QUOTA
+from cockpit.present.tables.replicas import REPLICAS
 from cockpit.present.tables.reservations import RESERVATIONS
 from cockpit.present.tables.staged import STAGED
 from cockpit.present.tables.trials import TRIALS
@@ -32,7 +33,7 @@ from cockpit.present.tables.usage import USAGE
 _ALL: Final = (
     *(JOBS, JOB, USAGE, EXPLAIN, STARTS, PREDICT, PRIORITY, NODES, CARDS, CARD_MODELS, HOLDS),
     *(QUEUES, QUOTA, RESERVATIONS, EVENTS, OVERVIEW, ENGINE, FINDINGS, ACCOUNTS, QOS, CATALOGUE),
-    *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, BLOCK_LIST, CLUSTERS),
+    *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, REPLICAS, BLOCK_LIST, CLUSTERS),
 )
 
 TABLES: Final[dict[str, TableView]] = {table.name: table for table in _ALL}

@@ -9,7 +9,11 @@ import msgspec
 
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Job
-from cockpit.present.columns import Column, TableView, ValueKind
+from cockpit.model.jobdetail import JobDetail
+from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.folding import command_id
+from cockpit.present.moments import clock
+from cockpit.present.safe import safe
 
 
 class BlockedNode(msgspec.Struct, frozen=True):
@@ -31,6 +35,17 @@ def _blocked_nodes(job: Job) -> Iterator[BlockedNode]:
     for each in job.attempt.blocking if job.attempt is not None else ():
         if each.had is not None and each.left_at is not None:
             yield BlockedNode(each.had.node, each.rank, each.left_at, each.blocked)
+
+
+def blocked_nodes(detail: JobDetail, context: Context) -> Iterator[str]:
+    """Yield the job's block list: each node, since when and why, and the command that takes one off."""
+    listed_nodes = block_list(detail.job)
+    if not listed_nodes:
+        return
+    yield "Block list: no further worker is placed on"
+    for each in listed_nodes:
+        yield f"  {safe(each.node)}  since {clock(each.since, context.now, context.zone)}: {safe(each.because)}"
+    yield f"  unblock       cockpit unblock {command_id(detail.row)} {safe(listed_nodes[0].node)}"
 
 
 BLOCK_LIST: Final = TableView(

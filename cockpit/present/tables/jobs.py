@@ -246,6 +246,16 @@ JOBS: Final = TableView(
             nullable=True,
         ),
         Column(
+            "leaves_in",
+            "KILLED IN",
+            "Of an elastic job with workers that were asked to end: seconds until the first is killed",
+            ValueKind.SECONDS,
+            derive=lambda row, context: None if row.leaving is None else seconds_left(row.leaving[1], context.now),
+            nullable=True,
+            wide=True,
+            rare=True,
+        ),
+        Column(
             "cards",
             "CARDS",
             "Cards over all its nodes; 0.5 is half of one",
