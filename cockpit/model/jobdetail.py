@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from cockpit.model.events import EventRecord
-from cockpit.model.ids import JobRef, Millis
+from cockpit.model.ids import JobId, JobRef, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import Breakdown
-from cockpit.model.reasons import Explanation, Waited
+from cockpit.model.reasons import Explanation, Reason, Waited
 from cockpit.model.resilience import NoGrowth
 from cockpit.model.spec import JobSpec
 from cockpit.model.usage import ReplicaTotals, Sample
@@ -81,6 +81,21 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     """The file that it writes by itself, of several tasks with `%t` for each; empty: it writes into its job's."""
 
 
+class GrowthObstacle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What keeps a running elastic job from one more worker: other jobs, a limit, or the price."""
+
+    limit: Reason | None = None
+    """The limit or quota that one more worker would exceed, with its figures."""
+    reserved_for: tuple[JobId, ...] = ()
+    """The queued jobs for which the free resources are reserved, the first in the queue first."""
+    held_by: tuple[JobId, ...] = ()
+    """The jobs on nodes that could hold another worker, those first that hold most of what it needs."""
+    too_dear: tuple[NodeName, ...] = ()
+    """Nodes with enough free resources whose price is above the job's `max_price`."""
+    blocked: tuple[NodeName, ...] = ()
+    """Nodes on the job's block list."""
+
+
 class JobDetail(msgspec.Struct, frozen=True):
     """Everything about one job."""
 
@@ -98,6 +113,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     """The use of the last attempt's replicas that were measured."""
     growth: NoGrowth | None = None
     """For a running elastic job: why it has no more workers; None: not known yet."""
+    obstacle: GrowthObstacle | None = None
+    """What keeps it from more workers where `growth` is due to other jobs, a limit or the price; None: not known."""
     tasks: tuple[JobRow, ...] = ()
     """For a batch's task or a sweep's trial: all known tasks, including this one, in order of their indices."""
     batch: JobSpec | None = None

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Final
 from cockpit.model.resilience import NoGrowth
 from cockpit.present import units
 from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.reasons import reason_sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import tzinfo
 
-    from cockpit.model.ids import Millis
+    from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
@@ -28,6 +31,10 @@ _NO_GROWTH: Final = {
     NoGrowth.LIMIT_REACHED: "a limit or quota is reached",
 }
 
+
+_WITH_OBSTACLE: Final = frozenset({NoGrowth.NO_FREE_NODE, NoGrowth.RESERVED, NoGrowth.LIMIT_REACHED})
+_NAMED_JOBS: Final = 3
+"""Number of jobs that a sentence names, those that hold most."""
 
 BEST_EFFORT: Final = "what is left over (best effort)"
 """Words for the resources of a job that requests no CPUs."""
@@ -82,8 +89,50 @@ def workers_fact(detail: JobDetail) -> str:
     held = _held_nodes(row)
     has = f"{held}, asked for {elastic.workers}" if held != elastic.workers else str(held)
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
-    why = f"; {_NO_GROWTH[detail.growth]}" if detail.growth is not None else ""
-    return f"{has}, {bounds}{why}"
+    why = no_growth(detail)
+    return f"{has}, {bounds}; {why}" if why else f"{has}, {bounds}"
+
+
+def no_growth(detail: JobDetail) -> str:
+    """Return why a running elastic job takes no further worker, with what is behind it: `no node has enough free
+    resources for one more (held by job 12)`; empty: it is not known, or the job is not elastic."""
+    if detail.job.spec.elastic is None or detail.growth is None:
+        return ""
+    cause = _obstacle_words(detail) if detail.growth in _WITH_OBSTACLE else ""
+    return _NO_GROWTH[detail.growth] + cause
+
+
+def _obstacle_words(detail: JobDetail) -> str:
+    """Return what keeps the job from one more worker: ` (held by job 12)`; empty: nothing can be named."""
+    obstacle, elastic = detail.obstacle, detail.job.spec.elastic
+    if obstacle is None or elastic is None:
+        return ""
+    parts = []
+    if obstacle.limit is not None:
+        # Limits have no times, so that any moment serves.
+        parts.append(reason_sentence(obstacle.limit, detail.row.submitted_at, None))
+    if obstacle.reserved_for:
+        parts.append(f"for {_jobs_words(obstacle.reserved_for)}")
+    if obstacle.held_by:
+        parts.append(f"held by {_jobs_words(obstacle.held_by)}")
+    if obstacle.too_dear and elastic.max_price_milli is not None:
+        price = f"{elastic.max_price_milli / 1000:g}"
+        verb = "costs" if len(obstacle.too_dear) == 1 else "cost"
+        parts.append(f"{listed(obstacle.too_dear)} {verb} more than its max_price of {price}")
+    if obstacle.blocked:
+        parts.append(f"{listed(obstacle.blocked)} {'is' if len(obstacle.blocked) == 1 else 'are'} on its block list")
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _jobs_words(jobs: Sequence[JobId]) -> str:
+    """Return the first few jobs, with the number of the others: `jobs 3, 5 and 8 and 2 more`."""
+    known = [each for each in jobs if each]
+    named = [str(each) for each in known[:_NAMED_JOBS]]
+    others = len(jobs) - len(named)
+    if not named:
+        return units.counted(others, "job") + " of other users"
+    words = f"{'job' if len(named) == 1 else 'jobs'} {listed(named)}"
+    return f"{words} and {others} more" if others else words
 
 
 def replica_name(spec: JobSpec, rank: int) -> str:

@@ -13,7 +13,7 @@ from cockpit.engine.views.accounts import accounts_shown, shown_cluster
 from cockpit.engine.views.catalogue import catalogue_shown
 from cockpit.engine.views.queues import queues_shown
 from cockpit.engine.views.ranking import breakdowns
-from cockpit.engine.views.redaction import shown_explanation, shown_job, shown_reason, shown_to
+from cockpit.engine.views.redaction import Shown, shown_explanation, shown_job, shown_obstacle, shown_reason, shown_to
 from cockpit.engine.views.rows import hold_row, node_rows
 from cockpit.engine.views.rows import overview as overview_shown
 from cockpit.engine.views.spending import is_open, visible_ended_jobs
@@ -40,11 +40,13 @@ from cockpit.runtime.request_context import RequestContext, request_key, visible
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
+from cockpit.sched.growth_obstacle import growth_obstacle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
     from cockpit.model.accounting import Spending
+    from cockpit.model.jobdetail import GrowthObstacle
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import Breakdown
     from cockpit.model.resilience import NoGrowth
@@ -170,6 +172,7 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
         waited=tuple(_pending_reasons(engine, context.actor, job)),
         use=tuple([use async for use in _use(engine, job)]),
         growth=_no_growth(engine, job),
+        obstacle=_obstacle(engine, job, shown, own=own),
         address=_address(engine, job),
         tasks=tuple(engine.feed.row(context.actor, each) for each in tasks),
         batch=batch_spec(
@@ -200,6 +203,15 @@ def _no_growth(engine: Engine, job: Job) -> NoGrowth | None:
         return None
     plan = engine.host.plan
     return why_not(job, job.attempt) or (plan.scheduling_pass.no_growth.get(job.id) if plan is not None else None)
+
+
+def _obstacle(engine: Engine, job: Job, shown: Shown, *, own: bool) -> GrowthObstacle | None:
+    plan = engine.host.plan
+    # What lies in the job itself comes first: then nothing else keeps it from growing.
+    if plan is None or job.attempt is None or job.spec.elastic is None or why_not(job, job.attempt) is not None:
+        return None
+    found = growth_obstacle(plan, job)
+    return None if found is None else shown_obstacle(shown, found, own=own)
 
 
 def _pending_reasons(engine: Engine, actor: Actor, job: Job) -> Iterator[Waited]:

@@ -25,6 +25,7 @@ from cockpit.model.attempt import Attempt
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Node, Placement
+from cockpit.model.reasons import Reason
 from cockpit.model.resilience import NoGrowth
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Growth
@@ -80,10 +81,16 @@ class AddedWorkers(NamedTuple):
     """The placement of the new workers."""
     stopped: NoGrowth
     """The reason for which there are no more."""
+    limit: Reason | None = None
+    """The limit that one more would exceed; None: none stopped it."""
 
 
 def further_workers(
-    wanted: GrowthRequest, index: Index, backfiller: DelayCheck, fit: Fit | None, allowed: Callable[[Placement], bool]
+    wanted: GrowthRequest,
+    index: Index,
+    backfiller: DelayCheck,
+    fit: Fit | None,
+    refusal: Callable[[Placement], Reason | None],
 ) -> AddedWorkers:
     """Return the new workers that fit, best fit first, as many as the limits and the reservations of waiting jobs
     allow."""
@@ -103,8 +110,8 @@ def further_workers(
         if not backfiller.allows(index, wanted.job, wanted.end, (*begins_with, *added, part)):
             stopped = NoGrowth.RESERVED
             continue  # another node may be free of reservations; a limit counts the same on every node
-        if not allowed((*wanted.held, *added, part)):
-            return AddedWorkers(added, NoGrowth.LIMIT_REACHED)
+        if (limit := refusal((*wanted.held, *added, part))) is not None:
+            return AddedWorkers(added, NoGrowth.LIMIT_REACHED, limit)
         added = (*added, part)
     if stopped is NoGrowth.NO_FREE_NODE and _is_price_too_high(wanted, index, fit):
         stopped = NoGrowth.PRICE_TOO_HIGH
@@ -138,6 +145,8 @@ class GrowthResult(NamedTuple):
     growths: list[Growth]
     stopped: dict[JobId, NoGrowth]
     """The reason for which each job that was considered gets no more workers."""
+    limits: dict[JobId, Reason]
+    """The limit that stopped each job that a limit stopped."""
 
 
 def grow_jobs(
@@ -151,7 +160,7 @@ def grow_jobs(
 ) -> GrowthResult:
     """Let running elastic jobs grow. `index` belongs to the pass, and changes; `off_reserved` takes the reserved nodes
     out of a job's shape."""
-    done = GrowthResult([], {})
+    done = GrowthResult([], {}, {})
     for job, attempt in growing:
         # 1. like a job that is submitted now and ends when this one does
         # all workers are alike, so it grows by the alternative that it runs with
@@ -161,9 +170,11 @@ def grow_jobs(
         rank = next_rank(attempt)
         most = job.spec.most_nodes
         wanted = GrowthRequest(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
-        added, done.stopped[job.id] = further_workers(
-            wanted, index, backfiller, fit, sizes.allowed(job, attempt.partition)
+        added, done.stopped[job.id], limit = further_workers(
+            wanted, index, backfiller, fit, sizes.refusal(job, attempt.partition)
         )
+        if limit is not None:
+            done.limits[job.id] = limit
         if not added:
             continue
         # 4. before the next job
@@ -222,21 +233,21 @@ class GrowthTests:
     def __init__(self, rules: Rulebook, gates: Gates, nodes: Mapping[NodeName, Node]) -> None:
         self._rules, self._gates, self._nodes = rules, gates, nodes
 
-    def allowed(self, job: Job, partition: str) -> Callable[[Placement], bool]:
-        """Return a test whether the job may hold a placement in that partition: neither a limit on jobs of that size
-        nor one on all running jobs forbids it."""
+    def refusal(self, job: Job, partition: str) -> Callable[[Placement], Reason | None]:
+        """Return a test whether the job may hold a placement in that partition. It returns the limit on jobs of that
+        size, or on all running jobs, that forbids it; None where none does."""
         equivalence_class = self._gates.equivalence_class(job, partition)
         has = self._has(job, partition)
 
-        def check(placement: Placement) -> bool:
+        def check(placement: Placement) -> Reason | None:
             # judged like a rigid job of that size, so that every limit on a job's size counts
             sized = replace(job, spec=replace(job.spec, nodes=len(placement), elastic=None))
-            if self._rules.refusal(sized, partition) is not None:
-                return False
+            if (refused := self._rules.refusal(sized, partition)) is not None:
+                return refused
             amounts = self._amounts(placement, partition) | {JOBS: ONE}
             # the job counts to the limits already by what it holds, so only the difference is tested
             more = {each: amount - has.get(each, 0) for each, amount in amounts.items()}
-            return self._gates.exceeded(equivalence_class, more) is None
+            return self._gates.exceeded(equivalence_class, more)
 
         return check
 

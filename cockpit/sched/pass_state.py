@@ -75,6 +75,7 @@ class PassState:
         "class_bounds",
         "eviction_planner",
         "faults",
+        "growth_limits",
         "growths",
         "index",
         "initial_index",
@@ -144,6 +145,8 @@ class PassState:
         self.growths: Sequence[Growth] = ()
         self.no_growth: Mapping[JobId, NoGrowth] = _NO_GROWTH
         """The reasons for which running elastic jobs take no more workers, for those that were considered."""
+        self.growth_limits: Mapping[JobId, Reason] = {}
+        """The limits that keep running elastic jobs from more workers."""
         self._started: set[JobId] = set()
         """Jobs that this pass starts or nominates; they are not considered again in another partition."""
         self.snapshot = snapshot
@@ -318,8 +321,8 @@ class PassState:
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
         spec, held = shape.specs[job_placement.spec_index], job_placement.placement
         wanted = GrowthRequest(job.id, shape, spec, held, False, job.spec.nodes, len(held), end)
-        allowed = self._sizes().allowed(job, shape.partition)
-        placement = (*held, *further_workers(wanted, self.index, self.backfiller, self._fit, allowed).placement)
+        refusal = self._sizes().refusal(job, shape.partition)
+        placement = (*held, *further_workers(wanted, self.index, self.backfiller, self._fit, refusal).placement)
         position = self.index.layout.position
         # neighbouring ranks stay on neighbouring nodes
         in_order = sorted(placement, key=lambda part: position[part.node])

@@ -134,7 +134,7 @@ class SchedulingPass(PassState):
             done = grow_jobs(
                 self.snapshot, growers, self.index, self.backfiller, self._fit, self._sizes(), self._off_reserved
             )
-            self.growths, self.no_growth = done
+            self.growths, self.no_growth, self.growth_limits = done
             # `grow_jobs` counts through the gates, which have copied the counters for that
             self.index.counters = self._gates.counters
 

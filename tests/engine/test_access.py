@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from cockpit.engine.access import Actor, access_to, may_see, refuse
 from cockpit.engine.sharing import projects_of
 from cockpit.engine.submission.submit import edit, submit
-from cockpit.engine.views.redaction import HIDDEN_JOB, shown_body, shown_reason, shown_to
+from cockpit.engine.views.redaction import HIDDEN_JOB, shown_obstacle, shown_reason, shown_to
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.cluster import Cluster, Project
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.jobdetail import GrowthObstacle
 from cockpit.model.operations import Right
-from cockpit.model.reasons import DependencyNever, EvictionPending, WaitsForJob, WouldDelay
+from cockpit.model.reasons import BehindHead, DependencyNever, EvictionPending, WaitsForJob, WouldDelay
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access, DependencyKind
 from tests.builders import ANN, BOB, a_node, a_spec
@@ -149,6 +150,10 @@ def test_reasons_name_only_jobs_that_the_user_may_see() -> None:
     engine = an_engine()
     hidden, known = shared(engine, Access.NONE), shared(engine, Access.RO, "known")
     shown = shown_to(BOBBY, engine.machine.state.jobs)
+    obstacle = GrowthObstacle(reserved_for=(hidden, known), held_by=(known, hidden), limit=BehindHead(hidden))
+    assert shown_obstacle(shown, obstacle, own=False) == GrowthObstacle(
+        reserved_for=(HIDDEN_JOB, known), held_by=(known, HIDDEN_JOB), limit=BehindHead(HIDDEN_JOB)
+    )
     assert shown_reason(shown, WouldDelay(hidden, Millis(5))) == WouldDelay(HIDDEN_JOB, Millis(5))
     assert shown_reason(shown, EvictionPending((known, hidden), None)) == EvictionPending((known, HIDDEN_JOB), None)
     for reason in (WaitsForJob(DependencyKind.AFTER_OK, hidden), DependencyNever(DependencyKind.AFTER_OK, hidden)):

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from cockpit.model.attempt import Attempt, Replica
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
-from cockpit.model.jobdetail import JobDetail
+from cockpit.model.jobdetail import GrowthObstacle, JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation
-from cockpit.model.reasons import BehindHead
+from cockpit.model.reasons import BehindHead, LimitReached
 from cockpit.model.resilience import Elastic, NoGrowth
 from cockpit.model.spec import Mode
 from cockpit.present.columns import Context
@@ -19,8 +19,9 @@ from cockpit.present.job.page import replicas
 from cockpit.present.job_values import why
 from cockpit.present.spans import plain
 from cockpit.present.tables.block_list import blocked_nodes
+from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
-from cockpit.present.workers import replica_count, workers_fact, workers_now
+from cockpit.present.workers import no_growth, replica_count, workers_fact, workers_now
 from tests.doubles.samples import NOW, job, job_row
 
 CONTEXT = Context(now=NOW)
@@ -87,6 +88,44 @@ def test_the_job_details_explain_why_there_are_no_more_workers() -> None:
     assert workers_fact(detail) == "2, asked for 3, may have 1 to 8; free resources are reserved for jobs that wait"
     assert workers_fact(replace(detail, row=row(3), growth=None)) == "3, may have 1 to 8"
     assert (replica_count(sized), replica_count(job())) == ("3 workers", "1 node")
+
+
+@pytest.mark.req("EL-01", "UI-40")
+@pytest.mark.parametrize(
+    ("reason", "obstacle", "words"),
+    [
+        (NoGrowth.NO_FREE_NODE, GrowthObstacle(held_by=(JobId(12),)), "(held by job 12)"),
+        (
+            NoGrowth.NO_FREE_NODE,
+            GrowthObstacle(held_by=tuple(map(JobId, (12, 0, 14, 15, 16)))),
+            "(held by jobs 12, 14 and 15 and 2 more)",
+        ),
+        (NoGrowth.NO_FREE_NODE, GrowthObstacle(held_by=(JobId(0),)), "(held by 1 job of other users)"),
+        (
+            NoGrowth.NO_FREE_NODE,
+            GrowthObstacle(too_dear=(NodeName("n3"),), blocked=(NodeName("n4"), NodeName("n5"))),
+            "(n3 costs more than its max_price of 0.35; n4 and n5 are on its block list)",
+        ),
+        (NoGrowth.RESERVED, GrowthObstacle(reserved_for=(JobId(9),)), "(for job 9)"),
+        (
+            NoGrowth.LIMIT_REACHED,
+            GrowthObstacle(limit=LimitReached("account nlp", "GrpTRES", "cpu", 640, 630, 32)),
+            "(limit GrpTRES=cpu of account nlp is 640; 630 in use, 32 asked)",
+        ),
+        (NoGrowth.BEING_EVICTED, GrowthObstacle(held_by=(JobId(12),)), ""),
+    ],
+)
+def test_why_a_job_does_not_grow_names_what_is_behind_it(
+    reason: NoGrowth, obstacle: GrowthObstacle, words: str
+) -> None:
+    size = Elastic(workers=3, max_workers=8, spot=True, max_price_milli=350)
+    sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=size))
+    plain_words = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=reason)
+    detail = replace(plain_words, obstacle=obstacle)
+    assert no_growth(detail) == f"{no_growth(plain_words)} {words}".strip()
+    assert workers_fact(detail) == f"2, asked for 3, may have 1 to 8; {no_growth(detail)}"
+    (column,) = [each for each in JOB.columns if each.id == "no_growth"]
+    assert list(column.facts([detail], CONTEXT)) == [no_growth(detail)]
 
 
 @pytest.mark.req("EL-01")

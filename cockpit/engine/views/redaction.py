@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cockpit.engine.access import Actor
     from cockpit.model.attempt import Suspension
     from cockpit.model.job import Job
+    from cockpit.model.jobdetail import GrowthObstacle
     from cockpit.model.reasons import Explanation, Reason
     from cockpit.model.spec import Dependency, JobSpec
 
@@ -57,6 +58,16 @@ def shown_reason(shown: Shown, reason: Reason | None, *, own: bool = True) -> Re
             return replace(reason, job=job) if job != reason.job else reason
         case _:
             return reason
+
+
+def shown_obstacle(shown: Shown, obstacle: GrowthObstacle, *, own: bool) -> GrowthObstacle:
+    """Return what keeps a job from growing without the ids of hidden jobs."""
+    return replace(
+        obstacle,
+        limit=shown_reason(shown, obstacle.limit, own=own),
+        reserved_for=tuple(map(shown, obstacle.reserved_for)),
+        held_by=tuple(map(shown, obstacle.held_by)),
+    )
 
 
 def shown_explanation(shown: Shown, explanation: Explanation, *, own: bool = True) -> Explanation:

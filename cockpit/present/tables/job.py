@@ -20,6 +20,7 @@ from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import factors
 from cockpit.present.tables.replicas import is_ready, leaving_replicas
 from cockpit.present.units import counted
+from cockpit.present.workers import no_growth
 
 
 def of_the_row(column: Column) -> Column:
@@ -202,6 +203,13 @@ JOB: Final = TableView(
             "Of an elastic job: its workers from one change to the next with their ranks and hosts, and why it changed",
             rings_json,
             "ring",
+        ),
+        Column(
+            "no_growth",
+            "NO GROWTH",
+            "Of a running elastic job: why it takes no further worker, and the jobs, the limit or the price behind it",
+            derive=lambda detail, _: no_growth(detail) or None,
+            nullable=True,
         ),
         _objects("events", "EVENTS", "What happened to it", events, "event"),
         _objects(
