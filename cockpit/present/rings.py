@@ -18,6 +18,7 @@ import msgspec
 
 from cockpit.launch.world import host_of
 from cockpit.model import events
+from cockpit.model.attempt import Grounds
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import Millis, NodeName
 from cockpit.present import units
@@ -39,6 +40,17 @@ LAST_RINGS: Final = 12
 """Number of rings on the page, the last ones; JSON has all that the events tell of."""
 NAMED_WORKERS: Final = 8
 """Number of workers that a line of the page names; the others are counted."""
+_YOUNGEST: Final = "gives up workers first, its youngest ones; no job is evicted while workers are enough"
+_RULES: Final = {
+    Grounds.QOS: "of the jobs that may be preempted, that with the lowest QOS priority and then the youngest "
+    + _YOUNGEST,
+    Grounds.PARTITION: "of the jobs that may be preempted, that of the lowest partition tier, then the youngest "
+    + _YOUNGEST,
+    Grounds.QUOTA: "of the jobs whose queues have borrowed what is short, the youngest " + _YOUNGEST,
+    Grounds.RECLAIM: "every worker on the node that is taken back leaves",
+    Grounds.PRESSURE: "of the best-effort jobs on the node, the youngest leaves first",
+}
+"""The rule by which a job is the one that shrinks, by the grounds of the recall."""
 _ENDS: Final = (events.EndingBegan, events.JobRequeued, events.JobEnded, events.BindingGivenUp, events.PrologFailed)
 
 
@@ -151,8 +163,15 @@ def ring_lines(detail: JobDetail, context: Context) -> Iterator[str]:
         size = units.counted(len(ring.workers), "worker")
         at = clock(ring.since, context.now, context.zone)
         yield f"  {at}  ring {ring.version}  {size}  {event_sentence(ring.record, context.zone)}"
+        if rule := shrinking_rule(ring.record):
+            yield f"         rule: {rule}"
         if ring.workers:
             yield f"         {_named(ring.workers)}"
+
+
+def shrinking_rule(record: EventRecord) -> str:
+    """Return the rule by which the job was the one that shrank; empty: the event is no recall of workers."""
+    return _RULES[record.body.grounds] if isinstance(record.body, events.WorkersRecalled) else ""
 
 
 def _course(formed: Sequence[Ring], detail: JobDetail, context: Context) -> str:
@@ -185,6 +204,7 @@ def rings_json(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
             "size": len(each.workers),
             "cause": str(type(each.record.body).__struct_config__.tag),
             "sentence": event_sentence(each.record, context.zone),
+            "rule": shrinking_rule(each.record) or None,
             "workers": [msgspec.structs.asdict(worker) for worker in each.workers],
         }
         for each in rings(detail)

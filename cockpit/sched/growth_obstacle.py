@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from cockpit.model.resilience import NoGrowth
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.nodes.eligibility import suits
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
+from cockpit.sched.nodes.node_layout import NodeClass, admits
 from cockpit.sched.plan import Plan
 from cockpit.sched.shape import Shape, shape_of
 
@@ -30,10 +31,12 @@ def growth_obstacle(plan: Plan, job: Job) -> GrowthObstacle | None:
     shape = shape_of(job.spec, job.attempt.partition)
     spec = job.spec.specs[job.attempt.spec_index]
     kept_out = {part.node for part in job.attempt.placement} | job.attempt.blocked
-    nodes = [each for each in plan.scheduling_pass.index.nodes_free if each.node.name not in kept_out]
+    index = plan.scheduling_pass.index
+    classes = index.layout.node_classes
+    nodes = [each for each in index.nodes_free if each.node.name not in kept_out]
     # Who holds most of what the worker needs comes first.
     held: dict[JobId, int] = {}
-    for tenant, amount in _held(nodes, shape, spec):
+    for tenant, amount in _held(nodes, classes, shape, spec):
         held[tenant] = held.get(tenant, 0) + amount
     unpriced = replace(shape, max_price_milli=None)
     dear = [
@@ -41,7 +44,7 @@ def growth_obstacle(plan: Plan, job: Job) -> GrowthObstacle | None:
         for each in nodes
         if shape.max_price_milli is not None
         and not suits(each.node, shape)
-        and suits(each.node, unpriced)
+        and admits(classes[each.node_class], unpriced)
         and each.node.state is NodeState.UP
         and shortfall(each, spec, exclusive=shape.exclusive) is None
     ]
@@ -52,17 +55,20 @@ def growth_obstacle(plan: Plan, job: Job) -> GrowthObstacle | None:
     )
 
 
-def _held(nodes: list[NodeFree], shape: Shape, spec: NodeSpec) -> Iterator[tuple[JobId, int]]:
+def _held(
+    nodes: list[NodeFree], classes: Sequence[NodeClass], shape: Shape, spec: NodeSpec
+) -> Iterator[tuple[JobId, int]]:
     """Yield each job on a node that could hold a worker if it were empty, with its card thousandths or CPUs there."""
-    # Nodes of one class are equal when empty, so that a large cluster needs a few tests only.
-    could: dict[int, bool] = {}
+    # Nodes of one class and size are equal when empty, so that a large cluster needs a few tests only.
+    could: dict[tuple[int, int, int], bool] = {}
     for each in nodes:
         if each.node.state is not NodeState.UP or not each.tenants:
             continue
-        if (fits := could.get(each.node_class)) is None:
+        kind = (each.node_class, each.node.cpus, each.node.memory_mib)
+        if (fits := could.get(kind)) is None:
             empty = node_free_of(each.node, each.order, each.node_class, ())
-            fits = suits(each.node, shape) and shortfall(empty, spec, exclusive=shape.exclusive) is None
-            could[each.node_class] = fits
+            fits = admits(classes[each.node_class], shape) and shortfall(empty, spec, exclusive=shape.exclusive) is None
+            could[kind] = fits
         if fits:
             for tenant, part in each.tenants.items():
                 amount = part.card_milli if spec.card_milli else part.cpus

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.model.ids import JobId
+from cockpit.model.attempt import Grounds
+from cockpit.model.events import EventRecord, WorkersRecalled
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.resilience import WorkerRestart
 from cockpit.present.columns import Context
-from cockpit.present.rings import ring_lines, rings, rings_json
+from cockpit.present.rings import ring_lines, rings, rings_json, shrinking_rule
 from tests.builders import SECOND, a_spec
 from tests.doubles.samples import job_row
 from tests.engine.driver import EngineDriver
@@ -62,7 +64,10 @@ def test_each_change_of_the_workers_forms_a_ring_with_its_cause() -> None:
     assert lines[3] == "0 train-worker-0 on n1, 1 train-worker-1 on n2"
     assert lines[4].endswith("4 workers  grows by 2 workers: n3 and n4")
     assert "2 workers  is preempted by job 2, whose QOS may preempt its own: replicas 2 and 3 are recalled" in lines[6]
-    assert lines[8].endswith("2 workers  replica 1 ended, and replica 4 takes its place, retry 1")
+    assert lines[7].startswith(
+        "rule: of the jobs that may be preempted, that with the lowest QOS priority and then the"
+    )
+    assert lines[9].endswith("2 workers  replica 1 ended, and replica 4 takes its place, retry 1")
 
 
 @pytest.mark.req("EL-01", "UI-40")
@@ -76,6 +81,7 @@ def test_scripts_get_every_ring_with_its_workers() -> None:
         (2, "worker_replaced"),
     ]
     assert found[0]["workers"][1] == {"rank": 1, "replica": 1, "host": "train-worker-1", "node": "n2"}
+    assert [each["rule"] is None for each in found] == [True, True, False, True]
     assert [each["version"] for each in found] == sorted(each["version"] for each in found)
 
 
@@ -101,6 +107,13 @@ def test_a_suspended_job_has_no_ring_until_it_resumes() -> None:
     ends(driver, urgent, 0, code=0)
     driver.schedule()
     assert [len(each.workers) for each in rings(detail_of(driver, job))] == [2, 0, 2]
+
+
+@pytest.mark.req("EL-01")
+@pytest.mark.parametrize("grounds", Grounds)
+def test_every_recall_has_the_rule_by_which_this_job_shrinks(grounds: Grounds) -> None:
+    body = WorkersRecalled(JobId(1), (2,), Millis(5), None, grounds)
+    assert shrinking_rule(EventRecord(seq=1, at=Millis(1), actor="e", origin="e", body=body))
 
 
 @pytest.mark.req("EL-01")
