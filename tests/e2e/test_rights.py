@@ -39,7 +39,7 @@ LOOKS = {"job", "explain", "events", "logs", "wait"}
 """Details, logs, usage; what is cloned is read."""
 ACTS = {
     *("edit", "hold", "release", "requeue", "set_priority", "set_time_limit", "cancel", "delete", "suspend", "resume"),
-    *(SHELL, "extend_hold", "end_hold"),
+    *(SHELL, "extend_hold", "end_hold", "unblock"),
 }
 ADMINISTERS = {
     *("set_weights", "make_reservation", "end_reservation", "drain_node", "resume_node", "apply_quota"),
