@@ -133,7 +133,7 @@ ACTING: Final = frozenset(
         *("submit", "edit", "clone", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete"),
         *("set-priority", "set-time-limit", "update", "top", "session", "train", "priority"),
         "unblock",
-        *("nodes drain", "nodes resume", "quota apply", "quota remove", "holds extend", "holds end"),
+        *("nodes drain", "nodes resume", "reclaim", "quota apply", "quota remove", "holds extend", "holds end"),
         *("reservations create", "reservations end", "staged remove"),
         *("accounts add", "accounts modify", "accounts remove", "accounts add-user", "accounts modify-user"),
         *("accounts remove-user", "accounts add-qos", "accounts modify-qos", "accounts remove-qos"),

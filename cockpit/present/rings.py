@@ -48,6 +48,7 @@ _RULES: Final = {
     + _YOUNGEST,
     Grounds.QUOTA: "of the jobs whose queues have borrowed what is short, the youngest " + _YOUNGEST,
     Grounds.RECLAIM: "every worker on the node that is taken back leaves",
+    Grounds.PRICE: "every worker leaves whose node costs more than the job's max_price now",
     Grounds.PRESSURE: "of the best-effort jobs on the node, the youngest leaves first",
 }
 """The rule by which a job is the one that shrinks, by the grounds of the recall."""

@@ -32,7 +32,9 @@ _NO_GROWTH: Final = {
 }
 
 
-_WITH_OBSTACLE: Final = frozenset({NoGrowth.NO_FREE_NODE, NoGrowth.RESERVED, NoGrowth.LIMIT_REACHED})
+_WITH_OBSTACLE: Final = frozenset(
+    {NoGrowth.NO_FREE_NODE, NoGrowth.PRICE_TOO_HIGH, NoGrowth.RESERVED, NoGrowth.LIMIT_REACHED}
+)
 _NAMED_JOBS: Final = 3
 """Number of jobs that a sentence names, those that hold most."""
 

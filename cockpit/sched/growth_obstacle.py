@@ -26,7 +26,7 @@ def growth_obstacle(plan: Plan, job: Job) -> GrowthObstacle | None:
         return GrowthObstacle(limit=plan.scheduling_pass.growth_limits.get(job.id))
     if stopped is NoGrowth.RESERVED:
         return GrowthObstacle(reserved_for=tuple([each.job for each in plan.reservations]))
-    if stopped is not NoGrowth.NO_FREE_NODE or job.attempt is None:
+    if stopped not in {NoGrowth.NO_FREE_NODE, NoGrowth.PRICE_TOO_HIGH} or job.attempt is None:
         return None
     shape = shape_of(job.spec, job.attempt.partition)
     spec = job.spec.specs[job.attempt.spec_index]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.engine.access import Actor, access_to, may_see, refuse
 from cockpit.engine.sharing import projects_of
 from cockpit.engine.submission.submit import edit, submit
-from cockpit.engine.views.redaction import HIDDEN_JOB, shown_obstacle, shown_reason, shown_to
+from cockpit.engine.views.redaction import HIDDEN_JOB, shown_body, shown_obstacle, shown_reason, shown_to
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, Grounds
 from cockpit.model.cluster import Cluster, Project
