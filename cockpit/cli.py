@@ -313,10 +313,15 @@ def findings() -> Sequence[Finding]:
 def _engine_findings(places: EnginePaths, *, system: bool) -> Iterator[Finding]:
     """Yield a finding for each problem that a running engine reports, such as an address that does not answer it."""
     from cockpit.backends.local.control import LocalEngineControl
+    from cockpit.errors import CockpitError
     from cockpit.runtime.findings import note
 
-    status = LocalEngineControl(places, system=system).status()
-    yield from (note("engine", sentence, "See `cockpit engine status`.") for sentence in status.trouble)
+    # Whatever is wrong with the engine must not hide what was found on the machine.
+    try:
+        trouble = LocalEngineControl(places, system=system).status().trouble
+    except CockpitError as error:
+        trouble = (str(error),)
+    yield from (note("engine", sentence, "See `cockpit engine status`.") for sentence in trouble)
 
 
 def journal(cluster: str | None) -> Sequence[Finding]:

@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from cockpit import cli
+from cockpit.backends.local.control import LocalEngineControl
 from cockpit.clusters import choosing
+from cockpit.errors import Unreachable
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.view import EngineStatus
 
 ANSWERS = {
     "up": "echo 'Slurmctld(primary) at vm is UP'",
@@ -146,6 +149,20 @@ def test_choosing_the_own_engine_is_stored(home: Path, monkeypatch: pytest.Monke
     configure(home, monkeypatch, "SLURM_CONF")
     assert cli.main(["cluster", "use", "local"]) == 0
     assert choosing.chosen(None) == choosing.OWN
+
+
+@pytest.mark.req("UI-40", "TR-04")
+def test_the_doctor_reports_the_machine_although_the_engine_does_not_answer(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: LocalEngineControl) -> EngineStatus:
+        raise Unreachable("The engine does not answer within 5 s.")
+
+    monkeypatch.setattr(LocalEngineControl, "status", refuse)
+    cli.main(["doctor", "-o", "json"])
+    rows = {row["subject"]: row for row in json.loads(capfd.readouterr().out)["rows"]}
+    assert rows["engine"]["found"] == "The engine does not answer within 5 s."
+    assert "machine" in rows
 
 
 @pytest.mark.req("SL-01")

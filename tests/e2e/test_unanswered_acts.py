@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.req("TR-01")]
 ONLY_ON_SLURM = {"update", "top"}
-MAY_BE_REFUSED = {("staged", "remove"), ("quota", "remove"), ("nodes", "resume"), ("resume", "3")}
-"""There is no such copy; the tree or the drain may come after; the CPUs may be taken."""
+MAY_BE_REFUSED = {
+    ("staged", "remove"),
+    ("quota", "remove"),
+    ("nodes", "resume"),
+    ("resume", "3"),
+    ("reclaim", "no-such"),
+    ("unblock", "1"),
+}
+"""There is no such copy, node or block list; the tree or the drain may come after; the CPUs may be taken."""
 QUOTA = """\
 apiVersion: scheduling.sigs.k8s.io/v1beta1
 kind: ElasticQuotaTree
@@ -99,6 +106,8 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
         ("priority", "--weights", "age=5", "--apply", "--yes"),
         ("nodes", "drain", node, "--reason", "fan"),
         ("nodes", "resume", node),
+        ("reclaim", "no-such"),
+        ("unblock", "1", node),
         ("holds", "extend", kept, "--by", "1h"),
         ("holds", "end", let_go),
         ("reservations", "create", "new", *reserved, "2099-01-01T00:00"),
