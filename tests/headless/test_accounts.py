@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model import accountchange as change
@@ -28,6 +29,16 @@ def test_accounts_are_printed_as_a_tree(desk: Desk) -> None:
     assert "MaxJobs=4" in vision
     assert alice.startswith("    vision  alice  parent")
     assert alice.endswith("normal, high")
+
+
+@pytest.mark.req("SC-16", "SL-13")
+def test_what_accounting_cannot_say_is_on_stderr_and_only_then(desk: Desk) -> None:
+    complete = desk("accounts")
+    assert (complete.code, complete.err) == (ExitCode.OK, "")
+    desk.backend.tree = replace(desk.backend.tree, missing="sshare prints nothing here.")
+    done = desk("accounts")
+    assert (done.code, done.out) == (ExitCode.OK, complete.out)
+    assert done.err == "sshare prints nothing here.\n"
 
 
 def test_accounts_are_printed_for_programs(desk: Desk) -> None:

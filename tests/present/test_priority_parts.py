@@ -240,3 +240,12 @@ def test_the_factors_of_resources_have_the_names_that_weights_are_given_by() -> 
     made = breakdown(1, 0, 0, Part(TRES, 1, 90, 90, "gres/gpu"), Part(FactorName.JOB_SIZE, 1, 5, 5))
     factors = factors_of(row(1, 1, made), Context(now=Millis(0)))
     assert list(factors) == ["age", "fairshare", "tres/gres/gpu", "jobsize"]
+
+
+@pytest.mark.req("UI-07", "TR-05")
+def test_hidden_jobs_stay_rows_of_their_own() -> None:
+    """They all have the id 0, also where they have the same place in two partitions."""
+    hidden = [row(0, 3, None, partition=name) for name in ("gpu", "cpu")]
+    assert of_jobs(hidden) == hidden
+    own = [row(7, 3, breakdown(250), partition=name) for name in ("gpu", "cpu")]
+    assert [each.partition for each in of_jobs([*own, *hidden])] == ["gpu, cpu", "gpu", "cpu"]

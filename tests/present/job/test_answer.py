@@ -216,3 +216,14 @@ def test_a_job_in_its_last_minute_and_beyond_has_a_minute_left() -> None:
     for seconds in (8 * 3600 - 30, 8 * 3600 + 30):
         shown = told(job_row(7, started_at=Millis(NOW - seconds * 1000)))
         assert any(line.endswith(" of 8 h, 1 min left") for line in shown)
+
+
+@pytest.mark.req("UI-02", "UI-14")
+@pytest.mark.parametrize("lines", [5, 7, 9])
+def test_the_end_of_the_log_leaves_room_for_the_other_lines_of_the_panel(lines: int) -> None:
+    long = msgspec.structs.replace(detail(), log_tail="\n".join(map(str, range(30))))
+    shown = told(failed_row(4715, name="bert-eval"), long, lines=lines)
+    tail = [each for each in shown if each.startswith("  │ ")]
+    assert len(tail) == max(1, lines - 4)
+    assert tail[-1] == "  │ 29"
+    assert len(shown) <= max(5, lines)
