@@ -116,3 +116,9 @@ def test_help_explains_users_without_an_account(desk: Desk, verb: str, everywher
     words = " ".join(desk("accounts", verb, "--help").out.decode().split())
     assert "in this account" in words
     assert ("without it, wherever the user is" in words) == everywhere
+
+
+@pytest.mark.req("SC-16")
+def test_a_user_is_removed_without_settings(desk: Desk) -> None:
+    done = desk("accounts", "remove-user", "bob", "MaxJobs=4")
+    assert (done.code, desk.backend.asked) == (ExitCode.USAGE, [])

@@ -69,6 +69,7 @@ def test_jobs_nodes_and_accounts_come_from_the_cluster_if_it_answers(desk: Desk)
         f"{nodes[0]},{name}" for name in nodes[1:]
     ]
     assert "MaxJobs=" in offered(desk, "cockpit accounts modify x Max")
+    assert "volume" in offered(desk, "cockpit catalogue add v")
 
 
 @pytest.mark.req("UI-43")

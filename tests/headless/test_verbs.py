@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.streams import Streams
 from cockpit.model.attempt import Attempt, ExitStatus, Replica
-from cockpit.model.capabilities import EMBEDDED, ENGINE
+from cockpit.model.capabilities import EMBEDDED, ENGINE, Capabilities
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.mounts import Algorithm, Dataset
@@ -376,3 +377,29 @@ def test_stopping_the_engine_reports_what_remains(desk: Desk) -> None:
     assert desk("engine", "stop", "--jobs", "--holds", "--yes").err == ""
     assert desk.engine.asked == [("stop", True, False), ("stop", True, True)]
     assert "each has its grace period" in desk("engine", "stop", "--jobs", "--holds", "--yes", terminal=True).err
+
+
+@pytest.mark.req("UI-40")
+def test_a_reader_that_goes_away_ends_the_command_with_its_own_code(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_: Streams) -> None:
+        raise BrokenPipeError
+
+    abandoned: list[Streams] = []
+    monkeypatch.setattr(Streams, "flush", closed)
+    monkeypatch.setattr(Streams, "abandon_output", lambda streams: abandoned.append(streams))  # noqa: PLW0108 - a method
+    done = desk("jobs")
+    assert (done.code, done.err, len(abandoned)) == (ExitCode.BROKEN_PIPE, "", 1)
+
+
+@pytest.mark.req("UI-40")
+@pytest.mark.parametrize(("words", "required"), [((), False), (("--show-commands",), True)])
+def test_commands_are_only_shown_where_that_is_asked_for(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], required: bool
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(desk.backend, "announce", lambda _, *, required: asked.append(required))
+    desk.backend.capabilities = Capabilities()
+    desk("hold", "4720", *words)
+    assert asked == [required]

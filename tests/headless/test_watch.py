@@ -59,6 +59,18 @@ def test_watch_writes_a_line_for_each_change_that_passes(desk: Desk) -> None:
 
 
 @pytest.mark.req("UI-40", "UI-10")
+def test_jobs_of_all_clusters_are_listed_by_their_own_ids(desk: Desk) -> None:
+    desk.backend.job_rows = [
+        replace(job_row(member_id(each, 7)), clusters=(name,)) for each, name in ((1, "lab"), (2, "campus"))
+    ]
+    inner = msgspec.json.decode(desk("jobs", "--columns", "id,clusters", "-o", "json").out)["rows"]
+    assert [each["id"] for each in inner] == [member_id(1, 7), member_id(2, 7)]
+    desk.backend.capabilities = Capabilities()
+    rows = msgspec.json.decode(desk("jobs", "-c", "all", "--columns", "id,clusters", "-o", "json").out)["rows"]
+    assert rows == [{"id": 7, "clusters": ["lab"]}, {"id": 7, "clusters": ["campus"]}]
+
+
+@pytest.mark.req("UI-40", "UI-10")
 def test_jobs_of_all_clusters_are_followed_by_their_own_ids(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [replace(job_row(member_id(each, 7)), clusters=(name,)) for each, name in ((1, "lab"), (2, "campus"))]
     mute = ClusterRow(name="far", way="ssh://far", state=ClusterState.SILENT, reason="far cannot be reached.\x1b[31m")
@@ -149,12 +161,13 @@ def test_an_ended_hold_is_printed_by_its_id(desk: Desk, monkeypatch: pytest.Monk
 def test_a_watch_says_that_the_cluster_fell_silent_and_that_it_answers_again(
     desk: Desk, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silences = iter(["", "Slurm does not answer squeue.", "Slurm does not answer squeue.", ""])
+    away = "Slurm does not answer squeue."
+    silences = iter(["", away, away, "", away, ""])
     monkeypatch.setattr(type(desk.backend), "silence", property(lambda _: next(silences)))
-    desk.backend.deltas = [JobsDelta(tuple(five_jobs()) if not number else (), (), number) for number in range(4)]
+    desk.backend.deltas = [JobsDelta(tuple(five_jobs()) if not number else (), (), number) for number in range(6)]
     done = desk(*words, "--watch")
-    assert done.err.splitlines() == [
-        "The cluster does not answer; the lines above are older: Slurm does not answer squeue.",
+    assert done.err.splitlines() == 2 * [
+        f"The cluster does not answer; the lines above are older: {away}",
         "The cluster answers again.",
     ]
     assert b"gone" not in done.out

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
 from cockpit.engine.catalogue.changes import change_catalogue, take_over_catalogue
+from cockpit.engine.submission.submit import submit
 from cockpit.engine.views.catalogue import catalogue_shown, shown_change
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.catalogue import (
     ENTRIES,
     AlgorithmEntry,
@@ -25,10 +27,12 @@ from cockpit.model.catalogue import (
     VolumeEntry,
 )
 from cockpit.model.cluster import Cluster, Project
+from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
 from cockpit.model.mounts import DatasetSource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access, NodeSpec
-from tests.builders import ANN, BOB, a_node
+from tests.builders import ANN, BOB, a_node, a_spec
 from tests.engine.driver import EngineDriver
 from tests.hostile import HOSTILE
 
@@ -193,6 +197,20 @@ def test_a_project_accepts_entries_of_its_members_and_is_removed_last() -> None:
     assert refused is not None
     assert "it has the dataset corpus" in refused.message
     assert changed(engine, ADMIN, (own, None), (speech, None)) is None
+
+
+@pytest.mark.req("JT-49")
+def test_a_project_with_a_job_that_has_not_ended_stays() -> None:
+    engine = an_engine()
+    speech = ProjectEntry(name="speech", owner="ann", users=("ann",))
+    assert changed(engine, ADMIN, (None, speech)) is None
+    actor = Actor(ANN, admin=False, projects=frozenset({"speech"}))
+    assert engine.act(submit(engine.machine, [a_spec("train", project="speech")], actor, now=engine.now)) is None
+    refused = changed(engine, ADMIN, (speech, None))
+    assert refused is not None
+    assert "it has job 1, which has not ended" in refused.message
+    engine.tell(events.JobEnded(JobId(1), JobState.STOPPED, EndCause.STOP))
+    assert changed(engine, ADMIN, (speech, None)) is None
 
 
 @pytest.mark.req("JT-60")
