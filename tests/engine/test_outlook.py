@@ -35,6 +35,8 @@ def test_a_job_ahead_that_waits_for_other_cards_is_named_too() -> None:
     found = outlook(foresight, driver.job(waits), ())
     shown = shown_outlook(Actor(ANN, admin=False), found, foresight.snapshot.jobs)
     assert {each.job for each in shown.named} == {ahead, runs}
+    held = {each.job: (each.running, each.nodes, each.card_milli) for each in shown.named}
+    assert held == {runs: (True, 1, driver.job(runs).spec.specs[0].card_milli), ahead: (False, 1, 1000)}
     assert shown.holding(elsewhere) is None
 
 
