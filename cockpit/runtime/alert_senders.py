@@ -84,7 +84,8 @@ def read_secret(file: Path) -> bytes:
     users can read too."""
     try:
         with file.open("rb") as opened:
-            mode = stat.S_IMODE(file.stat().st_mode)
+            # Of the open file: the name may lead to another one by now.
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
             content = opened.read(MOST_SECRET_BYTES).rstrip(b"\r\n")
     except OSError as error:
         raise SendFailed(f"is not used: {safe(str(file))} cannot be read: {error.strerror}", passing=False) from None

@@ -145,7 +145,7 @@ async def test_the_request_is_shown_as_a_command(commands: RestCommands, tmp_pat
         (b"SSH-2.0-OpenSSH_9.2\r\n", "is not HTTP"),
         (b"\xff" * 10_000_000, "is not HTTP"),
         (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 1000, "is not HTTP"),
-        (http(b"", length=1 << 40), "MiB; at most 512 are accepted"),
+        (http(b"", length=1 << 40), "more than 512 MiB, the most that is accepted"),
         (http(b"", "429 TOO MANY REQUESTS"), r"receives too many requests \(HTTP 429\); cockpit tries again later"),
         (http(b"<html>", "500 INTERNAL ERROR"), r"not answer with JSON \(HTTP status 500\): '<html>'"),
         (http(b"", "502 BAD GATEWAY"), "HTTP status 502"),

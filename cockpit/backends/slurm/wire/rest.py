@@ -40,6 +40,7 @@ from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.http_client import HttpAnswer
 
 OLDEST, NEWEST = 36, 46
 """Oldest and newest version of the API that are tried, the newest first. Each daemon has several; one is among them."""
@@ -172,7 +173,7 @@ class RestCommands:
         answer = _decode_object(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
-    async def _send(self, wanted: RestRequest, version: int) -> http.Reply:
+    async def _send(self, wanted: RestRequest, version: int) -> HttpAnswer:
         """Send a request. Raises `Unreachable` when slurmrestd refuses the user or has too many requests."""
         body = b"" if wanted.body is None else msgspec.json.encode(wanted.body)
         headers = {**self._credentials(), **({"Content-Type": "application/json"} if body else {})}
@@ -244,7 +245,7 @@ def _not_reported(version: int) -> str:
     return f"slurmrestd v0.0.{version} does not report it"
 
 
-def _decode_object(reply: http.Reply) -> Mapping[str, Any]:
+def _decode_object(reply: HttpAnswer) -> Mapping[str, Any]:
     """Decode a JSON object. Raises `Unreachable` for anything else."""
     try:
         answer = msgspec.json.decode(reply.body)
@@ -271,6 +272,6 @@ def _errors(answer: Mapping[str, Any]) -> list[str]:
     return messages
 
 
-def _text(reply: http.Reply) -> str:
+def _text(reply: HttpAnswer) -> str:
     """Return the beginning of the reply, quoted for an error message."""
     return shlex.quote(" ".join(reply.body[:120].decode(errors="replace").split()))
