@@ -124,9 +124,8 @@ def _is_price_too_high(wanted: GrowthRequest, index: Index, fit: Fit | None) -> 
         return False
     at_any_price = replace(wanted, shape=replace(wanted.shape, max_price_milli=None))
     # nodes that were added just now are within the price
-    free = (each for each in _nodes_free(at_any_price, index, fit))
     most = wanted.shape.max_price_milli
-    return any(price_milli(each.node) > most for each in free)
+    return any(price_milli(each.node) > most for each in _nodes_free(at_any_price, index, fit))
 
 
 def _nodes_free(wanted: GrowthRequest, index: Index, fit: Fit | None) -> Iterator[NodeFree]:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.doubles.http_service import HttpService
 
 
 @pytest.fixture
@@ -40,3 +42,11 @@ def machine_root(tmp_path: Path) -> Callable[[dict[str, str]], Path]:
         return root
 
     return build
+
+
+@pytest.fixture
+def http_service() -> Iterator[HttpService]:
+    """A real HTTP server on the loopback address, whose answers a test sets."""
+    service = HttpService()
+    yield service
+    service.close()

@@ -32,7 +32,7 @@ from tests.doubles.samples import job
 from tests.runtime.host_world import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 FELL = PerformanceFell(JobId(4711), 1, Slow(rank=0, hardware_ms=95.0, e2e_ms=100.0), 0.9, "ann@example.org")
@@ -59,13 +59,6 @@ def alerts(outages: Outages | None = None, limits: AlertLimits | None = None, **
     return Alerts("lab", Channels(**channels), PatientClock(), limits or AlertLimits(), outages or Outages())
 
 
-@pytest.fixture
-def hook() -> Iterator[HttpService]:
-    http = HttpService()
-    yield http
-    http.close()
-
-
 def private(file: Path, text: str, mode: int = 0o600) -> str:
     file.write_text(text)
     file.chmod(mode)
@@ -74,12 +67,12 @@ def private(file: Path, text: str, mode: int = 0o600) -> str:
 
 @pytest.mark.req("EL-13", "TR-10")
 async def test_a_webhook_gets_the_alert_with_the_jobs_address_and_can_check_the_signature(
-    hook: HttpService, tmp_path: Path
+    http_service: HttpService, tmp_path: Path
 ) -> None:
-    hook.answer("POST /in?key=1", status=204)
-    webhook = Webhook(url=f"{hook.address}/in?key=1", secret_file=private(tmp_path / "secret", f"{SECRET}\n"))
+    http_service.answer("POST /in?key=1", status=204)
+    webhook = Webhook(url=f"{http_service.address}/in?key=1", secret_file=private(tmp_path / "secret", f"{SECRET}\n"))
     await alerts(webhook=webhook).tell(job(), FELL)
-    (request,) = hook.requests
+    (request,) = http_service.requests
     said = json.loads(request.body)
     assert (said["alert"], said["address"], said["job"]) == ("performance", f"lab:{job().shown_id}", job().id)
     assert request.headers["content-type"] == "application/json"
@@ -91,38 +84,38 @@ async def test_a_webhook_gets_the_alert_with_the_jobs_address_and_can_check_the_
 
 
 @pytest.mark.req("EL-13")
-async def test_a_webhook_without_a_secret_is_not_signed(hook: HttpService) -> None:
-    hook.answer("POST /in")
-    await alerts(webhook=Webhook(url=f"{hook.address}/in")).tell(job(), FELL)
-    assert "x-cockpit-signature" not in hook.requests[0].headers
+async def test_a_webhook_without_a_secret_is_not_signed(http_service: HttpService) -> None:
+    http_service.answer("POST /in")
+    await alerts(webhook=Webhook(url=f"{http_service.address}/in")).tell(job(), FELL)
+    assert "x-cockpit-signature" not in http_service.requests[0].headers
 
 
 @pytest.mark.req("EL-13")
 async def test_a_webhook_that_fails_is_tried_three_times_and_reported_once(
-    hook: HttpService, capfd: pytest.CaptureFixture[str]
+    http_service: HttpService, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outages = Outages()
-    hook.answer("POST /token/s3cr3t", status=503)
-    sending = alerts(outages, webhook=Webhook(url=f"{hook.address}/token/s3cr3t"))
+    http_service.answer("POST /token/s3cr3t", status=503)
+    sending = alerts(outages, webhook=Webhook(url=f"{http_service.address}/token/s3cr3t"))
     await sending.tell(job(), FELL)
-    assert len(hook.requests) == 3
+    assert len(http_service.requests) == 3
     assert sending._clock.waits == [1000 * each for each in PAUSES]
     await sending.tell(job(), FELL)
     name = "the alerts' webhook http://127.0.0.1"
     assert capfd.readouterr().err == f"cockpit engine: {name} answers with status 503\n"
     assert outages.sentences == ("The alerts' webhook http://127.0.0.1 answers with status 503.",)
     replies = iter([Reply(429), Reply(200)])
-    hook.replies["POST /token/s3cr3t"] = lambda _: next(replies)
+    http_service.replies["POST /token/s3cr3t"] = lambda _: next(replies)
     await sending.tell(job(), FELL)
     assert outages.sentences == ()
 
 
 @pytest.mark.req("EL-13")
-async def test_a_refused_alert_is_not_sent_again(hook: HttpService) -> None:
+async def test_a_refused_alert_is_not_sent_again(http_service: HttpService) -> None:
     outages = Outages()
-    hook.answer("POST /in", status=403)
-    await alerts(outages, webhook=Webhook(url=f"{hook.address}/in")).tell(job(), FELL)
-    assert len(hook.requests) == 1
+    http_service.answer("POST /in", status=403)
+    await alerts(outages, webhook=Webhook(url=f"{http_service.address}/in")).tell(job(), FELL)
+    assert len(http_service.requests) == 1
     assert "answers with status 403" in outages.sentences[0]
 
 
@@ -132,27 +125,27 @@ async def test_a_refused_alert_is_not_sent_again(hook: HttpService) -> None:
     [(SECRET, 0o644, "is open to other users; chmod 600 it"), ("\n", 0o600, "is empty"), (None, 0, "cannot be read")],
 )
 async def test_a_secret_that_others_can_read_or_that_is_missing_is_not_used(
-    hook: HttpService, tmp_path: Path, text: str | None, mode: int, why: str
+    http_service: HttpService, tmp_path: Path, text: str | None, mode: int, why: str
 ) -> None:
     outages, file = Outages(), tmp_path / "secret"
     if text is not None:
         private(file, text, mode)
-    await alerts(outages, webhook=Webhook(url=f"{hook.address}/in", secret_file=str(file))).tell(job(), FELL)
-    assert hook.requests == []
+    await alerts(outages, webhook=Webhook(url=f"{http_service.address}/in", secret_file=str(file))).tell(job(), FELL)
+    assert http_service.requests == []
     assert why in outages.sentences[0]
     assert SECRET not in outages.sentences[0]
 
 
 @pytest.mark.req("EL-13")
-async def test_a_slow_receiver_delays_no_one_who_offers_an_alert(hook: HttpService) -> None:
-    sending = alerts(webhook=Webhook(url=f"{hook.address}/in"), limits=AlertLimits(per_job_seconds=0))
-    hook.answer("POST /in")
+async def test_a_slow_receiver_delays_no_one_who_offers_an_alert(http_service: HttpService) -> None:
+    sending = alerts(webhook=Webhook(url=f"{http_service.address}/in"), limits=AlertLimits(per_job_seconds=0))
+    http_service.answer("POST /in")
     async with asyncio.TaskGroup() as group:
         task = group.create_task(sending.send_forever())
         for _ in range(3):
             await sending.offer(job(), FELL)
-        assert hook.requests == []
-        await eventually(lambda: len(hook.requests) == 3)
+        assert http_service.requests == []
+        await eventually(lambda: len(http_service.requests) == 3)
         task.cancel()
 
 

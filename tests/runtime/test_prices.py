@@ -19,15 +19,8 @@ from tests.doubles.http_service import HttpService
 from tests.runtime.host_world import BY_ANN, World, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
-
-
-@pytest.fixture
-def shop() -> Iterator[HttpService]:
-    http = HttpService()
-    yield http
-    http.close()
 
 
 @pytest.fixture
@@ -49,10 +42,10 @@ def prices(world: World) -> dict[str, int | None]:
 
 
 @pytest.mark.req("EL-01")
-async def test_a_job_starts_when_the_address_says_a_lower_price(world: World, shop: HttpService) -> None:
+async def test_a_job_starts_when_the_address_says_a_lower_price(world: World, http_service: HttpService) -> None:
     elastic = Elastic(workers=1, max_workers=1, spot=True, max_price_milli=400)
-    shop.answer("GET /prices?zone=a", '{"n1": 0.5, "n2": 0.5, "n3": 0.5, "elsewhere": 0.1}')
-    watching = watch(world, f"{shop.address}/prices?zone=a", seconds=60)
+    http_service.answer("GET /prices?zone=a", '{"n1": 0.5, "n2": 0.5, "n3": 0.5, "elsewhere": 0.1}')
+    watching = watch(world, f"{http_service.address}/prices?zone=a", seconds=60)
     await watching.look()
     (job,) = await world.submit(a_spec(elastic=elastic, cpus=1))
     await world.idle()
@@ -65,7 +58,7 @@ async def test_a_job_starts_when_the_address_says_a_lower_price(world: World, sh
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(watching.watch_periodically())
-        shop.answer("GET /prices?zone=a", '{"n1": 0.5, "n2": 0.5, "n3": 0.35}')
+        http_service.answer("GET /prices?zone=a", '{"n1": 0.5, "n2": 0.5, "n3": 0.35}')
         await eventually(starts)
         task.cancel()
     assert [part.node for part in world.job(job).attempt.placement] == ["n3"]
@@ -86,24 +79,24 @@ async def test_a_star_is_the_price_of_all_other_spot_nodes(world: World, tmp_pat
 
 @pytest.mark.req("EL-01", "TR-10")
 async def test_a_source_that_fails_is_reported_once_and_the_last_prices_hold(
-    world: World, shop: HttpService, capfd: pytest.CaptureFixture[str]
+    world: World, http_service: HttpService, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outages = Outages()
-    source = f"{shop.address}/prices"
+    source = f"{http_service.address}/prices"
     watching = watch(world, source, outages, patience_seconds=0.05)
-    shop.answer("GET /prices", "n1 0.3")
+    http_service.answer("GET /prices", "n1 0.3")
     await watching.look()
-    shop.silent.set()
+    http_service.silent.set()
     await watching.look()
     await watching.look()
-    shop.silent.clear()
+    http_service.silent.clear()
     assert capfd.readouterr().err == f"cockpit engine: the price source {source} did not answer within 0.05 s\n"
     assert world.host.machine.state.nodes[NodeName("n1")].price_milli == 300
     for body, status, why in (("x", 503, "answers with status 503"), ("<html>", 200, "is not usable: line 1 is not")):
-        shop.answer("GET /prices", body, status)
+        http_service.answer("GET /prices", body, status)
         await watching.look()
         assert why in outages.sentences[0]
-    shop.answer("GET /prices", "n1 0.2")
+    http_service.answer("GET /prices", "n1 0.2")
     await watching.look()
     assert outages.sentences == ()
     assert world.host.machine.state.nodes[NodeName("n1")].price_milli == 200

@@ -24,7 +24,7 @@ from tests.doubles.http_service import HttpService, Reply, Request
 from tests.runtime.host_world import BY_ANN, World, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from cockpit.model.node import Node
@@ -33,13 +33,6 @@ GONE_AT = Millis(NOON + 2 * MINUTE)
 MOMENT = datetime.fromtimestamp(GONE_AT / 1000, UTC)
 ISO = f"{MOMENT:%Y-%m-%dT%H:%M:%SZ}"
 WORDS = f"{MOMENT:%Y-%m-%d %H:%M:%S} UTC"
-
-
-@pytest.fixture
-def service_at() -> Iterator[HttpService]:
-    http = HttpService()
-    yield http
-    http.close()
 
 
 @pytest.fixture
@@ -101,13 +94,13 @@ def serve_hardened_alibaba(http: HttpService) -> None:
     [("aws", serve_aws), ("azure", serve_azure), ("alibaba", serve_alibaba), ("alibaba", serve_hardened_alibaba)],
 )
 async def test_a_providers_notice_reclaims_the_node_with_the_time_that_is_left(
-    world: World, service_at: HttpService, provider: str, serve: Any
+    world: World, http_service: HttpService, provider: str, serve: Any
 ) -> None:
     job = await world.run(a_spec(cpus=1))
-    watching = watch(world, provider=Provider(provider), address=service_at.address)
+    watching = watch(world, provider=Provider(provider), address=http_service.address)
     await watching.look()  # the provider's 404: nothing to do
     assert node(world).state is NodeState.UP
-    serve(service_at)
+    serve(http_service)
     await watching.look()
     assert node(world).state_reason == f"its provider ({provider}) takes it back at {WORDS}"
     ending = world.job(job).ending
@@ -115,16 +108,16 @@ async def test_a_providers_notice_reclaims_the_node_with_the_time_that_is_left(
 
 
 @pytest.mark.req("EL-02")
-async def test_google_gives_no_time_so_that_half_a_minute_is_left(world: World, service_at: HttpService) -> None:
+async def test_google_gives_no_time_so_that_half_a_minute_is_left(world: World, http_service: HttpService) -> None:
     job = await world.run(a_spec(cpus=1))
-    watching = watch(world, provider=Provider.GCP, address=service_at.address)
-    service_at.answer(f"GET {GCP}", "FALSE")
+    watching = watch(world, provider=Provider.GCP, address=http_service.address)
+    http_service.answer(f"GET {GCP}", "FALSE")
     await watching.look()
     assert node(world).state is NodeState.UP
-    service_at.answer(f"GET {GCP}", "TRUE")
+    http_service.answer(f"GET {GCP}", "TRUE")
     await watching.look()
     assert world.job(job).ending.kill_at == NOON + GRACE_MS
-    assert service_at.requests[-1].headers["metadata-flavor"] == "Google"
+    assert http_service.requests[-1].headers["metadata-flavor"] == "Google"
     seq = world.host.machine.state.seq
     world.clock.advance(SECOND)
     await watching.look()
@@ -132,26 +125,26 @@ async def test_google_gives_no_time_so_that_half_a_minute_is_left(world: World, 
 
 
 @pytest.mark.req("EL-02")
-async def test_awss_token_is_made_once_and_again_when_it_has_expired(world: World, service_at: HttpService) -> None:
-    serve_aws(service_at)
-    service_at.replies |= with_token(AWS, "x-aws-ec2-metadata-token", "tok==", '{"action":"none","time":""}')
-    watching = watch(world, provider=Provider.AWS, address=service_at.address)
+async def test_awss_token_is_made_once_and_again_when_it_has_expired(world: World, http_service: HttpService) -> None:
+    serve_aws(http_service)
+    http_service.replies |= with_token(AWS, "x-aws-ec2-metadata-token", "tok==", '{"action":"none","time":""}')
+    watching = watch(world, provider=Provider.AWS, address=http_service.address)
     await watching.look()
     await watching.look()
-    assert [each.method for each in service_at.requests] == ["PUT", "GET", "GET"]
-    assert service_at.requests[0].headers["x-aws-ec2-metadata-token-ttl-seconds"] == "21600"
-    service_at.answer("PUT /latest/api/token", "new")
-    service_at.replies |= with_token(AWS, "x-aws-ec2-metadata-token", "new", f'{{"action":"stop","time":"{ISO}"}}')
+    assert [each.method for each in http_service.requests] == ["PUT", "GET", "GET"]
+    assert http_service.requests[0].headers["x-aws-ec2-metadata-token-ttl-seconds"] == "21600"
+    http_service.answer("PUT /latest/api/token", "new")
+    http_service.replies |= with_token(AWS, "x-aws-ec2-metadata-token", "new", f'{{"action":"stop","time":"{ISO}"}}')
     await watching.look()
     assert node(world).state is NodeState.DRAINED
 
 
 @pytest.mark.req("EL-02")
 async def test_a_node_that_is_resumed_is_not_reclaimed_again_for_the_same_notice(
-    world: World, service_at: HttpService
+    world: World, http_service: HttpService
 ) -> None:
-    serve_alibaba(service_at)
-    settings = {"provider": Provider.ALIBABA, "address": service_at.address}
+    serve_alibaba(http_service)
+    settings = {"provider": Provider.ALIBABA, "address": http_service.address}
     watching = watch(world, **settings)
     await watching.look()
     seq = world.host.machine.state.seq
@@ -163,29 +156,29 @@ async def test_a_node_that_is_resumed_is_not_reclaimed_again_for_the_same_notice
 
 
 @pytest.mark.req("EL-02")
-async def test_only_spot_nodes_are_reclaimed_where_there_are_some(world: World, service_at: HttpService) -> None:
+async def test_only_spot_nodes_are_reclaimed_where_there_are_some(world: World, http_service: HttpService) -> None:
     nodes = (a_node("n1"), a_node("n2", taints=(Taint("spot"),)))
     await world.host.act(lambda *_: [NodesChanged(nodes)], BY_ANN)
-    serve_alibaba(service_at)
-    await watch(world, provider=Provider.ALIBABA, address=service_at.address).look()
+    serve_alibaba(http_service)
+    await watch(world, provider=Provider.ALIBABA, address=http_service.address).look()
     assert [node(world, name).state for name in ("n1", "n2")] == [NodeState.UP, NodeState.DRAINED]
 
 
 @pytest.mark.req("EL-02", "TR-10")
 async def test_an_address_that_does_not_answer_is_reported_once_and_delays_nothing(
-    world: World, service_at: HttpService, capfd: pytest.CaptureFixture[str]
+    world: World, http_service: HttpService, capfd: pytest.CaptureFixture[str]
 ) -> None:
     outages = Outages()
-    watching = watch(world, outages, provider=Provider.ALIBABA, address=service_at.address, patience_seconds=0.05)
-    service_at.silent.set()
+    watching = watch(world, outages, provider=Provider.ALIBABA, address=http_service.address, patience_seconds=0.05)
+    http_service.silent.set()
     async with asyncio.TaskGroup() as group:
         group.create_task(watching.look())
         await world.run(a_spec(cpus=1))  # the engine starts jobs meanwhile
     await watching.look()
-    name = f"the spot notice's address {service_at.address}"
+    name = f"the spot notice's address {http_service.address}"
     assert capfd.readouterr().err.splitlines() == [f"cockpit engine: {name} did not answer within 0.05 s"]
-    assert outages.sentences == (f"The spot notice's address {service_at.address} did not answer within 0.05 s.",)
-    service_at.silent.clear()
+    assert outages.sentences == (f"The spot notice's address {http_service.address} did not answer within 0.05 s.",)
+    http_service.silent.clear()
     await watching.look()
     assert outages.sentences == ()
     assert node(world).state is NodeState.UP
@@ -197,19 +190,19 @@ async def test_an_address_that_does_not_answer_is_reported_once_and_delays_nothi
     [(500, "oops", "answers with status 500"), (200, "<html>\x1b", "does not answer as alibaba does: <html>\\x1b")],
 )
 async def test_an_answer_of_another_form_is_reported(
-    world: World, service_at: HttpService, status: int, body: str, why: str
+    world: World, http_service: HttpService, status: int, body: str, why: str
 ) -> None:
     outages = Outages()
-    service_at.answer(f"GET {ALIBABA}", body, status)
-    await watch(world, outages, provider=Provider.ALIBABA, address=service_at.address).look()
-    assert outages.sentences == (f"The spot notice's address {service_at.address} {why}.",)
+    http_service.answer(f"GET {ALIBABA}", body, status)
+    await watch(world, outages, provider=Provider.ALIBABA, address=http_service.address).look()
+    assert outages.sentences == (f"The spot notice's address {http_service.address} {why}.",)
 
 
 @pytest.mark.req("EL-02")
-async def test_a_closed_port_is_reported(world: World, service_at: HttpService) -> None:
+async def test_a_closed_port_is_reported(world: World, http_service: HttpService) -> None:
     outages = Outages()
-    address = service_at.address
-    service_at.close()
+    address = http_service.address
+    http_service.close()
     await watch(world, outages, provider=Provider.GCP, address=address).look()
     assert "cannot be reached" in outages.sentences[0]
 
@@ -234,8 +227,8 @@ async def test_a_watched_file_reclaims_the_nodes_that_it_names(world: World, tmp
 
 
 @pytest.mark.req("EL-02")
-async def test_rounds_go_on_at_their_interval(world: World, service_at: HttpService) -> None:
-    watching = watch(world, provider=Provider.ALIBABA, address=service_at.address, seconds=5)
+async def test_rounds_go_on_at_their_interval(world: World, http_service: HttpService) -> None:
+    watching = watch(world, provider=Provider.ALIBABA, address=http_service.address, seconds=5)
 
     def reclaimed() -> bool:
         world.clock.advance(5 * SECOND)
@@ -243,7 +236,7 @@ async def test_rounds_go_on_at_their_interval(world: World, service_at: HttpServ
 
     async with asyncio.TaskGroup() as group:
         task = group.create_task(watching.watch_periodically())
-        await eventually(lambda: service_at.requests)
-        serve_alibaba(service_at)
+        await eventually(lambda: http_service.requests)
+        serve_alibaba(http_service)
         await eventually(reclaimed)
         task.cancel()

@@ -43,7 +43,7 @@ def served(request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(notices, "_LOOK_MILLISECONDS", 5)
     show(b"[1]")
     changes = linux.watch_renames(".") if request.param == "notified" else -1
-    listener = notices._listen()
+    listener = linux.listen(notices.SOCKET, notices._WAITING)
     server = notices.Server(listener, changes)
     ended = threading.Event()
 

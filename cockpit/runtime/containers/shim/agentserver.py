@@ -56,20 +56,9 @@ def start(plan: PlanDict, entry: program.Entry) -> None:
 
 
 def _listen(plan: PlanDict) -> _socket.socket:
-    """Listen on the agent's socket. The path is relative because a socket's path is short; the caller's working folder
-    does not matter. The socket gets its name only once it accepts connections: a client that is refused gives up, while
-    its own caller may wait for ever."""
+    """Listen on the agent's socket, whatever folder the caller works in."""
     os.chdir(os.path.join(plan["network"], SHOWN))
-    name = f"{plan['hostname']}.sock"
-    draft = f".{name}"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(draft)
-    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-    listener.bind(draft)
-    os.chmod(draft, 0o666)  # noqa: S103 - for the submitter, in whose containers alone it is shown
-    listener.listen(_WAITING)
-    os.rename(draft, name)
-    return listener
+    return linux.listen(f"{plan['hostname']}.sock", _WAITING)
 
 
 def _serve(listener: _socket.socket, entry: program.Entry) -> NoReturn:

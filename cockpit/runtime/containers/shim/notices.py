@@ -129,7 +129,7 @@ def start(attempt: Attempt, plan: PlanDict, *, plain: bool = False) -> None:
         return
     # Relative paths from here on, since a socket's path is short, and the submitter cannot enter the attempt's folder.
     os.chdir(attempt.file(FOLDER))
-    listener = _listen()
+    listener = linux.listen(SOCKET, _WAITING)
     if os.fork() == 0:
         try:
             _serve(plan, listener, plain=plain)
@@ -137,19 +137,6 @@ def start(attempt: Attempt, plan: PlanDict, *, plain: bool = False) -> None:
             os._exit(1)  # after any error: the child must not continue as a second holder
     os.chdir("/")
     listener.close()
-
-
-def _listen() -> _socket.socket:
-    """Return the listening socket. It gets its name only once it accepts connections."""
-    draft = f".{SOCKET}"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(draft)
-    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-    listener.bind(draft)
-    os.chmod(draft, 0o666)  # noqa: S103 - for the submitter, in whose container alone it is shown
-    listener.listen(_WAITING)
-    os.rename(draft, SOCKET)
-    return listener
 
 
 def _serve(plan: PlanDict, listener: _socket.socket, *, plain: bool) -> NoReturn:
