@@ -50,8 +50,10 @@ async def test_a_job_that_names_no_memory_waits_for_a_node_with_all_its_memory(
     async def outlook() -> Outlook:
         return await ada.explain(job)
 
-    # until Slurm has judged the job, its list has no reason, and then there is no start either
-    after = await eventually(outlook, lambda found: found.scheduler_start_at is not None)
+    def is_planned(found: Outlook) -> bool:
+        return found.scheduler_start_at is not None and found.forecast.likely_at is not None
+
+    after = await eventually(outlook, is_planned)
     # how soon depends on how long the user's earlier jobs ran; planned with too little memory, both would start now
     for forecast in (before.forecast, after.forecast):
         assert not forecast.now
