@@ -30,7 +30,7 @@ def test_a_client_that_finds_the_socket_is_never_refused(tmp_path, monkeypatch):
         while not done.is_set():
             try:
                 with socket.socket(socket.AF_UNIX) as client:
-                    client.setblocking(False)  # nobody accepts
+                    client.setblocking(False)  # no process accepts
                     client.connect(str(shown / "job-1.sock"))
             except (FileNotFoundError, BlockingIOError):
                 continue
