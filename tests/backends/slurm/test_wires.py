@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -165,22 +166,27 @@ async def test_a_connection_that_the_user_has_open_is_shared(ssh: Callable[[], l
 
 @pytest.mark.parametrize("typing", [False, True])
 async def test_a_login_of_ssh_makes_a_shared_connection(
-    ssh: Callable[[], list[str]], tmp_path: Path, typing: bool
+    ssh: Callable[[], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typing: bool
 ) -> None:
+    temporary = tmp_path / "temporary"  # of this test alone: other logins make their folders in /tmp meanwhile
+    temporary.mkdir()
+    monkeypatch.setattr(openssh, "LONGEST_FOLDER", len(str(temporary)))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     made = await openssh.logged_in(Host("lab"), typing=typing)
     assert made._folder is not None
+    assert made._folder.parent == temporary
     assert made._folder.stat().st_mode & 0o777 == 0o700
     (line,) = ssh()
     assert f"-o ControlPath={made._folder}/to -o ControlMaster=yes -o ControlPersist=600 -n" in line
     assert ("BatchMode=yes" in line) is not typing
     await made.close()
-    before = set(made._folder.parent.glob("cockpit-ssh-*"))
+    assert list(temporary.iterdir()) == []
     (tmp_path / "code").write_text("255")
     (tmp_path / "said").write_text("no route\n")
     said = "no route" if not typing else "ssh says why above"
     with pytest.raises(Unreachable, match=f"^lab cannot be reached over SSH: {said}"):
         await openssh.logged_in(Host("lab"), typing=typing)
-    assert set(made._folder.parent.glob("cockpit-ssh-*")) == before
+    assert list(temporary.iterdir()) == []
 
 
 def test_jump_hosts_are_read_as_ssh_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
