@@ -52,7 +52,8 @@ class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hook: str = ""
     """The name of the script that ended so, before the command was run; empty: it is the command's own status."""
     unstarted: bool = False
-    """Whether the container's holder died before the command began, so that nothing of the job has run."""
+    """Whether nothing of the job has run, because the container's holder died before the command began or the disk was
+    full: the engine starts the job again."""
 
     @property
     def ok(self) -> bool:

@@ -37,6 +37,24 @@ def test_a_full_disk_refuses_only_submissions(folder: Path) -> None:
     assert told["names"] == ["later", "running"]
 
 
+@pytest.mark.req("TR-03", "TR-01", "JT-40")
+def test_a_job_that_takes_the_whole_disk_for_its_log_again_and_again_harms_no_other_job(folder: Path) -> None:
+    told = answer_of("greedy_log", folder)
+    assert [code for code, _ in told["refused"]] == [UNAVAILABLE] * len(told["refused"])
+    assert (told["codes"], told["last"]) == ([*range(12)], 0)
+    assert told["names"] == sorted(["greedy", *(f"other-{number}" for number in range(12))])
+    code, checked = told["journal"]
+    assert (code, "journal.db is whole" in checked) == (0, True)
+
+
+@pytest.mark.req("TR-03")
+def test_an_engine_that_starts_on_a_full_disk_makes_containers_once_there_is_space(folder: Path) -> None:
+    told = answer_of("full_at_start", folder)
+    assert any(sentence.startswith("No job can run here: ") for sentence in told["trouble"])
+    assert not told["containers"].startswith("none")
+    assert told["same_engine"]
+
+
 @pytest.mark.req("TR-03")
 def test_a_locked_journal_is_reported_and_the_engine_recovers(user: CockpitUser) -> None:
     user.submit("exit 0", name="first", hold=True)

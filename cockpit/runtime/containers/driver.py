@@ -20,6 +20,7 @@ and every effect may be repeated. The lock of a replica keeps two steps from wor
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +54,7 @@ from cockpit.runtime.containers.prechecking import NOWHERE
 from cockpit.runtime.containers.pressure import Pressure
 from cockpit.runtime.containers.sampling import Sampler
 from cockpit.runtime.containers.shim import holder, job_processes
-from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.shim.attempt import Attempt, is_disk_full
 from cockpit.runtime.containers.staging.fetching import FetchFailed
 from cockpit.runtime.containers.staging.staging_cache import watch_disk
 from cockpit.runtime.containers.watching import NotifyFifo, WatchedAttempt
@@ -85,8 +86,25 @@ if TYPE_CHECKING:
 
 _LEAVE_SECONDS = 5
 """Seconds for a holder to end when asked; then it is killed."""
+_SPACE_BYTES = 1 << 18
+"""Free disk space that making a container needs: its records and the folders of its file system."""
+_SPACE_SECONDS, _SPACE_POLL_SECONDS = 10, 0.02
+"""How long a start waits for that space, and how often it looks."""
 _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
 _SIGNALS = {SignalKind.TERM: holder.TERMINATE, SignalKind.KILL: holder.KILL, SignalKind.EARLY: holder.EARLY}
+
+
+async def _await_space(folder: Path) -> None:
+    """Wait until the folder's disk has space for a container, but not longer than `_SPACE_SECONDS`."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SPACE_SECONDS):
+            while _free_bytes(folder) < _SPACE_BYTES:  # noqa: ASYNC110 - the file system notifies nobody
+                await asyncio.sleep(_SPACE_POLL_SECONDS)
+
+
+def _free_bytes(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize
 
 
 def _no_workers(_replica: ReplicaId) -> Mapping[str, bytes]:
@@ -351,7 +369,8 @@ class ContainerExecutor:
         """Start a replica's container, or adopt it if an engine before this one has started it.
 
         1. Unless the command may have run already: run the prologs. If one fails, report it and end.
-        2. Write an elastic job's worker list and the plan, and spawn the shim. If that fails, report the end.
+        2. Wait a moment if the disk is full. Write an elastic job's worker list and the plan, and spawn the shim. If
+           that fails, report the end.
         3. Watch the holder, the node's memory, and the heartbeats of an elastic job's worker.
         4. Report what the attempt's folder records by now.
         """
@@ -363,7 +382,8 @@ class ContainerExecutor:
                 self._observer.prolog_failed(effect.replica, failed)
                 return
             faults.point("spawning", attempt.name)
-            # 2
+            # 2: the log of another job may have taken the whole disk, until its holder shortens it.
+            await _await_space(self._state)
             try:
                 # First, since the container mounts the folders that this makes.
                 if effect.spec.elastic is not None:
@@ -371,9 +391,10 @@ class ContainerExecutor:
                 await asyncio.to_thread(spawning.spawn, attempt, self._container_plan(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
-                # A shim that died had not begun the command: the engine starts the job again, and does not blame it.
-                died = isinstance(error, spawning.ShimDied)
-                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence, unstarted=died))
+                # A shim that died or found the disk full had not begun the command: the engine starts the job again,
+                # and does not blame it.
+                unstarted = isinstance(error, spawning.ShimDied) or is_disk_full(error)
+                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence, unstarted=unstarted))
                 return
             faults.point("spawned", attempt.name)
         # 3

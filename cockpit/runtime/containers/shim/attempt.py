@@ -234,6 +234,11 @@ class Attempt:
         return True
 
 
+def is_disk_full(error: Exception) -> bool:
+    """Return whether a write failed for lack of space, which the machine may have again at the next try."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def _write_all(fd: int, content: bytes, *, durable: bool) -> None:
     try:
         while content:

@@ -48,7 +48,7 @@ from cockpit.runtime.containers.shim import (
     syscalls,
     view,
 )
-from cockpit.runtime.containers.shim.attempt import Attempt
+from cockpit.runtime.containers.shim.attempt import Attempt, is_disk_full
 from cockpit.runtime.containers.shim.holder import Holder
 from cockpit.runtime.containers.shim.identity import identity_of
 from cockpit.runtime.containers.shim.programs import Programs
@@ -230,7 +230,8 @@ def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool,
         # If its maker was killed, the command has not begun, and the engine may start the job again.
         _report_lost(attempt, str(error), again=again, unstarted=isinstance(error, view.MakerDied))
     except Exception as error:  # noqa: BLE001 - no other process could report it
-        _report_lost(attempt, f"the container could not be made: {error}", again=again)
+        unstarted = is_disk_full(error)
+        _report_lost(attempt, f"the container could not be made: {error}", again=again, unstarted=unstarted)
     else:
         attempt.notify()
         holder.run()

@@ -30,6 +30,8 @@ _LEAST = 16 * GRAIN
 """Bytes that a log may always use, however full the disk is."""
 _LONGEST, _SHORTEST = 1.0, 0.05
 """Longest and shortest interval between two checks, in seconds."""
+_HALF_LIFE = 10.0
+"""Seconds after which a log that has grown fast is expected to grow half as fast."""
 _FASTEST = 4 << 30
 """Assumed highest writing rate of a disk in bytes per second."""
 _RESERVE_PART, _RESERVE_MOST = 20, 1 << 30
@@ -60,17 +62,16 @@ class _Log:
         self._stopped_at = 0
         """The log's limit in bytes while the disk is nearly full; 0: the disk is not nearly full."""
         self._size = 0
-        self._taken = 0
-        """Bytes that the log used on the disk at the last check."""
+        self._taken = self._kept = 0
+        """Bytes that the log used on the disk before and after the last check shortened it."""
+        self._rate = 0.0
+        """Bytes per second by which the log may grow, as far as it has done so lately."""
         self._at = time.monotonic()
 
     def look(self) -> float:
         status = os.stat(self._path, follow_symlinks=False)
-        now = time.monotonic()
-        # At least a millisecond, which avoids a division by zero.
-        rate = (status.st_size - self._size) / max(now - self._at, 0.001)
-        self._size, self._at = status.st_size, now
         taken, usable = status.st_blocks * 512, _usable_bytes(self._path)
+        self._measure_rate(status.st_size, taken)
         if usable > 0:
             self._stopped_at = 0
         elif not self._stopped_at:
@@ -83,10 +84,23 @@ class _Log:
         if taken > limit:
             self._free_beyond_end(taken)
             self._cut(status.st_size, limit)
+            self._kept = os.stat(self._path, follow_symlinks=False).st_blocks * 512
         left = max(0, limit - taken)
         # at most the time in which the disk could become full at the highest rate, and half of that in which the log
         # would reach its limit at its rate so far
-        return min(max(usable, 0) / _FASTEST, left / (2 * rate) if rate > 0 else _LONGEST)
+        return min(max(usable, 0) / _FASTEST, left / (2 * self._rate) if self._rate > 0 else _LONGEST)
+
+    def _measure_rate(self, size: int, taken: int) -> None:
+        """Set how fast the log may grow until the next check.
+
+        Blocks count beside the size: a job may allocate them ahead, without writing and again after each check. A job
+        that empties its log between two checks seems to write nothing, so that the rate falls slowly.
+        """
+        now = time.monotonic()
+        seconds = max(now - self._at, 0.001)  # avoids a division by zero
+        growth = max(size - self._size, taken - self._kept)
+        self._rate = max(growth / seconds, self._rate * 0.5 ** (seconds / _HALF_LIFE))
+        self._size, self._kept, self._at = size, taken, now
 
     def _free_beyond_end(self, taken: int) -> None:
         """Free blocks that the job reserved behind the end of the log (`fallocate --keep-size`), which hold no text."""
