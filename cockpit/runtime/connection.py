@@ -57,7 +57,8 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """The limits on what clients may cost the engine."""
 
     connections: int = 512
-    """Most connections of all users together. Administrators may exceed it, so that they can see what is wrong."""
+    """Most connections of all users together. Administrators may exceed it, so that they can see what is wrong. When
+    they are reached, a user who has far fewer than another one gets the place of one of these."""
     connections_per_user: int = 128
     silent_seconds: float = 5.0
     """Seconds after which a connection that has sent no request is closed if another one needs its place."""
@@ -99,13 +100,14 @@ class Connection:
         them is in memory: a client that reads slowly delays only itself."""
         self._sending = asyncio.Lock()
         self._opened_at = asyncio.get_running_loop().time()
-        self._has_asked = False
+        self.has_asked = False
+        """Whether a request has come."""
 
     @property
     def may_be_replaced(self) -> bool:
         """Whether no request has come for so long that another connection may have the place of this one."""
         age = asyncio.get_running_loop().time() - self._opened_at
-        return not self._has_asked and age > self._bounds.silent_seconds
+        return not self.has_asked and age > self._bounds.silent_seconds
 
     def drop(self) -> None:
         """Close the connection without an answer."""
@@ -145,7 +147,7 @@ class Connection:
             except BaseException:
                 self._release_slots(turn)
                 raise
-            self._has_asked = True
+            self.has_asked = True
             task = group.create_task(self._answer(body))
             task.add_done_callback(partial(self._release_slots, turn))
 

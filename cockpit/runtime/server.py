@@ -79,16 +79,26 @@ class Server:
         return None
 
     def _make_room(self, actor: Actor) -> bool:
-        """Close a connection that has not sent a request for a while: one of the user's own if these are too many,
-        else one of the user who has the most. Returns whether there was one."""
+        """Close a connection in favour of a new one of this user; return whether there is one that gives way.
+
+        1. A user who has too many gives one of their own that has not sent a request for a while.
+        2. If all users together have too many, it is one of the user who has the most.
+        3. That user gives any connection to one who has fewer: first those without a request, then the latest, so that
+           a flood of connections ends before a cockpit that has been open for long.
+        """
         user = self._users.get(actor.who.uid)
-        if user is None or len(user.connections) < self._bounds.connections_per_user:
+        own = len(user.connections) if user is not None else 0
+        if user is None or own < self._bounds.connections_per_user:  # 2
             user = max(self._users.values(), key=lambda each: len(each.connections))
-        silent = next((each for each in user.connections if each.may_be_replaced), None)
-        if silent is None:
+        leaving = next((each for each in user.connections if each.may_be_replaced), None)  # 1
+        # A difference of one would let two users take the same place from each other in turn.
+        if leaving is None and len(user.connections) > own + 1:  # 3
+            latest = list(reversed(user.connections))
+            leaving = next((each for each in latest if not each.has_asked), latest[0])
+        if leaving is None:
             return False
-        del user.connections[silent]
-        silent.drop()
+        del user.connections[leaving]
+        leaving.drop()
         return True
 
 

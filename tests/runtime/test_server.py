@@ -384,3 +384,24 @@ def test_beyond_all_connections_an_administrator_is_accepted_and_no_other_user(
             assert administrator.ask("status").no is None
         for each in clients:
             each.socket.close()
+
+
+@pytest.mark.req("TR-09")
+def test_beyond_all_connections_a_user_with_few_takes_the_place_of_one_with_many(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First one without a request gives way, then the latest; never one of a user who has as few."""
+    with ServedEngine(tmp_path, Bounds(connections=4, silent_seconds=3600)) as engine:
+        monkeypatch.setattr(server, "peer_actor", lambda *_: Actor(ANN, admin=False))
+        anns = [engine.client() for _ in range(4)]
+        for each in (anns[0], anns[1], anns[3]):
+            assert each.ask("status").no is None
+        monkeypatch.setattr(server, "peer_actor", lambda *_: Actor(BOB, admin=False))
+        bobs = [engine.client() for _ in range(2)]
+        assert [each.ask("status").no for each in bobs] == [None, None]
+        assert [hung_up(each.socket) for each in anns] == [False, False, True, True]
+        with RawClient(engine.path, greet=False) as beyond:
+            assert "too many open connections" in str(msgspec.msgpack.decode(beyond.body())["no"])
+        assert [each.ask("status").no for each in (*anns[:2], *bobs)] == [None] * 4
+        for each in (*anns, *bobs):
+            each.socket.close()
