@@ -17,7 +17,7 @@ from cockpit.backends.slurm.mapping.cross_checks import (
 )
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.wire.answers import Answers
-from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, Garbled, Printed
+from cockpit.backends.slurm.wire.calls import DATABASE_PROGRAMS, NOTHING_ABSENT, Garbled, Printed
 from cockpit.model.ids import Millis
 from tests.backends.slurm.test_values import a_record
 
@@ -74,7 +74,7 @@ def test_associations_and_shares_name_each_other() -> None:
 class Cluster:
     """Answers each question with the next of its texts, the last one again and again."""
 
-    name, on_this_disk, absent = "paper", False, NOTHING_ABSENT
+    name, on_this_disk, absent, database_programs = "paper", False, NOTHING_ABSENT, DATABASE_PROGRAMS
 
     def __init__(self, **answers: list[str]) -> None:
         self.answers, self.asked = answers, 0
@@ -125,7 +125,7 @@ PARTITIONS = "PartitionName=gpu Nodes=n[1-2]\nPartitionName=batch Nodes=n2\n"
 class Inventory:
     """Answers questions about one name; without an answer the controller does not know it."""
 
-    name, on_this_disk, absent = "paper", False, NOTHING_ABSENT
+    name, on_this_disk, absent, database_programs = "paper", False, NOTHING_ABSENT, DATABASE_PROGRAMS
 
     def __init__(self, **alone: str) -> None:
         self.alone, self.asked = alone, []

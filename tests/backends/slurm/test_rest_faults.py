@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire import database, rest
 from cockpit.backends.slurm.wire.answers import Answers, PollIntervals
 from cockpit.backends.slurm.wire.http import Place, place_of
 from cockpit.backends.slurm.wire.local import LocalCommands
@@ -331,3 +332,32 @@ def test_addresses_are_parsed() -> None:
 def test_an_invalid_address_is_reported(address: str) -> None:
     with pytest.raises(SpecErrors, match="is not the address of a slurmrestd; write slurmrestd"):
         place_of(address)
+
+
+@pytest.mark.req("SL-01", "SL-04", "SL-15")
+async def test_pages_do_not_wait_for_a_database_that_hangs_behind_slurmrestd(
+    daemon: Daemon, commands: RestCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for the cluster's name, nor for shares, which this version takes out of the database."""
+    awake = asyncio.Event()
+
+    async def answer(target: str, writer: asyncio.StreamWriter) -> None:
+        if target.startswith("/slurmdb/"):
+            await awake.wait()
+        await daemon.recorded(target, writer)
+
+    daemon.instead = answer
+    monkeypatch.setattr(rest, "NAME_SECONDS", 0.05)
+    monkeypatch.setattr(database, "PROBE_SECONDS", 0.05)
+    clock = SystemClock()
+    answers = Answers(commands, clock.now, Random(1))
+    answers.database.quiet_seconds = 0.0
+    backend = SlurmBackend("lab", commands, Reading(answers, clock.now), clock, "ann")
+    assert await backend.jobs(ended=True)
+    assert "the accounting database (slurmdbd) has not answered" in (await backend.accounts()).missing
+    said = " ".join((await backend.overview()).trouble)
+    assert "sshare is not available at the moment: the accounting database" in said
+    asked = [target.partition("?")[0] for target in daemon.asked if target.startswith("/slurmdb/v0.0.38/")]
+    assert asked.count("/slurmdb/v0.0.38/clusters") == 2, "once for the name, and once to see whether it answers"
+    assert len(asked) == len(set(asked)) + 1, "no question is put to it again"
+    awake.set()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real.slurm.real_cluster import ADA
+from tests.real.slurm.rest_daemon import RestDaemon
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.backend import SlurmBackend
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
 LONGEST_SECONDS = 12
 """For three pages; each of the four lists behind them had a time limit of ten seconds."""
+
+
+@pytest.fixture
+def rest(cluster: RealCluster) -> Iterator[RestDaemon]:
+    daemon = RestDaemon(cluster, ADA)
+    yield daemon
+    daemon.stop()
 
 
 @pytest.fixture
@@ -32,8 +40,18 @@ def silent(emptied: RealCluster) -> Iterator[RealCluster]:
 @pytest.mark.req("SL-04", "SL-15")
 async def test_pages_come_without_accounting_in_a_few_seconds(silent: RealCluster, ada: SlurmBackend) -> None:
     silent.submit(ADA, "-pbatch", "--mem=100", "-t5", run="sleep 300")
+    await _shows_pages_in_time(ada)
+
+
+@pytest.mark.req("SL-01", "SL-04", "SL-15")
+async def test_pages_come_without_accounting_through_slurmrestd_too(silent: RealCluster, rest: RestDaemon) -> None:
+    silent.submit(ADA, "-pbatch", "--mem=100", "-t5", run="sleep 300")
+    await _shows_pages_in_time(rest.over_socket(ADA))
+
+
+async def _shows_pages_in_time(backend: SlurmBackend) -> None:
     began = time.monotonic()
-    assert len(await ada.jobs()) == 1
-    assert "the accounting database (slurmdbd) has not answered" in (await ada.accounts()).missing
-    assert (await ada.overview()).trouble
+    assert len(await backend.jobs()) == 1
+    assert "the accounting database (slurmdbd) has not answered" in (await backend.accounts()).missing
+    assert (await backend.overview()).trouble
     assert time.monotonic() - began < LONGEST_SECONDS

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from cockpit.backends.slurm.mapping.completeness import flaw
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, check_success, command_of
-from cockpit.backends.slurm.wire.database import DATABASE_PROGRAMS, DatabaseWatch
+from cockpit.backends.slurm.wire.database import DatabaseWatch
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
 
@@ -175,7 +175,7 @@ class Answers:
 
     async def _of_database(self, question: tuple[str, ...], asking: Coroutine[Any, Any, T]) -> T:
         """Run the command; if it asks the accounting database, only as long as that answers."""
-        return await (self.database.answered(asking) if question[0] in DATABASE_PROGRAMS else asking)
+        return await (self.database.answered(asking) if question[0] in self._commands.database_programs else asking)
 
     def last(self, argv: Sequence[str]) -> Printed | None:
         """Return the last answer of the command, however old."""

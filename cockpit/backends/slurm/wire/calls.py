@@ -5,9 +5,9 @@ Transports: local processes (`local`), SSH (`ssh`, `openssh`), slurmrestd (`rest
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.slurm.mapping.records import Record, records_of_key, settings, with_header
@@ -89,6 +89,10 @@ class Failed(CockpitError):
         super().__init__(said or f"{argv[0]} ended with {printed.code} and said nothing.")
 
 
+DATABASE_PROGRAMS: Final = frozenset({"sacct", "sacctmgr"})
+"""Programs of Slurm that ask slurmdbd; sshare and sprio ask the controller."""
+
+
 class Commands(Protocol):
     """A transport that runs Slurm's commands."""
 
@@ -96,6 +100,11 @@ class Commands(Protocol):
     """Name of the transport for the user: `this machine`, `ann@login`."""
     on_this_disk: bool
     """Its programs see the files of this machine, and start in the user's current folder."""
+
+    @property
+    def database_programs(self) -> Collection[str]:
+        """Programs whose answers come from the accounting database (slurmdbd), which may be away."""
+        ...
 
     @property
     def absent(self) -> Mapping[str, str]:

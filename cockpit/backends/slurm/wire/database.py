@@ -21,8 +21,6 @@ from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.ids import Millis
 
 T = TypeVar("T")
-DATABASE_PROGRAMS: Final = frozenset({"sacct", "sacctmgr"})
-"""Programs that ask slurmdbd; sshare and sprio ask the controller."""
 PROBE: Final = ("sacctmgr", "-n", "-P", "--readonly", "list", "cluster", "format=cluster")
 QUIET_SECONDS: Final = 2.0
 PROBE_SECONDS: Final = 3.0

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, AnswerLost, Printed, all_of
+from cockpit.backends.slurm.wire.calls import DATABASE_PROGRAMS, NOTHING_ABSENT, AnswerLost, Printed, all_of
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 
@@ -25,6 +25,7 @@ class LocalCommands:
 
     name = "this machine"
     on_this_disk = True
+    database_programs = DATABASE_PROGRAMS
     absent = NOTHING_ABSENT
 
     def __init__(self, env: Mapping[str, str]) -> None:

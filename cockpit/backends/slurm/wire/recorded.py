@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from cockpit.backends.base import ShellSession, refuse_absent
 from cockpit.backends.slurm.mapping.records import blocks, with_header, words
-from cockpit.backends.slurm.wire.calls import Printed
+from cockpit.backends.slurm.wire.calls import DATABASE_PROGRAMS, Printed
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.capabilities import Ability
@@ -77,6 +77,7 @@ class RecordedCommands:
     """Answers from a recording; implements `wire.calls.Commands`. Commands that change something are refused."""
 
     on_this_disk = False
+    database_programs = DATABASE_PROGRAMS
     absent = ABSENT
 
     def __init__(self, version: str) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,10 @@ from cockpit.backends.slurm.mapping.rest.acts import (
     absent_in,
     request,
 )
-from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, NoAnswer, question
+from cockpit.backends.slurm.mapping.rest.questions import DATABASE, OLDEST_SHARES, SLURM, NoAnswer, question
 from cockpit.backends.slurm.wire import http
-from cockpit.backends.slurm.wire.calls import AnswerLost, Commands, Garbled, Printed
+from cockpit.backends.slurm.wire.calls import DATABASE_PROGRAMS, AnswerLost, Commands, Garbled, Printed
+from cockpit.backends.slurm.wire.database import AWAY_MS
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import Millis
@@ -46,6 +47,8 @@ OLDEST, NEWEST = 36, 46
 """Oldest and newest version of the API that are tried, the newest first. Each daemon has several; one is among them."""
 FILES = ("stat", "sh", "id", "mkdir")
 """Programs that read and prepare jobs' files. They run here: a machine with the socket mostly has the files as well."""
+NAME_SECONDS = 3.0
+"""Time limit of the question for the cluster's name."""
 NOT_FOUND, REFUSED, TOO_MANY = 404, (401, 403), 429
 NOTHING_FOUND = 9003
 """Slurm's number of an error (ESLURM_REST_EMPTY_RESULT) that v0.0.38 has beside each empty list of the database."""
@@ -62,6 +65,12 @@ class RestCommands:
         lacking = absent_in(self._version)
         return lacking if self._files is not None else {**lacking, "logs": NO_FILES}
 
+    @property
+    def database_programs(self) -> Collection[str]:
+        """Programs for which slurmrestd asks the database: sshare too, until its API has shares."""
+        has_shares = self._version is not None and self._version >= OLDEST_SHARES
+        return DATABASE_PROGRAMS if has_shares else DATABASE_PROGRAMS | {"sshare"}
+
     def __init__(
         self, address: str, token: Callable[[], str], now: Callable[[], Millis], files: Commands | None = None
     ) -> None:
@@ -73,6 +82,7 @@ class RestCommands:
         self._token, self._now, self._files = token, now, files
         self._version: int | None = None
         self._cluster = ""
+        self._nameless_until = Millis(0)
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         if argv[0] in FILES and self._files is not None:
@@ -154,11 +164,14 @@ class RestCommands:
     async def _cluster_name(self) -> str:
         """Return the cluster's name out of the accounting database, for versions whose answers do not have it.
 
-        The address, when the database does not answer or has several clusters.
+        The address, when the database does not answer within `NAME_SECONDS` or has several clusters. The answer to the
+        question must not wait for a database that it does not need; for `AWAY_MS` the name is not asked for again.
         """
-        if not self._cluster:
-            with suppress(CockpitError):
-                answer, _ = await self._answer(RestRequest("GET", DATABASE, "clusters"))
+        if not self._cluster and self._now() >= self._nameless_until:
+            self._nameless_until = Millis(self._now() + AWAY_MS)
+            with suppress(CockpitError, TimeoutError):
+                async with asyncio.timeout(NAME_SECONDS):
+                    answer, _ = await self._answer(RestRequest("GET", DATABASE, "clusters"))
                 names = [each.get("name") for each in answer.get("clusters") or [] if isinstance(each, dict)]
                 self._cluster = str(names[0]) if len(names) == 1 else ""
         return self._cluster or self.name

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.slurm.wire.calls import NOTHING_ABSENT, AnswerLost, Garbled, Printed, all_of
+from cockpit.backends.slurm.wire.calls import DATABASE_PROGRAMS, NOTHING_ABSENT, AnswerLost, Garbled, Printed, all_of
 from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, open_master
 from cockpit.errors import LoginLost, SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
@@ -73,6 +73,7 @@ class SshCommands:
     """
 
     on_this_disk = False
+    database_programs = DATABASE_PROGRAMS
     absent = NOTHING_ABSENT
 
     def __init__(self, address: str) -> None:

@@ -127,6 +127,10 @@ def _of_scontrol(what: str, cluster_name: str) -> Question | None:
 
 _TABLES: Final[dict[str, tuple[str, Reader]]] = {
     "qos": ("qos", lambda answer: accounts.qos(_all(answer, "qos", "QOS"))),
+    "cluster": (
+        "clusters",
+        lambda answer: tuple({"cluster": each.get("name", "")} for each in _all(answer, "clusters")),
+    ),
     "assoc": ("associations", lambda answer: accounts.associations(_all(answer, "associations"))),
 }
 
