@@ -69,8 +69,6 @@ SBATCH = """#!/bin/bash
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=2
 #SBATCH --mem=4G
-#SBATCH --mem-per-cpu=512
-#SBATCH --mem-per-gpu=100M
 #SBATCH --gres=gpu:a100:2
 #SBATCH --gpus=4
 #SBATCH --gpus-per-node=2
@@ -84,6 +82,10 @@ SBATCH = """#!/bin/bash
 #SBATCH --open-mode=append
 #SBATCH -p gpu
 srun -N 1 python train.py
+"""
+SBATCH_SHARES = """#!/bin/bash
+#SBATCH -J j1 -n 2 --gpus-per-task=1 --ntasks-per-gpu=1 --cpus-per-gpu=2 --mem-per-gpu=512
+hostname
 """
 ARENA = (
     "arena submit pytorch --name=j1 --workers=2 --gpus=1 --cpu=4 --memory=8Gi --image=x:1 --sync-mode=git "
@@ -217,7 +219,7 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "job.jsonl": (_jobs("job.jsonl"), (f"{JSON_JOB}\n" + JSON_JOB.replace("j1", "j2"),)),
     "foreign": (
         lambda text: taken_over("file", text),
-        (SBATCH, ARENA, ARENA_TF, GCLOUD, PYTORCHJOB, PYTORCHJOB_MORE, CUSTOMJOB),
+        (SBATCH, SBATCH_SHARES, ARENA, ARENA_TF, GCLOUD, PYTORCHJOB, PYTORCHJOB_MORE, CUSTOMJOB),
     ),
     "quota": (lambda text: quotatree.read_quota_tree("q.yaml", text), (QUOTA,)),
     "cluster.toml": (lambda text: read_cluster(a_node(), text), (CLUSTER,)),

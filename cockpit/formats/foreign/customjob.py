@@ -151,20 +151,21 @@ def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[
     # The position of a pool is its role, so that a role that is left out has an empty pool.
     if not pool:
         return {}
-    left = dict(pool)
-    values: dict[str, Any] = {"replicas": int(left.pop("replicaCount", 1) or 1)}
-    _machine(left.pop("machineSpec", None) or {}, values, f"workerPoolSpecs[{index}].machineSpec", draft)
+    left, at = dict(pool), f"workerPoolSpecs[{index}]"
+    # The API leaves a 0 away, so that 0 means its default.
+    values: dict[str, Any] = {"replicas": draft.whole(left.pop("replicaCount", None), f"{at}.replicaCount") or 1}
+    _machine(left.pop("machineSpec", None) or {}, values, f"{at}.machineSpec", draft)
     disk = dict(left.pop("diskSpec", None) or {})
     if kind := disk.pop("bootDiskType", None):
         values["disk_type"] = str(kind)
     if size := disk.pop("bootDiskSizeGb", None):
-        values["disk_size"] = int(size)
+        values["disk_size"] = draft.whole(size, f"{at}.diskSpec.bootDiskSizeGb")
     container = left.pop("containerSpec", None)
     package = left.pop("pythonPackageSpec", None)
     environments.append(_variables((package or container or {}).get("env") or []))
     values["run"] = _arguments(container or {}, package, values, index, draft)
     for name in (*left, *(f"diskSpec.{each}" for each in disk)):
-        draft.lacks(f"workerPoolSpecs[{index}].{name}")
+        draft.lacks(f"{at}.{name}")
     return values
 
 
@@ -172,7 +173,8 @@ def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft:
     """Set what a replica asks for, by its machine type and accelerators."""
     left = dict(machine)
     name = str(left.pop("machineType", "") or "")
-    model, count = left.pop("acceleratorType", None), int(left.pop("acceleratorCount", 0) or 0)
+    model = left.pop("acceleratorType", None)
+    count = draft.whole(left.pop("acceleratorCount", None), f"{at}.acceleratorCount")
     known = machine_type(name)
     spec: dict[str, Any] = {}
     if known is not None:

@@ -1,4 +1,5 @@
-"""A job that is being taken over: the values of a job file, and whatever of the original has no counterpart in one."""
+"""A job that is being taken over: the values of a job file, what of the original has no counterpart in one, and what
+the original's own system would refuse."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import msgspec
 from cockpit.launch.command import ENTRYPOINT, wrapped
 from cockpit.launch.lexer import NotSimple, Word, lex
 from cockpit.model.spec import DAY_SECONDS
-from cockpit.model.text import visible
+from cockpit.model.text import visible, whole
 
 
 def take_longest_wait(seconds: int, at: str, draft: Draft, limit_seconds: int | None = None) -> None:
@@ -63,9 +64,26 @@ class Draft:
         self.values: dict[str, Any] = {"name": name} if name else {}
         self.notes: list[str] = []
         """Sentences, each led by what it is about as the original calls it."""
+        self.errors: list[str] = []
+        """What is wrong, in the same form. A draft with errors is not submitted."""
 
     def lacks(self, what: str, why: str = "has no counterpart here; left out") -> None:
         self.notes.append(f"{visible(what, 200)}: {why}")
+
+    def refuse(self, what: str, why: str) -> None:
+        error = f"{visible(what, 200)}: {why}"
+        # The roles of a job often have equal parts.
+        if error not in self.errors:
+            self.errors.append(error)
+
+    def whole(self, value: object, at: str, *, missing: int = 0) -> int:
+        """Return the whole number that the field `at` holds, from 0 up. Any other value is an error of the draft."""
+        if value is None:
+            return missing
+        number = None if isinstance(value, bool) else whole(str(value))
+        if number is None:
+            self.refuse(at, f"{visible(str(value))} is no whole number; {remedy(value, 'write one, such as 2')}")
+        return missing if number is None else number
 
     def lacks_behind(self, rest: str) -> None:
         """Note what is left out behind the command. `rest`: the text after the command that was read."""
@@ -120,6 +138,16 @@ def runnable(text: str) -> str:
 
 def _is_expanded_by_a_shell(word: Word) -> bool:
     return not word.quoted and _ONLY_A_SHELL.search(_BOTH.sub("", word.source)) is not None
+
+
+_PLACEHOLDER: Final = re.compile(r"\$\{?\w|\{\{|<[\w -]+>")
+
+
+def remedy(value: object, usual: str) -> str:
+    """Return what to do about a wrong value: `usual`, or, in a template that nobody filled in, to do that."""
+    if _PLACEHOLDER.search(str(value)) is None:
+        return usual
+    return "it is a template's placeholder: write its value, or fill all in by `envsubst < FILE | cockpit submit -`"
 
 
 _EXACT = 2.0**53

@@ -114,6 +114,8 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
             draft = _named_like_its_file(read_sbatch("" if source == STDIN else source, text, submission), source)
         else:
             draft = _READERS[form](source, text, beside)
+        if draft.errors:
+            raise SpecErrors([f"{source}: {error}" for error in draft.errors])
         values = json.dumps(draft.finished(), ensure_ascii=False, separators=(",", ":"))
     except OSError as failed:
         raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None

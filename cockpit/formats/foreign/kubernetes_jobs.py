@@ -45,12 +45,12 @@ def read_job(value: Mapping[str, Any]) -> Draft:
     if retries is None:
         # With a limit for each index the default of the whole Job is unlimited, and has no number to take over.
         retries = 0 if spec.get("backoffLimitPerIndex") is not None else _DEFAULT_RETRIES
-    if int(retries):
-        draft.values["restart"] = {"max_restarts": int(retries)}
+    if restarting := draft.whole(retries, "spec.backoffLimit"):
+        draft.values["restart"] = {"max_restarts": restarting}
     elif restarts:
         draft.lacks("spec.template.spec.restartPolicy=OnFailure", "`restart` says how often the job restarts")
     if (seconds := spec.pop("activeDeadlineSeconds", None)) is not None:
-        draft.values["time_limit"] = int(seconds)
+        draft.values["time_limit"] = draft.whole(seconds, "spec.activeDeadlineSeconds")
     if spec.pop("suspend", False):
         draft.values["hold"] = True
     _take_completions(spec, draft)
@@ -65,11 +65,11 @@ def _take_completions(spec: dict[str, Any], draft: Draft) -> None:
     index, task = f"${{{_INDEX}}}", "${SLURM_ARRAY_TASK_ID}"
     completions, parallelism = spec.pop("completions", None), spec.pop("parallelism", None)
     # batch/v1 JobSpec: parallelism is 1 by default, and 0 suspends the job.
-    at_once = 1 if parallelism is None else int(parallelism)
+    at_once = draft.whole(parallelism, "spec.parallelism", missing=1)
     if completions is None and at_once > 1:
         draft.lacks(f"spec.parallelism={at_once}", "without completions one success ends the others; here all run on")
     # Without completions as many pods run as `parallelism` says (a work queue).
-    count = int(completions) if completions is not None else max(1, at_once)
+    count = draft.whole(completions, "spec.completions", missing=max(1, at_once))
     if parallelism is not None and not at_once:
         draft.values["hold"] = True
     if mode == "Indexed":
@@ -144,7 +144,7 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
     _runtime(dict(spec.pop("runtimeRef", None) or {}), draft)
     trainer = dict(spec.pop("trainer", None) or {})
     if (nodes := trainer.pop("numNodes", None)) is not None:
-        draft.values["nodes"] = int(nodes)
+        draft.values["nodes"] = draft.whole(nodes, "spec.trainer.numNodes")
     processes = trainer.pop("numProcPerNode", None)
     # The trainer has a container's fields, except for this name.
     trainer["resources"] = trainer.pop("resourcesPerNode", None)
@@ -152,7 +152,7 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
     take_torchrun(draft, processes, "spec.trainer.numProcPerNode")
     take_labels(spec.pop("labels", None) or {}, "spec.labels", draft)
     if (seconds := spec.pop("activeDeadlineSeconds", None)) is not None:
-        draft.values["time_limit"] = int(seconds)
+        draft.values["time_limit"] = draft.whole(seconds, "spec.activeDeadlineSeconds")
     if spec.pop("suspend", False):
         draft.values["hold"] = True
     for part in spec.pop("initializer", None) or {}:

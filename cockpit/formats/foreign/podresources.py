@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib
+from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib, remedy
 from cockpit.launch.workspace import mounted_folders
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.model.text import is_whole
+from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec, NodeSpec
@@ -37,28 +37,35 @@ def read_resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
             draft.lacks(f"{at}.{name}")
     # Limits win, by the order of the two.
     for name, quantity in {**requests, **limits}.items():
-        if not _take(str(name), quantity, draft):
+        if not _take(str(name), quantity, f"{at}.{name}", draft):
             draft.lacks(f"{at}.{name}={quantity}")
         # Compared as amounts: `1000m` and `1` are the same.
         elif name in requests and name in limits and _amount(name, requests[name]) != _amount(name, limits[name]):
             draft.lacks(f"{at}.requests.{name}={requests[name]}", f"the limit, {limits[name]}, is taken")
 
 
-def _take(name: str, quantity: object, draft: Draft) -> bool:
-    """Return whether a resource was taken."""
-    if name == "cpu" and (cpus := cpu_count(quantity)):
-        draft.spec(cpus=cpus)
-    elif name == "memory" and (mib := memory_mib(quantity)):
+def _take(name: str, quantity: object, at: str, draft: Draft) -> bool:
+    """Return whether a resource was taken. `at`: the resource, in errors."""
+    if name == "cpu":
+        draft.spec(cpus=_quantity(cpu_count(quantity), quantity, at, "write one, such as 4 or 500m", draft))
+    elif name == "memory" and (mib := _quantity(memory_mib(quantity), quantity, at, "write one, such as 64Gi", draft)):
         draft.spec(memory=f"{mib}M")
-    elif _CARDS.fullmatch(name) and is_whole(str(quantity)):
-        if int(str(quantity)):
-            draft.spec(cards=int(str(quantity)))
+    elif _CARDS.fullmatch(name):
+        if count := draft.whole(quantity, at):
+            draft.spec(cards=count)
         # The name of the resource is the model's maker, and a job file has models.
         if not name.endswith("/gpu"):
             draft.lacks(name, "cards of any model will do; name those that are meant under card_models")
     else:
         return False
     return True
+
+
+def _quantity(amount: int | None, quantity: object, at: str, usual: str, draft: Draft) -> int | None:
+    """Return the amount that a quantity was read as; None is an error of the draft."""
+    if amount is None:
+        draft.refuse(at, f"{visible(str(quantity))} is no quantity of Kubernetes; {remedy(quantity, usual)}")
+    return amount
 
 
 def _amount(name: str, quantity: object) -> object:

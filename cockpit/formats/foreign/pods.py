@@ -97,9 +97,9 @@ def read_template(template: Mapping[str, Any], at: str, draft: Draft, given: Col
     read_container(dict(containers[0]), at, draft, given, volumes=pod.pop("volumes", None) or ())
     _place(pod, at, draft)
     if (grace := pod.pop("terminationGracePeriodSeconds", None)) is not None:
-        draft.values["grace_period"] = int(grace)
+        draft.values["grace_period"] = draft.whole(grace, f"{at}.template.spec.terminationGracePeriodSeconds")
     if (seconds := pod.pop("activeDeadlineSeconds", None)) is not None:
-        draft.values["time_limit"] = int(seconds)
+        draft.values["time_limit"] = draft.whole(seconds, f"{at}.template.spec.activeDeadlineSeconds")
     take_priority_class(pod.pop("priorityClassName", None), f"{at}.template.spec.priorityClassName", draft)
     # A job here starts its command once unless it says otherwise, so this policy alone needs no note.
     if pod.get("restartPolicy") == "Never":

@@ -39,7 +39,11 @@ def _take_failover(application: dict[str, Any], draft: Draft) -> None:
     """Read how long a failure is tolerated."""
     conditions = dict(application.pop("decisionConditions", None) or {})
     if (seconds := conditions.pop("tolerationSeconds", None)) is not None:
-        draft.values["failover"] = {"toleration_seconds": int(seconds)}
+        draft.values["failover"] = {
+            "toleration_seconds": draft.whole(
+                seconds, f"{_KIND} spec.failover.application.decisionConditions.tolerationSeconds"
+            )
+        }
     # The only way here: a placement that is given up is removed at once.
     if application.get("purgeMode") == _AT_ONCE:
         del application["purgeMode"]

@@ -98,7 +98,7 @@ def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
     draft.values["elastic"] = {"workers": workers, "max_workers": max(workers, sizes.get("min_workers", 1)), **sizes}
     draft.values["elastic"] |= best_effort
     if (restarts := left.pop("maxRestarts", None)) is not None:
-        draft.values["elastic"]["backoff_limit"] = int(restarts)
+        draft.values["elastic"]["backoff_limit"] = draft.whole(restarts, "spec.elasticPolicy.maxRestarts")
     take_processes(left.pop("nProcPerNode", None), "spec.elasticPolicy.nProcPerNode", draft)
     for name in left:
         draft.lacks(f"spec.elasticPolicy.{name}")

@@ -37,13 +37,14 @@ def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Coll
     """Return a role with its values; notes on them are added to `draft`."""
     # A draft of its own: only `merge` decides what of it becomes the job's.
     own = Draft()
-    count = int(replica.pop("replicas", 1))
+    count = own.whole(replica.pop("replicas", None), f"{at}.replicas", missing=1)
     policy = str(replica.pop("restartPolicy", "") or "Never")
     read_template(replica.pop("template", None) or {}, at, own, given)
     for field in replica:
         own.lacks(f"{at}.{field}")
     # Roles mostly have equal templates, whose notes would all be there several times.
     draft.notes += [note for note in own.notes if note not in draft.notes]
+    draft.errors += [error for error in own.errors if error not in draft.errors]
     return Role(name, count, own.values, policy)
 
 
@@ -91,14 +92,15 @@ def read_policy(policy: Mapping[str, Any], roles: Sequence[Role], draft: Draft) 
     """Read the deadlines, retries and waiting times of the job."""
     left, at = dict(policy), "spec.runPolicy"
     if (seconds := left.pop("activeDeadlineSeconds", None)) is not None:
-        draft.values["time_limit"] = int(seconds)
+        draft.values["time_limit"] = draft.whole(seconds, f"{at}.activeDeadlineSeconds")
     if left.pop("suspend", False):
         draft.values["hold"] = True
-    retries = left.pop("backoffLimit", None)
-    if retries is not None and "elastic" in draft.values:
-        draft.values["elastic"]["backoff_limit"] = int(retries)
-    elif retries is not None and int(retries):
-        draft.values["restart"] = {"max_restarts": int(retries)}
+    limit = left.pop("backoffLimit", None)
+    retries = draft.whole(limit, f"{at}.backoffLimit")
+    if limit is not None and "elastic" in draft.values:
+        draft.values["elastic"]["backoff_limit"] = retries
+    elif retries:
+        draft.values["restart"] = {"max_restarts": retries}
     take_restart_policies(roles, at, draft)
     _scheduling(dict(left.pop("schedulingPolicy", None) or {}), f"{at}.schedulingPolicy", roles, draft)
     for name, value in left.items():
@@ -123,7 +125,7 @@ def _scheduling(policy: dict[str, Any], at: str, roles: Sequence[Role], draft: D
     take_queue(policy.pop("queue", None), f"{at}.queue", draft)
     take_priority_class(policy.pop("priorityClass", None), f"{at}.priorityClass", draft)
     least, count = policy.pop("minAvailable", None), sum(role.replicas for role in roles)
-    if least is not None and int(least) != count:
+    if least is not None and draft.whole(least, f"{at}.minAvailable") != count:
         draft.lacks(f"{at}.minAvailable={least}", f"all {count} replicas start together or not at all")
     for name in policy:
         draft.lacks(f"{at}.{name}")

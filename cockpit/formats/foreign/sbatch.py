@@ -24,11 +24,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission, runnable
+from cockpit.formats.foreign.draft import UNKNOWN, Draft, Submission, remedy, runnable
 from cockpit.formats.foreign.sbatch_options import (
     DIRECTIVE,
     directives,
     is_command,
+    misspelled,
     option_values,
     refuse_components,
     script_lines,
@@ -45,6 +46,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./+-]+")
 _FEATURE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:=[A-Za-z0-9._-]*)?")
 _WITH_ZONE: Final = re.compile(r"(?:Z|[+-]\d\d:\d\d)$")
 _SIGNAL: Final = re.compile(r"(?:(?P<to>[RBrb]{1,2}):)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>\d{1,5}))?")
+_NO_LIMIT: Final = frozenset({"-1", "infinite", "unlimited"})
 _VARIABLE: Final = re.compile(VARIABLE_PATTERN)
 _OF_SESSION: Final = frozenset(
     [
@@ -115,6 +117,8 @@ def _take(options: Mapping[str, str], submission: Submission, draft: Draft) -> N
             continue
         if take := _TAKERS.get(name):
             take(value, draft)
+        elif meant := misspelled(name):
+            draft.refuse(f"--{name}", f"is no option of sbatch; write {' or '.join(f'--{each}' for each in meant)}")
         else:
             draft.lacks(f"--{name}")
 
@@ -124,6 +128,11 @@ def _set_field(field: str) -> Callable[[str, Draft], None]:
         draft.values[field] = value
 
     return take
+
+
+def _array(value: str, draft: Draft) -> None:
+    # sbatch takes brackets around the tasks, and no bound for `%0`.
+    draft.values["array"] = re.sub(r"^\[(.*)\]", r"\1", value).removesuffix("%0")
 
 
 def _set_list(field: str) -> Callable[[str, Draft], None]:
@@ -161,11 +170,14 @@ def _dependencies(value: str, draft: Draft) -> None:
 
 
 def _time(value: str, draft: Draft) -> None:
-    seconds = _seconds(value)
+    seconds = _seconds(value.strip())
     if seconds:
         draft.values["time_limit"] = seconds
-    else:
+    elif seconds == 0 or value.strip().lower() in _NO_LIMIT:
         draft.lacks(f"--time={value}", "sets no limit here; the default time limit is used")
+    else:
+        usual = "write minutes, hours:minutes:seconds or days-hours, such as --time=90, --time=1:30:00 or --time=2-0"
+        draft.refuse(f"--time={value}", f"is no time limit of sbatch; {remedy(value, usual)}")
 
 
 def _seconds(value: str) -> int | None:
@@ -324,7 +336,7 @@ def _expand_ranges(part: str) -> list[str]:
 _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "job-name": _set_field("name"),
     "account": _set_field("account"),
-    "array": _set_field("array"),
+    "array": _array,
     "qos": _set_field("qos"),
     "reservation": _set_field("reservation"),
     "partition": _set_list("partitions"),

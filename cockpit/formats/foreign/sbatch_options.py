@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from cockpit.formats.foreign.draft import Draft
@@ -53,7 +54,7 @@ OPTIONAL_VALUE: Final = frozenset("ks")
 """Short options with a value that may be left out, and else is in the same word."""
 _WITHOUT_VALUE: Final = """
     contiguous exclusive get-user-env help hold ignore-pbs kill-on-invalid-dep nice no-kill no-requeue overcommit
-    oversubscribe parsable quiet reboot requeue spread-job stepmgr test-only usage use-min-nodes verbose
+    oversubscribe parsable propagate quiet reboot requeue spread-job stepmgr test-only usage use-min-nodes verbose
     version wait
 """
 """Options without a value, or with one behind `=` only."""
@@ -64,13 +65,14 @@ _WITH_VALUE: Final = """
     distribution error exclude export export-file extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node
     gpus-per-socket gpus-per-task gres gres-flags hint input job-name licenses mail-type mail-user mcs-label mem
     mem-bind mem-per-cpu mem-per-gpu mincpus network nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu
-    ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority profile propagate qos
+    ntasks-per-node ntasks-per-socket open-mode output partition power prefer priority profile qos
     reservation segment signal sockets-per-node switches tasks-per-node thread-spec threads-per-core time time-min tmp
     tres-bind tres-per-task uid wait-all-nodes wckey wrap
 """
 FLAGS: Final = frozenset(_WITHOUT_VALUE.split())
 """Long names of the options that need no value."""
-_NAMES: Final = FLAGS | frozenset(_WITH_VALUE.split())
+_VALUED: Final = frozenset(_WITH_VALUE.split())
+_NAMES: Final = FLAGS | _VALUED
 MEMORY: Final = frozenset({"mem", "mem-per-cpu", "mem-per-gpu"})
 _ALSO_CALLED: Final = {"tasks-per-node": "ntasks-per-node"}
 _NEXT_COMPONENT: Final = frozenset({"hetjob", "packjob"})
@@ -164,13 +166,19 @@ def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
     try:
         words = _words(text)
     except ValueError:
-        draft.lacks(f"#SBATCH {text}", "has a quote that is never closed; left out")
+        draft.refuse(f"{DIRECTIVE} {text}", "has a quote that is never closed; close it")
         return
     while words:
-        if words[0].startswith("-"):
-            _take_option(words, options)
-        else:
-            draft.lacks(words.pop(0), "is no option; left out")
+        if not words[0].startswith("-") or not words[0].lstrip("-"):
+            draft.refuse(
+                f"{DIRECTIVE} {text}", f"{words.pop(0)} is no option; write comments behind #, or quote values"
+            )
+            continue
+        word, is_last = words[0], len(words) == 1
+        name = _take_option(words, options)
+        # sbatch(1): a value may be left out of few options only.
+        if is_last and name in _VALUED and not options[name] and "=" not in word:
+            draft.refuse(word, f"has no value; write --{name}=VALUE, or remove it")
 
 
 def _words(text: str) -> list[str]:
@@ -205,11 +213,11 @@ def _words(text: str) -> list[str]:
     return words if word is None else [*words, word]
 
 
-def _take_option(words: list[str], options: dict[str, str], flags: Collection[str] = ()) -> None:
-    """Take the first word as an option, and the next one where that is its value."""
-    if words[0].lstrip("-").partition("=")[0] in flags:
+def _take_option(words: list[str], options: dict[str, str], flags: Collection[str] = ()) -> str:
+    """Take the first word as an option, and the next one where that is its value. Return the option's long name."""
+    if (flag := words[0].lstrip("-").partition("=")[0]) in flags:
         words.pop(0)
-        return
+        return flag
     word = words.pop(0)
     if word.startswith("--"):
         given, equals, value = word[2:].partition("=")
@@ -221,6 +229,15 @@ def _take_option(words: list[str], options: dict[str, str], flags: Collection[st
         name, value = SHORT.get(word[1:2], word[1:2]), word[2:].removeprefix("=")
         takes = name not in FLAGS and not value and words
         options[name] = words.pop(0) if takes else value
+    return name
+
+
+def misspelled(name: str) -> list[str]:
+    """Return the options that may be meant by a name that sbatch refuses: an abbreviation of several, or one that is
+    written almost so. A name of neither kind may be an option of a site's plugin."""
+    if name in _NAMES:
+        return []
+    return sorted(each for each in _NAMES if each.startswith(name)) or get_close_matches(name.lower(), _NAMES, 1, 0.85)
 
 
 def whole_name(given: str) -> str | None:

@@ -40,7 +40,7 @@ def read_volcano_job(value: Mapping[str, Any]) -> Draft:
     mode = _mode(spec.pop("plugins", None) or {}, roles, draft)
     if mode:
         draft.values["mode"] = mode
-    if retries := int(spec.pop("maxRetry", None) or 0):
+    if retries := draft.whole(spec.pop("maxRetry", None), "spec.maxRetry"):
         draft.values["restart"] = {"max_restarts": retries}
     _take_roles(roles, mode, draft)
     take_queue(spec.pop("queue", None), "spec.queue", draft)
@@ -160,7 +160,7 @@ def _volumes(volumes: list[Mapping[str, Any]], draft: Draft) -> None:
 def _least(spec: dict[str, Any], roles: list[Role], draft: Draft) -> None:
     least, count = spec.pop("minAvailable", None), sum(role.replicas for role in roles)
     # 0 stands for a missing field, for which Volcano takes the sum of the replicas.
-    if least is not None and int(least) not in {0, count}:
+    if draft.whole(least, "spec.minAvailable") not in {0, count}:
         draft.lacks(f"spec.minAvailable={least}", f"all {count} replicas start together or not at all")
 
 

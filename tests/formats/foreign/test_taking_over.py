@@ -272,7 +272,7 @@ def test_a_script_starts_on_the_first_node_and_has_srun_on_one_node_too() -> Non
         ("--tasks-per-node=4 --cpus-per-t=1", 4, None),
         ("--ntasks-per-n 4", 4, None),
         ("--nodes=1 --constrain=a100", 1, "--constraint=a100"),
-        ("--cpus=3", 1, "--cpus"),
+        ("--nvmps=3", 1, "--nvmps"),
         ("--gres=shard:2,gpu:1", 1, "--gres=shard"),
     ],
 )
