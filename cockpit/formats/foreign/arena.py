@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from cockpit.formats.foreign.commandlines import Line, command_line, read_line
+from cockpit.formats.foreign.commandlines import Line, command_line, read_line, refuse_expansions
 from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib, runnable, take_longest_wait
 from cockpit.formats.foreign.podresources import read_resources, take_folder
 from cockpit.formats.foreign.pods import BEST_EFFORT, take_labels, take_namespace, take_priority_class
@@ -92,6 +92,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     _, kind, *command = [*line.rest, ""] if len(line.rest) == 1 else line.rest
     draft = Draft()
     draft.lacks_behind(rest)
+    refuse_expansions(text, line.options, draft)
     if kind not in _MODES:
         raise ValueError(f"arena submit {kind} is a kind of job that does not run here; these do: {', '.join(_MODES)}")
     draft.values["mode"] = _MODES[kind]
@@ -237,7 +238,7 @@ def _elastic_value(field: str, value: str) -> object:
 def _size(name: str, value: str, draft: Draft) -> None:
     """Take the size of a node, or the number of workers."""
     if name == "workers":
-        draft.values["nodes"] = int(value) if is_whole(value) else 1
+        draft.values["nodes"] = draft.whole(value, "--workers")
     elif name == "memory":
         mib = memory_mib(value)
         draft.spec(memory=f"{mib}M" if mib else value)
@@ -335,7 +336,7 @@ def take_roles(options: Mapping[str, str], draft: Draft) -> None:
     `options`: those of the roles.
     """
     own = {role: _role_spec(role, options, draft) for role in _ROLES}
-    servers = int(options["ps"]) if is_whole(options.get("ps", "")) else 0
+    servers = draft.whole(options.get("ps"), "--ps")
     # A job file has these roles only as worker pools.
     if _is_on(options, "chief") or _is_on(options, "evaluator"):
         _take_pools(options, own, servers, draft)

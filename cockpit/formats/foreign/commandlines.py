@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Iterable, Sequence
+from itertools import dropwhile, takewhile
 from typing import Final, NamedTuple
 
+from cockpit.formats.foreign.draft import Draft
 from cockpit.launch.lexer import Literal, NotSimple, Part, Variable, lex
+from cockpit.model.text import visible
 
 _BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n]+")
+_EXPANSION: Final = re.compile(r"\$(?:\w+|\{[^}]*\}|\([^()]*\)|[@*#?$!-])|`[^`]*`", re.ASCII)
 _BLANK_BEHIND: Final = re.compile(r"\\[ \t]+\n")
 
 
@@ -27,11 +30,8 @@ def command_line(text: str) -> tuple[list[str], str]:
 
 def _split(text: str) -> tuple[list[str], str]:
     """Return the words of the first command in a text, and the rest of the text."""
-    lines = text.split("\n")
-    while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
-        lines.pop(0)
     # Manuals print a prompt before commands.
-    line = "\n".join(lines).strip().removeprefix("$ ")
+    line = "\n".join(_without_comments(text)).strip().removeprefix("$ ")
     if line.endswith("\\") and not line.endswith("\\\\"):  # a continued line that nothing follows
         line = line[:-1].rstrip()
     # The lexer of job files first: it knows the variables that stay. A text with pipes or redirections is none for it,
@@ -50,6 +50,45 @@ def _as_written(part: Part) -> str:
     if isinstance(part, Literal):
         return part.text
     return f"${{{part.name}}}" if isinstance(part, Variable) else f"$(({part.text}))"
+
+
+def refuse_expansions(text: str, options: Iterable[tuple[str, str]], draft: Draft) -> None:
+    """Refuse each option with a value that a shell would have replaced: no shell reads the line here, and nobody means
+    `$NAME` itself. `text`: the line with its quotes, of which single ones keep what is in them."""
+    expansions = _expansions("\n".join(_without_comments(text)))
+    for name, value in options:
+        # A word has `${NAME}` for both ways to write a variable, and ends at a blank of an expansion.
+        found = (each for each in expansions if each.split()[0] in value or f"${{{each[1:]}}}" in value)
+        if expansion := next(found, None):
+            draft.refuse(
+                f"--{name}={value}",
+                f"a shell would replace {visible(expansion)}, and none reads this line; write the value, or fill in "
+                "variables by `envsubst < FILE | cockpit submit -`",
+            )
+
+
+def _expansions(text: str) -> list[str]:
+    """Return what a shell would replace: variables and the output of commands, outside single quotes."""
+    found: list[str] = []
+    quote, at = "", 0
+    while at < len(text):
+        match = _EXPANSION.match(text, at) if quote != "'" else None
+        if match is not None:
+            found.append(match[0])
+            at = match.end()
+            continue
+        if text[at] == "\\" and quote != "'":
+            # An escaped character is text.
+            at += 1
+        elif text[at] in "'\"" and quote in {"", text[at]}:
+            quote = "" if quote else text[at]
+        at += 1
+    return found
+
+
+def _without_comments(text: str) -> list[str]:
+    """Return the lines from the first one on that is neither blank nor a comment."""
+    return list(dropwhile(lambda line: not line.strip() or line.lstrip().startswith("#"), text.split("\n")))
 
 
 class Line(NamedTuple):

@@ -33,6 +33,7 @@ from cockpit.formats.foreign.kubernetes_jobs import (
 from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script
+from cockpit.formats.foreign.sbatch_options import DIRECTIVE, script_lines
 from cockpit.formats.foreign.sbatch_writing import write_sbatch
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.life import ELASTIC
@@ -52,6 +53,10 @@ STDIN: Final = "stdin"
 """The name of a text without a file."""
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Characters that JSON allows without an escape and YAML does not; JSON is also read as YAML."""
+_COMMAND_LINE: Final = re.compile(
+    r"^[ \t]*(?:\S*/)?(?P<program>arena|gcloud)[ \t](?:[^\n]*[ \t])?(?:submit|ai[ \t]+custom-jobs[ \t]+create)\b",
+    re.MULTILINE,
+)
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -108,6 +113,7 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
     form = form_of(text) or (Form.SBATCH if text.startswith("#!") else None)
     if form is None:
         _refuse_other_kinds(source, text)
+        _refuse_misplaced(source, text)
         return None
     try:
         if form is Form.SBATCH:
@@ -140,6 +146,29 @@ def _refuse_other_kinds(source: str, text: str) -> None:
         raise SpecErrors(
             [f"{source}: is a {visible(kind, 200)} of Kubernetes; only these can become a job here: {known}"]
         )
+
+
+def _refuse_misplaced(source: str, text: str) -> None:
+    """Refuse a batch script without an interpreter, and a command line behind other commands. Raises SpecErrors."""
+    line = _COMMAND_LINE.search(text)
+    is_script = any(each.startswith(DIRECTIVE) for each in script_lines(text))
+    if not is_script and line is None:
+        return
+    try:
+        # In a job file such lines are text of a field.
+        if any(isinstance(each, dict) for each in _documents(source, text)):
+            return
+    except ValueError:
+        pass
+    if is_script:
+        why = f"has {DIRECTIVE} lines and no interpreter, as sbatch requires it; write #!/bin/bash as its first line"
+    else:
+        assert line is not None
+        why = (
+            f"has a line of {line['program']} behind other commands, which are not run here; copy that line into a "
+            "file of its own, with the values of its variables"
+        )
+    raise SpecErrors([f"{source}: {why}"])
 
 
 def form_of(text: str) -> Form | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.commandlines import command_line, read_line
+from cockpit.formats.foreign.commandlines import command_line, read_line, refuse_expansions
 from cockpit.formats.foreign.customjob import camel, listed, read_custom_job
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import take_labels
@@ -22,6 +22,8 @@ _RELEASES: Final = frozenset({"alpha", "beta"})
 _FLAGS: Final = frozenset({"enable-web-access", "enable-dashboard-access", "quiet", "q", "log-http"})
 
 
+_READ: Final = frozenset({"display-name", "config", "worker-pool-spec", "command", "args", "labels"})
+"""Options that say something about a job here."""
 _DELIMITED: Final = re.compile(r"\^(?P<delimiter>[^^]+)\^")
 _COUNTS: Final = frozenset({"accelerator-count", "replica-count", "boot-disk-size"})
 _KEYS: Final = {
@@ -61,6 +63,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
     line = read_line([word for word in words[1:] if word not in _RELEASES][3:], _FLAGS)
     left_out = Draft()
     left_out.lacks_behind(rest)
+    refuse_expansions(text, [each for each in line.options if each[0] in _READ], left_out)
     job: dict[str, Any] = {}
     pools: list[dict[str, Any]] = []
     name, command, arguments = "", list[str](), list[str]()
@@ -89,6 +92,7 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
     draft = read_custom_job({"displayName": name, "jobSpec": job})
     # Notes of the line first, in the order of the line.
     draft.notes[:0] = left_out.notes
+    draft.errors[:0] = left_out.errors
     draft.values |= left_out.values
     return draft
 

@@ -96,3 +96,73 @@ def test_all_wrong_values_are_named_at_once() -> None:
         f"{WORKER}…resources.memory",
         "spec.runPolicy.backoffLimit",
     ]
+
+
+ARENA = "arena submit pytorch --name=%s --workers=%s --image=i 'python t.py'"
+GCLOUD = (
+    "gcloud ai custom-jobs create --display-name=%s --region=$REGION "
+    "--worker-pool-spec=replica-count=1,container-image-uri=i"
+)
+REPLACED = "a shell would replace %s, and none reads this line; write the value, or fill in variables by"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (ARENA % ("train-$USER", 2), "--name=train-${USER}: " + REPLACED % "$USER"),
+        (ARENA % ('"t-$(date +%s)"', 2), "--name=t-$(date +%s): " + REPLACED % "$(date +%s)"),
+        (ARENA % ("t-`date +%s`", 2), "--name=t-`date: " + REPLACED % "`date +%s`"),
+        (ARENA % ("$1", 2), "--name=$1: " + REPLACED % "$1"),
+        (GCLOUD % "${NAME}", "--display-name=${NAME}: " + REPLACED % "${NAME}"),
+        (GCLOUD % "x" + " --args='--a',--dir=$DIR", "--args=--a,--dir=${DIR}: " + REPLACED % "$DIR"),
+        ("# it's for $USER\n" + GCLOUD % "$NAME", "--display-name=${NAME}: " + REPLACED % "$NAME"),
+        (ARENA % ("x", "two"), "--workers: two " + NUMBER),
+        (ARENA % ("x", "1 --ps=many"), "--ps: many " + NUMBER),
+    ],
+)
+def test_what_only_a_shell_can_fill_in_is_refused(text: str, error: str) -> None:
+    (found,) = errors_of(text)
+    assert found.startswith(error)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ARENA % ("'t-$USER'", 2),
+        ARENA % (r"t-\$USER", 2),
+        ARENA % ("x", 2) + " --env=PRICE=5$",
+        'arena submit mpi --name=x --workers=2 --image=i "mpirun -np $((${workers}*2)) python t.py --out $OUT"',
+        GCLOUD % "x",
+    ],
+)
+def test_quoted_dollars_and_those_of_the_command_are_no_errors(text: str) -> None:
+    assert taken_over("x.sh", text) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "# mine\n#!/bin/bash\n#SBATCH -n 4\nsrun hostname\n",
+            "has #SBATCH lines and no interpreter, as sbatch requires",
+        ),
+        (
+            "#SBATCH -n 4\nsrun hostname\n",
+            "has #SBATCH lines and no interpreter, as sbatch requires it; write #!/bin/bash",
+        ),
+        (
+            "X=1\n" + ARENA % ("$X", 2),
+            "has a line of arena behind other commands, which are not run here; copy that line",
+        ),
+        ("set -e\ncd /x\n" + GCLOUD % "x", "has a line of gcloud behind other commands, which are not run here"),
+    ],
+)
+def test_a_form_that_is_not_recognised_by_its_first_line_is_named(text: str, error: str) -> None:
+    (found,) = errors_of(text)
+    assert found.startswith(error)
+
+
+@pytest.mark.parametrize("line", ["#SBATCH -n 4", "arena submit tf --name=x"])
+def test_a_job_file_may_have_such_lines(line: str) -> None:
+    assert taken_over("x.yaml", f"# made of:\n{line}\n".replace("arena", "#arena") + "name: x\ncommand: a\n") is None
+    assert taken_over("x.yaml", f"name: x\ncommand: |\n  {line}\n") is None
