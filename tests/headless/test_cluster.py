@@ -57,6 +57,16 @@ def test_init_from_no_file(desk: Desk) -> None:
 
 
 @pytest.mark.req("SC-15")
+def test_init_names_the_accounts_that_users_need_before_they_may_submit(desk: Desk) -> None:
+    advice = "then: cockpit accounts add NAME, cockpit accounts add-user USER --account NAME; then users may submit"
+    assert advice in desk("cluster", "init", "--from", "-", stdin=EXAMPLE).lines
+    desk.site.text = '[[accounts]]\nname = "nlp"\n[[users]]\nname = "ann"\naccount = "nlp"\n'
+    assert advice not in desk("cluster", "init", "--from", "-", stdin=EXAMPLE).lines
+    desk.site.text = None
+    assert advice not in desk("cluster", "init").lines, "nothing is enforced"
+
+
+@pytest.mark.req("SC-15")
 def test_the_rules_in_force_are_shown_as_a_file_and_for_programs(desk: Desk) -> None:
     desk.backend.cluster = Cluster(partitions=(Partition(name="gpu"),), urgent_jobs=2)
     shown = tomllib.loads(desk("cluster", "show").out.decode())

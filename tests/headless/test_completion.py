@@ -26,6 +26,7 @@ def offered(desk: Desk, line: str, shell: str = "fish") -> list[str]:
         ("cockpit accounts add-q", ["add-qos"]),
         ("cockpit holds ", ["extend", "end"]),
         ("cockpit jobs --o", ["--output"]),
+        ("cockpit jobs --all --o", ["--output"]),
         ("cockpit jobs -o js", ["json", "jsonl"]),
         ("cockpit jobs --output=js", ["--output=json", "--output=jsonl"]),
         ("cockpit jobs --sort -pri", ["-priority"]),
@@ -79,6 +80,8 @@ def test_each_shell_gets_its_own_completion_script(desk: Desk) -> None:
     assert "jobs:List every live and held job" in desk("completion", "zsh", "cockpit jobs").lines
     assert desk("completion", "bash", "cockpit jobs").lines == ["jobs"]
     assert desk("completion", "bash", "cockpit jobs --output=csv").lines == ["csv"], "bash puts it behind the ="
+    assert desk("completion", "fish", "cockpit jobs -o js").lines == ["json", "jsonl"], "values have no description"
+    assert desk("completion", "fish", "cockpit submit ").lines == ["<files>"], "a mark for the script of the shell"
 
 
 @pytest.mark.req("UI-43", "TR-05")

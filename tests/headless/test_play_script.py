@@ -85,6 +85,8 @@ def test_the_cluster_is_named_in_the_first_line(line: str, cluster: Cluster) -> 
         "screenshot ../x",
         'type "open',
         "cluster local campus",
+        "cluster demo campus elastic",
+        "cluster demo campus --seed many",
     ],
 )
 def test_every_invalid_line_is_reported_with_its_number(line: str) -> None:

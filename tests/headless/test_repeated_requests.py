@@ -72,6 +72,26 @@ def test_a_repeat_that_its_first_run_made_impossible_gives_the_first_answer(desk
 
 
 @pytest.mark.req("TR-01")
+def test_a_repeated_clone_of_a_job_that_is_gone_names_the_job_that_it_made(desk: Desk, cluster: Remembering) -> None:
+    clone = ("clone", "gone-by-now", "--request-id", "mine")
+    accepted_before(desk, cluster, *clone, op="submit", jobs=(JobId(4720),))
+    cluster.asked.clear()
+    done = desk(*clone)
+    (name,) = (row.name for row in cluster.job_rows if row.id == 4720)
+    assert done.lines == [f"submitted {name} as 4720"]
+    assert done.err == "Request mine (submit) was accepted at 11:00.\n"
+    assert "submit" not in [each[0] for each in cluster.asked]
+
+
+@pytest.mark.req("TR-01")
+def test_a_repeated_clone_submits_under_the_name_that_it_chose_before(desk: Desk, cluster: Remembering) -> None:
+    cluster.outcomes["mine"] = replace(ACCEPTED, op="submit", jobs=(JobId(4720),))
+    desk("clone", "4715", "--request-id", "mine")
+    ((_, spec),) = (each for each in cluster.asked if each[0] == "submit")
+    assert [spec.name] == [row.name for row in cluster.job_rows if row.id == 4720]
+
+
+@pytest.mark.req("TR-01")
 def test_another_command_under_the_same_id_is_not_taken_for_a_repeat(desk: Desk, cluster: Remembering) -> None:
     accepted_before(desk, cluster, *GONE)
     other = desk("cancel", "--yes", "--request-id", "mine", "never-there")
@@ -132,5 +152,6 @@ def test_a_repeat_extends_no_hold_of_another_job_that_has_the_name_by_now(desk: 
     words = ("holds", "extend", "bert-eval", "--by", "2h", "--request-id", "mine")
     accepted_before(desk, cluster, *words, op="extend_hold")
     cluster.asked.clear()
-    assert desk(*words).code == ExitCode.OK
+    done = desk(*words)
+    assert (done.code, done.err) == (ExitCode.OK, "Request mine (extend hold) was accepted at 11:00.\n")
     assert [each for each in cluster.asked if each[0] == "extend_hold"] == []

@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
+import tty
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -247,3 +250,53 @@ def test_a_cockpit_that_opens_many_shells_keeps_none_of_their_descriptors_and_cl
     finally:
         os.close(person)
         os.close(keyboard)
+
+
+class EndedWithOutput(ProcessSession):
+    """A shell that has ended before the relay begins, with more output in its terminal than one read gives."""
+
+    def __init__(self) -> None:
+        super().__init__(ShellRequest(job=7, terminal=True), ["sh", "-c", "stty raw; seq 1 3000"])
+        self.watcher.join()
+
+
+@pytest.mark.req("JT-40")
+def test_output_that_was_left_when_the_shell_ended_is_printed_whole() -> None:
+    person, keyboard = pty.openpty()
+    tty.setraw(keyboard)
+    shown = bytearray()
+
+    def read_screen() -> None:
+        with suppress(OSError):  # the keyboard's end is closed
+            while data := os.read(person, 4096):
+                shown.extend(data)
+
+    reader = threading.Thread(target=read_screen)
+    reader.start()
+    try:
+        assert terminal.relay_terminal(EndedWithOutput(), keyboard, keyboard) == 0
+    finally:
+        os.close(keyboard)
+        reader.join()
+        os.close(person)
+    assert shown.split() == [b"%d" % number for number in range(1, 3001)]
+
+
+@pytest.mark.req("JT-40")
+def test_after_a_shell_the_program_handles_signals_as_before() -> None:
+    """The cockpit on the screen continues after a shell, and has to notice the next resize."""
+    person, keyboard = pty.openpty()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    waking, resized = signal.set_wakeup_fd(writing), signal.signal(signal.SIGWINCH, lambda *_: None)
+    before = signal.getsignal(signal.SIGWINCH)
+    try:
+        session = ProcessSession(ShellRequest(job=7, terminal=True), ["true"])
+        assert terminal.relay_terminal(session, keyboard, keyboard) == 0
+        assert signal.getsignal(signal.SIGWINCH) is before
+        assert signal.set_wakeup_fd(writing) == writing
+    finally:
+        signal.set_wakeup_fd(waking)
+        signal.signal(signal.SIGWINCH, resized)
+        for descriptor in (person, keyboard, reading, writing):
+            os.close(descriptor)
