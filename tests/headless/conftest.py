@@ -155,6 +155,7 @@ class Desk:
             saved=lambda _: lambda table: self.saved.get(table, {}),
         )
         code = run(argv, services, streams)
+        assert code is not None, "every verb returns its exit code"
         return Done(code, out.getvalue(), err.getvalue().decode())
 
     def _connect(self, cluster: str | None) -> MemoryBackend:

@@ -7,8 +7,11 @@ import pytest
 from cockpit.headless.completing import BEFORE_A_VERB, place_behind
 from cockpit.headless.registry import VERBS
 from cockpit.headless.verbs.completion import words_on
+from cockpit.model.cluster import Reservation
+from cockpit.model.ids import NodeName
 from cockpit.model.spec import PriorityWord
 from cockpit.tui.start_options import SWITCHES, VALUED
+from tests.doubles.samples import NOW
 from tests.headless.conftest import Desk
 
 
@@ -69,6 +72,10 @@ def test_jobs_nodes_and_accounts_come_from_the_cluster_if_it_answers(desk: Desk)
     assert offered(desk, f"cockpit reservations create up --nodes {nodes[0]},") == [
         f"{nodes[0]},{name}" for name in nodes[1:]
     ]
+    desk.backend.reserved = [
+        Reservation(name="course", nodes=(NodeName("n1"), NodeName("n2")), start_at=NOW, end_at=NOW)
+    ]
+    assert desk("completion", "fish", "cockpit reservations end ").lines[0] == "course\tn1, n2"
     assert "MaxJobs=" in offered(desk, "cockpit accounts modify x Max")
     assert "volume" in offered(desk, "cockpit catalogue add v")
 

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from cockpit.backends.slurm.backend import CAPABILITIES as SLURM
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.capabilities import EMBEDDED
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Explanation, Held, NotEvaluated
@@ -87,3 +90,25 @@ def test_an_invalid_file_is_refused_with_the_position_of_the_error(desk: Desk, t
 def test_an_unknown_start_is_reported_as_unknown(desk: Desk) -> None:
     desk.backend.outlooks[4720] = replace(outlook(), forecast=Forecast(), what_ifs=())
     assert "no estimate of when it starts." in desk("explain", "4720").lines[0]
+
+
+@pytest.mark.req("JT-32")
+def test_a_prediction_is_of_all_jobs_of_the_file(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("vit")
+    for option in ("--filter", "--sort"):
+        assert desk("predict", str(tmp_path / "job.yaml"), option, "id").code == ExitCode.USAGE
+        assert desk("explain", "4720", option, "id").code == ExitCode.USAGE
+
+
+@pytest.mark.req("JT-32", "SL-20")
+@pytest.mark.parametrize(("options", "says"), [("", True), ("--mem=4G", False), ("--mem-per-cpu=1G", False)])
+def test_a_prediction_on_slurm_says_of_a_script_without_memory_what_it_gets(
+    reading: Desk, options: str, says: bool
+) -> None:
+    reading.backend.capabilities = SLURM
+    script = f"#!/bin/bash\n#SBATCH -J x -D /o {options}\ntrue\n"
+    note = "stdin: names no memory, so it gets the cluster's default"
+    assert (note in reading("predict", "-", stdin=script.encode()).err) is says
+    assert note not in reading("predict", "-", stdin=b"{name: a, command: b, output: /o}").err
+    reading.backend.capabilities = EMBEDDED
+    assert note not in reading("predict", "-", stdin=script.encode()).err

@@ -6,11 +6,14 @@ import json
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.records import csv_cell
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask
 from cockpit.model.requests import RequestOutcome
+from cockpit.model.view import EngineStatus
 from cockpit.present.moments import iso
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.units import duration
@@ -184,6 +187,31 @@ def test_a_saved_filter_is_applied_by_its_name(desk: Desk) -> None:
     assert done.lines == ["4711", "4699"]
     assert "there are @anns" in desk("jobs", "--filter", "@bobs").err
     assert "no filter of nodes is saved as @anns" in desk("nodes", "--filter", "@anns").err
+
+
+@pytest.mark.req("UI-22")
+@pytest.mark.parametrize(("text", "saved"), [("user:me", {}), ("user:ME", {}), ("@mine", {"mine": "user:me"})])
+def test_me_is_the_user_that_the_cluster_knows(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, text: str, saved: dict[str, str]
+) -> None:
+    async def status() -> EngineStatus:
+        return replace(desk.engine.status(), user="ann")
+
+    monkeypatch.setattr(desk.backend, "status", status, raising=False)
+    desk.backend.job_rows, desk.saved = five_jobs(), {"jobs": saved}
+    assert desk("jobs", "--filter", text, "--columns", "id", "-o", "csv", "--no-header").lines == [
+        "4711",
+        "4722",
+        "4699",
+    ]
+
+
+@pytest.mark.req("UI-22")
+def test_a_filter_without_me_asks_nobody_for_the_users_name(desk: Desk) -> None:
+    """`status` raises here; elsewhere it may wait for a directory service."""
+    desk.saved = {"jobs": {"mine": "user:me"}}
+    for text in ("user:ann", "user:mel"):
+        assert desk("jobs", "--filter", text).code == ExitCode.OK
 
 
 @pytest.mark.req("UI-40")

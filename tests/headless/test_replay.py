@@ -121,6 +121,22 @@ def test_a_bar_is_drawn_only_on_a_terminal(desk, log) -> None:
 
 
 @pytest.mark.req("UI-27")
+def test_a_bar_is_drawn_from_the_first_item_on_and_leaves_nothing_behind(desk) -> None:
+    err = _Terminal()
+    streams = Streams(stdin=BytesIO(), stdout=BytesIO(), stderr=err, now=lambda: Millis(0))
+    with Progress(streams, 200, "jobs"):
+        pass
+    assert err.getvalue() == b"", "no bar was drawn, so there is nothing to remove"
+    with Progress(streams, 200, "jobs") as progress:
+        for done in (0, 1, 2, 3, 4):
+            progress.at(done)
+    empty = f"[{'.' * 30}]"
+    *bars, blanks, end = err.getvalue().decode().split("\r")[1:]
+    assert bars == [f"{empty} {done} of 200 jobs" for done in (0, 2, 4)], "drawn again after each hundredth"
+    assert (blanks, end) == (" " * len(bars[-1]), "")
+
+
+@pytest.mark.req("UI-27")
 def test_an_interrupted_replay_clears_its_bar_and_prints_the_remaining_time(desk) -> None:
     err = _Terminal()
     clock = iter(range(0, 100_000, 2000))
@@ -152,3 +168,45 @@ def test_a_log_without_a_header_requires_the_number_of_processors(desk, log) -> 
     done = desk("replay", "-", stdin=log.read_bytes().replace(b"; MaxProcs: 999", b"; Version: 2"))
     assert (done.code, done.out) == (64, b"")
     assert "its header has no MaxProcs; say with --procs N" in done.err
+
+
+WAITING = """; MaxProcs: 4
+1 0 0 60 4 -1 -1 4 600 -1 1 1 -1 -1 -1 -1 -1 -1
+2 100 0 60 4 -1 -1 4 600 -1 1 1 -1 -1 -1 -1 -1 -1
+3 120 40 30 4 -1 -1 4 600 -1 1 1 -1 -1 -1 -1 -1 -1
+4 130 60 20 4 -1 -1 4 100 -1 1 1 -1 -1 -1 -1 -1 -1
+"""
+
+
+@pytest.mark.req("SC-12")
+def test_the_accuracy_of_predictions_is_a_page_for_people(desk) -> None:
+    def page(*options: str) -> list[str]:
+        return desk("replay", "-", "--predict", "9", *options, stdin=WAITING.encode()).lines
+
+    assert page() == [
+        "jobs                   2 that waited",
+        "likely start           off by 15 s in the median, 15 s in the mean",
+        "within a minute        100.0%, within ten 100.0%",
+        "likely range           holds for 100.0%, as wide as 16.96 waits in the median",
+        "end of the range       holds for 100.0% (100.0% by time limits alone)",
+        "end ÷ wait             17.38 in the median (17.00 by time limits alone)",
+        "no later than          promised to 1 job, holds for 100.0%",
+    ]
+    assert page("--policy", "conservative")[-1] == "no later than          promised to 2 jobs, holds for 100.0%"
+    assert json.loads("".join(page("-o", "json")))["jobs"] == 2
+
+
+@pytest.mark.req("SC-12")
+def test_predictions_that_promise_nothing_say_so(desk) -> None:
+    lines = desk("replay", "-", "--predict", "1", "--seed", "0", stdin=WAITING.encode()).lines
+    assert (lines[0], lines[-1]) == (
+        "jobs                   1 that waited",
+        "no later than          promised to none of them",
+    )
+
+
+@pytest.mark.req("SC-12")
+def test_a_log_in_which_no_job_waits_has_nothing_to_predict(desk) -> None:
+    done = desk("replay", "-", "--procs", "99", "--predict", "9", stdin=WAITING.encode())
+    assert done.code == 65
+    assert "No job waits" in done.err

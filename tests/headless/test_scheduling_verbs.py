@@ -93,7 +93,7 @@ def test_reservations_are_listed_created_and_ended(desk: Desk) -> None:
     (row,) = json.loads(desk("reservations", "-o", "json").out)["rows"]
     assert (row["name"], row["state"], row["users"], row["maintenance"]) == ("course", "active", ["ann"], "no")
     created = ["reservations", "create", "upkeep", "--nodes", "n1,n2", "--start", "now+2h", "--duration", "1h"]
-    assert desk(*created, "--maintenance").code == ExitCode.OK
+    assert desk(*created, "--maintenance").lines == ["reserved upkeep from 14:00 to 15:00"]
     (_, made) = desk.backend.asked[-1]
     assert made == Reservation(
         name="upkeep",

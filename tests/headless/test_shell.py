@@ -221,6 +221,7 @@ def test_the_request_names_replica_and_command(desk: Desk) -> None:
     assert (first.job, first.rank, first.command, first.terminal) == (4715, 2, (), False)
     assert (second.rank, second.command) == (1, ("ls", "-l"))
     assert third.rank == 0
+    assert (third.columns, third.rows) == (80, 24), "the size of a terminal that is not there"
 
 
 class SlowlyEnding(ProcessSession):

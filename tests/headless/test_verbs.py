@@ -379,6 +379,48 @@ def test_stopping_the_engine_reports_what_remains(desk: Desk) -> None:
     assert "each has its grace period" in desk("engine", "stop", "--jobs", "--holds", "--yes", terminal=True).err
 
 
+@pytest.mark.req("JT-36")
+@pytest.mark.parametrize(
+    ("options", "held", "question"),
+    [
+        (("--jobs",), 0, "End every running job and stop the engine?"),
+        (
+            ("--jobs",),
+            1,
+            "End every running job and stop the engine? 1 held container will stay; --holds ends them too.",
+        ),
+        (("--holds",), 2, "End 2 held containers and stop the engine?"),
+        (("--jobs", "--holds"), 1, "End every running job and 1 held container and stop the engine?"),
+    ],
+)
+def test_the_question_before_the_engine_stops_names_what_ends(
+    desk: Desk, options: tuple[str, ...], held: int, question: str
+) -> None:
+    desk.engine.held = [hold_row(4715 + number) for number in range(held)]
+    done = desk("engine", "stop", *options, terminal=True, stdin=b"n\n")
+    assert done.code == ExitCode.DECLINED
+    assert done.err.partition(" [")[0] == question
+    assert desk.engine.asked == []
+
+
+@pytest.mark.req("JT-36")
+def test_held_containers_that_stay_are_named_with_their_ends(desk: Desk) -> None:
+    desk.engine.held = [hold_row(4715)]
+    assert desk("engine", "stop").err.startswith("1 held container stays until its window ends: 4715 (")
+    desk.engine.held = [hold_row(4715), hold_row(4716)]
+    several = desk("engine", "stop").err
+    assert several.startswith("2 held containers stay until their windows end: 4715 (")
+    assert "`cockpit holds end 4715 4716` ends them now" in several
+
+
+@pytest.mark.req("JT-36")
+def test_trouble_of_an_engine_is_printed_after_a_restart(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    ill = replace(desk.engine.status(), trouble=("The disk is full.",))
+    monkeypatch.setattr(desk.engine, "restart", lambda: ill)
+    done = desk("engine", "restart")
+    assert (done.lines, done.err) == (["the engine runs as process 77"], "The disk is full.\n")
+
+
 @pytest.mark.req("UI-40")
 def test_a_reader_that_goes_away_ends_the_command_with_its_own_code(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
