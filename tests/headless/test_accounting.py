@@ -101,6 +101,13 @@ def test_an_invalid_time_or_option_is_reported(desk: Desk, words: tuple[str, ...
 
 
 @pytest.mark.req("UI-09")
+@pytest.mark.parametrize("days", [1, 366])
+def test_card_hours_are_of_one_day_up_to_a_year(desk: Desk, days: int) -> None:
+    (row, *_) = json.loads(desk("accounting", "hours", "--days", str(days), "-o", "json").out)["rows"]
+    assert len(row["by_day"]) == days
+
+
+@pytest.mark.req("UI-09")
 def test_card_hours_are_of_the_last_week_unless_another_number_of_days_is_given(desk: Desk) -> None:
     (row, *_) = json.loads(desk("accounting", "hours", "-o", "json").out)["rows"]
     assert len(row["by_day"]) == 7

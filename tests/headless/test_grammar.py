@@ -143,7 +143,7 @@ def test_a_defect_is_reported_in_one_sentence_and_never_a_traceback(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COCKPIT_TRACEBACK", raising=False)
-    desk.backend.job_rows = [object()]
+    desk.backend.job_rows, desk.expects_defect = [object()], True
     done = desk("jobs")
     assert (done.code, done.out) == (ExitCode.INTERNAL, b"")
     assert done.err.startswith("cockpit has a defect here: AttributeError")

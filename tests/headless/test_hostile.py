@@ -71,9 +71,12 @@ def test_hostile_text_is_escaped_for_the_terminal(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+@pytest.mark.req("TR-05")
 def test_json_keeps_the_value_that_it_escapes(text: str) -> None:
-    (row, _) = json.loads(hostile_desk(text)("jobs", "-o", "json").out)["rows"]
+    printed = hostile_desk(text)("jobs", "-o", "json").out.decode()
+    (row, _) = json.loads(printed)["rows"]
     assert row["name"] == text
+    assert is_harmless(printed.replace("\n", "")), "a pipe may end in a pager"
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)

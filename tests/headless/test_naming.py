@@ -38,6 +38,8 @@ def test_a_name_selects_the_only_job_with_it(named: Desk, name: str, job: int | 
     done = named("cancel", "-y", name)
     assert [each[0] for each in told(named, "cancel")] == ([job] if job is not None else [])
     assert (done.code == 0) == (job is not None)
+    if not name.isdecimal():
+        assert ("jobs", True) in named.backend.asked, "a name may be that of an ended job"
 
 
 @pytest.mark.req("UI-41")

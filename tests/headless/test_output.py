@@ -13,10 +13,10 @@ from cockpit.headless.records import csv_cell
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask
 from cockpit.model.requests import RequestOutcome
-from cockpit.model.view import EngineStatus
 from cockpit.present.moments import iso
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.units import duration
+from tests.doubles.memory_backend import MemoryBackend
 from tests.doubles.samples import HOUR, MINUTE, NOW, five_jobs, job_row, queued_row
 from tests.headless.conftest import Desk
 
@@ -153,6 +153,9 @@ def test_the_whole_history_is_requested_only_with_the_option(desk: Desk) -> None
     desk("jobs")
     desk("jobs", "--all")
     assert desk.backend.asked == [("jobs", False), ("jobs", True)]
+    missing = "Ended jobs of before March are not known here."
+    desk.backend.engine_status = replace(desk.engine.status(), trouble=(missing,))
+    assert (desk("jobs", "--all").err, desk("jobs").err) == (f"{missing}\n", "")
 
 
 def test_ten_thousand_rows_are_all_written(desk: Desk) -> None:
@@ -191,13 +194,8 @@ def test_a_saved_filter_is_applied_by_its_name(desk: Desk) -> None:
 
 @pytest.mark.req("UI-22")
 @pytest.mark.parametrize(("text", "saved"), [("user:me", {}), ("user:ME", {}), ("@mine", {"mine": "user:me"})])
-def test_me_is_the_user_that_the_cluster_knows(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, text: str, saved: dict[str, str]
-) -> None:
-    async def status() -> EngineStatus:
-        return replace(desk.engine.status(), user="ann")
-
-    monkeypatch.setattr(desk.backend, "status", status, raising=False)
+def test_me_is_the_user_that_the_cluster_knows(desk: Desk, text: str, saved: dict[str, str]) -> None:
+    desk.backend.engine_status = replace(desk.engine.status(), user="ann")
     desk.backend.job_rows, desk.saved = five_jobs(), {"jobs": saved}
     assert desk("jobs", "--filter", text, "--columns", "id", "-o", "csv", "--no-header").lines == [
         "4711",
@@ -207,8 +205,9 @@ def test_me_is_the_user_that_the_cluster_knows(
 
 
 @pytest.mark.req("UI-22")
-def test_a_filter_without_me_asks_nobody_for_the_users_name(desk: Desk) -> None:
-    """`status` raises here; elsewhere it may wait for a directory service."""
+def test_a_filter_without_me_asks_nobody_for_the_users_name(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer may wait for a directory service."""
+    monkeypatch.delattr(MemoryBackend, "status")
     desk.saved = {"jobs": {"mine": "user:me"}}
     for text in ("user:ann", "user:mel"):
         assert desk("jobs", "--filter", text).code == ExitCode.OK
@@ -224,3 +223,16 @@ def test_only_the_jobs_of_a_request_are_listed(desk: Desk) -> None:
     desk.backend.job_rows, desk.backend.request = rows, request
     found = json.loads(desk("jobs", "--request", "mine", "-o", "json").out)
     assert [row["id"] for row in found["rows"]] == [rows[1].id]
+
+
+@pytest.mark.req("UI-40")
+def test_the_tasks_of_a_request_are_folded_on_request(desk: Desk) -> None:
+    tasks = [queued_row(10 + index, array=ArrayTask(JobId(10), index, None, 3)) for index in range(3)]
+
+    async def request(_: str) -> RequestOutcome:
+        return RequestOutcome(known=True, jobs=(10, 11, 12))
+
+    desk.backend.job_rows, desk.backend.request = [*tasks, job_row(20)], request
+    words = ("jobs", "--request", "mine", "--columns", "id", "--no-header")
+    assert desk(*words).lines == ["10_0", "10_1", "10_2"]
+    assert desk(*words, "--fold").lines == ["10_[0-2]"]
