@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
-from cockpit.config.places import paths, system_paths
+import pytest
+
+from cockpit.config.places import paths, system_paths, user_name
 
 
 def test_xdg_folders_are_followed(tmp_path: Path) -> None:
@@ -71,3 +74,9 @@ def test_a_slash_at_the_end_of_a_folder_is_not_doubled(tmp_path: Path) -> None:
     places = paths(os.getuid(), env)
     assert (places.state, places.settings) == ("/s/cockpit-cluster", "/home/a/.config/cockpit-cluster")
     assert places.address == f"{tmp_path}/cockpit-cluster/engine.sock"
+
+
+def test_a_user_without_a_name_is_named_by_the_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert user_name() == pwd.getpwuid(os.geteuid()).pw_name
+    monkeypatch.setattr(os, "geteuid", lambda: 3_999_999)
+    assert user_name() == "3999999"

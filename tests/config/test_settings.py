@@ -130,3 +130,48 @@ def test_wrong_keys_and_clusters_are_read_as_none_so_that_the_rest_is_still_chec
     assert Keys().read({"cancel": 3, "help": "?"}, "keys", reading) == {"cancel": (), "help": ("?",)}
     assert Members().read("lab", "clusters", reading) == {}
     assert [error.partition(": ")[0] for error in reading.errors] == ["keys", "keys.cancel", "clusters"]
+
+
+ADDRESSES = {
+    "http://127.0.0.1:8080": None,
+    "https://prices.example/now?x=1": None,
+    "ftp://files.example": "is no address such as",
+    "http://": "is no address such as",
+    "http:///path": "is no address such as",
+    "localhost:8080": "is no address such as",
+    "http://host:99999": "is no address: ",
+    "http://[::1": "is no address: ",
+    "http://ann@host": "must not contain a user or a password",
+    "http://:secret@host": "must not contain a user or a password",
+}
+"""What is wrong with each; None: nothing."""
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_the_address_of_a_service_is_checked_when_it_is_read(tmp_path: Path, address: str) -> None:
+    file, wrong = tmp_path / "c.toml", ADDRESSES[address]
+    file.write_text(f"spot_address = {address!r}\n")
+    if wrong is None:
+        assert load_settings(env={}, files=[file]).spot_address == address
+    else:
+        with pytest.raises(SpecErrors) as refused:
+            load_settings(env={}, files=[file])
+        assert str(refused.value).startswith(f"{file}: spot_address: {wrong}")
+
+
+@pytest.mark.parametrize("address", [*ADDRESSES, "", "/run/prices.sock", "prices.json"])
+def test_prices_come_from_an_absolute_path_or_an_address(tmp_path: Path, address: str) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(f"price_source = {address!r}\n")
+    if ADDRESSES.get(address, "no address") is None or not address or address.startswith("/"):
+        assert load_settings(env={}, files=[file]).price_source == address
+    else:
+        with pytest.raises(SpecErrors, match="price_source: is neither an absolute path nor an address such as http:"):
+            load_settings(env={}, files=[file])
+
+
+def test_a_command_line_with_an_open_quote_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('alert_command = "mail \'ann"\n')
+    with pytest.raises(SpecErrors, match="alert_command: is no command line: No closing quotation"):
+        load_settings(env={}, files=[file])
