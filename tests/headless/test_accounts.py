@@ -86,6 +86,10 @@ def test_accounts_are_printed_for_programs(desk: Desk) -> None:
 def test_each_verb_requests_one_change(desk: Desk, words: str, asked: change.AccountChange) -> None:
     done = desk("accounts", *words.split())
     assert (done.code, done.err) == (ExitCode.OK, "")
+    verb, name, *_ = words.split()
+    done_word = {"add": "added", "modify": "changed", "remove": "removed"}[verb.partition("-")[0]]
+    assert done.lines[0].startswith(done_word)
+    assert done.lines[0].endswith(f" {name}")
     assert desk.backend.asked == [("change_accounts", asked)]
 
 

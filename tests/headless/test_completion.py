@@ -81,6 +81,7 @@ def test_jobs_nodes_and_accounts_come_from_the_cluster_if_it_answers(desk: Desk)
     assert desk("completion", "fish", "cockpit reservations end ").lines[0] == "course\tn1, n2"
     assert "MaxJobs=" in offered(desk, "cockpit accounts modify x Max")
     assert "volume" in offered(desk, "cockpit catalogue add v")
+    assert offered(desk, "cockpit nodes resume x --zz") == [], "settings are those of accounts and the catalogue"
 
 
 @pytest.mark.req("UI-43")

@@ -13,6 +13,7 @@ from cockpit.errors import CockpitError, ProtocolMismatch, RuntimeMissing, SpecE
 from cockpit.headless.arguments import load, parse, usage, verb_parser
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.registry import ACTING, VERBS
+from cockpit.headless.verbs.demo import commands, speed
 from tests.headless.conftest import Desk
 
 ROOT = Path(__file__).parents[2]
@@ -265,3 +266,34 @@ def test_showing_commands_is_refused_where_the_cluster_runs_none(desk: Desk, wor
 @pytest.mark.req("SL-21")
 def test_a_list_is_read_as_usual_where_no_commands_can_be_shown(desk: Desk) -> None:
     assert desk("jobs", "--show-commands").code == ExitCode.OK
+
+
+def test_a_demo_runs_the_given_command_or_the_two_that_show_the_most() -> None:
+    assert commands(None, ()) == [["overview"], ["jobs"]]
+    assert commands(["nodes", "--all"], ()) == [["nodes", "--all"]]
+    assert commands(["launch", "job.yaml"], ("a", "-b")) == [["launch", "job.yaml", "--", "a", "-b"]]
+
+
+@pytest.mark.parametrize(("text", "factor"), [("0.5", 0.5), ("60x", 60.0), ("2×", 2.0), ("100000", 100_000.0)])
+def test_a_demo_runs_so_many_times_faster(text: str, factor: float) -> None:
+    assert speed(text) == factor
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "100001", "fast", "nan"])
+def test_a_demo_at_an_impossible_speed_is_refused(desk: Desk, text: str) -> None:
+    done = desk("demo", f"--speed={text}")
+    assert done.code == ExitCode.USAGE
+    assert "not a number of times between 0 and 100000" in done.err
+
+
+def test_the_help_of_submit_names_the_options_of_sbatch(desk: Desk) -> None:
+    assert (
+        "A batch script and --wrap also take options of sbatch, before the script"
+        in desk("submit", "--help").out.decode()
+    )
+
+
+def test_the_help_of_the_catalogue_lists_the_settings_of_each_kind_of_entry(desk: Desk) -> None:
+    lines = desk("catalogue", "add", "--help").lines
+    assert "  dataset   source, path, versions" in lines
+    assert "  image     image, scopes, card_types, mpi" in lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.asking import LogRequest, LogStream
+from cockpit.model.asking import LogChunk, LogRequest, LogStream
 from tests.doubles.samples import detail, failed_row, job_row
 from tests.headless.conftest import Desk
 
@@ -79,3 +79,16 @@ def test_following_from_the_end_shows_only_what_is_written_later(desk: Desk) -> 
     done = desk("logs", "4715", "--tail", "0", "--follow")
     assert (done.code, done.out) == (0, b"")
     assert [request.offset for _, request in output_asked_for(desk)][-1] == 4
+
+
+@pytest.mark.req("UI-14")
+def test_a_log_that_comes_in_pieces_is_written_once_and_in_order(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def logs(request: LogRequest) -> LogChunk:
+        log = LOG[:50] if request.stream is LogStream.STDOUT else b""
+        start = max(len(log) + request.offset, 0) if request.offset < 0 else request.offset
+        data = log[start : start + 7]
+        return LogChunk(data, start, ended=not data)
+
+    monkeypatch.setattr(desk.backend, "logs", logs)
+    for words in (("logs", "4715/0"), ("logs", "4715/0", "--follow")):
+        assert desk(*words).out == LOG[:50]

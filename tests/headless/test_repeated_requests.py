@@ -155,3 +155,35 @@ def test_a_repeat_extends_no_hold_of_another_job_that_has_the_name_by_now(desk: 
     done = desk(*words)
     assert (done.code, done.err) == (ExitCode.OK, "Request mine (extend hold) was accepted at 11:00.\n")
     assert [each for each in cluster.asked if each[0] == "extend_hold"] == []
+
+
+@pytest.mark.req("TR-01")
+def test_each_change_of_a_repeat_has_the_id_that_it_had_before(desk: Desk, cluster: Remembering) -> None:
+    """The first job is gone by now, and its cancellation was accepted; the second one's was not sent."""
+    both = ("cancel", "--yes", "--request-id", "mine", "gone-by-now", "4711")
+    sent: list[str] = []
+
+    async def cancel(job: JobId, *_: object, **__: object) -> None:
+        assert cluster.ids is not None
+        sent.append(cluster.ids.next())
+
+    cluster.cancel = cancel
+    desk(*both)
+    assert cluster.ids is not None
+    cluster.outcomes["mine"] = replace(ACCEPTED, words=cluster.ids.words())
+    sent.clear()
+    done = desk(*both)
+    assert (done.code, done.lines) == (ExitCode.OK, ["cancelled gone-by-now", "cancelled 4711"])
+    assert sent == ["mine#2"]
+
+
+@pytest.mark.req("TR-01")
+def test_only_an_id_of_the_user_needs_a_cluster_that_remembers_it(desk: Desk, cluster: Remembering) -> None:
+    desk("hold", "4711", "--request-id", "mine")
+    assert cluster.ids is not None
+    assert (cluster.ids.required, cluster.ids.numbered(1), cluster.ids.numbered(2)) == (True, "mine", "mine#2")
+    desk("hold", "4711")
+    first = cluster.ids.numbered(1)
+    assert (cluster.ids.required, len(first)) == (False, 32)
+    desk("hold", "4711")
+    assert cluster.ids.numbered(1) != first
