@@ -102,6 +102,10 @@ def test_reservations_are_listed_created_and_ended(desk: Desk) -> None:
         end_at=Millis(NOW + 3 * HOUR),
         maintenance=True,
     )
+    for start in ((), ("--start", "now")):
+        assert desk("reservations", "create", "soon", "--nodes", "n1", *start, "--duration", "1h").code == ExitCode.OK
+        (_, made) = desk.backend.asked[-1]
+        assert (made.start_at, made.end_at) == (NOW, NOW + HOUR)
     assert desk("reservations", "end", "course").lines == ["ended course"]
     assert desk.backend.asked[-1] == ("end_reservation", "course")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -445,3 +446,25 @@ def test_commands_are_only_shown_where_that_is_asked_for(
     desk.backend.capabilities = Capabilities()
     desk("hold", "4720", *words)
     assert asked == [required]
+
+
+@pytest.mark.req("JT-41")
+def test_a_tensorboard_is_started_once_and_stopped(desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The program is a stand-in that writes its address as TensorBoard does."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "tensorboard"
+    program.write_text(
+        "#!/bin/sh\necho 'TensorBoard at http://127.0.0.1:6006/ (Press CTRL+C to quit)' >&2\nexec sleep 600\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert desk("tensorboard", "4715", "--stop").err == "no TensorBoard of it runs\n"
+    try:
+        started = desk("tensorboard", "4715", terminal=True)
+        assert started.lines == ["http://127.0.0.1:6006/"]
+        assert "`cockpit tensorboard 4715 --stop` ends it" in started.err
+    finally:
+        stopped = desk("tensorboard", "4715", "--stop")
+    assert (stopped.out, stopped.err) == (b"", "TensorBoard is stopped\n")

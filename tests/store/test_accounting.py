@@ -22,6 +22,12 @@ async def test_a_recorded_job_is_read_back_completely(journal: SqliteJournal) ->
     assert await journal.ended_job(JobId(2)) == ended_job(2, user="boris")
 
 
+async def test_the_ended_tasks_of_an_array_are_found_by_their_ids(journal: SqliteJournal) -> None:
+    await journal.record_ended([ended_job(number) for number in (4, 2, 1, 3)])
+    assert [job.id for job in await journal.ended_among(JobId(2), JobId(3))] == [2, 3]
+    assert await journal.ended_among(JobId(5), JobId(9)) == []
+
+
 @pytest.mark.parametrize("job", [0, -1, 7, 2**63, 10**30])
 async def test_an_unknown_job_is_not_found(journal: SqliteJournal, job: int) -> None:
     assert await journal.ended_job(JobId(job)) is None

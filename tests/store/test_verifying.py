@@ -291,3 +291,31 @@ def test_a_store_that_cannot_be_written_is_verified(folder: Path) -> None:
     for each in (folder, folder / "journal.db"):
         each.chmod(0o500)
     assert verified(folder).damages == ()
+
+
+@pytest.mark.parametrize(("kept", "where"), [(5, "event 6"), (4, "events 5 to 6")])
+def test_the_end_of_an_archive_file_that_is_gone_is_named(folder: Path, kept: int, where: str) -> None:
+    file = archive_file(folder)
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    file.write_bytes(gzip.compress(b"".join(lines[:kept])))
+    found = verified(folder)
+    assert [(each.where, each.what) for each in found.damages] == [(where, "missing")]
+    assert found.archived == kept
+
+
+@pytest.mark.parametrize(
+    ("gone", "where"),
+    [("first_seq = 1", "events 1 to 2"), ("first_seq = 3", "events 3 to 4"), ("last_seq = 4", "events 3 to 4")],
+)
+async def test_an_archive_file_that_is_not_listed_is_named_by_its_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str, where: str
+) -> None:
+    monkeypatch.setattr(archive, "FILE_EVENTS", 2)
+    async with opened(tmp_path) as journal:
+        await journal.append([submitted(1, at=T0), *shells(2, 6)], durable=True)
+        state, seq = await journal.load()
+        await journal.snapshot(state, seq)
+        assert await journal.archive(Millis(T0 + DAY)) == 6
+    assert verified(tmp_path).damages == ()
+    edit(tmp_path, f"DELETE FROM archives WHERE {gone}")
+    assert [each.where for each in verified(tmp_path).damages] == [where]

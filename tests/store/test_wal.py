@@ -19,7 +19,7 @@ import pytest
 from cockpit.errors import StoreError
 from cockpit.model.requests import KeptAnswer
 from cockpit.store.verifying import verify
-from cockpit.store.wal import booted_at, find_damage, index_of, log_of
+from cockpit.store.wal import LogDamage, booted_at, find_damage, index_of, log_of
 from tests.store.samples import open_journal, opened, submitted
 from tests.store.unsynced_writer import SYNCS
 
@@ -92,6 +92,18 @@ async def refused(killed: Path, changed: int) -> None:
         await open_journal(killed)
     assert log.read_bytes() == before
     assert "write-ahead log journal.db-wal" in found(killed)
+
+
+@pytest.mark.parametrize(("left", "frame"), [(0, 0), (20, 0), (HEADER, 1), (HEADER + 1, 1), (HEADER + FRAME, 2)])
+async def test_the_first_missing_frame_of_a_shorter_log_is_named(killed: Path, left: int, frame: int) -> None:
+    log = log_of(killed / "journal.db")
+    log.write_bytes(log.read_bytes()[:left])
+    assert find_damage(killed / "journal.db") == LogDamage(frame)
+
+
+async def test_the_header_of_a_missing_log_is_named(killed: Path) -> None:
+    log_of(killed / "journal.db").unlink()
+    assert find_damage(killed / "journal.db") == LogDamage(0)
 
 
 @pytest.mark.parametrize("left", [0, 20, HEADER, HEADER + FRAME, -FRAME, -1])
