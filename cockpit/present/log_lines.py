@@ -174,8 +174,8 @@ def _next(now: Rendition, numbers: list[int]) -> tuple[Rendition, list[int]]:
         colour = f"bright_{_COLOURS[code % 10]}"
     else:
         return now, rest
-    # Foreground and background differ by ten: 30–37 and 40–47, 90–97 and 100–107.
-    is_background = code in {48, 49} or 40 <= code <= 47 or code >= 100
+    # Foreground and background differ by ten: 30–39 and 40–49, 90–97 and 100–107.
+    is_background = 40 <= code <= 49 or code >= 100
     return (now._replace(background=colour) if is_background else now._replace(foreground=colour)), rest
 
 

@@ -164,6 +164,9 @@ def test_a_job_has_one_row_unless_its_queues_differ() -> None:
     assert len(of_jobs([east, west, other, *hidden])) == 4
     apart = [east, replace(west, breakdown=breakdown(7)), other]
     assert of_jobs(apart) == apart
+    north = replace(alike, partition="north")
+    mixed = [east, replace(west, breakdown=breakdown(7)), north]
+    assert of_jobs(mixed) == mixed, "two queues alike and one not"
     queue = [*of_jobs([east, west]), replace(other, partition="west")]
     assert "which has just as much" in text(list(priority_answer(queue[1], queue, 120, 3, tried=False)))[1]
 

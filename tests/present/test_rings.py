@@ -10,6 +10,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.resilience import WorkerRestart
 from cockpit.present.columns import Context
+from cockpit.present.moments import clock
 from cockpit.present.rings import ring_lines, rings, rings_json, shrinking_rule
 from tests.builders import SECOND, a_spec
 from tests.doubles.samples import job_row
@@ -58,6 +59,9 @@ def test_each_change_of_the_workers_forms_a_ring_with_its_cause() -> None:
     ]
     lines = seen(driver, detail)
     assert lines[0].endswith("2 now, at least 1, at most 4")
+    first, last = (clock(at, driver.now, None) for at in (rings(detail)[0].since, driver.now))
+    assert lines[1].endswith(f"  {first} to {last}")
+    assert first != clock(rings(detail)[1].since, driver.now, None)
     assert lines[1].startswith("▅")
     assert "█" in lines[1]
     assert lines[2].endswith("2 workers  was placed on n1 and n2")

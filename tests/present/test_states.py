@@ -1,7 +1,8 @@
-"""What is said of copies that are being made."""
+"""What is said of copies that are being made, and of exit codes."""
 
 from __future__ import annotations
 
+import signal
 from datetime import UTC
 
 import pytest
@@ -12,7 +13,7 @@ from cockpit.model.staging import Progress
 from cockpit.present.columns import Context
 from cockpit.present.job_values import copied_json, why
 from cockpit.present.spans import plain
-from cockpit.present.states import copied_percent, copying_sentence
+from cockpit.present.states import copied_percent, copying_sentence, exit_words
 from cockpit.present.tables.jobs import state_cell
 from tests.doubles import samples
 
@@ -56,3 +57,19 @@ def test_a_job_waits_for_its_slowest_replica() -> None:
     assert slowest([]) is None
     assert Progress(5, 10, 2).seconds_left == 3
     assert Progress(5, 10, 0).seconds_left is None
+
+
+@pytest.mark.parametrize(
+    "name", ["HUP", "INT", "QUIT", "ILL", "ABRT", "BUS", "FPE", "KILL", "SEGV", "PIPE", "ALRM", "TERM"]
+)
+def test_an_exit_code_above_128_names_linuxs_signal(name: str) -> None:
+    number = signal.Signals[f"SIG{name}"]
+    assert exit_words(128 + number) == f"exit {128 + number}, killed by SIG{name}"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(0, "exit 0"), (3, "exit 3"), (128, "exit 128"), (200, "exit 200"), (None, "exit unknown")]
+)
+def test_other_exit_codes_are_numbers(code: int | None, words: str) -> None:
+    assert exit_words(code) == words
+    assert exit_words(code, oom=True) == f"{words}: it used more memory than it asked for"
