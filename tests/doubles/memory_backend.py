@@ -109,7 +109,7 @@ class MemoryBackend(Backend):
 
     async def jobs(self, *, ended: bool = False) -> list[JobRow]:
         self.asked.append(("jobs", ended))
-        return self.job_rows
+        return [row for row in self.job_rows if ended or row.ended_at is None or row.held_until is not None]
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
         if job not in self.details:

@@ -116,8 +116,15 @@ def test_a_line_is_read_as_a_shell_reads_it(line: str, words: tuple[list[str], s
 
 
 @pytest.mark.req("UI-43")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell_asks_cockpit_what_may_follow(desk: Desk, shell: str) -> None:
+    assert f"cockpit completion {shell} " in desk("completion", shell).out.decode()
+
+
+@pytest.mark.req("UI-43")
 def test_bash_accepts_its_completion_script(desk: Desk) -> None:
     script = desk("completion", "bash").out
+    assert b"complete -" in script
     assert subprocess.run(["bash", "-n"], input=script, check=False, capture_output=True).stderr == b""
 
 
