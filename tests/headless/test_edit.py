@@ -137,3 +137,14 @@ def test_errors_are_written_above_the_text_once() -> None:
     marked = with_errors(with_errors("name: a\n", "first"), "second\nthird")
     assert marked == "#! second\n#! third\nname: a\n"
     assert without_errors(marked) == "name: a\n"
+
+
+@pytest.mark.parametrize("command", ["false", "sh -c 'echo nothing > $0; exit 3'"])
+def test_an_editor_that_ends_with_an_error_means_no_change(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", command)
+    done = desk("edit", "4715")
+    assert (done.code, done.err) == (ExitCode.DECLINED, "nothing was changed, nothing was done\n")
+    assert asked(desk, "edit") == []

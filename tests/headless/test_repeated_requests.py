@@ -149,13 +149,23 @@ def test_a_list_names_the_clusters_of_a_merged_view_that_did_not_answer(
 
 
 @pytest.mark.req("TR-01")
-def test_a_repeat_extends_no_hold_of_another_job_that_has_the_name_by_now(desk: Desk, cluster: Remembering) -> None:
-    words = ("holds", "extend", "bert-eval", "--by", "2h", "--request-id", "mine")
-    accepted_before(desk, cluster, *words, op="extend_hold")
+@pytest.mark.parametrize(
+    ("words", "op"),
+    [
+        (("holds", "extend", "bert-eval", "--by", "2h"), "extend_hold"),
+        (("unblock", "bert-eval", "n07"), "unblock"),
+        (("edit", "bert-eval", "-"), "edit"),
+    ],
+)
+def test_a_repeat_changes_no_other_job_that_has_the_name_by_now(
+    desk: Desk, cluster: Remembering, words: tuple[str, ...], op: str
+) -> None:
+    words = (*words, "--request-id", "mine")
+    accepted_before(desk, cluster, *words, op=op)
     cluster.asked.clear()
     done = desk(*words)
-    assert (done.code, done.err) == (ExitCode.OK, "Request mine (extend hold) was accepted at 11:00.\n")
-    assert [each for each in cluster.asked if each[0] == "extend_hold"] == []
+    assert (done.code, done.err) == (ExitCode.OK, f"Request mine ({op.replace('_', ' ')}) was accepted at 11:00.\n")
+    assert [each for each in cluster.asked if each[0] == op] == []
 
 
 @pytest.mark.req("TR-01")

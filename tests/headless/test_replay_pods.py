@@ -22,7 +22,7 @@ def test_json_is_one_object_with_the_curve(desk, trace) -> None:
     done = desk("replay", pods, "--nodes", nodes, "--fit", "fgd", "--scale", "1", "--seed", "6", "-o", "json")
     assert (done.code, done.err) == (0, "")
     told = json.loads(done.out)
-    assert told.pop("pods_per_second") > 0
+    assert told.pop("pods_per_second") == 3000, "the clock stands still here, which counts as a millisecond"
     assert isinstance(told.pop("peak_rss_mib"), int)
     curve = told.pop("allocation")
     assert curve[0] == 0.0
@@ -53,6 +53,7 @@ def test_the_table_has_the_allocation_at_each_percent(desk, trace) -> None:
         (("PODS", "--nodes", "PODS"), 65, "no column sn, gpu, model"),
         (("PODS", "--nodes", "NODES", "--scale", "0"), 64, "a number above 0"),
         (("PODS", "--nodes", "NODES", "--scale", "nan"), 64, "a number above 0"),
+        (("PODS", "--nodes", "NODES", "--scale", "much"), 64, "a number above 0"),
         (("PODS", "--nodes", "NODES", "--fit", "worst"), 64, "worst"),
         (("PODS", "--nodes", "BARE"), 65, "no node has a card"),
         (("IDLE", "--nodes", "NODES"), 65, "no pod asks for a card"),
@@ -66,3 +67,10 @@ def test_an_invalid_replay_of_pods_is_reported(desk, trace, tmp_path, words, cod
     done = desk("replay", *(named.get(word, word) for word in words))
     assert done.code == code
     assert says in done.err
+
+
+@pytest.mark.req("SC-23")
+def test_pods_ask_for_1_3_times_the_cards_with_seed_42_unless_told_otherwise(desk, trace) -> None:
+    pods, nodes = trace
+    assert desk("replay", pods, "--nodes", nodes).lines[0] == "fit       best, 1.3 times the cards, seed 42"
+    assert desk("replay", pods, "--nodes", nodes, "--scale", "0.5").code == 0

@@ -140,6 +140,12 @@ def test_nodes_are_reclaimed_with_a_grace_period(desk: Desk) -> None:
 
 
 @pytest.mark.req("SC-10")
+def test_a_reservation_needs_nodes(desk: Desk) -> None:
+    assert desk("reservations", "create", "upkeep", "--duration", "1h").code == ExitCode.USAGE
+    assert not desk.backend.asked
+
+
+@pytest.mark.req("SC-10")
 @pytest.mark.parametrize(
     "argv", [["--start", "soon", "--duration", "1h"], [], ["--end", "2030-01-01", "--duration", "1h"]]
 )

@@ -284,6 +284,21 @@ def test_output_that_was_left_when_the_shell_ended_is_printed_whole() -> None:
 
 
 @pytest.mark.req("JT-40")
+def test_a_shell_begins_with_the_size_that_the_terminal_has_by_then() -> None:
+    person, keyboard = pty.openpty()
+    try:
+        session = ProcessSession(
+            ShellRequest(job=7, terminal=True), ["sh", "-c", "read x; exit $(stty size | cut -d' ' -f2)"]
+        )
+        termios.tcsetwinsize(keyboard, (40, 77))
+        os.write(person, b"\r")
+        assert terminal.relay_terminal(session, keyboard, keyboard) == 77
+    finally:
+        os.close(person)
+        os.close(keyboard)
+
+
+@pytest.mark.req("JT-40")
 def test_after_a_shell_the_program_handles_signals_as_before() -> None:
     """The cockpit on the screen continues after a shell, and has to notice the next resize."""
     person, keyboard = pty.openpty()

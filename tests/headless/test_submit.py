@@ -17,6 +17,7 @@ from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.model.view import NodeRow
+from tests.doubles.samples import HOUR, NOW
 from tests.headless.conftest import Desk
 
 
@@ -97,3 +98,28 @@ def test_the_remedy_is_named_also_where_the_script_got_a_free_name_first(
     assert done.code == ExitCode.INVALID
     assert "add -N 8, or -N 8 --ntasks-per-node=2" in done.err
     assert done.err.splitlines()[-1] == "stdin: specs[0].cpus: asks for 16 CPUs on one node; the largest has 2"
+
+
+@pytest.mark.req("LA-70")
+def test_a_batch_script_begins_at_a_moment_counted_from_now(reading: Desk) -> None:
+    reading("submit", "-", stdin=b"#!/bin/bash\n#SBATCH -J x -D /o --begin=now+1hour\ntrue\n")
+    assert submitted(reading).begin_at == NOW + HOUR
+
+
+@pytest.mark.req("LA-70")
+def test_a_batch_script_has_the_words_behind_two_dashes_as_arguments(reading: Desk) -> None:
+    words = ("--", "--lr", "0.1")
+    reading("submit", "-", *words, stdin=b"#!/bin/bash\n#SBATCH -J x -D /o\ntrue\n")
+    script = submitted(reading).script
+    assert script is not None
+    assert script.arguments == ("--lr", "0.1")
+    refused = reading("submit", "-", *words, stdin=b"{name: a, command: b, output: /o}")
+    assert refused.code == ExitCode.USAGE
+    assert "only a batch script takes words behind --" in refused.err
+
+
+@pytest.mark.req("LA-70")
+def test_a_converted_script_has_no_variables_of_this_shell(reading: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEARNING_RATE", "0.1")
+    script = b"#!/bin/bash\n#SBATCH -J x -D /o\ntrue\n"
+    assert b"LEARNING_RATE" not in reading("convert", "-", "--to", "yaml", stdin=script).out

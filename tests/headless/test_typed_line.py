@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.headless import catalogue_words
 from cockpit.headless.arguments import UsageError
-from cockpit.headless.node_words import NODES, node_requests, reclaim_requests
+from cockpit.headless.node_words import NODES, RESERVATIONS, node_requests, reclaim_requests
 from cockpit.headless.typed_line import CHANGES, NOUN, account_request, completions, parse_line
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.ids import Millis
@@ -114,6 +114,10 @@ def test_a_change_of_the_catalogue_is_read_from_a_typed_line() -> None:
 def test_nodes_are_given_back_and_reclaimed_by_typed_lines() -> None:
     assert node_requests(NODES, "resume n1 n2", Millis(0)).done == "gave back n1, n2"
     assert len(node_requests(NODES, "resume n1 n2", Millis(0)).operations) == 2
+    made = node_requests(RESERVATIONS, "create course --nodes n1 --duration 1h", Millis(0))
+    assert (len(made.operations), made.done) == (1, "reserved course")
+    ended = node_requests(RESERVATIONS, "end course exam", Millis(0))
+    assert (len(ended.operations), ended.done) == (2, "ended course, exam")
     drained = node_requests(NODES, "drain n1 --reason fan --within 5m", Millis(0))
     assert drained.done == "drained n1: nothing more starts there, and what runs there has 5 min to go"
     reclaimed = reclaim_requests("n1 n2 --grace 5m")

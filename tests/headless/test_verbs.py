@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.errors import SpecErrors
+from cockpit.errors import SpecErrors, Unreachable
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.streams import Streams
 from cockpit.model.attempt import Attempt, ExitStatus, Replica
@@ -19,7 +19,7 @@ from cockpit.model.mounts import Algorithm, Dataset
 from cockpit.model.node import Allocation
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
-from tests.doubles.samples import NOW, hold_row, job
+from tests.doubles.samples import NOW, hold_row, job, overview
 from tests.doubles.tensorboard import stand_in
 from tests.headless.conftest import Desk
 
@@ -463,3 +463,32 @@ def test_a_tensorboard_is_started_and_stopped(desk: Desk, monkeypatch: pytest.Mo
     finally:
         stopped = desk("tensorboard", "4715", "--stop")
     assert (stopped.out, stopped.err) == (b"", "TensorBoard is stopped\n")
+
+
+@pytest.mark.req("UI-41")
+@pytest.mark.parametrize("words", [("job", "4715"), ("explain", "4720")])
+def test_a_single_answer_is_neither_filtered_nor_sorted(desk: Desk, words: tuple[str, ...]) -> None:
+    for option in ("--filter", "--sort"):
+        assert desk(*words, option, "id").code == ExitCode.USAGE
+
+
+@pytest.mark.req("TR-04")
+def test_jobs_behind_one_without_an_answer_are_named_and_not_tried(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(*_: object, **__: object) -> None:
+        raise Unreachable("The engine does not answer.")
+
+    monkeypatch.setattr(desk.backend, "cancel", lost)
+    several = desk("cancel", "--yes", "4711", "4720", "4715")
+    assert several.code == ExitCode.UNREACHABLE
+    assert several.err.startswith("Not tried, since 4711 was not answered: 4720, 4715\n")
+    assert "Not tried" not in desk("cancel", "--yes", "4711").err
+
+
+@pytest.mark.req("UI-40")
+def test_a_snapshot_goes_to_a_file_that_only_its_owner_may_read_or_to_stdout(desk: Desk, tmp_path: Path) -> None:
+    desk.backend.glance = overview()
+    file = tmp_path / "now.json"
+    assert desk("snapshot", str(file)).lines == [f"wrote {file}; open it with `cockpit -c snapshot:{file}`"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert desk("snapshot", "-").out == file.read_bytes()
+    assert desk("snapshot", str(tmp_path)).err == f"{tmp_path}: cannot be written: Is a directory\n"
