@@ -64,6 +64,21 @@ async def test_events_are_on_the_disk_before_containers_start(world: World) -> N
     }
 
 
+@pytest.mark.req("SC-14")
+async def test_a_host_with_a_moment_or_a_pass_to_come_is_not_idle(world: World) -> None:
+    async def work() -> None:
+        worked.set()
+
+    worked = asyncio.Event()
+    await eventually(lambda: world.host.resting)
+    world.host.remind(NOON, work)
+    assert not world.host.resting
+    await worked.wait()
+    await eventually(lambda: world.host.resting)
+    world.host._schedule.set()
+    assert not world.host.resting
+
+
 @pytest.mark.req("JT-21")
 async def test_a_time_limit_terminates_then_kills(world: World) -> None:
     job = await world.run(a_spec(time_limit_seconds=600, grace_seconds=30))

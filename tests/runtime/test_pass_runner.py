@@ -72,6 +72,25 @@ def test_the_socket_answers_while_a_large_pass_computes(tmp_path: Path, monkeypa
         assert engine.complaints == ""
 
 
+@pytest.mark.req("SC-14")
+async def test_the_plan_before_a_large_pass_shares_no_cache_with_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pass_runner, "LARGE_QUEUE", 1)
+    await world.run(a_spec(cpus=4))
+    await world.submit(a_spec("waiting", cpus=2))
+    await eventually(lambda: world.host.plan is not None and len(world.host.plan.refusals))
+    before = world.host.plan
+    assert before is not None
+    await world.submit(a_spec("later", cpus=3))
+    await eventually(lambda: world.host.plan is not before)
+    after = world.host.plan
+    assert after is not None
+    assert before.refusals.index.layout is not after.index.layout
+    assert before.refusals.index.equivalence is not after.index.equivalence
+    assert before.refusals.gates is not after.refusals.gates
+
+
 def _somebody() -> Submitter:
     return Submitter("ann", os.geteuid(), os.getegid(), (os.getegid(),), "/")
 
