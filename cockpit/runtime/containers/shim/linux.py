@@ -54,6 +54,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
+_ON = 1
+_UNUSED_WORDS = (ctypes.c_ulong(0),) * 3
 _CAPABILITY_VERSION_3 = 0x2008_0522
 """Version of the structures of capset(2): capability sets of 64 bits."""
 _FLOCK = struct.Struct("@hhqqi0q")
@@ -73,6 +75,11 @@ def call(number: int, name: str, *arguments: int | bytes) -> int:
     """Make a system call by its number, for calls that C libraries lack."""
     words = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
     return _check(_libc.syscall(number, *words), name)
+
+
+def _prctl(what: str, option: int, value: int | bytes) -> None:
+    # The kernel refuses some options unless the words that they do not use are 0.
+    _check(_libc.prctl(option, value, *_UNUSED_WORDS), what)
 
 
 def unshare(flags: int) -> None:
@@ -151,7 +158,7 @@ def set_hostname(name: str) -> None:
 
 def name_process(name: str) -> None:
     """Set the process's name as `ps -o comm` shows it; at most 15 bytes."""
-    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl name")
+    _prctl("prctl name", _PR_SET_NAME, name.encode())
 
 
 def drop_pipes() -> None:
@@ -171,22 +178,22 @@ def drop_pipes() -> None:
 
 def become_subreaper() -> None:
     """Adopt orphaned descendants of this process, instead of leaving them to the namespace's first process."""
-    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl subreaper")
+    _prctl("prctl subreaper", _PR_SET_CHILD_SUBREAPER, _ON)
 
 
 def end_with_parent() -> None:
     """Let the kernel kill this process, also after it executes another program, when its parent dies."""
-    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl death signal")
+    _prctl("prctl death signal", _PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def drop_bounding_capabilities() -> None:
     """Make sure that no program executed from here on can gain a capability."""
     # The ambient set first, by which capabilities pass an execve without a file that has them.
-    _check(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl ambient")
+    _prctl("prctl ambient", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     capability = 0
     # Up to the first number that this kernel does not know.
-    while _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) >= 0:
-        _check(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "prctl bounding set")
+    while _libc.prctl(_PR_CAPBSET_READ, capability) >= 0:
+        _prctl("prctl bounding set", _PR_CAPBSET_DROP, capability)
         capability += 1
 
 
@@ -195,7 +202,7 @@ def drop_capabilities() -> None:
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     # The three sets (effective, permitted, inheritable), each of two words, all empty.
     _check(_libc.capset(header, bytes(24)), "capset")
-    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl no_new_privs")
+    _prctl("prctl no_new_privs", _PR_SET_NO_NEW_PRIVS, _ON)
 
 
 def try_lock(fd: int) -> bool:

@@ -38,11 +38,11 @@ _X86_64, _I386, _AARCH64, _RISCV64 = 0xC000_003E, 0x4000_0003, 0xC000_00B7, 0xC0
 _X32 = 0x4000_0000
 """The bit in the call numbers of a third ABI of x86-64, which no distribution uses."""
 
-_REFUSED: Mapping[str, tuple[int, int, int]] = {
+_REFUSED: Mapping[str, tuple[int | None, int | None, int | None]] = {
     # Namespaces and mounts.
     "setns": (308, 346, 268),
     "mount": (165, 21, 40),
-    "umount": (-1, 22, -1),
+    "umount": (None, 22, None),
     "umount2": (166, 52, 39),
     "pivot_root": (155, 217, 41),
     "chroot": (161, 61, 51),
@@ -71,8 +71,8 @@ _REFUSED: Mapping[str, tuple[int, int, int]] = {
     "syslog": (103, 103, 116),
     # The machine itself: each needs a capability besides.
     "kexec_load": (246, 283, 104),
-    "kexec_file_load": (320, -1, 294),
-    "create_module": (174, 127, -1),
+    "kexec_file_load": (320, None, 294),
+    "create_module": (174, 127, None),
     "init_module": (175, 128, 105),
     "finit_module": (313, 350, 273),
     "delete_module": (176, 129, 106),
@@ -81,17 +81,17 @@ _REFUSED: Mapping[str, tuple[int, int, int]] = {
     "swapoff": (168, 115, 225),
     "acct": (163, 51, 89),
     "settimeofday": (164, 79, 170),
-    "stime": (-1, 25, -1),
+    "stime": (None, 25, None),
     "clock_settime": (227, 264, 112),
-    "clock_settime64": (-1, 404, -1),
-    "iopl": (172, 110, -1),
-    "ioperm": (173, 101, -1),
-    "vm86": (-1, 166, -1),
-    "vm86old": (-1, 113, -1),
-    "uselib": (134, 86, -1),
+    "clock_settime64": (None, 404, None),
+    "iopl": (172, 110, None),
+    "ioperm": (173, 101, None),
+    "vm86": (None, 166, None),
+    "vm86old": (None, 113, None),
+    "uselib": (134, 86, None),
     "nfsservctl": (180, 169, 42),
 }
-"""The number of each call on x86-64, i386 and the architectures with the generic table; -1: it does not exist there."""
+"""The number of each call on x86-64, i386 and the architectures with the generic table; None: it does not exist."""
 _CLONE, _CLONE3, _UNSHARE = (56, 120, 220), (435, 435, 435), (272, 310, 97)
 _IOCTL, _SOCKET = (16, 54, 29), (41, 359, 198)
 
@@ -151,11 +151,11 @@ def install() -> None:
 def program(machine: str) -> bytes:
     """Return the filter for a machine type (`uname -m`), as an array of struct sock_filter."""
     kinds = {"x86_64": ((_X86_64, 0), (_I386, 1)), "aarch64": ((_AARCH64, 2),), "riscv64": ((_RISCV64, 2),)}[machine]
-    instructions: list[_Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE_AT)]
+    instructions: list[_Instruction] = [_statement(_LOAD, _ARCHITECTURE_AT)]
     for architecture, column in kinds:
         part = _part(column, has_x32=architecture == _X86_64)
         # A conditional jump reaches 255 instructions at most (8 bits), an unconditional one skips any part.
-        instructions += [(_EQUAL, 1, 0, architecture), (_JUMP, 0, 0, len(part)), *part]
+        instructions += [(_EQUAL, 1, 0, architecture), _statement(_JUMP, len(part)), *part]
     # A call by an ABI that is not in the list above.
     instructions += _fail(errno.ENOSYS)
     return b"".join(struct.pack("=HBBI", *each) for each in instructions)
@@ -163,30 +163,35 @@ def program(machine: str) -> bytes:
 
 def _part(column: int, *, has_x32: bool) -> list[_Instruction]:
     """Return the instructions for one architecture. Every path through them ends in a return instruction."""
-    instructions: list[_Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
+    instructions: list[_Instruction] = [_statement(_LOAD, _NUMBER_AT)]
     if has_x32:
         # Their numbers begin at this bit, and would pass by the tests of the plain numbers below.
         instructions += [(_AT_LEAST, 0, 1, _X32), *_fail(errno.ENOSYS)]
     for numbers in _REFUSED.values():
-        if numbers[column] >= 0:
-            instructions += [(_EQUAL, 0, 1, numbers[column]), *_fail(errno.EPERM)]
+        if (number := numbers[column]) is not None:
+            instructions += [(_EQUAL, 0, 1, number), *_fail(errno.EPERM)]
     # A filter cannot see the flags of clone3. Where it is missing, C libraries take clone.
     instructions += [(_EQUAL, 0, 1, _CLONE3[column]), *_fail(errno.ENOSYS)]
     instructions += _argument(_CLONE[column], 0, _ANY_BIT, [_NEW_NAMESPACES], errno.EPERM)
     instructions += _argument(_UNSHARE[column], 0, _ANY_BIT, [_NEW_NAMESPACES | _NEW_TIME_NAMESPACE], errno.EPERM)
     instructions += _argument(_IOCTL[column], 1, _EQUAL, _TERMINAL_INPUT, errno.EPERM)
     instructions += _argument(_SOCKET[column], 0, _EQUAL, [_AF_VSOCK], errno.EAFNOSUPPORT)
-    return [*instructions, (_RETURN, 0, 0, _ALLOW)]
+    return [*instructions, _statement(_RETURN, _ALLOW)]
 
 
 def _argument(number: int, index: int, test: int, operands: Iterable[int], failure: int) -> list[_Instruction]:
     """Refuse a call if the low 32 bits of one argument pass the test with any of the operands; else allow it."""
     tests = [each for operand in operands for each in ((test, 0, 1, operand), *_fail(failure))]
-    instructions = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index), *tests, (_RETURN, 0, 0, _ALLOW)]
+    instructions = [_statement(_LOAD, _ARGUMENTS_AT + 8 * index), *tests, _statement(_RETURN, _ALLOW)]
     # For another call, the argument is not looked at. The skipped part ends in a return, so the number need not be
     # loaded again.
     return [(_EQUAL, 0, len(instructions), number), *instructions]
 
 
+def _statement(operation: int, operand: int) -> _Instruction:
+    """Return an instruction that compares nothing (BPF_STMT of linux/filter.h)."""
+    return (operation, 0, 0, operand)
+
+
 def _fail(number: int) -> list[_Instruction]:
-    return [(_RETURN, 0, 0, _FAIL | number)]
+    return [_statement(_RETURN, _FAIL | number)]
