@@ -61,7 +61,8 @@ def _child(view: View, ready_write: int, end_read: int) -> NoReturn:
         os.write(ready_write, _DONE)
         os.read(end_read, 1)
     except BaseException as error:  # noqa: BLE001 - the child ends here: the parent reports
-        os.write(ready_write, str(error).encode(errors="replace")[:4096])
+        sentence = getattr(error, "strerror", None) or str(error)
+        os.write(ready_write, sentence.encode(errors="replace")[:4096])
     finally:
         os._exit(0)
 
