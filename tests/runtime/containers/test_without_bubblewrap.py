@@ -45,7 +45,7 @@ def test_a_container_without_bubblewrap_has_the_mounts_of_one_with_it(tmp_path: 
     assert {"ro" if "ro" in options[place] else "rw" for place in READ_ONLY} == {"ro"}
     assert {"ro" if "ro" in options[place] else "rw" for place in ("/", "/dev", "/home/written")} == {"rw"}
     assert "noexec" in options["/proc"]
-    assert seen["mounts"]["/dev/shm"][2] == "rw,size=8192k"
+    assert seen["mounts"]["/dev/shm"][3] == "rw,size=8192k"
     assert (seen["devices"]["shm"][0], seen["devices"]["ptmx"][1]) == ("drwxrwxrwt", "pts/ptmx")
     if "with" in told:
         told["with"]["devices"].pop("core")  # a link to the kernel's memory, which no job may read
