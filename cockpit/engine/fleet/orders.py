@@ -12,7 +12,6 @@ from cockpit.engine import decide
 from cockpit.engine.access import Actor
 from cockpit.engine.effects import (
     FreezeReplica,
-    KeepContainer,
     RemoveContainer,
     SignalReplica,
     StartReplica,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 FLEET = "fleet"
 """The name under which members know the fleet."""
 
-ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
+ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | RemoveContainer
 
 
 class MemberDecision(NamedTuple):
@@ -74,9 +73,6 @@ def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]
             return _on_part(effect, fleet, members, _resume_part)
         case RemoveContainer():
             return _end_all_parts(effect, members)
-        case _:
-            # A member holds the container of a failed replica by itself, since the part's spec asks for it.
-            return []
 
 
 def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:

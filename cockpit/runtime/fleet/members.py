@@ -154,17 +154,16 @@ class Members:
         return await self._members[there[0]].gate.used(there[1]) if there is not None else None
 
     async def keep(self, effect: KeepContainer) -> None:
-        await self._order(effect)
+        """Do nothing: a member holds the container of a failed replica by itself, since the part's spec asks for it."""
 
     async def remove(self, effect: RemoveContainer) -> None:
         await self._order(effect)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
         """Repeat the orders after an engine start; a repeated order has no effect."""
+        del kept  # by the members, see `keep`
         for start in expected:
             await self._order(start)
-        for keep in kept:
-            await self._order(keep)
 
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
