@@ -184,6 +184,7 @@ async def test_what_the_fleet_does_to_a_job_its_members_do_to_their_parts(fleet:
 
 async def test_orders_that_are_given_again_after_a_start_have_no_second_effect(fleet: Fleet) -> None:
     job = await fleet.run(gang())
+    await eventually(lambda: fleet.members.resting)
     starts = starts_of(fleet.job(job))
     before = [len(each.did) for each in fleet.containers.values()]
     await fleet.members.adopt(starts, [KeepContainer(ReplicaId(job, 1, 0), HoldCards.FREE)])
