@@ -68,6 +68,13 @@ async def test_a_failed_epilog_is_reported_for_the_node_and_the_next_one_runs(ho
     assert lines(house) == ["one", "two"]
 
 
+async def test_a_script_that_a_signal_ends_has_the_exit_code_of_a_shell(house: House) -> None:
+    """And of its output the end of the last line is shown."""
+    house.rules = Cluster(prolog_scripts=("yes ab | head -c 9000 | tr -d '\\n'; echo; echo; kill -TERM $$; sleep 60",))
+    await house.executor.start(house.job("true"))
+    assert house.seen.failed == [f"prolog 1 ended with 143 on n1: {'ab' * 100}"]
+
+
 @pytest.mark.parametrize("force", [SignalKind.TERM, SignalKind.KILL])
 async def test_the_epilog_runs_after_a_cancel_before_the_end_is_reported(house: House, force: SignalKind) -> None:
     house.rules = Cluster(epilog_scripts=(says(house, "tidied"),))
