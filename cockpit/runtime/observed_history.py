@@ -76,9 +76,10 @@ class ObservedHistory:
         lines += [Line(min(at, now), seq=last + place, event=body) for place, (at, body) in enumerate(new, 1)]
         if not lines and now - self._periods[-1].until >= HEARTBEAT_MS:
             lines = [Line(now)]
+        # Written first: where the file is halved, the memory is read from it again, and has these lines only then.
+        self._append(lines)
         for line in lines:
             self._take(line)
-        self._append(lines)
 
     def waited(self, jobs: Iterable[JobId], now: Millis) -> tuple[Waited, ...]:
         """Return what the job with these ids waited for, oldest first. A reason None: not observed from then on."""

@@ -89,3 +89,66 @@ def test_the_history_file_is_never_larger_than_its_bound_on_the_way(
         kept.note([(JobId(minute), SchedulerReason("Resources " * 20))], [], at(minute))
         sizes.append(path.stat().st_size)
     assert max(sizes) <= 4000
+
+
+@pytest.mark.req("UI-11")
+def test_a_line_a_minute_shows_that_a_quiet_cluster_is_observed(tmp_path: Path) -> None:
+    path = tmp_path / "lab.jsonl"
+    kept = ObservedHistory(path, "Slurm")
+    kept.note([(JOB, BEHIND)], [], at(0))
+    before = path.read_text().count("\n")
+    kept.note([(JOB, BEHIND)], [], Millis(at(1) - 1))
+    assert path.read_text().count("\n") == before
+    kept.note([(JOB, BEHIND)], [], at(1))
+    kept.note([(JOB, BEHIND)], [], Millis(at(2) - 1))
+    assert path.read_text().count("\n") == before + 1
+    assert kept.waited([JOB], Millis(at(4) - 1)) == (Waited(at(0), BEHIND),)
+    assert kept.waited([JOB], at(4)) == (Waited(at(0), BEHIND), Waited(at(1), None))
+
+
+@pytest.mark.req("UI-11")
+@pytest.mark.parametrize(("silence", "gap"), [(3 * MINUTE - 1, False), (3 * MINUTE, True)])
+def test_three_minutes_without_a_line_are_a_gap(tmp_path: Path, silence: int, gap: bool) -> None:
+    kept = ObservedHistory(tmp_path / "lab.jsonl", "Slurm")
+    kept.note([(JOB, BEHIND)], [], at(0))
+    again = Millis(at(0) + silence)
+    kept.note([(JOB, BUSY)], [], again)
+    between = (Waited(at(0), None),) if gap else ()
+    assert kept.waited([JOB], again) == (Waited(at(0), BEHIND), *between, Waited(again, BUSY))
+
+
+@pytest.mark.req("UI-11")
+def test_events_are_numbered_by_time_and_are_never_in_the_future(tmp_path: Path) -> None:
+    kept = ObservedHistory(tmp_path / "lab.jsonl", "Slurm")
+    kept.note([], [(at(9), JobReleased(JobId(2))), (at(1), JobReleased(JobId(1)))], at(2))
+    kept.note([], [(at(3), JobReleased(JobId(1)))], at(3))
+    expected = [(1, at(1), 1), (2, at(2), 2), (3, at(3), 1)]
+    assert [(each.seq, each.at, each.body.job) for each in kept.events()] == expected
+    assert [each.seq for each in kept.events(after=0)] == [1, 2, 3]
+    assert [each.seq for each in kept.events(after=2)] == [3]
+    assert [each.seq for each in kept.events([JobId(1)], after=1)] == [3]
+
+
+def test_a_reader_follows_the_writer_also_when_the_file_is_halved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observed_history, "MOST_BYTES", 2000)
+    path = tmp_path / "sub" / "lab.jsonl"
+    writer, reader = ObservedHistory(path, "Slurm"), ObservedHistory(path, "Slurm")
+    everyone = [JobId(number) for number in range(60)]
+    for minute, job in enumerate(everyone):
+        writer.note([(job, BEHIND)], [(at(minute), JobReleased(job))], at(minute))
+        assert reader.waited(everyone, at(minute)) == writer.waited(everyone, at(minute))
+        assert reader.events() == writer.events()
+    assert 0 < len(writer.events()) < 30
+    assert writer.events()[-1].seq > 30, "numbers go on"
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert path.with_suffix(".lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_file_the_history_is_that_of_this_cockpit_alone() -> None:
+    kept = ObservedHistory(None, "Slurm")
+    kept.note([(JOB, BEHIND)], [(at(0), JobReleased(JOB))], at(0))
+    assert kept.waited([JOB], at(0)) == (Waited(at(0), BEHIND),)
+    assert len(kept.events()) == 1
+    kept.close()
