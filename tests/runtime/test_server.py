@@ -25,6 +25,7 @@ from tests.runtime.served import RawClient, ServedEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 EVERY_OPERATION = sorted((*OPERATIONS, SHELL))
 PATIENCE = Bounds(frame_seconds=0.4)
@@ -405,3 +406,14 @@ def test_beyond_all_connections_a_user_with_few_takes_the_place_of_one_with_many
         assert [each.ask("status").no for each in (*anns[:2], *bobs)] == [None] * 4
         for each in (*anns, *bobs):
             each.socket.close()
+
+
+def test_an_engine_is_found_where_its_socket_accepts_connections(tmp_path: Path) -> None:
+    address = str(tmp_path / "socket")
+    assert not server.is_listened_on(address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as bound:
+        bound.bind(address)
+        assert not server.is_listened_on(address), "it does not accept yet"
+        bound.listen()
+        assert server.is_listened_on(address)
+    assert not server.is_listened_on(address)
