@@ -5,10 +5,10 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup setup-tests run test real-slurm check format-check lint types imports architecture bench mutants pictures requirements sizes format clean
+.PHONY: help setup setup-tests run test real-slurm real-kubernetes check format-check lint types imports architecture bench mutants pictures requirements sizes format clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-17s%s\n", $$1, $$2 }'
 
 setup: ## prepare .venv and bubblewrap; instant when they are there
 	@tools/setup
@@ -19,7 +19,7 @@ ARGS ?= $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
 .DEFAULT: ; @:
 endif
 
-setup-tests: # what only the tests use: Slurm, podman, MPI ...
+setup-tests: setup # what only the tests use: Slurm, podman, MPI, a Kubernetes built once ...
 	@tools/setup-tests
 
 run: setup ## open the cockpit on this machine
@@ -32,6 +32,9 @@ test: setup setup-tests ## all tests; one file: make test TESTS=tests/sched
 
 real-slurm: ## the tests of a real Slurm of another Debian (RELEASE=trixie, forky, bullseye) in a chroot; as root
 	@tools/real-slurm $(TESTS)
+
+real-kubernetes: setup setup-tests ## the tests of a real Kubernetes, which is built once with Go
+	@$(PYTHON_IN_VENV) -m pytest -p no:xdist -m real_kubernetes $(TESTS)
 
 check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
 

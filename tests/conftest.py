@@ -18,8 +18,8 @@ settings.load_profile("anywhere")  # the same examples on every machine, however
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # or no program that a test starts could be interrupted
 
-SHARING = ("people", "slurm")
-"""Groups for which something is made once that takes long: an environment for everybody, a Slurm cluster."""
+SHARING = ("people", "slurm", "kubernetes")
+"""Groups for which something is made once that takes long: an environment for everybody, a cluster."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -42,6 +42,8 @@ def pytest_collection_finish() -> None:
 def _group(item: pytest.Item) -> str:
     if item.get_closest_marker("real_slurm"):
         return "slurm"
+    if item.get_closest_marker("real_kubernetes"):
+        return "kubernetes"
     if "everybodys_python" in getattr(item, "fixturenames", ()):
         return "people"
     return f"{item.path.parent.name}-{item.path.stem}"
