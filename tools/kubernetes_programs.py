@@ -93,7 +93,9 @@ TRAINING_OPERATOR: Final = ProgramSet(
     {"training-operator": "github.com/kubeflow/training-operator/cmd/training-operator.v1"},
     files={
         "github.com/kubeflow/training-operator": (
-            "manifests/base/crds/kubeflow.org_*.yaml",
+            "manifests/base/crds/kubeflow.org_mpijobs.yaml",
+            "manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
+            "manifests/base/crds/kubeflow.org_tfjobs.yaml",
             "manifests/base/webhook/manifests.yaml",
         )
     },

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
+YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Definitions of resources have half a megabyte."""
 PARALLEL = 32
 """Connections for many objects: more make it no quicker."""
 
@@ -105,7 +107,7 @@ class Api:
 
     def apply_files(self, files: Sequence[Path], *, namespace: str = "default") -> None:
         """Apply every object of YAML files."""
-        found = [each for file in files for each in yaml.safe_load_all(file.read_text()) if each]
+        found = [each for file in files for each in yaml.load_all(file.read_text(), YAML) if each]
         self.apply(*found, namespace=namespace)
 
     def resource(self, version: str, kind: str) -> Resource:

@@ -258,7 +258,6 @@ class RealKubernetes:
             NODELET.folder() / "nodelet",
             f"--kubeconfig={self.kubeconfig(ADMIN)}",
             f"--node={REAL_NODE}",
-            f"--port={free_ports(1)[0]}",
             f"--gpus={self.cards}",
             f"--dir={self.folder / 'pods'}",
             f"--tls-cert-file={self._keys / 'server.crt'}",

@@ -1,0 +1,349 @@
+"""A small Kubernetes API server of the tests' own, for what a healthy one does not produce on demand: answers that
+break off, watches that stall, repeat or expire, and clients that are told to come later.
+
+Objects of any kind can be created, read, listed in pages, changed by merge patches, deleted and watched. What it does
+by itself it does as a real API server: tests/real/kubernetes/test_fake_api.py runs the same cases over both. It has no
+users, schemas or selectors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from urllib.parse import unquote
+from uuid import uuid4
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIRST_VERSION = 1000
+TOO_OLD = "The resourceVersion for the provided watch is too old."
+TOKEN_TOO_OLD = "The provided continue parameter is too old to display a consistent list result."
+Object = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """An object's place: `collection` is its kind's, such as `/apis/batch/v1/jobs`."""
+
+    collection: str
+    namespace: str
+    name: str
+
+
+class Event(NamedTuple):
+    version: int
+    kind: str
+    key: Key
+    object: Object
+
+
+@dataclass
+class Reply:
+    """An answer instead of the server's own. `cut`: after so many bytes the connection ends, without a word."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: int | None = None
+
+    @classmethod
+    def come_later(cls, seconds: int) -> Reply:
+        """What a busy API server says; its text is no JSON."""
+        headers = {"Retry-After": str(seconds), "Content-Type": "text/plain; charset=utf-8"}
+        return cls(429, b"Too many requests, please try again later.\n", headers)
+
+    @classmethod
+    def failure(cls, code: int, reason: str, message: str) -> Reply:
+        """An API server's usual refusal."""
+        return cls(code, json.dumps(failure(code, reason, message)).encode(), {"Content-Type": "application/json"})
+
+
+class FakeApi:
+    """`async with FakeApi() as api`: it serves at `api.address`, without TLS, until the block ends.
+
+    requests: all that were received, as method and path with query; replies: answers by the beginning of these words,
+    each given once, in order; repeats: how often each event of a watch is sent.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self.replies: list[tuple[str, Reply]] = []
+        self.repeats = 1
+        self.address = ""
+        self._objects: dict[Key, Object] = {}
+        self._history: list[Event] = []
+        self._version = FIRST_VERSION
+        self._oldest = FIRST_VERSION
+        self._watches: set[_Watch] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+
+    async def __aenter__(self) -> Self:
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = self._runner.addresses[0]
+        self.address = f"http://{host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cut_watches()
+        self._flowing.set()
+        await self._runner.cleanup()
+
+    # ── what a healthy server does not do ────────────────────────────────────────────────────────────────────────────
+
+    def answer_next(self, request: str, reply: Reply) -> None:
+        """Give this answer to the next request that begins so, such as `GET /api/v1/pods`."""
+        self.replies.append((request, reply))
+
+    def stall(self) -> None:
+        """Send nothing more in watches, but keep them open."""
+        self._flowing.clear()
+
+    def go_on(self) -> None:
+        self._flowing.set()
+
+    def send_raw(self, line: bytes) -> None:
+        """Write these bytes into all open watches."""
+        for watch in self._watches:
+            watch.raw.append(line)
+            watch.woken.set()
+
+    def send_bookmark(self, kind: str, version: str) -> None:
+        """Say in all open watches, as a server does every minute, that nothing older will come."""
+        metadata = {"resourceVersion": str(self._version), "creationTimestamp": None}
+        self.send_raw(_line("BOOKMARK", {"kind": kind, "apiVersion": version, "metadata": metadata}))
+
+    def cut_watches(self) -> None:
+        """End all open watches in order, as a server does when it stops."""
+        for watch in self._watches:
+            watch.is_over = True
+            watch.woken.set()
+
+    def compact(self, *, end_watches: bool = False) -> None:
+        """Forget the past: watches and pages that begin in it are answered with 410. `end_watches`: open ones get an
+        ERROR line and end.
+        """
+        self._oldest = self._version
+        if end_watches:
+            self.send_raw(_line("ERROR", failure(410, "Expired", TOO_OLD)))
+            self.cut_watches()
+
+    @property
+    def open_watches(self) -> int:
+        return len(self._watches)
+
+    # ── what every server does ───────────────────────────────────────────────────────────────────────────────────────
+
+    def create(self, collection: str, content: Object) -> Object:
+        """Create an object, as a POST to its collection, such as `/api/v1/namespaces/a/pods`, does."""
+        key = _key(collection, content["metadata"]["name"])
+        inside = {"namespace": key.namespace} if key.namespace else {}
+        metadata = {**content["metadata"], **inside, "uid": str(uuid4()), "creationTimestamp": "2026-01-01T00:00:00Z"}
+        return self._keep("ADDED", key, {**content, "metadata": metadata})
+
+    def change(self, path: str, patch: Object) -> Object:
+        """Merge a patch into an object."""
+        key = _key(*path.rsplit("/", 1))
+        return self._keep("MODIFIED", key, _merged(self._objects[key], patch))
+
+    def remove(self, path: str) -> Object:
+        key = _key(*path.rsplit("/", 1))
+        removed = self._keep("DELETED", key, self._objects[key])
+        del self._objects[key]
+        return removed
+
+    def _keep(self, kind: str, key: Key, content: Object) -> Object:
+        self._version += 1
+        kept = {**content, "metadata": {**content["metadata"], "resourceVersion": str(self._version)}}
+        self._objects[key] = kept
+        self._history.append(Event(self._version, kind, key, kept))
+        for watch in self._watches:
+            watch.woken.set()
+        return kept
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        words = f"{request.method} {request.path_qs}"
+        self.requests.append(words)
+        for number, (beginning, reply) in enumerate(self.replies):
+            if words.startswith(beginning):
+                del self.replies[number]
+                return await _send(request, reply)
+        path = unquote(request.path)
+        if request.method == "POST":
+            return self._created(path, await request.json())
+        if request.method == "GET" and request.query.get("watch") in ("1", "true"):
+            return await self._watch(request, path)
+        head, _, name = path.rpartition("/")
+        if request.method == "GET" and _is_collection(path):
+            return self._page(request, path)
+        key = _key(head, name)
+        if key not in self._objects:
+            kind = key.collection.rsplit("/", 1)[1]
+            return _refusal(404, "NotFound", f'{kind} "{name}" not found')
+        if request.method == "GET":
+            return web.json_response(self._objects[key])
+        if request.method == "DELETE":
+            return web.json_response(self.remove(path))
+        return self._patched(path, self._objects[key], await request.json())
+
+    def _created(self, path: str, content: Object) -> web.Response:
+        name = content["metadata"]["name"]
+        if _key(path, name) in self._objects:
+            kind = path.rsplit("/", 1)[1]
+            return _refusal(409, "AlreadyExists", f'{kind} "{name}" already exists')
+        return web.json_response(self.create(path, content), status=201)
+
+    def _patched(self, path: str, present: Object, patch: Object) -> web.Response:
+        expected = patch.get("metadata", {}).get("resourceVersion")
+        if expected not in (None, present["metadata"]["resourceVersion"]):
+            message = "the object has been modified; please apply your changes to the latest version and try again"
+            return _refusal(409, "Conflict", message)
+        return web.json_response(self.change(path, patch))
+
+    def _page(self, request: web.Request, path: str) -> web.Response:
+        """A list, or its next page. With `resourceVersion=0` a server answers from its memory, and whole."""
+        limit = int(request.query.get("limit") or 0)
+        token = request.query.get("continue", "")
+        version, after = _read_token(token) if token else (self._version, "")
+        if version < self._oldest:
+            return _refusal(410, "Expired", TOKEN_TOO_OLD)
+        if request.query.get("resourceVersion") == "0":
+            limit = 0
+        keys = sorted(key for key in self._objects if _is_in(key, path) and f"{key.namespace}/{key.name}" > after)
+        page = keys[:limit] if limit else keys
+        metadata: Object = {"resourceVersion": str(version)}
+        if len(page) < len(keys):
+            metadata["continue"] = _token(version, page[-1])
+            metadata["remainingItemCount"] = len(keys) - len(page)
+        items = [self._objects[key] for key in page]
+        return web.json_response({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items})
+
+    async def _watch(self, request: web.Request, path: str) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        since = int(request.query.get("resourceVersion") or 0)
+        watch = _Watch()
+        if since and since < self._oldest:
+            watch.raw.append(_line("ERROR", failure(410, "Expired", TOO_OLD)))
+            watch.is_over = True
+            watch.woken.set()
+        elif not since:
+            for key in sorted(key for key in self._objects if _is_in(key, path)):
+                watch.raw.append(_line("ADDED", self._objects[key]))
+            watch.woken.set()
+        position = next((n for n, event in enumerate(self._history) if event.version > since), len(self._history))
+        watch.position = position if since else len(self._history)
+        self._watches.add(watch)
+        seconds = request.query.get("timeoutSeconds")
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(float(seconds) if seconds else None):
+                await self._stream(response, watch, path)
+        self._watches.discard(watch)
+        return response
+
+    async def _stream(self, response: web.StreamResponse, watch: _Watch, path: str) -> None:
+        """Send events as they come until the watch is over."""
+        while True:
+            await self._flowing.wait()
+            for event in self._history[watch.position :]:
+                watch.position += 1
+                if _is_in(event.key, path):
+                    watch.raw += [_line(event.kind, event.object)] * self.repeats
+            while watch.raw:
+                await response.write(watch.raw.pop(0))
+            if watch.is_over:
+                return
+            watch.woken.clear()
+            await watch.woken.wait()
+
+
+class _Watch:
+    """One open watch. position: of the next event in the history; raw: lines to be sent before it."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.raw: list[bytes] = []
+        self.woken = asyncio.Event()
+        self.is_over = False
+
+
+def failure(code: int, reason: str, message: str) -> Object:
+    """A `Status` object of a failure."""
+    about = {"metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code}
+    return {"kind": "Status", "apiVersion": "v1", **about}
+
+
+async def _send(request: web.Request, reply: Reply) -> web.StreamResponse:
+    if reply.cut is None:
+        return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+    response = web.StreamResponse(status=reply.status, headers=reply.headers)
+    response.content_length = len(reply.body)
+    await response.prepare(request)
+    await response.write(reply.body[: reply.cut])
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+def _refusal(code: int, reason: str, message: str) -> web.Response:
+    return web.json_response(failure(code, reason, message), status=code)
+
+
+def _line(kind: str, content: Object) -> bytes:
+    return json.dumps({"type": kind, "object": content}).encode() + b"\n"
+
+
+def _split(path: str) -> tuple[str, str]:
+    """A collection's path without its namespace, and that."""
+    parts = path.split("/")
+    if len(parts) >= 3 and parts[-3] == "namespaces":
+        return "/".join([*parts[:-3], parts[-1]]), parts[-2]
+    return path, ""
+
+
+def _key(collection: str, name: str) -> Key:
+    return Key(*_split(collection), name)
+
+
+def _is_collection(path: str) -> bool:
+    """Tell a collection's path from an object's by its number of parts after the API's version."""
+    after_version = path.strip("/").split("/")[2 if path.startswith("/api/") else 3 :]
+    return len(after_version) % 2 == 1
+
+
+def _is_in(key: Key, path: str) -> bool:
+    collection, namespace = _split(path)
+    return key.collection == collection and namespace in ("", key.namespace)
+
+
+def _token(version: int, key: Key) -> str:
+    return base64.urlsafe_b64encode(json.dumps([version, f"{key.namespace}/{key.name}"]).encode()).decode()
+
+
+def _read_token(token: str) -> tuple[int, str]:
+    version, after = json.loads(base64.urlsafe_b64decode(token))
+    return version, after
+
+
+def _merged(content: Any, patch: Any) -> Any:
+    """Return the content as a JSON merge patch changes it."""
+    if not isinstance(patch, dict):
+        return patch
+    kept = dict(content) if isinstance(content, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            kept.pop(name, None)
+        else:
+            kept[name] = _merged(kept.get(name), value)
+    return kept

@@ -1,0 +1,199 @@
+"""The tests' own API server answers as a real one: each case runs over both."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp import ClientSession
+
+from tests.doubles.kubernetes_api import FakeApi
+from tests.real.kubernetes.cluster import ADMIN
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tests.real.kubernetes.cluster import RealKubernetes
+
+pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes, pytest.mark.req("KU-02")]
+
+MERGE = {"Content-Type": "application/merge-patch+json"}
+
+
+class Server:
+    """One of the two, and a collection of leases in it, which nothing else changes.
+
+    long_ago: a version from which it can no longer watch; bookmark: has one sent, where that does not happen by itself.
+    """
+
+    def __init__(self, session: ClientSession, namespace: str, long_ago: str) -> None:
+        self.session = session
+        self.leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self.long_ago = long_ago
+        self.bookmark: Callable[[], object] = lambda: None
+        self.compact: Callable[[], Awaitable[None]]
+
+    async def create(self, name: str) -> tuple[int, Any]:
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
+        async with self.session.post(self.leases, json=body) as answer:
+            return answer.status, await answer.json()
+
+    async def patch(self, name: str, metadata: object) -> tuple[int, Any]:
+        body = json.dumps({"metadata": metadata})
+        async with self.session.patch(f"{self.leases}/{name}", data=body, headers=MERGE) as answer:
+            return answer.status, await answer.json()
+
+    async def get(self, path: str = "", **query: str) -> tuple[int, Any]:
+        async with self.session.get(f"{self.leases}{path}", params=query) as answer:
+            return answer.status, await answer.json()
+
+    async def delete(self, name: str) -> int:
+        async with self.session.delete(f"{self.leases}/{name}") as answer:
+            return answer.status
+
+    async def version(self) -> str:
+        _, listed = await self.get()
+        return listed["metadata"]["resourceVersion"]
+
+    async def watch(self, **query: str) -> AsyncIterator[dict[str, Any]]:
+        """Events until the server ends the watch; its status must be 200."""
+        async with self.session.get(self.leases, params={"watch": "true", **query}) as answer:
+            assert answer.status == 200
+            if "allowWatchBookmarks" in query:
+                self.bookmark()
+            async for line in answer.content:
+                yield json.loads(line)
+
+
+@pytest.fixture
+async def real_server(cluster: RealKubernetes, namespace: str) -> AsyncIterator[Server]:
+    context = ssl.create_default_context(cafile=cluster.authority)
+    context.load_cert_chain(*cluster.pair(ADMIN))
+    async with ClientSession(cluster.address) as session:
+        session._connector._ssl = context
+        server = Server(session, namespace, long_ago="1")
+        server.compact = lambda: asyncio.to_thread(cluster.compact)
+        yield server
+
+
+@pytest.fixture
+async def fake_server() -> AsyncIterator[Server]:
+    async with FakeApi() as api, ClientSession(api.address) as session:
+        server = Server(session, "here", long_ago="999")
+        server.bookmark = lambda: api.send_bookmark("Lease", "coordination.k8s.io/v1")
+
+        async def compact() -> None:
+            api.compact()
+
+        server.compact = compact
+        yield server
+
+
+@pytest.fixture(params=["real", "fake"])
+def server(request: pytest.FixtureRequest) -> Server:
+    return request.getfixturevalue(f"{request.param}_server")
+
+
+async def test_a_list_comes_in_pages_of_one_version(server: Server):
+    for number in range(5):
+        await server.create(f"lease-{number}")
+    names, versions, left, token = [], set(), [], ""
+    while True:
+        query = {"continue": token} if token else {}
+        status, page = await server.get(limit="2", **query)
+        assert status == 200
+        names += [each["metadata"]["name"] for each in page["items"]]
+        versions.add(page["metadata"]["resourceVersion"])
+        left.append(page["metadata"].get("remainingItemCount", 0))
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+    assert names == [f"lease-{number}" for number in range(5)]
+    assert len(versions) == 1
+    assert left == [3, 1, 0]
+
+
+async def test_with_version_0_a_list_comes_whole(server: Server):
+    for number in range(3):
+        await server.create(f"lease-{number}")
+    async with asyncio.timeout(60):
+        while True:  # the server's memory may be a moment behind
+            _, page = await server.get(limit="1", resourceVersion="0")
+            assert "continue" not in page["metadata"]
+            if len(page["items"]) == 3:
+                break
+
+
+async def test_a_page_of_a_forgotten_version_is_gone(server: Server):
+    for number in range(3):
+        await server.create(f"lease-{number}")
+    _, page = await server.get(limit="1")
+    await server.create("later")
+    await server.compact()
+    status, said = await server.get(limit="1", **{"continue": page["metadata"]["continue"]})
+    assert (status, said["code"], said["reason"]) == (410, 410, "Expired")
+
+
+async def test_a_watch_tells_every_change_since_a_version(server: Server):
+    since = await server.version()
+    await server.create("one")
+    await server.patch("one", {"labels": {"colour": "red"}})
+    await server.delete("one")
+    events = []
+    async for event in server.watch(resourceVersion=since, timeoutSeconds="60"):
+        events.append(event)
+        if event["type"] == "DELETED":
+            break
+    assert [each["type"] for each in events] == ["ADDED", "MODIFIED", "DELETED"]
+    versions = [int(each["object"]["metadata"]["resourceVersion"]) for each in events]
+    assert versions == sorted(set(versions))
+    assert versions[0] > int(since)
+    assert events[1]["object"]["metadata"]["labels"] == {"colour": "red"}
+
+
+async def test_a_watch_without_a_version_begins_with_what_is_there(server: Server):
+    await server.create("one")
+    async for event in server.watch(timeoutSeconds="60"):
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "one")
+        break
+
+
+async def test_a_watch_from_long_ago_gets_an_error_line_and_ends(server: Server):
+    events = [event async for event in server.watch(resourceVersion=server.long_ago)]
+    (event,) = events
+    assert event["type"] == "ERROR"
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
+
+
+async def test_a_watch_ends_in_order_when_its_time_is_over(server: Server):
+    since = await server.version()
+    assert [event async for event in server.watch(resourceVersion=since, timeoutSeconds="1")] == []
+
+
+async def test_a_bookmark_has_a_version_and_nothing_else(server: Server):
+    since = await server.version()
+    query = {"resourceVersion": since, "allowWatchBookmarks": "true", "timeoutSeconds": "4"}
+    events = [event async for event in server.watch(**query)]  # a real one comes two seconds before the end
+    assert {each["type"] for each in events} == {"BOOKMARK"}
+    content = events[0]["object"]
+    assert (content["kind"], content["apiVersion"]) == ("Lease", "coordination.k8s.io/v1")
+    assert int(content["metadata"]["resourceVersion"]) >= int(since)
+    assert "name" not in content["metadata"]
+
+
+async def test_refusals_have_their_reasons(server: Server):
+    _, created = await server.create("one")
+    status, said = await server.create("one")
+    assert (status, said["reason"], said["kind"]) == (409, "AlreadyExists", "Status")
+    await server.patch("one", {"labels": {"colour": "red"}})
+    status, said = await server.patch("one", {"resourceVersion": created["metadata"]["resourceVersion"]})
+    assert (status, said["reason"]) == (409, "Conflict")
+    status, said = await server.get("/missing")
+    assert (status, said["reason"], said["message"]) == (
+        404,
+        "NotFound",
+        'leases.coordination.k8s.io "missing" not found',
+    )
