@@ -10,6 +10,7 @@ import json
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 from tests.e2e.slurm_daemons import free_ports
 from tests.real.kubernetes.api import Api, ApiError
@@ -160,6 +161,15 @@ class RealKubernetes:
     def start_api_server(self) -> None:
         """Start it, also after `daemons.kill("kube-apiserver")`: etcd has kept everything."""
         self.daemons.start("kube-apiserver", self._api_server(), until=self._is_serving)
+
+    def compact(self) -> None:
+        """Have etcd forget all versions but the present one, as the API server does every five minutes."""
+        self._ask_etcd("compaction", {"revision": self._ask_etcd("range", {"key": "AA=="})["header"]["revision"]})
+
+    def _ask_etcd(self, what: str, question: Mapping[str, object]) -> Any:
+        body = json.dumps(question).encode()
+        with urlopen(Request(f"http://127.0.0.1:{self._etcd_port}/v3/kv/{what}", body), timeout=60) as answer:
+            return json.load(answer)
 
     def _is_serving(self) -> bool:
         try:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import load_kube_config
-from kubernetes.aio.stream import WsApiClient
 
+from tests.real.kubernetes.clients import client_of
 from tests.real.kubernetes.cluster import ALICE, RealKubernetes
-from tools.kubernetes_programs import NODELET, SERVER
+from tests.real.kubernetes.training_operator import start_training_operator
+from tools.kubernetes_programs import NODELET, SERVER, TRAINING_OPERATOR
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+    from kubernetes.aio.client import ApiClient
 
 NODES, CARDS = 20, 8
 
@@ -25,8 +27,15 @@ NODES, CARDS = 20, 8
 def cluster() -> Iterator[RealKubernetes]:
     if not (SERVER.is_built() and NODELET.is_built()):
         pytest.skip("Kubernetes is not built: `make setup-tests` says why (it needs Go)")
+    with running_cluster(nodes=NODES) as made:
+        yield made
+
+
+@contextmanager
+def running_cluster(*, nodes: int) -> Iterator[RealKubernetes]:
+    """A cluster of a test's own, until the block ends."""
     with tempfile.TemporaryDirectory(prefix="cockpit-kubernetes-", ignore_cleanup_errors=True) as folder:
-        made = RealKubernetes(Path(folder), nodes=NODES, cards=CARDS)
+        made = RealKubernetes(Path(folder), nodes=nodes, cards=CARDS)
         try:
             made.begin()
             yield made
@@ -34,30 +43,20 @@ def cluster() -> Iterator[RealKubernetes]:
             made.end()
 
 
+@pytest.fixture(scope="package")
+def training_operator(cluster: RealKubernetes) -> None:
+    """The training operator in the shared cluster, for the tests that ask for it and those after them."""
+    if not TRAINING_OPERATOR.is_built():
+        pytest.skip("the training operator is not built: `make setup-tests` says why (it needs Go)")
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    start_training_operator(cluster)
+
+
 @pytest.fixture
 def namespace(cluster: RealKubernetes) -> Iterator[str]:
     with cluster.namespace() as name:
         yield name
-
-
-@asynccontextmanager
-async def client_of(cluster: RealKubernetes, user: str) -> AsyncIterator[ApiClient]:
-    """The Kubernetes client as one of the users."""
-    async with ApiClient(await _configuration(cluster, user)) as client:
-        yield client
-
-
-@asynccontextmanager
-async def exec_client_of(cluster: RealKubernetes, user: str) -> AsyncIterator[WsApiClient]:
-    """The same for `exec`, by WebSocket."""
-    async with WsApiClient(await _configuration(cluster, user)) as client:
-        yield client
-
-
-async def _configuration(cluster: RealKubernetes, user: str) -> Configuration:
-    configuration = Configuration()
-    await load_kube_config(str(cluster.kubeconfig(user)), client_configuration=configuration)
-    return configuration
 
 
 @pytest.fixture

@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 ENDED = ("Succeeded", "Failed")
 
 
-def fake_pod(name: str, *, cards: int = 0, seconds: str = "", exit_code: int = 0, stuck: str = "") -> dict[str, Any]:
-    """A pod for the fake nodes. It runs for so long (`1s`; for ever without) and ends with the exit code; `stuck`: the
-    reason for which its container never starts, such as ImagePullBackOff.
+def fake_pod(
+    name: str, *, cards: int = 0, seconds: str = "", exit_code: int = 0, reason: str = "", stuck: str = ""
+) -> dict[str, Any]:
+    """A pod for the fake nodes. It runs for so long (`1s`; for ever without), ends with the exit code and the reason,
+    such as OOMKilled; `stuck`: why its container never starts, such as ImagePullBackOff.
     """
-    annotations = {"test.cockpit/exit": str(exit_code)}
-    if seconds:
-        annotations["test.cockpit/seconds"] = seconds
-    if stuck:
-        annotations["test.cockpit/stuck"] = stuck
+    steering = {"seconds": seconds, "exit": str(exit_code), "reason": reason, "stuck": stuck}
+    annotations = {f"test.cockpit/{name}": value for name, value in steering.items() if value}
     return _pod(name, {"name": "main", "image": "example/train:1"}, cards, annotations=annotations)
 
 

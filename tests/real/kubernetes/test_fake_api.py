@@ -8,7 +8,7 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, TCPConnector
 
 from tests.doubles.kubernetes_api import FakeApi
 from tests.real.kubernetes.cluster import ADMIN
@@ -72,8 +72,7 @@ class Server:
 async def real_server(cluster: RealKubernetes, namespace: str) -> AsyncIterator[Server]:
     context = ssl.create_default_context(cafile=cluster.authority)
     context.load_cert_chain(*cluster.pair(ADMIN))
-    async with ClientSession(cluster.address) as session:
-        session._connector._ssl = context
+    async with ClientSession(cluster.address, connector=TCPConnector(ssl=context)) as session:
         server = Server(session, namespace, long_ago="1")
         server.compact = lambda: asyncio.to_thread(cluster.compact)
         yield server

@@ -1,21 +1,16 @@
-"""The nodes of the test cluster, and pods on the fake ones and on the real one."""
+"""The fake nodes of the test cluster, and pods on them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from kubernetes.aio.client import CoreV1Api
-from kubernetes.aio.stream import WsApiClient
 
-from tests.real.kubernetes.cluster import ALICE, REAL_NODE
-from tests.real.kubernetes.conftest import CARDS, NODES, exec_client_of
+from tests.real.kubernetes.conftest import CARDS, NODES
 from tests.real.kubernetes.daemons import wait_until
-from tests.real.kubernetes.pods import ENDED, create_pod, fake_pod, real_pod, wait_for_phase
+from tests.real.kubernetes.pods import ENDED, create_pod, fake_pod, wait_for_phase
 
 if TYPE_CHECKING:
-    from kubernetes.aio.client import ApiClient
-
     from tests.real.kubernetes.cluster import RealKubernetes
 
 pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
@@ -58,27 +53,18 @@ def wait_for_condition(cluster: RealKubernetes, path: str, kind: str) -> dict[st
     return found[0]
 
 
-async def test_a_real_pod_prints_and_ends_with_its_exit_code(cluster: RealKubernetes, namespace: str, alice: ApiClient):
-    api = CoreV1Api(alice)
-    await api.create_namespaced_pod(namespace, real_pod("job", "sh", "-c", "echo out; echo err >&2; exit 7"))
-    ended = wait_for_phase(cluster.admin, f"/api/v1/namespaces/{namespace}/pods/job", *ENDED)
-    assert ended["spec"]["nodeName"] == REAL_NODE
-    assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
-    assert sorted((await api.read_namespaced_pod_log("job", namespace)).split()) == ["err", "out"]
+def test_a_fake_pod_fails_for_the_reason_of_its_annotation(cluster: RealKubernetes, namespace: str):
+    pod = fake_pod("short", seconds="1s", exit_code=137, reason="OOMKilled")
+    ended = wait_for_phase(cluster.admin, create_pod(cluster.admin, namespace, pod), *ENDED)
+    assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] == "OOMKilled"
 
 
-async def test_a_command_runs_inside_a_real_pod_and_its_exit_code_is_known(
-    cluster: RealKubernetes, namespace: str, alice: ApiClient
-):
-    pod = real_pod("job", "sh", "-c", "echo inside >file; exec sleep infinity")
-    wait_for_phase(cluster.admin, create_pod(cluster.admin, namespace, pod), "Running")
-    async with exec_client_of(cluster, ALICE) as client:
-        command = ["sh", "-c", "cat file; exit 5"]
-        opened = await CoreV1Api(client).connect_get_namespaced_pod_exec(
-            "job", namespace, command=command, stdout=True, stderr=True, _preload_content=False
-        )
-        async with opened as socket:
-            frames = [(message.data[0], message.data[1:]) async for message in socket]
-    assert b"".join(data for channel, data in frames if channel == 1) == b"inside\n"
-    (failure,) = [data for channel, data in frames if channel == 3]
-    assert WsApiClient.parse_error_data(failure) == 5
+def test_a_stuck_fake_pod_says_why_its_container_does_not_start(cluster: RealKubernetes, namespace: str):
+    path = create_pod(cluster.admin, namespace, fake_pod("stuck", stuck="ImagePullBackOff"))
+
+    def statuses() -> list[dict[str, Any]]:
+        return cluster.admin.get(path)["status"].get("containerStatuses", [])
+
+    wait_until("the pod has no container", statuses)
+    assert statuses()[0]["state"]["waiting"]["reason"] == "ImagePullBackOff"
+    assert cluster.admin.get(path)["status"]["phase"] == "Pending"

@@ -8,8 +8,8 @@ import pytest
 from kubernetes.aio.client import ApiException, CoreV1Api
 
 from tests.real.kubernetes.api import ApiError
+from tests.real.kubernetes.clients import client_of
 from tests.real.kubernetes.cluster import ADMIN, ALICE, NOBODY, VIEWER
-from tests.real.kubernetes.conftest import client_of
 from tests.real.kubernetes.daemons import wait_until
 from tests.real.kubernetes.pods import fake_pod
 
