@@ -130,7 +130,7 @@ class FakeApi:
             watch.is_over = True
             watch.woken.set()
 
-    def compact(self, *, end_watches: bool = False) -> None:
+    def forget_past(self, *, end_watches: bool = False) -> None:
         """Forget the past: watches and pages that begin in it are answered with 410. `end_watches`: open ones get an
         ERROR line and end.
         """
@@ -189,8 +189,7 @@ class FakeApi:
             return self._page(request, path)
         key = _key(head, name)
         if key not in self._objects:
-            kind = key.collection.rsplit("/", 1)[1]
-            return _refusal(404, "NotFound", f'{kind} "{name}" not found')
+            return _refusal(404, "NotFound", f'{_resource(head)} "{name}" not found')
         if request.method == "GET":
             return web.json_response(self._objects[key])
         if request.method == "DELETE":
@@ -200,8 +199,7 @@ class FakeApi:
     def _created(self, path: str, content: Object) -> web.Response:
         name = content["metadata"]["name"]
         if _key(path, name) in self._objects:
-            kind = path.rsplit("/", 1)[1]
-            return _refusal(409, "AlreadyExists", f'{kind} "{name}" already exists')
+            return _refusal(409, "AlreadyExists", f'{_resource(path)} "{name}" already exists')
         return web.json_response(self.create(path, content), status=201)
 
     def _patched(self, path: str, present: Object, patch: Object) -> web.Response:
@@ -233,17 +231,14 @@ class FakeApi:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         since = int(request.query.get("resourceVersion") or 0)
-        watch = _Watch()
-        if since and since < self._oldest:
-            watch.raw.append(_line("ERROR", failure(410, "Expired", TOO_OLD)))
+        watch = _Watch(position=len(self._history))
+        if not since:
+            watch.raw = [_line("ADDED", self._objects[key]) for key in sorted(self._objects) if _is_in(key, path)]
+        elif since < self._oldest:
+            watch.raw = [_line("ERROR", failure(410, "Expired", TOO_OLD))]
             watch.is_over = True
-            watch.woken.set()
-        elif not since:
-            for key in sorted(key for key in self._objects if _is_in(key, path)):
-                watch.raw.append(_line("ADDED", self._objects[key]))
-            watch.woken.set()
-        position = next((n for n, event in enumerate(self._history) if event.version > since), len(self._history))
-        watch.position = position if since else len(self._history)
+        else:
+            watch.position = sum(event.version <= since for event in self._history)
         self._watches.add(watch)
         seconds = request.query.get("timeoutSeconds")
         with suppress(TimeoutError, ConnectionError):
@@ -271,8 +266,8 @@ class FakeApi:
 class _Watch:
     """One open watch. position: of the next event in the history; raw: lines to be sent before it."""
 
-    def __init__(self) -> None:
-        self.position = 0
+    def __init__(self, position: int) -> None:
+        self.position = position
         self.raw: list[bytes] = []
         self.woken = asyncio.Event()
         self.is_over = False
@@ -314,6 +309,12 @@ def _split(path: str) -> tuple[str, str]:
 
 def _key(collection: str, name: str) -> Key:
     return Key(*_split(collection), name)
+
+
+def _resource(path: str) -> str:
+    """What messages call a collection: its plural, and its group if it has one."""
+    parts = path.split("/")
+    return f"{parts[-1]}.{parts[2]}" if parts[1] == "apis" else parts[-1]
 
 
 def _is_collection(path: str) -> bool:

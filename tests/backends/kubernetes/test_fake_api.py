@@ -95,7 +95,7 @@ async def test_an_open_watch_expires_with_an_error_line(api: FakeApi, session: C
     async with session.get(PODS, params={"watch": "1"}) as answer:
         api.create(PODS, pod("one"))
         assert (await next_event(answer))["type"] == "ADDED"
-        api.compact(end_watches=True)
+        api.forget_past(end_watches=True)
         event = await next_event(answer)
         assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
         assert await answer.read() == b""

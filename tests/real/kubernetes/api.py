@@ -121,7 +121,7 @@ class Api:
     def _is_established(self, name: str) -> bool:
         """A definition is established a moment before discovery shows its kind."""
         found = self.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
-        conditions = found.get("status", {}).get("conditions", ())
+        conditions = found.get("status", {}).get("conditions") or ()
         if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
             return False
         spec = found["spec"]

@@ -162,9 +162,11 @@ class RealKubernetes:
         """Start it, also after `daemons.kill("kube-apiserver")`: etcd has kept everything."""
         self.daemons.start("kube-apiserver", self._api_server(), until=self._is_serving)
 
-    def compact(self) -> None:
-        """Have etcd forget all versions but the present one, as the API server does every five minutes."""
+    def forget_past(self) -> None:
+        """Make every older version too old: compact etcd, and restart the API server, which knows the last changes."""
         self._ask_etcd("compaction", {"revision": self._ask_etcd("range", {"key": "AA=="})["header"]["revision"]})
+        self.daemons.kill("kube-apiserver")
+        self.start_api_server()
 
     def _ask_etcd(self, what: str, question: Mapping[str, object]) -> Any:
         body = json.dumps(question).encode()

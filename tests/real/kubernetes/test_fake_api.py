@@ -26,15 +26,14 @@ MERGE = {"Content-Type": "application/merge-patch+json"}
 class Server:
     """One of the two, and a collection of leases in it, which nothing else changes.
 
-    long_ago: a version from which it can no longer watch; bookmark: has one sent, where that does not happen by itself.
+    bookmark: has one sent, where that does not happen by itself; forget_past: makes all older versions too old.
     """
 
-    def __init__(self, session: ClientSession, namespace: str, long_ago: str) -> None:
+    def __init__(self, session: ClientSession, namespace: str) -> None:
         self.session = session
         self.leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        self.long_ago = long_ago
         self.bookmark: Callable[[], object] = lambda: None
-        self.compact: Callable[[], Awaitable[None]]
+        self.forget_past: Callable[[], Awaitable[None]]
 
     async def create(self, name: str) -> tuple[int, Any]:
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
@@ -73,21 +72,21 @@ async def real_server(cluster: RealKubernetes, namespace: str) -> AsyncIterator[
     context = ssl.create_default_context(cafile=cluster.authority)
     context.load_cert_chain(*cluster.pair(ADMIN))
     async with ClientSession(cluster.address, connector=TCPConnector(ssl=context)) as session:
-        server = Server(session, namespace, long_ago="1")
-        server.compact = lambda: asyncio.to_thread(cluster.compact)
+        server = Server(session, namespace)
+        server.forget_past = lambda: asyncio.to_thread(cluster.forget_past)
         yield server
 
 
 @pytest.fixture
 async def fake_server() -> AsyncIterator[Server]:
     async with FakeApi() as api, ClientSession(api.address) as session:
-        server = Server(session, "here", long_ago="999")
+        server = Server(session, "here")
         server.bookmark = lambda: api.send_bookmark("Lease", "coordination.k8s.io/v1")
 
-        async def compact() -> None:
-            api.compact()
+        async def forget_past() -> None:
+            api.forget_past()
 
-        server.compact = compact
+        server.forget_past = forget_past
         yield server
 
 
@@ -126,14 +125,17 @@ async def test_with_version_0_a_list_comes_whole(server: Server):
                 break
 
 
-async def test_a_page_of_a_forgotten_version_is_gone(server: Server):
+async def test_pages_and_watches_of_a_forgotten_version_are_gone(server: Server):
     for number in range(3):
         await server.create(f"lease-{number}")
     _, page = await server.get(limit="1")
     await server.create("later")
-    await server.compact()
+    await server.forget_past()
     status, said = await server.get(limit="1", **{"continue": page["metadata"]["continue"]})
     assert (status, said["code"], said["reason"]) == (410, 410, "Expired")
+    (event,) = [event async for event in server.watch(resourceVersion=page["metadata"]["resourceVersion"])]
+    assert event["type"] == "ERROR"
+    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
 async def test_a_watch_tells_every_change_since_a_version(server: Server):
@@ -158,13 +160,6 @@ async def test_a_watch_without_a_version_begins_with_what_is_there(server: Serve
     async for event in server.watch(timeoutSeconds="60"):
         assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "one")
         break
-
-
-async def test_a_watch_from_long_ago_gets_an_error_line_and_ends(server: Server):
-    events = [event async for event in server.watch(resourceVersion=server.long_ago)]
-    (event,) = events
-    assert event["type"] == "ERROR"
-    assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
 async def test_a_watch_ends_in_order_when_its_time_is_over(server: Server):

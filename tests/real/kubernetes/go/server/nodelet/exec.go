@@ -112,6 +112,9 @@ func (e *execution) ExecInContainer(
 		case <-ctx.Done():
 		}
 	}()
+	if tty && e.n.isJailed { // a shell wants a session in its own PID namespace
+		words = append([]string{"setsid", "--ctty"}, words...)
+	}
 	words = e.n.inside(e.c, words)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Dir, cmd.Env = e.p.dir, e.p.environment(e.spec)
