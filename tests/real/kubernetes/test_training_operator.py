@@ -49,7 +49,7 @@ def test_each_replica_knows_its_rank_and_the_job_succeeds(cluster: RealKubernete
 @pytest.mark.usefixtures("training_operator")
 def test_a_job_fails_with_its_replica(cluster: RealKubernetes, namespace: str):
     jobs = JOBS.format(namespace)
-    cluster.admin.create(jobs, pytorch_job("train", "sh", "-c", "exit $RANK", workers=1))
+    cluster.admin.create(jobs, pytorch_job("train", "sh", "-c", "test $RANK = 1", workers=1))
     wait_until("the job has not failed", lambda: condition(cluster, f"{jobs}/train", "Failed"))
 
 
