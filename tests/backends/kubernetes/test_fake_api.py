@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientResponse
 
-pytestmark = pytest.mark.req("KU-02")
-
 PODS = "/api/v1/namespaces/here/pods"
 
 

@@ -158,9 +158,9 @@ class RealKubernetes:
 
     # ── programs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start_api_server(self) -> None:
-        """Start it, also after `daemons.kill("kube-apiserver")`: etcd has kept everything."""
-        self.daemons.start("kube-apiserver", self._api_server(), until=self._is_serving)
+    def start_api_server(self, *flags: str) -> None:
+        """Start it, with more flags; also after `daemons.kill("kube-apiserver")`: etcd has kept everything."""
+        self.daemons.start("kube-apiserver", [*self._api_server(), *flags], until=self._is_serving)
 
     def forget_past(self) -> None:
         """Make every older version too old: compact etcd, and restart the API server, which knows the last changes."""

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from tests.doubles.kubernetes_api import FakeApi
+from tests.doubles.kubernetes_api import FakeApi, Reply
 from tests.real.kubernetes.cluster import ADMIN
+from tests.real.kubernetes.conftest import running_cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from tests.real.kubernetes.cluster import RealKubernetes
 
-pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes, pytest.mark.req("KU-02")]
+pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
 
@@ -67,11 +68,17 @@ class Server:
                 yield json.loads(line)
 
 
+def session_of(cluster: RealKubernetes, **options: Any) -> ClientSession:
+    """An administrator's, unless options say otherwise."""
+    context = ssl.create_default_context(cafile=cluster.authority)
+    if not options:
+        context.load_cert_chain(*cluster.pair(ADMIN))
+    return ClientSession(cluster.address, connector=TCPConnector(ssl=context), **options)
+
+
 @pytest.fixture
 async def real_server(cluster: RealKubernetes, namespace: str) -> AsyncIterator[Server]:
-    context = ssl.create_default_context(cafile=cluster.authority)
-    context.load_cert_chain(*cluster.pair(ADMIN))
-    async with ClientSession(cluster.address, connector=TCPConnector(ssl=context)) as session:
+    async with session_of(cluster) as session:
         server = Server(session, namespace)
         server.forget_past = lambda: asyncio.to_thread(cluster.forget_past)
         yield server
@@ -191,3 +198,28 @@ async def test_refusals_have_their_reasons(server: Server):
         "NotFound",
         'leases.coordination.k8s.io "missing" not found',
     )
+
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def test_a_busy_server_says_when_to_come_again():
+    with running_cluster(nodes=0) as cluster:
+        text = "x" * 900_000
+        maps = ({"metadata": {"name": f"large-{number}"}, "data": {"text": text}} for number in range(30))
+        cluster.admin.create_many(CONFIG_MAPS, maps)
+        cluster.daemons.stop("kube-apiserver")
+        cluster.start_api_server("--max-requests-inflight=1")
+        viewer = {"Authorization": "Bearer viewer-token"}  # an administrator is never turned away
+        async with session_of(cluster, headers=viewer) as session, session.get(CONFIG_MAPS) as unread:
+            assert unread.status == 200  # more than the network's buffers hold: it is under way until it is read
+            expected = await answer_to(session)
+    async with FakeApi() as api, ClientSession(api.address) as session:
+        api.answer_next("GET", Reply.come_later(1))
+        assert await answer_to(session) == expected
+    assert expected[0] == 429
+
+
+async def answer_to(session: ClientSession) -> tuple[int, str, str, str]:
+    async with session.get("/api/v1/nodes") as answer:
+        return answer.status, answer.headers["Retry-After"], answer.headers["Content-Type"], await answer.text()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.real.kubernetes.cluster import RealKubernetes
 
-pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes, pytest.mark.req("KU-09")]
+pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
 
 
 @pytest.fixture

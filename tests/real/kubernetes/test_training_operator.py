@@ -12,7 +12,7 @@ from tests.real.kubernetes.daemons import wait_until
 if TYPE_CHECKING:
     from tests.real.kubernetes.cluster import RealKubernetes
 
-pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes, pytest.mark.req("KU-03")]
+pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs"
 

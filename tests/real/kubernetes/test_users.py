@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.real.kubernetes.cluster import RealKubernetes
 
-pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes, pytest.mark.req("KU-01")]
+pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
 
 
 @pytest.mark.parametrize(
