@@ -123,11 +123,13 @@ def _tasks(ref: JobRef) -> Iterator[JobRef]:
 
 
 def job_of_name(name: str, rows: Iterable[JobRow]) -> JobId:
-    """Return the job of this name: one that has not ended, else one that has. The tasks of an array are one job.
+    """Return the job of this name, or of a project and a name (`team-a/train`): one that has not ended, else one that
+    has. The tasks of an array are one job.
 
     Raises `RequestRefused` when there is none, or more than one.
     """
-    named = [row for row in rows if row.name == name]
+    project, slash, plain = name.rpartition("/")
+    named = [row for row in rows if row.name == plain and (not slash or row.project == project)]
     # A live job before ended ones of its name, which is what the user most likely means.
     live = {group_of(row) or row.id for row in named if row.ended_at is None}
     matches = sorted(live or {group_of(row) or row.id for row in named})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import NewType
@@ -20,7 +21,8 @@ Millis = NewType("Millis", int)
 # 2^53, from which on programs that read JSON may lose the last digits of a number (RFC 8259, section 6).
 # From high to low: the member of a fleet (from bit 53), whether the id is of a cluster that names tasks by two numbers
 # (bit 52), the array's number (26 bits), the task's index (26 bits). JavaScript's numbers are exact up to 53 bits, so
-# that a single cluster's ids may go through any JSON.
+# that a single cluster's ids may go through any JSON. Without bit 52, bit 51 marks the id of a job that its cluster
+# knows by a name.
 _FOREIGN = 1 << 52
 _NUMBER_BITS = 26
 _NUMBER = (1 << _NUMBER_BITS) - 1
@@ -42,6 +44,45 @@ REST = _NUMBER
 def rest_id(number: int) -> JobId:
     """Return the id of the remaining tasks of an array, for which Slurm keeps one record."""
     return task_id(number, REST)
+
+
+_NAMED = 1 << 51
+_MIXED_BITS = 20
+_SECOND_BITS = 30
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Digits of base 32 without letters that look like others (Crockford's alphabet)."""
+_NAMED_WORDS = re.compile(f"k([{_DIGITS}]{{10}})")
+
+
+def named_id(seconds: int, mixed: int) -> JobId:
+    """Return the id of a job that its cluster knows by a name, such as a Kubernetes object. Such ids sort by time.
+
+    `seconds`: when the job was made, from any fixed moment, up to 34 years later; `mixed`: bits that differ between the
+    jobs of one second, of which the lowest 20 count.
+    """
+    return JobId(_NAMED | (seconds % (1 << _SECOND_BITS)) << _MIXED_BITS | mixed % (1 << _MIXED_BITS))
+
+
+def is_named(job: int) -> bool:
+    """Return whether the job's cluster knows it by a name."""
+    return bool(job & _NAMED) and not job & _FOREIGN
+
+
+def named_words(job: int) -> str:
+    """Return a short form of such an id: `k` and ten digits of base 32."""
+    number = job & (_NAMED - 1)
+    return "k" + "".join(_DIGITS[number >> shift & 31] for shift in range(45, -1, -5))
+
+
+def named_id_of(words: str) -> JobId | None:
+    """Return the inverse of `named_words`; None for any other text."""
+    match = _NAMED_WORDS.fullmatch(words)
+    if match is None:
+        return None
+    number = 0
+    for digit in match[1]:
+        number = number << 5 | _DIGITS.index(digit)
+    return JobId(_NAMED | number)
 
 
 _MEMBER_BIT = 53
@@ -88,6 +129,8 @@ def job_words(job: int, component: tuple[int, int] | None = None) -> str:
     `123+1` for a component of a heterogeneous job, by the id of its first component and its own number."""
     if component is not None:
         return f"{job_words(component[0])}+{component[1]}"
+    if is_named(job):
+        return named_words(job)
     number, index = task_of(job)
     if index is None:
         return str(number)

@@ -1,21 +1,23 @@
 """References to jobs as users type them: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123+1`
-(component of a heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or the job's name."""
+(component of a heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or the job's name, with
+its project or namespace before it where several have one of the name: `team-a/train`."""
 
 from __future__ import annotations
 
 import re
 
-from cockpit.model.ids import JobId, JobRef, job_words
+from cockpit.model.ids import JobId, JobRef, job_words, named_id_of
 from cockpit.model.names import name_error
 from cockpit.present.columns import NOTHING
 from cockpit.present.safe import safe
 
 REFERENCE = re.compile(
-    r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}|\[[^\]]*\])|\+(?P<component>\d{1,4}))?"
+    r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18}|k[0-9a-z]{10})(?:_(?P<task>\d{1,9}|\[[^\]]*\])|\+(?P<component>\d{1,4}))?"
     r"(?:/(?P<rank>\d{1,9}))?(?:#(?P<attempt>\d{1,9}))?",
     re.ASCII,
 )
 
+_RANK = re.compile(r"\d{1,9}", re.ASCII)
 _RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})(?::(?P<step>\d{1,9}))?)?", re.ASCII)
 MOST_TASKS = 10_000
 """Largest number of tasks that one reference may name."""
@@ -25,7 +27,7 @@ def job_text(ref: JobRef) -> str:
     """Return the job or task as users type it: `123`, `123_4`, or the name where it has no id yet."""
     if ref.name:
         return safe(ref.name)
-    return str(ref.job) if ref.task is None else f"{ref.job}_{ref.task}"
+    return job_words(ref.job) if ref.task is None else f"{ref.job}_{ref.task}"
 
 
 def parse_reference(text: str) -> JobRef | None:
@@ -40,15 +42,24 @@ def parse_reference(text: str) -> JobRef | None:
             return None
         task = None
     rank, attempt = (int(part) if part else None for part in match.group("rank", "attempt"))
-    job = int(match["job"]) + int(match["component"] or 0)  # Slurm numbers the components of a job one by one
+    if (number := _number(match["job"])) is None:
+        return _named_job(text)
+    job = number + int(match["component"] or 0)  # Slurm numbers the components of a job one by one
     return JobRef(JobId(job), int(task) if task else None, rank, attempt, match["cluster"] or "", tasks=tasks)
 
 
+def _number(words: str) -> JobId | None:
+    """Return the id that the words stand for; None for a name that only looks like one."""
+    return JobId(int(words)) if words[0] != "k" else named_id_of(words)
+
+
 def _named_job(text: str) -> JobRef | None:
-    name, slash, rank = text.partition("/")
-    if name_error(name) is not None or (slash and not (rank.isascii() and rank.isdigit() and len(rank) < 10)):
+    """Parse `name`, `name/rank`, `project/name` and `project/name/rank`."""
+    parts = text.split("/")
+    rank = parts.pop() if len(parts) > 1 and _RANK.fullmatch(parts[-1]) else None
+    if len(parts) > 2 or any(name_error(each) is not None for each in parts):
         return None
-    return JobRef(JobId(0), rank=int(rank) if slash else None, name=name)
+    return JobRef(JobId(0), rank=int(rank) if rank is not None else None, name="/".join(parts))
 
 
 def _indices(text: str) -> tuple[int, ...]:

@@ -13,9 +13,13 @@ from cockpit.model.ids import (
     ReplicaId,
     index_ranges,
     is_apart,
+    is_named,
     job_words,
     member_id,
     member_of,
+    named_id,
+    named_id_of,
+    named_words,
     replica_id_from_folder,
     rest_id,
     seniority,
@@ -118,3 +122,38 @@ def test_the_places_of_member_array_and_index_in_an_id_never_change() -> None:
     assert rest_id(7) == 2**52 + 8 * 2**26 - 1
     assert member_id(2, JobId(5)) == 2 * 2**53 + 5
     assert seniority(member_id(2, task_id(7, 3))) == 2 * 2**80 + 7 * 2**27 + 4
+
+
+_SECONDS = st.integers(0, (1 << 30) - 1)
+_MIXED = st.integers(0, (1 << 32) - 1)
+
+
+@pytest.mark.req("KU-01")
+@given(_SECONDS, _MIXED)
+def test_the_id_of_a_job_with_a_name_is_written_and_read_again(seconds: int, mixed: int) -> None:
+    job = named_id(seconds, mixed)
+    assert named_id_of(named_words(job)) == job
+    assert job_words(job) == named_words(job)
+    assert (len(named_words(job)), is_named(job), is_apart(job), task_of(job)) == (11, True, False, (job, None))
+    # JSON's numbers have 53 bits.
+    assert job < 1 << 53
+    assert member_of(member_id(3, job)) == (3, job)
+
+
+@pytest.mark.req("KU-01")
+@given(_SECONDS, _SECONDS, _MIXED, _MIXED)
+def test_jobs_with_names_sort_by_the_time_of_their_creation(one: int, other: int, a: int, b: int) -> None:
+    first, second = sorted((one, other))
+    if first != second:
+        assert seniority(named_id(first, a)) < seniority(named_id(second, b))
+
+
+@pytest.mark.req("KU-01")
+@pytest.mark.parametrize("text", ["", "k", "k5v7500017", "k5v7500017bb", "k5v7500017u", "K5V7500017B", "x5v7500017b"])
+def test_any_other_text_is_no_id(text: str) -> None:
+    assert named_id_of(text) is None
+
+
+@pytest.mark.req("KU-01")
+def test_numbers_and_tasks_are_not_named() -> None:
+    assert not any(map(is_named, (1, (1 << 50) - 1, task_id(3, 4), rest_id(3))))

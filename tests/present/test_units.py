@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from cockpit.model.ids import JobId, JobRef, Millis
+from cockpit.model.ids import JobId, JobRef, Millis, named_id
 from cockpit.present import units
 from cockpit.present.bars import bar as spans_of_bar
 from cockpit.present.moments import clock, iso, parse_moment
@@ -108,6 +108,10 @@ def test_times_are_read_with_their_zone() -> None:
         ("34_[0-1]", JobRef(JobId(34), tasks=(0, 1))),
         ("34_[0-6:3,9%2]", JobRef(JobId(34), tasks=(0, 3, 6, 9))),
         ("train", JobRef(JobId(0), name="train")),
+        ("team-a/train", JobRef(JobId(0), name="team-a/train")),
+        ("team-a/train/3", JobRef(JobId(0), rank=3, name="team-a/train")),
+        ("k5v7500017b/1", JobRef(named_id(196_318_208, 1259), rank=1)),
+        ("kubernetes1", JobRef(JobId(0), name="kubernetes1")),
         ("vit sweep_2/1", JobRef(JobId(0), rank=1, name="vit sweep_2")),
         ("1;rm", JobRef(JobId(0), name="1;rm")),
     ],
@@ -117,7 +121,7 @@ def test_job_references(text: str, reference: JobRef) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "-1", ".x", "1/", "a/b", "a/1/2", "1\n", "x\x1b", "x" * 64, "34_[]", "34_[1-]", "34_[0-999999]"]
+    "text", ["", "-1", ".x", "1/", "a//b", "a/b/c", "/a", "1\n", "x\x1b", "x" * 64, "34_[]", "34_[1-]", "34_[0-999999]"]
 )
 def test_an_invalid_job_reference_is_refused(text: str) -> None:
     assert parse_reference(text) is None
