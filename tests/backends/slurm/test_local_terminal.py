@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import pytest
 
 from cockpit.backends.shell import OpenShell
+from cockpit.backends.shell_ends import exit_bytes
 from cockpit.backends.slurm.wire.local import LocalCommands
-from cockpit.backends.slurm.wire.terminal import at_terminal, exit_bytes
+from cockpit.backends.slurm.wire.terminal import at_terminal
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from cockpit.backends.slurm.wire.pumping import LOST, Connect, remote_shell
-from cockpit.backends.slurm.wire.terminal import exit_bytes
+from cockpit.backends.remote_shell import LOST
+from cockpit.backends.shell_ends import exit_bytes
+from cockpit.backends.slurm.wire.ssh_shell import Connect, ssh_shell
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
@@ -86,13 +87,21 @@ async def exit_code(control: int) -> bytes:
             return await asyncio.get_running_loop().sock_recv(end, 16)
 
 
+def descriptors(connect: Connect, line: str, request: ShellRequest) -> tuple[int, ...]:
+    """Start the shell and return its control socket, then its terminal or its three pipes."""
+    shell = ssh_shell(connect, line, request)
+    streams = shell.pipe_fds if shell.terminal_fd is None else (shell.terminal_fd,)
+    assert streams is not None
+    return (shell.control_fd, *streams)
+
+
 def a_request(**fields: object) -> ShellRequest:
     return ShellRequest(job=JobId(1), **fields)  # type: ignore[arg-type] - its own fields
 
 
 @pytest.mark.req("SL-22")
 async def test_the_remote_program_learns_the_size_of_the_terminal_and_each_change_of_it(connect: Connect) -> None:
-    control, terminal = remote_shell(connect, "sh", a_request(terminal=True, rows=30, columns=90, term="xterm"))
+    control, terminal = descriptors(connect, "sh", a_request(terminal=True, rows=30, columns=90, term="xterm"))
     assert "size (90, 30) xterm" in await read_until(terminal, "xterm")
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 132, 0, 0))
     assert "now (132, 41)" in await read_until(terminal, "now (132, 41)")
@@ -107,7 +116,7 @@ async def test_the_remote_program_learns_the_size_of_the_terminal_and_each_chang
 async def test_without_a_terminal_output_and_errors_are_apart_and_the_end_of_the_input_arrives(
     connect: Connect,
 ) -> None:
-    control, stdin, stdout, stderr = remote_shell(connect, "sh", a_request(terminal=False))
+    control, stdin, stdout, stderr = descriptors(connect, "sh", a_request(terminal=False))
     assert await read_until(stderr, "begun") == "begun\n"
     os.write(stdin, b"hello\n")
     await read_until(stdout, "heard hello")
@@ -123,7 +132,7 @@ async def test_an_unreachable_host_is_reported_in_the_terminal_with_sshs_exit_co
     async def unreachable() -> asyncssh.SSHClientConnection:
         raise Unreachable("lab cannot be reached over SSH.")
 
-    control, terminal = remote_shell(unreachable, "sh", a_request(terminal=True))
+    control, terminal = descriptors(unreachable, "sh", a_request(terminal=True))
     assert "lab cannot be reached over SSH." in await read_until(terminal, "SSH.")
     assert await exit_code(control) == exit_bytes(LOST)
     os.close(terminal)
@@ -132,7 +141,7 @@ async def test_an_unreachable_host_is_reported_in_the_terminal_with_sshs_exit_co
 @pytest.mark.req("SL-22")
 @pytest.mark.parametrize("terminal", [False, True])
 async def test_a_remote_program_ends_when_the_user_leaves(connect: Connect, terminal: bool) -> None:
-    control, *streams = remote_shell(connect, "sh", a_request(terminal=terminal))
+    control, *streams = descriptors(connect, "sh", a_request(terminal=terminal))
     output = streams[0] if terminal else streams[2]
     await read_until(output, "begun")
     os.close(control)

@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.shell import OpenShell
 from cockpit.backends.slurm.wire.calls import DATABASE_PROGRAMS, NOTHING_ABSENT, AnswerLost, Garbled, Printed, all_of
 from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, open_master
 from cockpit.errors import LoginLost, SpecErrors, Unreachable
-from cockpit.model.asking import ShellOpened, ShellRequest
+from cockpit.model.asking import ShellRequest
 
 if TYPE_CHECKING:
     import asyncssh
@@ -154,7 +153,7 @@ class SshCommands:
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         """Open a shell on a connection of its own, whose thread keeps running while the caller's event loop is
         blocked."""
-        from cockpit.backends.slurm.wire.pumping import remote_shell
+        from cockpit.backends.slurm.wire.ssh_shell import ssh_shell
 
         connection = await self._open_connection()
         # ssh opens a channel of the shared connection in a process of its own, so that it needs no thread here.
@@ -162,8 +161,7 @@ class SshCommands:
             return await connection.open_shell(remote_line(argv), request)
         # `_connect` is passed and not the open connection: that one belongs to this event loop and cannot be used in
         # another.
-        fds = remote_shell(self._connect, remote_line(argv), request)
-        return OpenShell(ShellOpened(request.terminal, kept=False, remounted=False, cards_freed=False), fds)
+        return ssh_shell(self._connect, remote_line(argv), request)
 
     async def close(self) -> None:
         if self._master is not None:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import signal
 import socket
-import struct
 import subprocess
-import termios
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cockpit.backends.shell import OpenShell
+from cockpit.backends.shell_ends import exit_bytes, pipes, pseudo_terminal
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
-
-_EXIT = struct.Struct(">i")
 
 
 def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellRequest) -> OpenShell:
@@ -48,34 +43,6 @@ def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellReque
     threading.Thread(target=_attend, args=(process, theirs), daemon=True).start()
     opened = ShellOpened(request.terminal, kept=False, remounted=False, cards_freed=False)
     return OpenShell(opened, (ours.detach(), *ends.outer))
-
-
-def exit_bytes(code: int) -> bytes:
-    """Return an exit code as the four bytes that the control socket sends at the end; 128 + n after signal n."""
-    return _EXIT.pack(code if code >= 0 else 128 - code)
-
-
-class Ends:
-    """File descriptors of a terminal or of three pipes: `inner` for the program, `outer` for the user."""
-
-    def __init__(self, inner: tuple[int, ...], outer: tuple[int, ...]) -> None:
-        # A terminal is one descriptor for all three.
-        self.stdin, self.stdout, self.stderr = inner if len(inner) == 3 else inner * 3
-        self.inner, self.outer = inner, outer
-
-
-def pseudo_terminal(request: ShellRequest) -> Ends:
-    """Create a pseudo terminal of the size of the user's screen."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", request.rows, request.columns, 0, 0))
-    os.set_inheritable(slave, True)
-    return Ends((slave,), (master,))
-
-
-def pipes() -> Ends:
-    """Create pipes for standard input, output and error."""
-    stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
-    return Ends((stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0]))
 
 
 def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:
