@@ -27,6 +27,8 @@ SSH = "ssh://"
 """Prefix of a Slurm cluster's login node."""
 SNAPSHOT = "snapshot:"
 """Prefix of a snapshot; its file follows."""
+KUBE = "kube:"
+"""Prefix of a Kubernetes cluster; its context in the kubeconfig follows."""
 REST = ("slurmrestd+unix:", "slurmrestd+http:", "slurmrestd+https:")
 """Prefixes of the address of a slurmrestd."""
 
@@ -44,9 +46,12 @@ def chosen(cluster: str | None) -> str:
     from cockpit.errors import CockpitError
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_configured()
-    # `members` reads the settings, so it is asked last.
+    # `members` reads the settings and `kube_contexts` the kubeconfig, so they are asked last.
     if name not in {*CLUSTERS, ""} and not _is_address(name) and name not in members():
-        names = ", ".join(repr(each) for each in (*members(), *CLUSTERS))
+        contexts = kube_contexts()
+        if name in contexts:
+            return f"{KUBE}{name}"
+        names = ", ".join(repr(each) for each in (*members(), *contexts, *CLUSTERS))
         ways = f"{names}, '{SSH}USER@LOGIN', '{REST[0]}///SOCKET', '{SNAPSHOT}FILE' and '{RECORDED}VERSION'"
         raise CockpitError(f"There is no cluster {name!r}. This cockpit knows {ways}; see -c, and [clusters].")
     return name
@@ -64,9 +69,21 @@ def members() -> Mapping[str, Member]:
     return settings_of(places).clusters if places.configured else {}
 
 
+def kube_contexts() -> tuple[str, ...]:
+    """Return the contexts of the user's kubeconfig, which `-c` takes by their names; none where it cannot be read."""
+    from cockpit.backends.kubernetes.wire.kubeconfig import contexts
+    from cockpit.errors import CockpitError
+
+    try:
+        return tuple(contexts(os.environ))
+    except CockpitError:  # opening one of its contexts says why
+        return ()
+
+
 def openable() -> dict[str, str]:
     """Return the names that `-c` knows, each with a description; the names of config.toml come first."""
-    return {**{name: member.address for name, member in members().items()}, **CLUSTERS}
+    of_members = {name: member.address for name, member in members().items()}
+    return {**of_members, **{f"{KUBE}{each}": "a Kubernetes cluster" for each in kube_contexts()}, **CLUSTERS}
 
 
 def address_of(name: str) -> str:
@@ -78,7 +95,7 @@ def address_of(name: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    return name.startswith((RECORDED, SNAPSHOT, SSH, *REST))
+    return name.startswith((RECORDED, SNAPSHOT, SSH, KUBE, *REST))
 
 
 def settled(name: str) -> str:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cockpit.clusters.choosing import (
+    KUBE,
     RECORDED,
     REST,
     SNAPSHOT,
@@ -96,6 +97,11 @@ async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Calla
 
         snapshot = await open_snapshot(_snapshot_in(address.removeprefix(SNAPSHOT)), user_name())
         return snapshot, snapshot.now
+    if address.startswith(KUBE):
+        from cockpit.backends.kubernetes.opening import open_context
+        from cockpit.runtime.clock import SystemClock
+
+        return open_context(address.removeprefix(KUBE), os.environ), SystemClock().now
     if address.startswith(RECORDED):
         from cockpit.backends.slurm.opening import open_recorded
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.pod_reasons import PodReason
 from cockpit.model.spec import DependencyKind
 
 
@@ -367,6 +368,7 @@ Reason = (
     | EvictionPending
     | SuspendedReason
     | SchedulerReason
+    | PodReason
 )
 
 

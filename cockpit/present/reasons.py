@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Final, get_args
 
 from cockpit.model.ids import Millis, NodeName
+from cockpit.model.pod_reasons import Gated, PodsNotCreated, PodsStarting, Unschedulable
 from cockpit.model.reasons import (
     Held,
     NeverFits,
@@ -25,6 +26,7 @@ from cockpit.model.reasons import (
 from cockpit.present import units
 from cockpit.present.moments import clock
 from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
+from cockpit.present.pod_reasons import pod_clauses
 from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
@@ -64,6 +66,8 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
             return tuple(_of_room(reason, now, zone))
         case SchedulerReason():
             return slurm_clauses(reason)
+        case Unschedulable() | PodsNotCreated() | Gated() | PodsStarting():
+            return tuple(pod_clauses(reason))
         case _:
             return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
 

@@ -22,8 +22,10 @@ from cockpit.model.directives import Directive, MoveToTop, SendSignal, SubmitScr
 from cockpit.model.operations import Style
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol.operations import TABLE
+from tests.backends.kubernetes.conftest import open_fake
+from tests.doubles.kubernetes_api import FakeApi
 
-KINDS = ("demo", "snapshot", "fleet", "recorded Slurm")
+KINDS = ("demo", "snapshot", "fleet", "recorded Slurm", "Kubernetes")
 
 
 @pytest.fixture(params=KINDS)
@@ -32,6 +34,12 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path, young_campus: 
         slurm, _ = await open_recorded("22.05")
         yield slurm
         await slurm.close()
+        return
+    if request.param == "Kubernetes":
+        async with FakeApi() as server:
+            kubernetes = open_fake(server, tmp_path)
+            yield kubernetes
+            await kubernetes.close()
         return
     demo = await open_demo(young_campus, folder=tmp_path / "demo", going=False)
 

@@ -22,6 +22,7 @@ from aiohttp import web
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+VERSION = "v1.36.3"
 FIRST_VERSION = 1000
 TOO_OLD = "The resourceVersion for the provided watch is too old."
 TOKEN_TOO_OLD = "The provided continue parameter is too old to display a consistent list result."
@@ -68,13 +69,15 @@ class FakeApi:
     """`async with FakeApi() as api`: it serves at `api.address`, without TLS, until the block ends.
 
     requests: all that were received, as method and path with query; replies: answers by the beginning of these words,
-    each given once, in order; repeats: how often each event of a watch is sent.
+    each given once, in order; repeats: how often each event of a watch is sent; kinds: the plural names that it serves
+    by the version of their API group, such as `/apis/batch/v1`.
     """
 
     def __init__(self) -> None:
         self.requests: list[str] = []
         self.replies: list[tuple[str, Reply]] = []
         self.repeats = 1
+        self.kinds: dict[str, tuple[str, ...]] = {}
         self.address = ""
         self._objects: dict[Key, Object] = {}
         self._history: list[Event] = []
@@ -157,6 +160,14 @@ class FakeApi:
         key = _key(*path.rsplit("/", 1))
         return self._keep("MODIFIED", key, _merged(self._objects[key], patch))
 
+    def find(self, path: str) -> Object | None:
+        """Return an object as it is now; None: there is none."""
+        return self._objects.get(_key(*path.rsplit("/", 1)))
+
+    def object(self, path: str) -> Object:
+        """Return an object as it is now."""
+        return self._objects[_key(*path.rsplit("/", 1))]
+
     def remove(self, path: str) -> Object:
         key = _key(*path.rsplit("/", 1))
         removed = self._keep("DELETED", key, self._objects[key])
@@ -180,13 +191,20 @@ class FakeApi:
                 del self.replies[number]
                 return await _send(request, reply)
         path = unquote(request.path)
+        if path == "/version":
+            return web.json_response({"gitVersion": VERSION})
+        if path.count("/") == (2 if path.startswith("/api/") else 3) and not _is_collection(path):
+            return self._group(path)
         if request.method == "POST":
-            return self._created(path, await request.json())
-        if request.method == "GET" and request.query.get("watch") in ("1", "true"):
-            return await self._watch(request, path)
-        head, _, name = path.rpartition("/")
+            return self._created(path, await request.json(), is_dry="dryRun" in request.query)
         if request.method == "GET" and _is_collection(path):
-            return self._page(request, path)
+            is_watch = request.query.get("watch") in ("1", "true")
+            return await self._watch(request, path) if is_watch else self._page(request, path)
+        return await self._one(request, path)
+
+    async def _one(self, request: web.Request, path: str) -> web.Response:
+        """Answer a request about one object."""
+        head, _, name = path.rpartition("/")
         key = _key(head, name)
         if key not in self._objects:
             return _refusal(404, "NotFound", f'{_resource(head)} "{name}" not found')
@@ -196,11 +214,18 @@ class FakeApi:
             return web.json_response(self.remove(path))
         return self._patched(path, self._objects[key], await request.json())
 
-    def _created(self, path: str, content: Object) -> web.Response:
+    def _group(self, path: str) -> web.Response:
+        """The kinds of one version of an API group."""
+        if path not in self.kinds:
+            return _refusal(404, "NotFound", "the server could not find the requested resource")
+        resources = [{"name": name, "namespaced": True} for name in self.kinds[path]]
+        return web.json_response({"kind": "APIResourceList", "groupVersion": path, "resources": resources})
+
+    def _created(self, path: str, content: Object, *, is_dry: bool) -> web.Response:
         name = content["metadata"]["name"]
         if _key(path, name) in self._objects:
             return _refusal(409, "AlreadyExists", f'{_resource(path)} "{name}" already exists')
-        return web.json_response(self.create(path, content), status=201)
+        return web.json_response(content if is_dry else self.create(path, content), status=201)
 
     def _patched(self, path: str, present: Object, patch: Object) -> web.Response:
         expected = patch.get("metadata", {}).get("resourceVersion")

@@ -6,6 +6,15 @@ from typing import get_args
 import pytest
 
 from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.pod_reasons import (
+    Gated,
+    NodesExcluded,
+    Obstacle,
+    PodsNotCreated,
+    PodsStarting,
+    StartStep,
+    Unschedulable,
+)
 from cockpit.model.reasons import (
     Held,
     LimitReached,
@@ -149,6 +158,22 @@ SENTENCES: list[tuple[Reason, str]] = [
         "would fit now, but would delay 4711, which is to start by 13:40",
     ),
     (SchedulerReason("Priority"), "jobs of higher priority come first"),
+    (
+        Unschedulable(
+            2,
+            4,
+            21,
+            (NodesExcluded(20, Obstacle.RESOURCE, "nvidia.com/gpu"), NodesExcluded(1, Obstacle.TAINT, "spot")),
+        ),
+        "none of 21 nodes can take 2 of its 4 pods; 20 have too little free nvidia.com/gpu, 1 has the taint spot",
+    ),
+    (PodsNotCreated("PyTorchJob"), "waits for the controller of its PyTorchJob to create its pods"),
+    (PodsNotCreated("Job", "quota"), "waits for the controller of its Job to create its pods; quota"),
+    (Gated(("kueue.x-k8s.io/admission",)), "scheduling gates keep it back: kueue.x-k8s.io/admission"),
+    (
+        PodsStarting(StartStep.IMAGE, 2, "ErrImagePull", "not found"),
+        "2 pods cannot pull the image (ErrImagePull); not found",
+    ),
 ]
 
 
@@ -170,6 +195,11 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
     node = NodeName(hostile)
     reasons: list[Reason] = [
         SchedulerReason(hostile, hostile),
+        Unschedulable(1, 1, 3, (NodesExcluded(3, Obstacle.TAINT, hostile),)),
+        Unschedulable(1, 1, None, message=hostile),
+        PodsNotCreated(hostile, hostile),
+        Gated((hostile,)),
+        PodsStarting(StartStep.INIT, 1, hostile, hostile),
         SchedulerReason(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),
         NotEnoughFree(Resource.CARDS, 1, (hostile,), 1, 0, (NodeShortfall(node, Resource.CARDS, 1),)),

@@ -28,6 +28,7 @@ from cockpit.backends.base import (
     TypedLogin,
     refuse_absent,
 )
+from cockpit.backends.overviews import overview_of
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
@@ -39,7 +40,7 @@ from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.rows import Rows, ended_row, explanation, overview_of, past_row, task_row
+from cockpit.backends.slurm.rows import Rows, ended_row, explanation, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.watching import LOOK_SECONDS, ClusterWatch
 from cockpit.backends.slurm.why import SLURM, outlook, predicted

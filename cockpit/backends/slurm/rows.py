@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -17,10 +16,8 @@ from cockpit.model.forecast import HoldingJob
 from cockpit.model.ids import JobId, Millis, seniority
 from cockpit.model.job import ENDED, OCCUPYING, Job, JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.node import Node
 from cockpit.model.reasons import Explanation, Reason
-from cockpit.model.spec import WHOLE_CARD, Access
-from cockpit.model.view import Overview
+from cockpit.model.spec import Access
 
 MOST_AHEAD = 10
 
@@ -160,27 +157,6 @@ def ended_row(job: Job, fields: Mapping[str, str]) -> JobRow:
 def task_row(row: JobRow, job: Job) -> JobRow:
     """Return the row of one task of the array that a row describes."""
     return row if row.id == job.id else replace(row, id=job.id, array=job.array, tasks=())
-
-
-def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node]) -> Overview:
-    """Return the figures of the header, computed from the rows and nodes that are listed anyway."""
-    held = [row for row in rows if row.state in OCCUPYING]
-    counts: Counter[str] = Counter()
-    for row in rows:
-        counts[str(row.state)] += len(row.tasks) or 1
-    return Overview(
-        cluster=cluster,
-        jobs_by_state=dict(counts),
-        held=sum(row.held_until is not None for row in rows),
-        nodes=len(nodes),
-        cpus=sum(node.cpus for node in nodes),
-        # A suspended job has given back its CPUs (squeue(1), JOB STATE CODES), but not its memory.
-        used_cpus=sum(row.cpus for row in held if row.state is not JobState.SUSPENDED),
-        memory_mib=sum(node.memory_mib for node in nodes),
-        used_memory_mib=sum(row.memory_mib for row in held),
-        card_milli=WHOLE_CARD * sum(len(node.cards) for node in nodes),
-        used_card_milli=sum(row.card_milli for row in held),
-    )
 
 
 def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[HoldingJob]:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cockpit.backends.overviews import overview_of
 from cockpit.backends.slurm import ranking
 from cockpit.backends.slurm.list_checks import ListComparison, _fewer, is_doubtful, left_out, live_jobs
 from cockpit.backends.slurm.mapping.accounts import ShareLine
 from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.rows import Rows, explanation, holdings, overview_of, task_row
+from cockpit.backends.slurm.rows import Rows, explanation, holdings, task_row
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.errors import Unreachable
 from cockpit.model.accounts import Association, assoc_key

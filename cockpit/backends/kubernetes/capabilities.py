@@ -1,0 +1,62 @@
+"""What a Kubernetes cluster can do for a user, and the reason for each thing that it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cockpit.backends.kubernetes.resources import NODES, Resource
+from cockpit.model.capabilities import NO_COMMANDS, NO_REQUEST_IDS, ONE_CLUSTER, Ability, Capabilities
+
+_NOT_YET = "This cockpit does not do this on Kubernetes yet; `kubectl` does."
+_NO_ACCOUNTS = "Kubernetes has no accounts; namespaces and their quotas take their place."
+_NO_CATALOGUE = "A Kubernetes cluster has no catalogue."
+_NO_STAGING = "A Kubernetes cluster has no staged copies."
+_NO_RESERVATIONS = "Kubernetes has no advance reservations."
+_NO_WEIGHTS = "Kubernetes has no priority weights: a job's priority is the number of its PriorityClass."
+
+CAPABILITIES = Capabilities(
+    {
+        "accounts": _NO_ACCOUNTS,
+        "accounting": _NOT_YET,
+        "spending": _NOT_YET,
+        "events": _NOT_YET,
+        "snapshot": _NOT_YET,
+        "priorities": _NOT_YET,
+        "edit": _NOT_YET,
+        "requeue": _NOT_YET,
+        "set_priority": _NOT_YET,
+        "extend_hold": _NOT_YET,
+        "end_hold": _NOT_YET,
+        "apply_quota": _NOT_YET,
+        "remove_quota": _NOT_YET,
+        "unblock": "Jobs on Kubernetes have no block lists.",
+        "change_accounts": _NO_ACCOUNTS,
+        "set_weights": _NO_WEIGHTS,
+        "catalogue": _NO_CATALOGUE,
+        "change_catalogue": _NO_CATALOGUE,
+        "staged": _NO_STAGING,
+        "unstage": _NO_STAGING,
+        "make_reservation": _NO_RESERVATIONS,
+        "end_reservation": _NO_RESERVATIONS,
+        "request": NO_REQUEST_IDS,
+        Ability.COMMANDS: NO_COMMANDS,
+        Ability.CLUSTERS: ONE_CLUSTER,
+        Ability.SCRIPTS: "Kubernetes takes no batch scripts; `cockpit convert --to` makes a manifest of one.",
+        Ability.SIGNALS: "Kubernetes sends no signals to a job's processes.",
+        Ability.UPDATE: "Only Slurm has `scontrol update`.",
+        Ability.TOP: "Only Slurm has `scontrol top`.",
+        Ability.STEPS: "Only jobs of a Slurm cluster have steps; --replica chooses one of several pods.",
+        Ability.QUOTA_TREE: _NOT_YET,
+        Ability.EVERY_EVENT: "What a cockpit saw while it was connected; Kubernetes forgets its events after an hour.",
+        Ability.REQUEST_IDS: NO_REQUEST_IDS,
+        Ability.WEIGHTS: _NO_WEIGHTS,
+        Ability.LOCAL_FILES: "A Kubernetes cluster's pods see no folder of this machine.",
+    }
+)
+
+
+def without_rights(capabilities: Capabilities, absent: Mapping[Resource, str]) -> Capabilities:
+    """Return the capabilities without what the user may not read. `absent`: the server's words by kind of object."""
+    if NODES in absent:
+        return capabilities.without({"nodes": f"Nodes cannot be listed: {absent[NODES]}"})
+    return capabilities

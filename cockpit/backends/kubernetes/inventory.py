@@ -1,0 +1,210 @@
+"""A copy of the objects that jobs and nodes are made of, and the jobs that changes of them concern.
+
+A job's pods belong to it directly or through other objects: TrainJob → JobSet → Job → Pod. The topmost object of a
+known kind is the job. Each change of an object marks its job; `take_changes` then puts only the marked jobs together
+anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.nodes import card_milli
+from cockpit.backends.kubernetes.mapping.quantities import requested
+from cockpit.backends.kubernetes.objects.node import KubeNode
+from cockpit.backends.kubernetes.objects.pod import Pod
+from cockpit.backends.kubernetes.objects.workload import Workload
+from cockpit.backends.kubernetes.resources import NODES, PODS, WORKLOADS, Resource
+from cockpit.backends.kubernetes.wire.access import visible_namespaces
+from cockpit.backends.kubernetes.wire.discovery import served_among
+from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from cockpit.backends.kubernetes.objects.meta import ObjectMeta
+    from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.errors import CockpitError
+
+
+class Inventory:
+    """The objects of one cluster, as far as the user may see them. Reads nothing before `start`."""
+
+    def __init__(self, api: Api, namespace: str, random: Random, changed: Callable[[], None]) -> None:
+        """`namespace`: that of the kubeconfig's context. `changed` is called after each change of anything."""
+        self._api, self._namespace, self._notify = api, namespace, changed
+        self._pace = Pace(asyncio.Semaphore(1), random)
+        self._tasks = Tasks()
+        self._reflectors: list[Reflector[Workload] | Reflector[Pod] | Reflector[KubeNode]] = []
+        self.namespaces: tuple[str, ...] = ()
+        """The namespaces that are read; one empty name: all."""
+        self.served: frozenset[Resource] = frozenset()
+        """The kinds of jobs that the cluster serves."""
+        self.nodes: dict[str, KubeNode] = {}
+        """The nodes by name."""
+        self.nodes_version = 0
+        """Grows with each change of a node other than its heartbeat."""
+        self._resources: dict[str, Resource] = {}
+        self._workloads: dict[str, Workload] = {}
+        self._pods: dict[str, Pod] = {}
+        self._pods_of: dict[str, dict[str, Pod]] = {}
+        self._parts: dict[str, set[str]] = {}
+        """The workloads that another workload controls, by its uid."""
+        self._marked: set[str] = set()
+
+    async def start(self) -> None:
+        """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.
+
+        1. Which namespaces the user may see, by the right to list pods.
+        2. Which kinds of jobs the cluster serves.
+        3. One reflector for each kind and namespace; nodes belong to no namespace.
+        """
+        self.namespaces = await visible_namespaces(self._api, self._namespace, PODS)  # step 1
+        self.served = await served_among(self._api, WORKLOADS)  # step 2
+        for resource in (each for each in WORKLOADS if each in self.served):  # step 3
+            for namespace in self.namespaces:
+                self._reflect(resource, Workload, partial(self._workload_changed, resource), namespace)
+        for namespace in self.namespaces:
+            self._reflect(PODS, Pod, self._pod_changed, namespace)
+        self._reflect(NODES, KubeNode, self._node_changed, "")
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything has been listed once."""
+        return bool(self._reflectors) and all(each.synced for each in self._reflectors)
+
+    @property
+    def trouble(self) -> CockpitError | None:
+        """Why the copy is old at present; None: it is not."""
+        return next((each.trouble for each in self._reflectors if each.trouble is not None), None)
+
+    @property
+    def absent(self) -> dict[Resource, str]:
+        """Why objects of a kind are not there for this user, in the server's words."""
+        return {each.resource: each.absent.message for each in self._reflectors if each.absent is not None}
+
+    async def stop(self) -> None:
+        await self._tasks.cancel_all()
+
+    def take_changes(self) -> Iterator[tuple[str, KubeJob | None]]:
+        """Yield the uid of each job that has changed since the last call, with the job; None: it is gone."""
+        marked, self._marked = self._marked, set()
+        for uid in marked:
+            yield uid, self.job(uid)
+
+    def job(self, uid: str) -> KubeJob | None:
+        """Return the job with this uid; None where it is none: it is gone, or belongs to another job."""
+        workload = self._workloads.get(uid)
+        if workload is not None:
+            if self._job_uid(workload.metadata) != uid:
+                return None
+            return KubeJob(self._resources[uid].kind, workload.metadata, workload, self._pods_below(uid))
+        pod = self._pods.get(uid)
+        if pod is None or self._job_uid(pod.metadata) != uid or not card_milli(requested(pod.spec)):
+            return None
+        return KubeJob(PODS.kind, pod.metadata, None, (pod,))
+
+    def resource(self, uid: str) -> Resource | None:
+        """Return the kind of the job's own object; None for an unknown job."""
+        return self._resources.get(uid) or (PODS if uid in self._pods else None)
+
+    def other_pods(self) -> Iterator[Pod]:
+        """Yield the placed pods that belong to no job: what runs on nodes beside the jobs."""
+        for uid, pod in self._pods.items():
+            if pod.is_placed and self._job_uid(pod.metadata) == uid and not card_milli(requested(pod.spec)):
+                yield pod
+
+    def _reflect(self, resource: Resource, kind: type, changed: Callable[..., None], namespace: str) -> None:
+        each = Reflector(
+            self._api,
+            resource,
+            kind,
+            changed=changed,
+            pace=self._pace,
+            namespace=namespace,
+            moved=self._notify,
+        )
+        self._reflectors.append(each)
+        self._tasks.start(each.run(), f"the watch of {resource.shown}")
+
+    def _job_uid(self, meta: ObjectMeta) -> str:
+        """Return the uid of the topmost workload that the object belongs to; its own where it belongs to none."""
+        uid, owner = meta.uid, meta.controller
+        while owner is not None and owner.uid in self._workloads:
+            uid = owner.uid
+            owner = self._workloads[uid].metadata.controller
+        return uid
+
+    def _pods_below(self, uid: str) -> Iterator[Pod]:
+        yield from self._pods_of.get(uid, {}).values()
+        for part in self._parts.get(uid, ()):
+            yield from self._pods_below(part)
+
+    def _workload_changed(self, resource: Resource, old: Workload | None, new: Workload | None) -> None:
+        each = new if new is not None else old
+        assert each is not None
+        uid, owner = each.metadata.uid, each.metadata.controller
+        # Before and after, since with the object the chain of owners ends.
+        self._marked.add(self._job_uid(each.metadata))
+        if new is not None:
+            self._workloads[uid], self._resources[uid] = new, resource
+        else:
+            self._workloads.pop(uid, None)
+            self._resources.pop(uid, None)
+        self._marked |= {uid, self._job_uid(each.metadata)}
+        if owner is not None:
+            _move(self._parts.setdefault(owner.uid, set()), uid, present=new is not None)
+        # Pods and parts that were listed before their owner were jobs of their own until now.
+        if old is None or new is None:
+            self._marked |= self._pods_of.get(uid, {}).keys() | self._parts.get(uid, set())
+        self._notify()
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        each = new if new is not None else old
+        assert each is not None
+        uid, owner = each.metadata.uid, each.metadata.controller
+        if new is not None:
+            self._pods[uid] = new
+        else:
+            self._pods.pop(uid, None)
+        if owner is not None:
+            pods = self._pods_of.setdefault(owner.uid, {})
+            if new is not None:
+                pods[uid] = new
+            else:
+                pods.pop(uid, None)
+                if not pods:
+                    del self._pods_of[owner.uid]
+        self._marked.add(self._job_uid(each.metadata))
+        self._notify()
+
+    def _node_changed(self, old: KubeNode | None, new: KubeNode | None) -> None:
+        if old is not None and (new is None or new.metadata.name != old.metadata.name):
+            self.nodes.pop(old.metadata.name, None)
+        if new is not None:
+            self.nodes[new.metadata.name] = new
+        # Heartbeats change nothing that is shown; the conditions' times stay while their status does.
+        if (
+            old is None
+            or new is None
+            or (old.spec, old.status, old.metadata.labels)
+            != (
+                new.spec,
+                new.status,
+                new.metadata.labels,
+            )
+        ):
+            self.nodes_version += 1
+            self._notify()
+
+
+def _move(members: set[str], uid: str, *, present: bool) -> None:
+    if present:
+        members.add(uid)
+    else:
+        members.discard(uid)

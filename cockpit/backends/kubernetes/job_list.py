@@ -1,0 +1,55 @@
+"""The job list of a cluster: rows that are made anew only for jobs that have changed."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from cockpit.backends.kubernetes.inventory import Inventory
+from cockpit.backends.kubernetes.mapping.ids import JobNumbers
+from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.nodes import card_model
+from cockpit.backends.kubernetes.mapping.rows import row_of
+from cockpit.model.ids import JobId
+from cockpit.model.jobrow import JobRow
+from cockpit.model.spec import Access
+
+
+class JobList:
+    """All jobs that the user may see. Unchanged jobs keep their row objects, so that watchers compare identities."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self.numbers = JobNumbers()
+        self.version = 0
+        """Grows whenever a row changes."""
+        self.jobs: dict[JobId, KubeJob] = {}
+        self.rows: dict[JobId, JobRow] = {}
+
+    def refresh(self) -> dict[JobId, JobRow]:
+        """Take over all changes since the last call, and return the rows. The result is changed by the next call."""
+        for uid, job in self._inventory.take_changes():
+            if job is None:
+                self._remove(uid)
+            else:
+                self._put(job)
+        return self.rows
+
+    def _put(self, job: KubeJob) -> None:
+        number = self.numbers.number(job.meta)
+        row = row_of(job, number, self._model_of, Access.RW)
+        self.jobs[number] = job
+        old = self.rows.get(number)
+        if old is None or replace(row, version=old.version) != old:
+            self.version += 1
+            self.rows[number] = replace(row, version=self.version)
+
+    def _remove(self, uid: str) -> None:
+        number = self.numbers.known(uid)
+        if number is not None and number in self.rows:
+            self.version += 1
+            del self.rows[number], self.jobs[number]
+            self.numbers.forget(uid)
+
+    def _model_of(self, node: str) -> str:
+        known = self._inventory.nodes.get(node)
+        return card_model(known.metadata.labels or {}) if known is not None else ""

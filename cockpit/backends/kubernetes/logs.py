@@ -1,0 +1,154 @@
+"""Logs of pods by byte offsets.
+
+Kubernetes has no offsets: a log is read from its beginning or from its last lines. So each log that somebody reads is
+copied into a temporary file, and followed there until the container ends or the cockpit does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from typing import IO, TYPE_CHECKING
+
+from cockpit.backends.kubernetes.resources import PODS
+from cockpit.errors import CockpitError
+from cockpit.model.asking import LogChunk
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.objects.pod import Pod
+    from cockpit.backends.kubernetes.wire.api import Api
+
+SILENCE_SECONDS = 4 * 3600.0
+"""Longest time without a line: a training may print nothing for hours, and the connection is checked by others."""
+FIRST_SECONDS = 2.0
+"""How long a reader waits at first for the part of a running container's log that exists already."""
+MOST_LOGS = 8
+"""Most logs that are copied at the same time; the one that was not read for longest is dropped."""
+
+
+class _Copy:
+    """The copy of one container's log."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = tempfile.TemporaryFile(prefix="cockpit-log-")  # noqa: SIM115 - closed by `drop`
+        self.size = 0
+        self.ended = False
+        self.failure: CockpitError | None = None
+        self.grown = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    def add(self, data: bytes) -> None:
+        self.file.seek(0, 2)
+        self.file.write(data)
+        self.size += len(data)
+        self._wake()
+
+    def end(self, failure: CockpitError | None = None) -> None:
+        self.ended, self.failure = True, failure
+        self._wake()
+
+    def piece(self, start: int, limit: int) -> bytes:
+        self.file.seek(start)
+        return self.file.read(limit)
+
+    async def wait(self) -> None:
+        """Wait for the next growth or the end."""
+        if not self.ended:
+            await self.grown.wait()
+
+    def drop(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+        self.file.close()
+
+    def _wake(self) -> None:
+        # Wakes those who wait now; the next ones wait for an event of their own.
+        self.grown.set()
+        self.grown = asyncio.Event()
+
+
+class PodLogs:
+    """The logs that this cockpit reads."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._copies: dict[tuple[str, str, bool], _Copy] = {}
+        self._tasks = Tasks()
+
+    async def read(self, pod: Pod, offset: int, limit: int, *, wait: bool, previous: bool = False) -> LogChunk:
+        """Return a piece of the log of the pod's first container. A negative offset counts from the end.
+
+        `previous`: the log of the container's run before its restart. Raises `CockpitError` where there is no log.
+        """
+        copy = self._copy(pod, previous=previous)
+        # The end is known only once everything that exists has come.
+        if offset < 0 and not copy.size:
+            await self._first(copy)
+        start = max(0, copy.size + offset) if offset < 0 else offset
+        while start >= copy.size and not copy.ended and (wait or not copy.size):
+            if not wait:
+                await self._first(copy)
+                break
+            await copy.wait()
+        if copy.failure is not None and not copy.size:
+            self._forget(copy)
+            raise copy.failure
+        data = copy.piece(start, limit) if start < copy.size else b""
+        return LogChunk(data, start, ended=copy.ended and start + len(data) >= copy.size)
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+        for each in self._copies.values():
+            each.drop()
+        self._copies = {}
+
+    def _copy(self, pod: Pod, *, previous: bool) -> _Copy:
+        container = pod.spec.containers[0].name if pod.spec.containers else ""
+        key = (pod.metadata.uid, container, previous)
+        copy = self._copies.pop(key, None)
+        if copy is None:
+            copy = _Copy()
+            path = PODS.path(pod.metadata.namespace, pod.metadata.name, "log")
+            query = [("container", container), ("previous" if previous else "follow", "true")]
+            copy.task = self._tasks.start(self._follow(copy, path, query), f"the log of {pod.metadata.name}")
+        # The last one in the dictionary was read last.
+        self._copies[key] = copy
+        while len(self._copies) > MOST_LOGS:
+            self._copies.pop(next(iter(self._copies))).drop()
+        return copy
+
+    async def _follow(self, copy: _Copy, path: str, query: list[tuple[str, str]]) -> None:
+        try:
+            async with self._api.pieces(path, query, SILENCE_SECONDS) as pieces:
+                async for data in pieces:
+                    copy.add(data)
+        except CockpitError as error:
+            copy.end(error)
+        else:
+            copy.end()
+
+    async def _first(self, copy: _Copy) -> None:
+        """Wait until the existing part has come: until nothing follows for a moment, or the log ends."""
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                while not copy.ended:
+                    before = copy.size
+                    try:
+                        async with asyncio.timeout(QUIET_SECONDS if before else FIRST_SECONDS):
+                            await copy.wait()
+                    except TimeoutError:
+                        if before:
+                            return
+        except TimeoutError:
+            return
+
+    def _forget(self, copy: _Copy) -> None:
+        for key, each in list(self._copies.items()):
+            if each is copy:
+                del self._copies[key]
+                copy.drop()
+
+
+QUIET_SECONDS = 0.2
+"""After so long without a further piece the existing part of a log has come."""

@@ -1,0 +1,1 @@
+"""Kubernetes' objects as cockpit's jobs, nodes, queues and reasons."""

@@ -1,0 +1,306 @@
+"""A job as Kubernetes has it: a workload with its pods, or pods that belong to none."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cached_property
+
+from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
+from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
+from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, StateTerminated
+from cockpit.backends.kubernetes.objects.workload import ReplicaGroup, Workload, groups_of
+from cockpit.model.attempt import EndCause
+from cockpit.model.ids import Millis
+from cockpit.model.job import JobState
+
+_INDEX_LABELS = (
+    "training.kubeflow.org/replica-index",
+    "batch.kubernetes.io/job-completion-index",
+    "replica-index",
+    "pytorch-replica-index",
+)
+_ROLE_LABELS = ("training.kubeflow.org/replica-type", "jobset.sigs.k8s.io/replicatedjob-name", "replica-type")
+_FIRST_ROLES = ("master", "chief", "launcher", "")
+"""Roles whose first pod is rank 0."""
+SUBMITTED_BY = "cockpit/submitted-by"
+"""Annotation with the user who submitted the job with cockpit; Kubernetes itself does not store who made an object."""
+_USERS = (SUBMITTED_BY, "arena.kubeflow.org/username", "arena.kubeflow.org/console-user", "user")
+_QUEUES = (
+    "kueue.x-k8s.io/queue-name",
+    "quota.scheduling.koordinator.sh/name",
+    "scheduling.volcano.sh/queue-name",
+    "koordinator.sh/queue-name",
+)
+"""Labels and annotations that name a job's queue, by scheduler."""
+
+
+class KubeJob:
+    """One job: its workload, if it has one, and its pods in order of their ranks."""
+
+    def __init__(self, kind: str, meta: ObjectMeta, workload: Workload | None, pods: Iterable[Pod]) -> None:
+        """`kind`: the kind of the object that `meta` belongs to, such as `PyTorchJob` or `Pod`."""
+        self.kind, self.meta, self.workload = kind, meta, workload
+        self.pods = sorted(pods, key=_rank_key)
+
+    @cached_property
+    def groups(self) -> tuple[ReplicaGroup, ...]:
+        """The roles with their templates; of a bare pod or a job without templates those of its pods."""
+        groups = groups_of(self.workload) if self.workload is not None else ()
+        if groups or not self.pods:
+            return groups
+        from cockpit.backends.kubernetes.objects.pod import PodTemplate
+
+        return (ReplicaGroup("", len(self.pods), PodTemplate(spec=self.pods[0].spec), len(self.pods)),)
+
+    @cached_property
+    def sizes(self) -> tuple[tuple[int, PodAmounts], ...]:
+        """For each role, the number of its pods and the request of one."""
+        return tuple((each.count, requested(each.template.spec)) for each in self.groups)
+
+    @property
+    def wanted(self) -> int:
+        """The number of pods that run together when the job has all it wants."""
+        return sum(count for count, _ in self.sizes)
+
+    @property
+    def pod_spec(self) -> PodSpec:
+        """The pod spec of the first role."""
+        return self.groups[0].template.spec if self.groups else PodSpec()
+
+    @property
+    def is_suspended(self) -> bool:
+        return self.workload is not None and self.workload.is_suspended
+
+    @cached_property
+    def placed(self) -> tuple[Pod, ...]:
+        """The pods that occupy resources of nodes."""
+        return tuple(pod for pod in self.pods if pod.is_placed)
+
+    @cached_property
+    def waiting(self) -> tuple[Pod, ...]:
+        """The pods without a node."""
+        return tuple(pod for pod in self.pods if not pod.spec.node_name and not pod.has_ended)
+
+    @cached_property
+    def state(self) -> JobState:
+        """The state, as cockpit's jobs have it.
+
+        1. A workload's own verdict about its end counts; a bare pod's phase does.
+        2. A suspended workload has no pods: it is queued.
+        3. It runs when its controller says so, or when one of its pods runs and none is missing.
+        4. With pods on nodes it is starting, else queued.
+        """
+        if (ended := self._ended_state()) is not None:
+            return ended
+        if self.is_suspended and not self.placed:
+            return JobState.QUEUED
+        running = any(pod.now.phase == "Running" for pod in self.placed)
+        if running and (self._says_running() or self._is_divisible or not self.waiting):
+            return JobState.RUNNING
+        return JobState.STARTING if self.placed else JobState.QUEUED
+
+    @property
+    def _is_divisible(self) -> bool:
+        """Whether its pods work independently of each other, as those of a batch/v1 Job."""
+        return self.kind in {"Job", "Pod"}
+
+    def _says_running(self) -> bool:
+        found = condition(self.workload.now.conditions, "Running") if self.workload is not None else None
+        return found is not None and found.is_true
+
+    def _ended_state(self) -> JobState | None:
+        if self.workload is None:
+            return _pods_ended(self.pods)
+        end = self._end_condition
+        if end is None:
+            return None
+        if end.type in _SUCCESS:
+            return JobState.SUCCEEDED
+        return JobState.EXPIRED if _is_deadline(end) else JobState.ERROR
+
+    @cached_property
+    def _end_condition(self) -> Condition | None:
+        if self.workload is None:
+            return None
+        for each in self.workload.now.conditions or ():
+            if each.type in {*_SUCCESS, "Failed"} and each.is_true:
+                return each
+        return None
+
+    @property
+    def end_message(self) -> str:
+        """The controller's sentence about the end; empty: it says nothing."""
+        if self._end_condition is not None:
+            return self._end_condition.message
+        return next((pod.now.message for pod in self.pods if pod.now.message), "")
+
+    @cached_property
+    def started_at(self) -> Millis | None:
+        """When its first command started; None: none has."""
+        starts = [at for pod in self.pods for each in pod.now.container_statuses or () if (at := _started(each))]
+        return millis(min(starts, default=None))
+
+    @cached_property
+    def ended_at(self) -> Millis | None:
+        if self._ended_state() is None:
+            return None
+        if self.workload is not None and self.workload.now.completion_time is not None:
+            return millis(self.workload.now.completion_time)
+        if self._end_condition is not None and self._end_condition.last_transition_time is not None:
+            return millis(self._end_condition.last_transition_time)
+        ends = [each.finished_at for _, each in self.ends if each.finished_at is not None]
+        # A pod that was evicted before its containers ran has no end of its own.
+        return millis(max(ends, default=None)) or self.started_at or self.meta.created_at
+
+    @cached_property
+    def ends(self) -> tuple[tuple[int, StateTerminated], ...]:
+        """The ends of the ranks' main containers, each with its rank."""
+        found = ((rank, _end_of(pod)) for rank, pod in enumerate(self.pods))
+        return tuple((rank, end) for rank, end in found if end is not None)
+
+    @cached_property
+    def first_failure(self) -> tuple[int, StateTerminated] | None:
+        """The rank and the end of the replica that failed first; None: none has."""
+        failed = [(rank, end) for rank, end in self.ends if end.exit_code]
+        return min(failed, key=lambda each: (_stamp(each[1].finished_at), each[0]), default=None)
+
+    @property
+    def is_oom(self) -> bool:
+        return self.first_failure is not None and self.first_failure[1].reason == "OOMKilled"
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the replica that failed first, else of rank 0; None: none has ended."""
+        if self.first_failure is not None:
+            return self.first_failure[1].exit_code
+        return self.ends[0][1].exit_code if self.ends else None
+
+    @property
+    def end_cause(self) -> EndCause | None:
+        if self._ended_state() is None:
+            return None
+        if self._ended_state() is JobState.EXPIRED:
+            return EndCause.TIME_LIMIT
+        reasons = {pod.now.reason for pod in self.pods}
+        if "Preempting" in reasons or "PreemptionByScheduler" in reasons:
+            return EndCause.PREEMPTED
+        return EndCause.LOST if reasons & {"NodeLost", "Evicted"} and not self.ends else EndCause.EXIT
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes of its pods by rank, each once; of an ended job where its pods were."""
+        pods = self.placed or (tuple(self.pods) if self.state not in _WAITING else ())
+        return tuple(dict.fromkeys(pod.spec.node_name for pod in pods if pod.spec.node_name))
+
+    @property
+    def user(self) -> str:
+        return next(filter(None, (self._named(key) for key in _USERS)), "")
+
+    @property
+    def queue(self) -> str:
+        """The queue that the job names; empty: none."""
+        return next(filter(None, (self._named(key) for key in _QUEUES)), "")
+
+    @property
+    def priority_class(self) -> str:
+        return self.pod_spec.priority_class_name or next(
+            (pod.spec.priority_class_name for pod in self.pods if pod.spec.priority_class_name), ""
+        )
+
+    @property
+    def priority(self) -> int | None:
+        """The priority that the API server has given its pods; None: it has none yet."""
+        return next((pod.spec.priority for pod in self.pods if pod.spec.priority is not None), None)
+
+    @property
+    def command(self) -> str:
+        """The command of its first container; empty: the image's own."""
+        first = next(iter(self.pod_spec.containers), None)
+        return shlex.join((*(first.command or ()), *(first.args or ()))) if first is not None else ""
+
+    @property
+    def image(self) -> str:
+        first = next(iter(self.pod_spec.containers), None)
+        return first.image if first is not None else ""
+
+    @property
+    def deadline_seconds(self) -> int | None:
+        """How long it may run; None: as long as it needs."""
+        own = self.workload.deadline_seconds if self.workload is not None else None
+        return own if own is not None else self.pod_spec.active_deadline_seconds
+
+    @property
+    def workers(self) -> tuple[int, int, int] | None:
+        """The least, present and most number of workers of an elastic job; None: it is not elastic."""
+        elastic = self.workload.spec.elastic_policy if self.workload is not None else None
+        if elastic is None or elastic.min_replicas is None or elastic.max_replicas is None:
+            return None
+        count = next((each.count for each in self.groups if each.role == "Worker"), 0)
+        return elastic.min_replicas, count, elastic.max_replicas
+
+    def _named(self, key: str) -> str:
+        """Return a label or annotation of the job or, where it has none, of its pods."""
+        template = self.groups[0].template.metadata if self.groups else None
+        for labels in (
+            self.meta.labels,
+            self.meta.annotations,
+            template.labels if template is not None else None,
+            template.annotations if template is not None else None,
+        ):
+            if labels and (value := labels.get(key)):
+                return value
+        return ""
+
+
+_SUCCESS = frozenset({"Succeeded", "Complete", "Completed"})
+_WAITING = frozenset({JobState.QUEUED})
+
+
+def _pods_ended(pods: list[Pod]) -> JobState | None:
+    if not pods or not all(pod.has_ended for pod in pods):
+        return None
+    failed = [pod for pod in pods if pod.now.phase == "Failed"]
+    if not failed:
+        return JobState.SUCCEEDED
+    return JobState.EXPIRED if any(pod.now.reason == "DeadlineExceeded" for pod in failed) else JobState.ERROR
+
+
+def _is_deadline(end: Condition) -> bool:
+    # The training operator has no reason of its own for it, only a sentence.
+    return end.reason == "DeadlineExceeded" or "longer than specified deadline" in end.message
+
+
+def _rank_key(pod: Pod) -> tuple[bool, int, datetime | str, str]:
+    role = next(filter(None, map(pod.metadata.label, _ROLE_LABELS)), "")
+    index = next(filter(None, map(pod.metadata.label, _INDEX_LABELS)), "") or pod.metadata.annotation(_INDEX_LABELS[1])
+    place = int(index) if index.isascii() and index.isdigit() and len(index) < 10 else 0
+    return role.lower() not in _FIRST_ROLES, place, role, pod.metadata.name
+
+
+def _started(status: ContainerStatus) -> datetime | None:
+    state = status.state
+    if state is None:
+        return None
+    if state.running is not None:
+        return state.running.started_at
+    if state.terminated is not None:
+        return state.terminated.started_at
+    # It waits to be started again: its last run says when it first ran, at the earliest.
+    last = status.last_state.terminated if status.last_state is not None else None
+    return last.started_at if last is not None else None
+
+
+def _end_of(pod: Pod) -> StateTerminated | None:
+    """Return the end of the pod's main container, the first of them that failed if one did."""
+    ends = [
+        each.state.terminated
+        for each in pod.now.container_statuses or ()
+        if each.state is not None and each.state.terminated is not None
+    ]
+    return next((end for end in ends if end.exit_code), ends[0] if ends else None)
+
+
+def _stamp(at: datetime | None) -> float:
+    return at.timestamp() if at is not None else float("inf")

@@ -1,0 +1,214 @@
+"""The state of the embedded scheduler out of a cluster's jobs and nodes, for nodes, explanations and predictions.
+
+1. A job's pods are tasks that spread over any number of nodes; several roles of unlike pods are components that start
+   together.
+2. Placed pods occupy their nodes. Which card a pod has is known to the kubelet alone, so cards are given out in order.
+3. Pods that belong to no job occupy their nodes, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.nodes import card_milli, node_of
+from cockpit.backends.kubernetes.mapping.quantities import NOTHING, PodAmounts, requested
+from cockpit.backends.kubernetes.mapping.rows import NO_LIMIT_SECONDS
+from cockpit.backends.kubernetes.objects.node import KubeNode
+from cockpit.backends.kubernetes.objects.pod import Pod, PodSpec
+from cockpit.backends.kubernetes.objects.pod import Toleration as PodToleration
+from cockpit.engine.state import ClusterState
+from cockpit.model.attempt import Attempt, ExitStatus, Replica
+from cockpit.model.cluster import Backfill, BackfillKind, Cluster
+from cockpit.model.ids import JobId, Millis, NodeName, UserName
+from cockpit.model.image import HOST
+from cockpit.model.job import ENDED, Job, JobState, Submitter
+from cockpit.model.labels import Toleration
+from cockpit.model.node import Allocation, CardSlice, Node, Placement
+from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
+
+OUTPUT = "the logs of its pods"
+"""What is shown for the file of a job's output."""
+_OTHER_PODS = "pods of no job"
+_SUSPENDED_BY = "its suspend field"
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+class ClusterLists(NamedTuple):
+    """Everything that was read of a cluster."""
+
+    at: Millis
+    nodes: Mapping[str, KubeNode]
+    jobs: Mapping[JobId, KubeJob]
+    """The jobs in order of their numbers."""
+    others: tuple[Pod, ...]
+    """Placed pods that belong to no job."""
+
+
+def state(lists: ClusterLists) -> ClusterState:
+    """Return the scheduler's state of the cluster."""
+    nodes = {NodeName(name): node_of(each) for name, each in sorted(lists.nodes.items())}
+    cards = _FreeCards(nodes)
+    jobs: dict[JobId, Job] = {}
+    for number, each in lists.jobs.items():
+        placement = tuple(_allocations(each.placed, nodes, cards))  # step 2
+        jobs[number] = job_record(each, number, placement)
+    others = tuple(_allocations(lists.others, nodes, cards))  # step 3
+    return ClusterState(
+        seq=1,
+        at=lists.at,
+        last_job_id=max(jobs, default=JobId(0)),
+        nodes=nodes,
+        jobs=jobs,
+        # Any pod that fits is placed, whichever waits before it: the scheduler holds nothing back for the others.
+        cluster=Cluster(backfill=Backfill(kind=BackfillKind.EASY)),
+        others={_OTHER_PODS: (others,)} if others else {},
+    )
+
+
+def shown_job(job: KubeJob, number: JobId) -> Job:
+    """Return a job's record as users see it."""
+    return replace(job_record(job, number), spec=shown_spec(job))
+
+
+def job_record(job: KubeJob, number: JobId, placement: Placement = ()) -> Job:
+    """Return a job as cockpit's own engine would keep it. `placement`: what its placed pods occupy."""
+    state_now, started = job.state, job.started_at
+    is_placed = bool(placement) or state_now in ENDED
+    failed = job.first_failure
+    ends = dict(job.ends)
+    return Job(
+        id=number,
+        spec=spec_of(job),
+        submitter=Submitter(UserName(job.user or "-"), 0, 0, (), ""),
+        project=job.meta.namespace,
+        submitted_at=job.meta.created_at,
+        state=state_now,
+        state_since=job.ended_at or started or job.meta.created_at,
+        held_by=_SUSPENDED_BY if job.is_suspended and state_now is JobState.QUEUED else "",
+        attempt=Attempt(
+            number=1,
+            spec_index=0,
+            placement=placement,
+            placed_at=started or job.meta.created_at,
+            replicas=tuple(
+                Replica(
+                    rank=rank,
+                    started_at=started,
+                    ended_at=job.ended_at if rank in ends else None,
+                    exit=ExitStatus(code=ends[rank].exit_code, oom=ends[rank].reason == "OOMKilled")
+                    if rank in ends
+                    else None,
+                )
+                for rank in range(len(job.pods))
+            ),
+        )
+        if is_placed
+        else None,
+        exit=ExitStatus(code=job.exit_code, oom=job.is_oom)
+        if state_now in ENDED and (failed is not None or job.exit_code is not None)
+        else None,
+        end_cause=job.end_cause,
+        ended_at=job.ended_at,
+        account=job.meta.namespace,
+        direct_priority=job.priority if state_now is JobState.QUEUED and job.priority else None,
+    )
+
+
+def spec_of(job: KubeJob) -> JobSpec:
+    """Return the job's specification as far as scheduling needs it (step 1)."""
+    # Roles of equal pods, such as master and workers, are placed alike.
+    merged: dict[_Placing, int] = {}
+    for group, (count, wants) in zip(job.groups, job.sizes, strict=True):
+        key = _placing(group.template.spec, wants)
+        merged[key] = merged.get(key, 0) + count
+    parts = [_part(job, count, placing) for placing, count in merged.items() if count]
+    if not parts:
+        return _part(job, 1, _placing(PodSpec(), NOTHING))
+    first, *others = parts
+    return replace(first, components=tuple(others)) if others else first
+
+
+class _Placing(NamedTuple):
+    """What of a pod decides where it may run."""
+
+    wants: PodAmounts
+    selector: tuple[tuple[str, str], ...]
+    tolerations: tuple[PodToleration, ...]
+    node: str
+
+
+def _placing(spec: PodSpec, wants: PodAmounts) -> _Placing:
+    selector = tuple(sorted((spec.node_selector or {}).items()))
+    return _Placing(wants, selector, spec.tolerations or (), spec.node_name)
+
+
+def _part(job: KubeJob, count: int, placing: _Placing) -> JobSpec:
+    each = node_spec(placing.wants)
+    selector = dict(placing.selector)
+    # A job that names its node by the label of the host name means this node.
+    names = tuple(map(NodeName, filter(None, (selector.pop(_HOSTNAME, ""), placing.node))))
+    return JobSpec(
+        name=job.meta.name,
+        command=job.command,
+        output=OUTPUT,
+        specs=(each if count == 1 else NodeSpec(cpus=0, memory_mib=0),),
+        spread=TaskSpread(tasks=count, each=each) if count > 1 else None,
+        node_names=names,
+        node_selector=selector,
+        tolerations=tuple(
+            Toleration(each.key, None if each.operator == "Exists" else each.value)
+            for each in placing.tolerations
+            if each.effect in {"", "NoSchedule"}
+        ),
+        time_limit_seconds=job.deadline_seconds or NO_LIMIT_SECONDS,
+        image=job.image or HOST,
+        project=job.meta.namespace,
+        account=job.meta.namespace,
+    )
+
+
+def shown_spec(job: KubeJob) -> JobSpec:
+    """Return the specification as users see it: a replica for each pod, with the size of the largest role's."""
+    plan = spec_of(job)
+    largest = max(
+        (each for _, each in job.sizes), key=lambda each: (card_milli(each), each.milli_cpus), default=NOTHING
+    )
+    return replace(plan, specs=(node_spec(largest),), nodes=max(1, job.wanted), spread=None, components=())
+
+
+def node_spec(wants: PodAmounts) -> NodeSpec:
+    return NodeSpec(cpus=wants.cpus, memory_mib=wants.memory_mib, card_milli=card_milli(wants))
+
+
+class _FreeCards:
+    """Gives out the cards of nodes in the order of their indices."""
+
+    def __init__(self, nodes: Mapping[NodeName, Node]) -> None:
+        self._nodes = nodes
+        self._used: dict[NodeName, int] = {}
+
+    def take(self, node: NodeName, milli: int) -> Iterator[CardSlice]:
+        """Yield the next free cards of the node; a part of a card, as a MIG instance is, takes what is left of one."""
+        used = self._used.get(node, 0)
+        most = WHOLE_CARD * len(self._nodes[node].cards)
+        # More than there is are pods of a node that has just lost a card.
+        self._used[node] = end = min(most, used + milli)
+        while used < end:
+            card, inside = divmod(used, WHOLE_CARD)
+            part = min(end - used, WHOLE_CARD - inside)
+            yield CardSlice(card, None if part == WHOLE_CARD else inside * 8 // WHOLE_CARD, part)
+            used += part
+
+
+def _allocations(pods: Iterable[Pod], nodes: Mapping[NodeName, Node], cards: _FreeCards) -> Iterator[Allocation]:
+    for rank, pod in enumerate(pods):
+        node = NodeName(pod.spec.node_name)
+        # A node that is gone, or that the user may not see.
+        if node not in nodes:
+            continue
+        wants = requested(pod.spec)
+        yield Allocation(rank, node, wants.cpus, wants.memory_mib, tuple(cards.take(node, card_milli(wants))))

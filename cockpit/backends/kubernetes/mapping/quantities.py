@@ -1,0 +1,118 @@
+"""Amounts of resources as Kubernetes writes them. Source: apimachinery, pkg/api/resource, Quantity."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from cockpit.backends.kubernetes.objects.pod import NO_RESOURCES, Container, PodSpec, Quantities
+
+_QUANTITY = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
+_SCALE: dict[str, Fraction] = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    **{unit: Fraction(1000**power) for power, unit in enumerate("kMGTPE", 1)},
+    **{f"{unit}i": Fraction(1024**power) for power, unit in enumerate("KMGTPE", 1)},
+}
+CPU = "cpu"
+MEMORY = "memory"
+_MIB = 1024**2
+_LONGEST = 40
+
+
+@lru_cache(maxsize=4096)
+def quantity(text: str | float) -> Fraction:
+    """Return the amount; 0 for a text that is none."""
+    if not isinstance(text, str):
+        return Fraction(text)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        return Fraction(0)
+    number, unit, exponent = match.groups()
+    if exponent:
+        return Fraction(number) * Fraction(10) ** int(exponent)
+    return Fraction(number) * _SCALE.get(unit or "", Fraction(1))
+
+
+class PodAmounts(NamedTuple):
+    """What a pod requests of its node."""
+
+    milli_cpus: int
+    memory_mib: int
+    others: tuple[tuple[str, int], ...]
+    """Other resources by name, in whole units: cards, MIG instances, memory of cards."""
+
+    @property
+    def cpus(self) -> int:
+        """Whole CPUs, rounded up."""
+        return -(-self.milli_cpus // 1000)
+
+
+NOTHING = PodAmounts(0, 0, ())
+
+
+def requested(spec: PodSpec) -> PodAmounts:
+    """Return the pod's request, as the scheduler computes it.
+
+    Source: k8s.io/component-helpers/resource, PodRequests. 1. All containers and sidecars run together. 2. An init
+    container runs alone beside the sidecars before it, so of these the largest counts. 3. Overhead is added.
+    """
+    main = _sum(_requests(each) for each in spec.containers)
+    sidecars: dict[str, Fraction] = {}
+    largest: dict[str, Fraction] = {}
+    for each in spec.init_containers or ():
+        own = _requests(each)
+        if each.restart_policy == "Always":
+            sidecars = _sum((sidecars, own))
+            own = sidecars
+        else:
+            own = _sum((sidecars, own))
+        largest = {name: max(largest.get(name, Fraction(0)), own.get(name, Fraction(0))) for name in {*largest, *own}}
+    main = _sum((main, sidecars))
+    names = {*main, *largest}
+    total = {name: max(main.get(name, Fraction(0)), largest.get(name, Fraction(0))) for name in names}
+    return amounts(_sum((total, _fractions(spec.overhead or {}))))
+
+
+def amounts(given: dict[str, Fraction]) -> PodAmounts:
+    """Return amounts in the units that cockpit counts in, rounded up."""
+    others = tuple(
+        (name, math.ceil(amount)) for name, amount in sorted(given.items()) if "/" in name and not _is_storage(name)
+    )
+    return PodAmounts(
+        math.ceil(given.get(CPU, Fraction(0)) * 1000), math.ceil(given.get(MEMORY, Fraction(0)) / _MIB), others
+    )
+
+
+def offered(given: Quantities | None) -> PodAmounts:
+    """Return a node's allocatable amounts, rounded down to whole MiB."""
+    fractions = _fractions(given or {})
+    fractions[MEMORY] = Fraction(fractions.get(MEMORY, Fraction(0)) // _MIB * _MIB)
+    return amounts(fractions)
+
+
+def _requests(container: Container) -> dict[str, Fraction]:
+    resources = container.resources or NO_RESOURCES
+    # A limit without a request is the request, too (core/v1 ResourceRequirements).
+    return _fractions({**(resources.limits or {}), **(resources.requests or {})})
+
+
+def _fractions(given: Quantities) -> dict[str, Fraction]:
+    return {name: quantity(amount) for name, amount in given.items()}
+
+
+def _sum(given: Iterable[dict[str, Fraction]]) -> dict[str, Fraction]:
+    total: dict[str, Fraction] = {}
+    for each in given:
+        for name, amount in each.items():
+            total[name] = total.get(name, Fraction(0)) + amount
+    return total
+
+
+def _is_storage(name: str) -> bool:
+    return name.startswith(("hugepages-", "attachable-volumes-", "ephemeral-storage"))

@@ -1,0 +1,72 @@
+"""Rows of the job list out of Kubernetes' jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.nodes import card_milli
+from cockpit.backends.kubernetes.mapping.waiting import waiting_reason
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.job import ENDED, JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import Held, Reason
+from cockpit.model.spec import DAY_SECONDS, Access
+
+NO_LIMIT_SECONDS = 365 * DAY_SECONDS
+"""The time limit that is shown for jobs without a deadline."""
+
+
+def row_of(job: KubeJob, number: JobId, model_of: Callable[[str], str], may: Access) -> JobRow:
+    """Return the row of a job. `model_of`: the model of a node's cards by the node's name."""
+    state, since = job.state, job.meta.created_at
+    ended, started = job.ended_at, job.started_at
+    nodes = job.nodes
+    cards = sum(count * card_milli(each) for count, each in job.sizes)
+    failed = job.first_failure
+    return JobRow(
+        id=number,
+        version=0,
+        name=job.meta.name,
+        user=job.user,
+        state=state,
+        state_since=ended or (started if state is JobState.RUNNING else None) or since,
+        submitted_at=since,
+        started_at=started if state is not JobState.QUEUED else None,
+        ended_at=ended,
+        held_until=None,
+        ending=None,
+        end_cause=job.end_cause,
+        exit_code=job.exit_code if state in ENDED else None,
+        nodes=len(nodes) or job.wanted,
+        cpus=-(-sum(count * each.milli_cpus for count, each in job.sizes) // 1000),
+        memory_mib=sum(count * each.memory_mib for count, each in job.sizes),
+        card_milli=cards,
+        card_models=_models(nodes, model_of) if cards else (),
+        placed_on=tuple(map(NodeName, nodes)),
+        time_limit_seconds=job.deadline_seconds or NO_LIMIT_SECONDS,
+        reason=reason_of(job),
+        command=job.command,
+        project=job.meta.namespace,
+        oom=job.is_oom,
+        partitions=(job.queue,) if job.queue else (),
+        account=job.meta.namespace,
+        qos=job.priority_class,
+        priority=job.priority if state is JobState.QUEUED else None,
+        may=may,
+        workers=job.workers,
+        failed=(failed[0], failed[1].exit_code) if failed is not None and len(job.pods) > 1 else None,
+    )
+
+
+def reason_of(job: KubeJob) -> Reason | None:
+    """Return why the job does not run with all its pods; None: it does, or has ended."""
+    if job.state in ENDED:
+        return None
+    if job.is_suspended:
+        return Held(job.user or "its suspend field", None)
+    return waiting_reason(job)
+
+
+def _models(nodes: tuple[str, ...], model_of: Callable[[str], str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(model_of, nodes))))

@@ -1,0 +1,214 @@
+"""Workloads: the objects of which each is a job, as one struct that has the fields of all their kinds.
+
+Sources: batch/v1 JobSpec; kubeflow.org PyTorchJobSpec, TFJobSpec, MPIJobSpec and RunPolicy, in the training operator's
+form and in that of arena, which has the run policy's fields beside the replicas; trainer.kubeflow.org TrainJobSpec;
+jobset.x-k8s.io JobSetSpec; kai.alibabacloud.com TrainingJobSpec.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta
+from cockpit.backends.kubernetes.objects.pod import PodTemplate, Resources
+
+
+class ReplicaSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Equal replicas of one role."""
+
+    replicas: int | None = None
+    template: PodTemplate | None = None
+    restart_policy: str = ""
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+
+
+Replicas = dict[str, ReplicaSpec]
+
+
+class RunPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    """How a job of the training operator runs."""
+
+    suspend: bool | None = None
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    clean_pod_policy: str = ""
+
+
+class ElasticPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    """The bounds of an elastic PyTorchJob."""
+
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+
+
+class Trainer(msgspec.Struct, frozen=True, rename="camel"):
+    """The trainer of a TrainJob, whose pods a training runtime describes."""
+
+    num_nodes: int | None = None
+    image: str = ""
+    command: tuple[str, ...] | None = None
+    args: tuple[str, ...] | None = None
+    resources_per_node: Resources | None = None
+
+
+class RuntimeRef(msgspec.Struct, frozen=True):
+    """The training runtime of a TrainJob."""
+
+    name: str = ""
+    kind: str = ""
+
+
+class JobTemplateSpec(msgspec.Struct, frozen=True):
+    """The batch/v1 JobSpec inside of a replicated job."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    template: PodTemplate | None = None
+
+
+class JobTemplate(msgspec.Struct, frozen=True):
+    """The template of a replicated job."""
+
+    spec: JobTemplateSpec = JobTemplateSpec()
+
+
+class ReplicatedJob(msgspec.Struct, frozen=True):
+    """Equal jobs of a JobSet."""
+
+    name: str = ""
+    replicas: int | None = None
+    template: JobTemplate = JobTemplate()
+
+
+class WorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What a workload is to be; each kind has some of these fields."""
+
+    # batch/v1 Job, JobSet, TrainJob, and arena's form of the kubeflow kinds
+    suspend: bool | None = None
+    active_deadline_seconds: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+    template: PodTemplate | None = None
+    replicated_jobs: tuple[ReplicatedJob, ...] | None = None
+    # kubeflow.org
+    run_policy: RunPolicy | None = None
+    pytorch_replica_specs: Replicas | None = None
+    tf_replica_specs: Replicas | None = None
+    mpi_replica_specs: Replicas | None = None
+    elastic_policy: ElasticPolicy | None = None
+    # trainer.kubeflow.org
+    trainer: Trainer | None = None
+    runtime_ref: RuntimeRef | None = None
+    # kai.alibabacloud.com
+    et_replica_specs: Replicas | None = None
+
+
+class ReplicaStatus(msgspec.Struct, frozen=True):
+    """The number of a role's pods by their state."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class WorkloadStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What a workload is at present."""
+
+    conditions: tuple[Condition, ...] | None = None
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    phase: str = ""
+
+
+NO_STATUS = WorkloadStatus()
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A job of any kind."""
+
+    metadata: ObjectMeta
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus | None = None
+
+    @property
+    def now(self) -> WorkloadStatus:
+        return self.status or NO_STATUS
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether its spec says that it shall have no pods."""
+        policy = self.spec.run_policy
+        return bool(self.spec.suspend or (policy is not None and policy.suspend) or self.spec.parallelism == 0)
+
+    @property
+    def deadline_seconds(self) -> int | None:
+        """How long it may run; None: as long as it needs."""
+        policy = self.spec.run_policy
+        own = policy.active_deadline_seconds if policy is not None else None
+        return own if own is not None else self.spec.active_deadline_seconds
+
+
+class ReplicaGroup(msgspec.Struct, frozen=True):
+    """The pods of one role that a workload asks for."""
+
+    role: str
+    count: int
+    template: PodTemplate
+    least: int
+    """The number without which the job does not start; less than `count` for elastic jobs."""
+
+
+_LAUNCHERS = frozenset({"Launcher"})
+"""Roles that start the others, and come last, as the job's command runs there but its cards are elsewhere."""
+
+
+def groups_of(workload: Workload) -> tuple[ReplicaGroup, ...]:
+    """Return the roles of a workload with their pod templates; empty where another object has the templates, as the
+    runtime of a TrainJob has."""
+    spec = workload.spec
+    for replicas in (
+        spec.pytorch_replica_specs,
+        spec.tf_replica_specs,
+        spec.mpi_replica_specs,
+        spec.et_replica_specs,
+    ):
+        if replicas:
+            return tuple(_of_roles(replicas, spec.elastic_policy))
+    if spec.replicated_jobs:
+        return tuple(_of_replicated(each) for each in spec.replicated_jobs)
+    if spec.template is not None:
+        count = _at_once(spec.parallelism, spec.completions)
+        return (ReplicaGroup("", count, spec.template, count),)
+    return ()
+
+
+def _of_roles(replicas: Replicas, elastic: ElasticPolicy | None) -> list[ReplicaGroup]:
+    groups = []
+    # Stable, so that the first role stays before the workers: its first pod is rank 0.
+    for role in sorted(replicas, key=lambda name: name in _LAUNCHERS):
+        each = replicas[role]
+        count = 1 if each.replicas is None else each.replicas
+        bound = each.min_replicas
+        if bound is None and elastic is not None and role == "Worker":
+            bound = elastic.min_replicas
+        groups.append(ReplicaGroup(role, count, each.template or PodTemplate(), count if bound is None else bound))
+    return groups
+
+
+def _of_replicated(each: ReplicatedJob) -> ReplicaGroup:
+    inner = each.template.spec
+    count = (1 if each.replicas is None else each.replicas) * _at_once(inner.parallelism, inner.completions)
+    return ReplicaGroup(each.name, count, inner.template or PodTemplate(), count)
+
+
+def _at_once(parallelism: int | None, completions: int | None) -> int:
+    """Return how many pods of a Job run at the same time (JobSpec: parallelism is 1 by default)."""
+    # A suspended work queue has parallelism 0, and would have at least one pod.
+    wanted = max(1, parallelism if parallelism is not None else 1)
+    return min(wanted, completions) if completions else wanted

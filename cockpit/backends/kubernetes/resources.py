@@ -1,0 +1,51 @@
+"""Kinds of objects, by the path under which an API server serves them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Resource(NamedTuple):
+    """A kind of object."""
+
+    group: str
+    """The API group; empty: the core group."""
+    version: str
+    plural: str
+    """The name in paths, such as `pytorchjobs`."""
+    kind: str
+    """The name in objects, such as `PyTorchJob`."""
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def shown(self) -> str:
+        """The name in sentences: `pytorchjobs.kubeflow.org`, as kubectl takes it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the path of all objects, of a namespace's, or of one object or a part of it."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{namespace}" if namespace else ""
+        return "/".join(filter(None, (f"{root}{inside}/{self.plural}", name, subresource)))
+
+
+PODS = Resource("", "v1", "pods", "Pod")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = Resource("", "v1", "events", "Event")
+JOBS = Resource("batch", "v1", "jobs", "Job")
+PYTORCH_JOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
+TF_JOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
+MPI_JOBS_V1 = Resource("kubeflow.org", "v1", "mpijobs", "MPIJob")
+MPI_JOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+TRAIN_JOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
+JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
+TRAINING_JOBS = Resource("kai.alibabacloud.com", "v1alpha1", "trainingjobs", "TrainingJob")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+
+WORKLOADS = (PYTORCH_JOBS, TF_JOBS, MPI_JOBS, MPI_JOBS_V1, TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, JOBS)
+"""Kinds of jobs. Of two versions of one kind the first that is served counts."""

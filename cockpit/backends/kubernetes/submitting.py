@@ -1,0 +1,68 @@
+"""The object that a job becomes on a cluster, by the kinds that the cluster serves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cockpit.backends.kubernetes.mapping.kube_jobs import SUBMITTED_BY
+from cockpit.backends.kubernetes.resources import JOBS, MPI_JOBS, MPI_JOBS_V1, PYTORCH_JOBS, TF_JOBS, Resource
+from cockpit.errors import RequestRefused
+from cockpit.formats.foreign.kubernetes_jobs import write_job, write_mpi_job, write_tf_job
+from cockpit.formats.foreign.pytorchjob import write_pytorch_job
+from cockpit.model.image import HOST
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.spec import Mode
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
+
+Write = Callable[["JobSpec"], dict[str, Any]]
+
+_KINDS: Mapping[Mode, tuple[Write, tuple[Resource, ...]]] = {
+    Mode.PYTORCH: (write_pytorch_job, (PYTORCH_JOBS,)),
+    Mode.TENSORFLOW: (write_tf_job, (TF_JOBS,)),
+    Mode.HOROVOD: (write_mpi_job, (MPI_JOBS, MPI_JOBS_V1)),
+    Mode.DEEPSPEED: (write_mpi_job, (MPI_JOBS, MPI_JOBS_V1)),
+}
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def manifest_of(
+    spec: JobSpec, served: Collection[Resource], namespace: str, user: str
+) -> tuple[Resource, dict[str, Any]]:
+    """Return the kind and the manifest of a job. Raises `RequestRefused` for a job that the cluster cannot run.
+
+    `namespace`: where a job without a project goes; `user`: the user's name on the cluster.
+    """
+    resource, write = _kind(spec, served)
+    if not _NAME.fullmatch(spec.name):
+        _refuse("name", f"{spec.name!r} is no name on Kubernetes: use lower-case letters, digits and hyphens")
+    if spec.image == HOST:
+        _refuse("image", "a pod needs an image; a Kubernetes node's own file system is none")
+    if spec.dependencies or spec.begin_at is not None:
+        _refuse("dependencies" if spec.dependencies else "begin", "Kubernetes starts no job after others or later")
+    manifest = write(spec)
+    metadata = manifest["metadata"]
+    metadata.setdefault("namespace", namespace)
+    metadata["annotations"] = {**metadata.get("annotations", {}), SUBMITTED_BY: user}
+    manifest["apiVersion"] = resource.api_version
+    return resource, manifest
+
+
+def _kind(spec: JobSpec, served: Collection[Resource]) -> tuple[Resource, Write]:
+    """Return the kind for the job's mode, in the first of its versions that is served; a Job for a single replica."""
+    write, kinds = _KINDS.get(spec.mode, (write_job, (JOBS,))) if spec.mode is not None else (write_job, (JOBS,))
+    resource = next((each for each in kinds if each in served), None)
+    if resource is None:
+        _refuse("mode", f"this cluster does not serve {kinds[0].shown}, which runs jobs of the mode {spec.mode}")
+    if resource == JOBS and spec.nodes > 1:
+        _refuse(
+            "mode", "a job of several nodes needs a mode, such as pytorch, that says how its replicas find each other"
+        )
+    return resource, write
+
+
+def _refuse(field: str, message: str) -> NoReturn:
+    raise RequestRefused(Refusal(RefusalKind.INVALID, f"{field}: {message}."))

@@ -1,0 +1,111 @@
+"""What the user may do on the cluster, as the API server itself answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from cockpit.backends.kubernetes.resources import NAMESPACES, Resource
+from cockpit.backends.kubernetes.wire.answers import ApiError
+from cockpit.backends.kubernetes.wire.api import Api
+from cockpit.backends.kubernetes.wire.lists import Page, decode_answer, read_list
+
+REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+MOST_NAMESPACES = 200
+"""Most namespaces that are asked about one by one, where the user may not list the whole cluster."""
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct, frozen=True):
+    status: _Verdict = _Verdict()
+
+
+WHO = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
+
+
+class _UserInfo(msgspec.Struct, frozen=True):
+    username: str = ""
+
+
+class _WhoStatus(msgspec.Struct, frozen=True, rename="camel"):
+    user_info: _UserInfo = _UserInfo()
+
+
+class _Who(msgspec.Struct, frozen=True):
+    status: _WhoStatus = _WhoStatus()
+
+
+class _NameMeta(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _NameMeta = _NameMeta()
+
+
+_WHO = msgspec.json.Decoder(_Who)
+_REVIEW = msgspec.json.Decoder(_Review)
+_NAMES = msgspec.json.Decoder(Page[_Named])
+
+
+async def user_name(api: Api) -> str:
+    """Return the user's name on the cluster; empty where the server, older than 1.28, does not tell."""
+    review = {"apiVersion": WHO.api_version, "kind": WHO.kind}
+    try:
+        body = await api.send("POST", WHO.path(), msgspec.json.encode(review))
+    except ApiError:
+        return ""
+    return decode_answer(body, _WHO, WHO).status.user_info.username
+
+
+async def may(api: Api, verb: str, resource: Resource, namespace: str = "", subresource: str = "") -> bool:
+    """Return whether the user may do this in a namespace, or, without one, in the whole cluster."""
+    attributes = {
+        "verb": verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.plural,
+        "subresource": subresource,
+        "namespace": namespace,
+    }
+    review = {
+        "apiVersion": REVIEWS.api_version,
+        "kind": REVIEWS.kind,
+        "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
+    }
+    body = await api.send("POST", REVIEWS.path(), msgspec.json.encode(review))
+    return decode_answer(body, _REVIEW, REVIEWS).status.allowed
+
+
+async def visible_namespaces(api: Api, own: str, resource: Resource) -> tuple[str, ...]:
+    """Return the namespaces in which the user may list the objects; one empty name means the whole cluster.
+
+    `own`: the namespace of the kubeconfig's context, which counts even where namespaces cannot be listed. It is
+    returned where the user may list none, so that the server's refusal can be shown.
+    """
+    if await may(api, "list", resource):
+        return ("",)
+    try:
+        names = [each.metadata.name for each in (await read_list(api, NAMESPACES, _NAMES)).items]
+    except ApiError:
+        names = []
+    asked = tuple(dict.fromkeys((own, *names)))[:MOST_NAMESPACES]
+    return await _allowed(api, asked, resource) or (own,)
+
+
+async def _allowed(api: Api, namespaces: Iterable[str], resource: Resource) -> tuple[str, ...]:
+    at_once = asyncio.Semaphore(20)
+
+    async def one(namespace: str) -> str | None:
+        async with at_once:
+            return namespace if await may(api, "list", resource, namespace) else None
+
+    found = await asyncio.gather(*map(one, namespaces))
+    return tuple(each for each in found if each is not None)

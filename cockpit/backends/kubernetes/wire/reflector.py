@@ -1,0 +1,217 @@
+"""Keeps a copy of all objects of one kind: lists them once, then follows their changes.
+
+1. List all objects in pages; objects that an earlier list had and this one lacks are gone.
+2. Watch from the list's version. Bookmarks move the version forward while nothing changes.
+3. A watch that ends is resumed from the last version. The server ends each after some minutes.
+4. A version that the server has forgotten (410, as the answer's status or as a line of the watch) means: list anew.
+5. After any other failure wait, longer each time and with jitter, then resume.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from cockpit.backends.kubernetes.wire.answers import ApiError, Status
+from cockpit.backends.kubernetes.wire.api import Api
+from cockpit.backends.kubernetes.wire.lists import Page, read_pages
+from cockpit.errors import CockpitError, Unreachable
+
+if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.objects.meta import ObjectMeta
+    from cockpit.backends.kubernetes.resources import Resource
+
+
+class KubeObject(Protocol):
+    """Any object of an API server."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+
+T = TypeVar("T", bound=KubeObject)
+
+WATCH_SECONDS = 300
+"""How long a watch is asked for; half of it is added at random, so that watches do not all end together."""
+SILENCE_SECONDS = 100.0
+"""After so long without a line a watch is broken: bookmarks come every minute."""
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 20.0
+ABSENT_PAUSE_SECONDS = 60.0
+"""Pause before a kind is asked for again that the server does not serve, or that the user may not list."""
+_GONE = 410
+
+
+class WatchEvent(msgspec.Struct, frozen=True):
+    """A line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+_EVENT = msgspec.json.Decoder(WatchEvent)
+_STATUS = msgspec.json.Decoder(Status)
+
+
+class _VersionMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    metadata: _VersionMeta = _VersionMeta()
+
+
+_VERSIONED = msgspec.json.Decoder(_Versioned)
+
+Change = Callable[["T | None", "T | None"], None]
+"""Receives an object before and after a change; None: it was not there, or is gone."""
+
+
+class Pace(NamedTuple):
+    """What keeps many reflectors from asking a server all at once."""
+
+    listing: asyncio.Semaphore
+    """A server that has just restarted gets one list at a time."""
+    random: Random
+    """Spreads retries and the ends of watches over time."""
+
+
+class Reflector(Generic[T]):
+    """The copy of one kind of object, of the whole cluster or of one namespace."""
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource,
+        kind: type[T],
+        *,
+        changed: Change[T],
+        pace: Pace,
+        namespace: str = "",
+        moved: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`kind`: the struct of the needed fields. `changed` is called for each change, in order. `pace`: shared by all
+        reflectors of the server. `moved` is called when `synced`, `trouble` or `absent` has changed."""
+        self.resource, self.namespace = resource, namespace
+        self._api, self._changed, self._moved = api, changed, moved
+        self._listing, self._random = pace
+        self._page = msgspec.json.Decoder(Page[kind])  # type: ignore[valid-type] - msgspec takes the class
+        self._decoder = msgspec.json.Decoder(kind)
+        self.objects: dict[str, T] = {}
+        """The objects by their uid."""
+        self.synced = False
+        """Whether the objects have been listed at least once."""
+        self.trouble: CockpitError | None = None
+        """Why the copy is old at present; None: it is not."""
+        self.absent: ApiError | None = None
+        """Why there are no such objects for this user: the kind is not served, or may not be listed."""
+        self._version = ""
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Keep the copy. Never ends."""
+        while True:
+            try:
+                if not self._version:
+                    async with self._listing:
+                        await self._list()
+                await self._watch()
+                self._failures = 0
+            except ApiError as error:
+                await self._failed(error)
+            except CockpitError as error:
+                await self._pause(error)
+
+    async def _list(self) -> None:
+        """Replace the copy by a new list (step 1)."""
+        listed: set[str] = set()
+        async for page in read_pages(self._api, self.resource, self._page, self.namespace):
+            for each in page.items or ():
+                listed.add(each.metadata.uid)
+                self._put(each)
+            version = page.metadata.resource_version
+        for uid in self.objects.keys() - listed:
+            self._remove(uid)
+        self._version = version
+        self._state(synced=True)
+
+    async def _watch(self) -> None:
+        """Follow the changes until the watch ends (step 2)."""
+        seconds = WATCH_SECONDS + self._random.randrange(WATCH_SECONDS // 2)
+        query = (
+            ("watch", "true"),
+            ("resourceVersion", self._version),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(seconds)),
+        )
+        async with self._api.lines(self.resource.path(self.namespace), query, SILENCE_SECONDS) as lines:
+            # The server has accepted the version: the copy is as new as the server.
+            self._state(synced=True)
+            async for line in lines:
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        """Apply one line. Raises `Unreachable` for a line that is cut off, `ApiError` for an error of the server."""
+        if not line.strip():
+            return
+        try:
+            event = _EVENT.decode(line)
+            if event.type == "ERROR":
+                status = _STATUS.decode(event.object)
+                raise ApiError(status.code, status.reason, status.message, status.details)
+            if event.type == "BOOKMARK":
+                self._version = _VERSIONED.decode(event.object).metadata.resource_version
+                return
+            each = self._decoder.decode(event.object)
+        except msgspec.DecodeError as error:
+            raise Unreachable(f"The watch of {self.resource.shown} cannot be read: {error}.") from error
+        if event.type == "DELETED":
+            self._remove(each.metadata.uid)
+        else:
+            self._put(each)
+        self._version = each.metadata.resource_version
+
+    def _put(self, new: T) -> None:
+        old = self.objects.get(new.metadata.uid)
+        # A watch that is resumed may repeat what the copy has already.
+        if old is not None and old.metadata.resource_version == new.metadata.resource_version:
+            return
+        self.objects[new.metadata.uid] = new
+        self._changed(old, new)
+
+    def _remove(self, uid: str) -> None:
+        if (old := self.objects.pop(uid, None)) is not None:
+            self._changed(old, None)
+
+    async def _failed(self, error: ApiError) -> None:
+        if error.code == _GONE:  # step 4
+            self._version = ""
+            # Not without a pause: a server may answer 410 to each of its new versions while it restarts.
+            if self._failures:
+                await self._pause(error)
+            self._failures += 1
+        elif error.is_absent or error.is_forbidden:
+            for uid in list(self.objects):
+                self._remove(uid)
+            self._version = ""
+            self._state(synced=True, absent=error)
+            await asyncio.sleep(ABSENT_PAUSE_SECONDS)
+        else:
+            await self._pause(error)
+
+    async def _pause(self, error: CockpitError) -> None:
+        """Wait before the next attempt (step 5)."""
+        self._state(synced=self.synced, trouble=error)
+        longest = min(FIRST_PAUSE_SECONDS * 2**self._failures, LONGEST_PAUSE_SECONDS)
+        self._failures += 1
+        await asyncio.sleep(longest * (0.5 + self._random.random() / 2))
+
+    def _state(self, *, synced: bool, trouble: CockpitError | None = None, absent: ApiError | None = None) -> None:
+        before = (self.synced, str(self.trouble), str(self.absent))
+        self.synced, self.trouble, self.absent = synced, trouble, absent
+        if before != (self.synced, str(self.trouble), str(self.absent)):
+            self._moved()

@@ -1,0 +1,101 @@
+"""Reasons of jobs on Kubernetes: what a cluster's own schedulers and kubelets report of a job's pods, with figures."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Obstacle(StrEnum):
+    """Why a node cannot take a pod, by the scheduler's message about it."""
+
+    __hash__ = str.__hash__
+
+    RESOURCE = "resource"
+    """It has too little free of a resource."""
+    TAINT = "taint"
+    """It has a taint that the pod does not tolerate."""
+    SELECTOR = "selector"
+    """It does not match the pod's node selector or affinity."""
+    CORDONED = "cordoned"
+    """It is unschedulable."""
+    NOT_READY = "not_ready"
+    ANTI_AFFINITY = "anti_affinity"
+    """Rules about other pods forbid it: affinity, anti-affinity or topology spread."""
+    VOLUME = "volume"
+    """A volume of the pod cannot be used there."""
+    PORTS = "ports"
+    """A host port of the pod is in use there."""
+    PODS = "pods"
+    """It has as many pods as it may."""
+    OTHER = "other"
+    """Another plugin's words."""
+
+
+class NodesExcluded(msgspec.Struct, frozen=True):
+    """Nodes that cannot take a pod for the same cause."""
+
+    nodes: int
+    obstacle: Obstacle
+    about: str = ""
+    """The resource, the taint, or the words of an unknown cause."""
+
+
+class Unschedulable(msgspec.Struct, frozen=True, cache_hash=True, tag="unschedulable"):
+    """The cluster's scheduler finds no node for some of the job's pods."""
+
+    pods: int
+    """The number of pods that wait."""
+    wanted: int
+    """The number of pods that the job has."""
+    nodes: int | None
+    """The number of nodes that the scheduler looked at; None: its message has another form."""
+    excluded: tuple[NodesExcluded, ...] = ()
+    """The nodes by cause, most nodes first."""
+    message: str = ""
+    """The scheduler's own message where it has another form."""
+    preemption: str = ""
+    """Why preempting other pods would not help, in the scheduler's words; empty: it does not say."""
+
+
+class PodsNotCreated(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_not_created"):
+    """The job has no pods yet: its controller has not made them, or cannot."""
+
+    kind: str
+    """The kind of the job, whose controller makes the pods."""
+    message: str = ""
+    """The controller's own words; empty: it says nothing."""
+
+
+class Gated(msgspec.Struct, frozen=True, cache_hash=True, tag="scheduling_gated"):
+    """Scheduling gates keep the pods off the scheduler until a controller removes them."""
+
+    gates: tuple[str, ...]
+
+
+class StartStep(StrEnum):
+    """What a placed pod has to do before its command runs."""
+
+    IMAGE = "image"
+    VOLUME = "volume"
+    INIT = "init"
+    CONFIG = "config"
+    """Its configuration: a Secret or ConfigMap that it names."""
+    CONTAINER = "container"
+    RESTART = "restart"
+    """Its command failed, and is started again after a pause."""
+
+
+class PodsStarting(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_starting"):
+    """Pods have a node, and their command does not run yet."""
+
+    step: StartStep
+    pods: int
+    code: str = ""
+    """Kubernetes' word, such as `ImagePullBackOff`."""
+    message: str = ""
+    """Kubernetes' sentence about it."""
+
+
+PodReason = Unschedulable | PodsNotCreated | Gated | PodsStarting

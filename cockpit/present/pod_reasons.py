@@ -1,0 +1,94 @@
+"""Sentences for what Kubernetes reports of a job's pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cockpit.model.pod_reasons import (
+    Gated,
+    NodesExcluded,
+    Obstacle,
+    PodReason,
+    PodsNotCreated,
+    PodsStarting,
+    Unschedulable,
+)
+from cockpit.model.pod_reasons import StartStep as Step
+from cockpit.present import units
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+
+_OBSTACLES: Final = {
+    Obstacle.RESOURCE: ("has too little free {}", "have too little free {}"),
+    Obstacle.TAINT: ("has the taint {}", "have the taint {}"),
+    Obstacle.SELECTOR: ("does not match the node selector", "do not match the node selector"),
+    Obstacle.CORDONED: ("is cordoned", "are cordoned"),
+    Obstacle.NOT_READY: ("is not ready", "are not ready"),
+    Obstacle.ANTI_AFFINITY: ("is excluded by rules about other pods", "are excluded by rules about other pods"),
+    Obstacle.VOLUME: ("cannot use its volume", "cannot use its volume"),
+    Obstacle.PORTS: ("has its host port in use", "have its host port in use"),
+    Obstacle.PODS: ("has as many pods as it may", "have as many pods as they may"),
+    Obstacle.OTHER: ("({})", "({})"),
+}
+_STEPS: Final = {
+    Step.IMAGE: "cannot pull the image",
+    Step.VOLUME: "waits for a volume",
+    Step.INIT: "runs its init container",
+    Step.CONFIG: "lacks a Secret or ConfigMap",
+    Step.CONTAINER: "is being started",
+    Step.RESTART: "failed and is restarted after a pause",
+}
+_STEPS_OF_SEVERAL: Final = {
+    Step.IMAGE: "cannot pull the image",
+    Step.VOLUME: "wait for a volume",
+    Step.INIT: "run their init containers",
+    Step.CONFIG: "lack a Secret or ConfigMap",
+    Step.CONTAINER: "are being started",
+    Step.RESTART: "failed and are restarted after a pause",
+}
+_PLAIN: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Waiting"})
+"""Words that say no more than the sentence."""
+
+
+def pod_clauses(reason: PodReason) -> Iterator[str]:
+    """Yield what the job waits for, then the particulars."""
+    match reason:
+        case Unschedulable():
+            yield from _unschedulable(reason)
+        case PodsNotCreated():
+            yield f"waits for the controller of its {safe(reason.kind)} to create its pods"
+            if reason.message:
+                yield safe(reason.message)
+        case Gated():
+            yield f"scheduling gates keep it back: {listed([safe(each) for each in reason.gates])}"
+        case PodsStarting():
+            yield from _starting(reason)
+
+
+def _unschedulable(reason: Unschedulable) -> Iterator[str]:
+    waiting = "its pod" if reason.wanted == 1 else f"{reason.pods} of its {reason.wanted} pods"
+    if reason.nodes is None:
+        yield f"no node for {waiting}"
+        yield safe(reason.message)
+        return
+    yield f"none of {units.counted(reason.nodes, 'node')} can take {waiting}"
+    if reason.excluded:
+        yield ", ".join(map(_excluded, reason.excluded))
+
+
+def _excluded(each: NodesExcluded) -> str:
+    one, several = _OBSTACLES[each.obstacle]
+    # The scheduler gives no count for causes that concern the pod and no node.
+    count = f"{each.nodes} " if each.nodes else ""
+    if each.obstacle is Obstacle.TAINT and not each.about:
+        return f"{count}{'has' if each.nodes == 1 else 'have'} taints that it does not tolerate"
+    return f"{count}{(one if each.nodes == 1 else several).format(safe(each.about))}"
+
+
+def _starting(reason: PodsStarting) -> Iterator[str]:
+    words = _STEPS if reason.pods == 1 else _STEPS_OF_SEVERAL
+    code = f" ({safe(reason.code)})" if reason.code not in _PLAIN and reason.step is not Step.INIT else ""
+    yield f"{units.counted(reason.pods, 'pod')} {words[reason.step]}{code}"
+    if reason.message:
+        yield safe(reason.message)

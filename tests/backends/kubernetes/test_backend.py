@@ -1,0 +1,266 @@
+"""The backend over the tests' own API server: lists, changes, logs, and a server that goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from cockpit.backends.base import JobsDelta, Phase
+from cockpit.backends.kubernetes import backend as module
+from cockpit.backends.kubernetes.backend import KubernetesBackend
+from cockpit.backends.kubernetes.wire import reflector
+from cockpit.backends.kubernetes.wire.api import Api
+from cockpit.backends.kubernetes.wire.connection import Connection
+from cockpit.errors import RequestRefused, Unreachable
+from cockpit.model.asking import LogRequest, LogStream, WantedLimit
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import JobState
+from cockpit.model.pod_reasons import PodsNotCreated
+from cockpit.model.reasons import Held
+from cockpit.model.refusal import RefusalKind
+from cockpit.model.spec import Mode, NodeSpec
+from cockpit.runtime.clock import SystemClock
+from tests.backends.kubernetes.conftest import open_fake, write_kubeconfig
+from tests.backends.kubernetes.objects import GPU, a_condition, a_template, merged
+from tests.builders import a_spec
+from tests.doubles.kubernetes_api import FakeApi, Reply
+
+JOBS = "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs"
+PODS = "/api/v1/namespaces/team-a/pods"
+LONGEST = 20.0
+
+
+def a_job(name: str = "train", **changes: Any) -> dict[str, Any]:
+    spec = {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": a_template()}}, "runPolicy": {}}
+    return merged(
+        {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": name}, "spec": spec}, changes
+    )
+
+
+def a_pod(owner: dict[str, Any] | None = None, name: str = "train-master-0", **changes: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name}
+    if owner is not None:
+        reference = {"uid": owner["metadata"]["uid"], "kind": owner["kind"], "name": "x", "controller": True}
+        metadata["ownerReferences"] = [reference]
+    return merged({"kind": "Pod", "metadata": metadata, **a_template(), "status": {"phase": "Pending"}}, changes)
+
+
+def a_node(name: str) -> dict[str, Any]:
+    status = {
+        "allocatable": {"cpu": "96", "memory": "1000Gi", GPU: "8"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    return {"kind": "Node", "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "H100"}}, "status": status}
+
+
+@pytest.fixture
+async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
+    monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
+    backend = open_fake(server, tmp_path)
+    yield backend
+    await backend.close()
+
+
+async def the_job(backend: KubernetesBackend) -> JobId:
+    (row,) = await backend.jobs(ended=True)
+    return row.id
+
+
+@pytest.mark.req("KU-02", "KU-03")
+async def test_jobs_and_nodes_are_listed_with_what_they_hold(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create("/api/v1/nodes", a_node("n1"))
+    job = server.create(JOBS, a_job())
+    running = {"phase": "Running", "containerStatuses": [{"state": {"running": {"startedAt": "2026-03-01T09:00:00Z"}}}]}
+    server.create(PODS, a_pod(job, spec={"nodeName": "n1"}, status=running))
+    (row,) = await backend.jobs()
+    assert (row.name, row.state, row.placed_on, row.card_milli) == ("train", JobState.RUNNING, ("n1",), 8000)
+    assert (row.card_models, row.project) == (("H100",), "team-a")
+    (node,) = await backend.nodes()
+    assert (node.node.name, node.used_cpus, node.used_cards, node.jobs) == (NodeName("n1"), 8, 8, (row.id,))
+    shown = await backend.overview()
+    assert (shown.nodes, shown.card_milli, shown.used_card_milli) == (1, 8000, 8000)
+    assert (backend.user, (await backend.status()).version.partition(",")[0]) == ("alice", "Kubernetes v1.36.3")
+
+
+@pytest.mark.req("KU-02")
+async def test_a_watch_yields_the_list_and_then_each_change(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(JOBS, a_job())
+    async with aclosing(backend.watch_jobs()) as watch, asyncio.timeout(LONGEST):
+        first = await anext(watch)
+        assert [row.reason for row in first.changed] == [PodsNotCreated("PyTorchJob")]
+        server.change(f"{JOBS}/train", {"spec": {"runPolicy": {"suspend": True}}})
+        held = await anext(watch)
+        assert [row.reason for row in held.changed] == [Held("its suspend field", None)]
+        # A job that ends stays listed for those who have seen it run.
+        server.change(f"{JOBS}/train", {"status": {"conditions": [a_condition("Succeeded")]}})
+        ended = await anext(watch)
+        assert [row.state for row in ended.changed] == [JobState.SUCCEEDED]
+        server.remove(f"{JOBS}/train")
+        assert await anext(watch) == JobsDelta((), (first.changed[0].id,), 4)
+
+
+@pytest.mark.req("TR-04")
+async def test_a_server_that_goes_away_makes_the_list_stale_and_its_return_ends_that(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(JOBS, a_job())
+    assert [row.name for row in await backend.jobs()] == ["train"]
+    server.answer_next("GET /version", Reply.failure(500, "InternalError", "etcdserver: no leader"))
+    phases: list[Phase] = []
+    async with aclosing(backend.connections()) as states, asyncio.timeout(LONGEST):
+        async for state in states:
+            phases.append(state.phase)
+            if state.phase is Phase.STALE:
+                assert "no leader" in state.reason
+                assert [row.name for row in await backend.jobs()] == ["train"]
+            elif Phase.STALE in phases:
+                break
+    assert phases == [Phase.CONNECTED, Phase.STALE, Phase.CONNECTED]
+
+
+@pytest.mark.req("KU-01", "TR-04")
+async def test_a_server_that_never_answered_is_unreachable(tmp_path: Path) -> None:
+    file = write_kubeconfig(tmp_path, "http://127.0.0.1:9")
+
+    def connect() -> Api:
+        return Api(Connection("fake", (str(file),), lambda: Millis(0)))
+
+    backend = KubernetesBackend("fake", connect, "default", SystemClock(), Random(1), "")
+    with pytest.raises(Unreachable, match="context 'fake' does not answer"):
+        await backend.jobs()
+    await backend.close()
+
+
+@pytest.mark.req("KU-07", "KU-12")
+async def test_a_job_is_suspended_and_resumed_and_keeps_what_others_wrote(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    server.create(JOBS, a_job(metadata={"annotations": {"theirs": "stays"}}))
+    job = await the_job(backend)
+    await backend.hold(job)
+    assert await _shown(backend, job, JobState.QUEUED, Held)
+    assert server.object(f"{JOBS}/train")["spec"]["runPolicy"] == {"suspend": True}
+    with pytest.raises(RequestRefused, match="team-a/train is suspended already"):
+        await backend.hold(job)
+    await backend.release(job)
+    assert await _shown(backend, job, JobState.QUEUED, PodsNotCreated)
+    assert server.object(f"{JOBS}/train")["metadata"]["annotations"] == {"theirs": "stays"}
+    with pytest.raises(RequestRefused, match="is queued and not suspended"):
+        await backend.resume(job)
+
+
+@pytest.mark.req("KU-07")
+async def test_the_time_limit_is_changed_on_the_job(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(JOBS, a_job(spec={"runPolicy": {"activeDeadlineSeconds": 600}}))
+    job = await the_job(backend)
+    await backend.set_time_limit(job, WantedLimit(300, beside=True))
+    assert server.object(f"{JOBS}/train")["spec"]["runPolicy"] == {"activeDeadlineSeconds": 900}
+    with pytest.raises(RequestRefused, match="A time limit of -600 s is none"):
+        await backend.set_time_limit(job, WantedLimit(-1200, beside=True))
+
+
+@pytest.mark.req("KU-07")
+async def test_a_live_job_is_cancelled_and_an_ended_one_deleted(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(JOBS, a_job())
+    job = await the_job(backend)
+    with pytest.raises(RequestRefused, match="team-a/train is queued; cancel it first"):
+        await backend.delete(job)
+    await backend.cancel(job, grace_seconds=5)
+    assert await _gone(backend)
+    with pytest.raises(RequestRefused) as refused:
+        await backend.cancel(job)
+    assert refused.value.refusal.kind is RefusalKind.NOT_FOUND
+
+
+@pytest.mark.req("KU-03", "KU-07")
+async def test_jobs_are_tried_before_they_are_created_and_all_or_none_are(
+    backend: KubernetesBackend, server: FakeApi
+) -> None:
+    spec = a_spec(name="new", image="img:1", mode=Mode.PYTORCH, nodes=2, specs=(NodeSpec(card_milli=8000),))
+    (job,) = await backend.submit([spec])
+    posted = [each for each in server.requests if each.startswith(f"POST {JOBS}")]
+    assert posted == [f"POST {JOBS}?fieldValidation=Strict&dryRun=All", f"POST {JOBS}?fieldValidation=Strict"]
+    made = server.object(f"{JOBS}/new")
+    assert made["metadata"]["annotations"] == {"cockpit/submitted-by": "alice"}
+    assert made["apiVersion"] == "kubeflow.org/v1"
+    assert await _shown(backend, job, JobState.QUEUED, PodsNotCreated)
+    # The second is refused when it is created, although the server had nothing against it before.
+    other = a_spec(name="other", image="img:1")
+    server.answer_next(
+        "POST /apis/batch/v1/namespaces/team-a/jobs?fieldValidation=Strict&dry", Reply(body=b'{"metadata": {}}')
+    )
+    server.answer_next("POST /apis/batch/v1", Reply.failure(403, "Forbidden", "exceeded quota"))
+    with pytest.raises(RequestRefused, match="The cluster refuses this: exceeded quota"):
+        await backend.submit([a_spec(name="third", image="img:1", mode=Mode.PYTORCH, nodes=2), other])
+    assert server.find(f"{JOBS}/third") is None
+
+
+@pytest.mark.req("KU-03")
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "Big_Job"}, "name: 'Big_Job' is no name on Kubernetes"),
+        ({"image": "host"}, "image: a pod needs an image"),
+        ({"nodes": 2, "mode": Mode.SLURM}, "mode: a job of several nodes needs a mode"),
+        ({"mode": Mode.TENSORFLOW}, "mode: this cluster does not serve tfjobs.kubeflow.org"),
+    ],
+)
+async def test_a_job_that_the_cluster_cannot_run_is_refused_by_field(
+    backend: KubernetesBackend, changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(RequestRefused, match=words):
+        await backend.submit([a_spec(**{"name": "new", "image": "img:1", **changes})])
+
+
+@pytest.mark.req("KU-07")
+async def test_a_log_is_read_by_offsets_and_both_streams_are_one(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(PODS, a_pod(None, "alone", spec={"nodeName": "n1"}, status={"phase": "Failed"}))
+    job = await the_job(backend)
+    server.answer_next(f"GET {PODS}/alone/log", Reply(body=b"one\ntwo\nthree\n"))
+
+    async def read(offset: int, limit: int = 100, stream: LogStream = LogStream.STDOUT) -> tuple[bytes, int, bool]:
+        chunk = await backend.logs(LogRequest(job=job, offset=offset, limit=limit, stream=stream, wait=True))
+        return chunk.data, chunk.offset, chunk.ended
+
+    assert await read(-6) == (b"three\n", 8, True)
+    assert await read(4, 4) == (b"two\n", 4, False)
+    assert await read(8) == (b"three\n", 8, True)
+    assert await read(0, stream=LogStream.STDERR) == (b"", 0, True)
+    assert [each for each in server.requests if "/log" in each] == [f"GET {PODS}/alone/log?container=main&follow=true"]
+
+
+@pytest.mark.req("KU-07")
+async def test_a_node_is_cordoned_with_the_reason(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create("/api/v1/nodes", a_node("n1"))
+    await backend.drain_node("n1", "fan broken")
+    node = server.object("/api/v1/nodes/n1")
+    assert node["spec"] == {"unschedulable": True}
+    assert node["metadata"]["annotations"] == {"cockpit/drained-because": "fan broken"}
+    await backend.resume_node("n1")
+    node = server.object("/api/v1/nodes/n1")
+    assert (node["spec"], node["metadata"]["annotations"]) == ({"unschedulable": False}, {})
+
+
+async def _shown(backend: KubernetesBackend, job: JobId, state: JobState, reason: type) -> bool:
+    """Wait until a watcher sees the job in this state."""
+    async with asyncio.timeout(LONGEST), aclosing(backend.watch_jobs()) as watch:
+        async for delta in watch:
+            if any(row.id == job and row.state is state and isinstance(row.reason, reason) for row in delta.changed):
+                return True
+    return False
+
+
+async def _gone(backend: KubernetesBackend) -> bool:
+    async with asyncio.timeout(LONGEST), aclosing(backend.watch_jobs(anything=True)) as watch:
+        async for _ in watch:
+            if not await backend.jobs():
+                return True
+    return False
