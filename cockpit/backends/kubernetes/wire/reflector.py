@@ -99,7 +99,7 @@ class Reflector(Generic[T]):
         self.resource, self.namespace = resource, namespace
         self._api, self._changed, self._moved = api, changed, moved
         self._listing, self._random = pace
-        self._page = msgspec.json.Decoder(Page[kind])  # type: ignore[valid-type] - msgspec takes the class
+        self._page = msgspec.json.Decoder(Page[kind])  # type: ignore[valid-type] # msgspec takes the class
         self._decoder = msgspec.json.Decoder(kind)
         self.objects: dict[str, T] = {}
         """The objects by their uid."""
