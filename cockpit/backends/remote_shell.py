@@ -88,8 +88,8 @@ Session = Callable[[ShellStreams], Awaitable[int]]
 """Runs the program with these streams and returns its exit code. Raises `CockpitError` where it cannot run."""
 
 
-def remote_shell(session: Session, request: ShellRequest) -> OpenShell:
-    """Run the session in a thread of its own, and return the user's side of it."""
+def remote_shell(session: Session, request: ShellRequest, *, kept: bool = False) -> OpenShell:
+    """Run the session in a thread of its own, and return the user's side of it. `kept`: the container is held."""
     # The same interface as a shell on this machine: the exit code arrives over a control socket.
     ours, theirs = socket.socketpair()
     ends = pseudo_terminal(request) if request.terminal else pipes()
@@ -98,7 +98,7 @@ def remote_shell(session: Session, request: ShellRequest) -> OpenShell:
         tty.setraw(ends.stdin)
     work = threading.Thread(target=_live, args=(session, ends, theirs), daemon=True)
     work.start()
-    opened = ShellOpened(request.terminal, kept=False, remounted=False, cards_freed=False)
+    opened = ShellOpened(request.terminal, kept=kept, remounted=False, cards_freed=False)
     return OpenShell(opened, (ours.detach(), *ends.outer))
 
 

@@ -18,6 +18,7 @@ from cockpit import __version__
 from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession, refuse_absent
 from cockpit.backends.kubernetes.acting import Acts, unknown
 from cockpit.backends.kubernetes.capabilities import CAPABILITIES, without_rights
+from cockpit.backends.kubernetes.holds import LOOK_SECONDS, Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.logs import PodLogs
@@ -37,6 +38,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.pod_reasons import Unschedulable
 from cockpit.model.reasons import Explanation, NeverFits, NoEligibleNode, NotEnoughFree
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.protocol import messages
 from cockpit.protocol.operations import SHELL
 from cockpit.runtime.latest import Latest
 from cockpit.runtime.offline_engine import refuse
@@ -80,13 +82,16 @@ class KubernetesBackend(Asking, LiveBackend):
         self.user = user
         self._changed = asyncio.Event()
         self._inventory = Inventory(api, namespace, random, self._notify)
-        self._list = JobList(self._inventory)
+        self._holds = Holds(api, self._inventory.mark)
+        self._list = JobList(self._inventory, self._holds.shown)
         self._mirror = PlanningMirror(clock, name, user)
         self._acts = Acts(api, self._list.numbers, self._found, namespace)
         self._logs = PodLogs(api)
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._starting = asyncio.Lock()
         self._started = False
+        self._looked = False
+        """Whether held containers were looked for once."""
         self._tasks = Tasks()
         self._server_version = ""
 
@@ -119,7 +124,7 @@ class KubernetesBackend(Asking, LiveBackend):
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         await self._ready()
         rows = sorted(self._list.refresh().values(), key=lambda row: row.id)
-        return rows if ended else [row for row in rows if row.ended_at is None]
+        return rows if ended else [row for row in rows if _is_listed(row)]
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         row = await self._row(job, task)
@@ -132,7 +137,9 @@ class KubernetesBackend(Asking, LiveBackend):
         )
 
     async def holds(self) -> list[view.HoldRow]:
-        return []
+        await self._ready()
+        self._list.refresh()
+        return list(self._holds.rows(self._list.jobs))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         row = await self._row(job, task)
@@ -187,7 +194,8 @@ class KubernetesBackend(Asking, LiveBackend):
         async def session(streams: ShellStreams) -> int:
             return await run_in_pod(self._connect, where, argv, request, streams)
 
-        return remote_shell(session, request)
+        held = self._holds.of(self._list.jobs[JobId(request.job)])
+        return remote_shell(session, request, kept=held is not None and held[0] is pod)
 
     @property
     def connection(self) -> Connection:
@@ -205,7 +213,7 @@ class KubernetesBackend(Asking, LiveBackend):
         known: dict[JobId, JobRow] = {}
         version, silence = 0, ""
         while True:
-            rows = {job: row for job, row in self._list.refresh().items() if row.ended_at is None or job in known}
+            rows = {job: row for job, row in self._list.refresh().items() if _is_listed(row) or job in known}
             # Rows of unchanged jobs are the same objects as before.
             changed = tuple(row for job, row in rows.items() if known.get(job) is not row)
             removed = tuple(known.keys() - rows.keys())
@@ -248,6 +256,12 @@ class KubernetesBackend(Asking, LiveBackend):
         await self._ready()
         self._list.refresh()
         self._acts.user, self._acts.served = self.user, self._inventory.served
+        if isinstance(args, messages.ExtendArgs):
+            until = await self._holds.extend(self._found(JobId(args.job))[1], args.seconds)
+            return msgspec.convert(messages.HeldUntil(until), answer, from_attributes=True)
+        if op == "end_hold" and isinstance(args, messages.JobArgs):
+            await self._holds.end(self._found(JobId(args.job))[1])
+            return msgspec.convert(None, answer)
         return msgspec.convert(await self._acts.act(args, op), answer, from_attributes=True)
 
     async def _judged(self) -> InProcessBackend:
@@ -300,6 +314,7 @@ class KubernetesBackend(Asking, LiveBackend):
                 await self._inventory.start()
                 self._started = True
                 self._tasks.start(self._check(), "the check of the API server")
+                self._tasks.start(self._look_for_holds(), "the look for held containers")
         try:
             async with asyncio.timeout(FIRST_LIST_SECONDS):
                 while not self._inventory.synced:
@@ -312,6 +327,15 @@ class KubernetesBackend(Asking, LiveBackend):
                 f"{FIRST_LIST_SECONDS:.0f} s."
             ) from None
         self._connected()
+        if not self._looked:
+            self._looked = True
+            self._list.refresh()
+            await self._holds.look(self._list.jobs.values())
+
+    async def _look_for_holds(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self._holds.look(list(self._list.jobs.values()))
 
     async def _check(self) -> None:
         """Ask for a sign of life again and again: a server that has gone away ends no watch."""
@@ -362,6 +386,11 @@ class KubernetesBackend(Asking, LiveBackend):
         # A new event for the next wait: clearing the old one could race with a watcher that has not woken up yet.
         if self._changed is changed:
             self._changed = asyncio.Event()
+
+
+def _is_listed(row: JobRow) -> bool:
+    """Return whether the job is live or held."""
+    return row.ended_at is None or row.held_until is not None
 
 
 class _ServerVersion(msgspec.Struct, frozen=True, rename="camel"):

@@ -25,8 +25,6 @@ CAPABILITIES = Capabilities(
         "edit": _NOT_YET,
         "requeue": _NOT_YET,
         "set_priority": _NOT_YET,
-        "extend_hold": _NOT_YET,
-        "end_hold": _NOT_YET,
         "apply_quota": _NOT_YET,
         "remove_quota": _NOT_YET,
         "unblock": "Jobs on Kubernetes have no block lists.",

@@ -109,6 +109,11 @@ class Inventory:
             return None
         return KubeJob(PODS.kind, pod.metadata, None, (pod,))
 
+    def mark(self, uid: str) -> None:
+        """Have `take_changes` yield the job: something has changed that is in none of its objects."""
+        self._marked.add(uid)
+        self._notify()
+
     def resource(self, uid: str) -> Resource | None:
         """Return the kind of the job's own object; None for an unknown job."""
         return self._resources.get(uid) or (PODS if uid in self._pods else None)

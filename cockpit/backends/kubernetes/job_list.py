@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.inventory import Inventory
@@ -17,8 +19,9 @@ from cockpit.model.spec import Access
 class JobList:
     """All jobs that the user may see. Unchanged jobs keep their row objects, so that watchers compare identities."""
 
-    def __init__(self, inventory: Inventory) -> None:
-        self._inventory = inventory
+    def __init__(self, inventory: Inventory, shown: Callable[[KubeJob, JobRow], JobRow]) -> None:
+        """`shown`: returns the row with what is known of the job beside its objects, such as that it is held."""
+        self._inventory, self._shown = inventory, shown
         self.numbers = JobNumbers()
         self.version = 0
         """Grows whenever a row changes."""
@@ -36,7 +39,7 @@ class JobList:
 
     def _put(self, job: KubeJob) -> None:
         number = self.numbers.number(job.meta)
-        row = row_of(job, number, self._model_of, Access.RW)
+        row = self._shown(job, row_of(job, number, self._model_of, Access.RW))
         self.jobs[number] = job
         old = self.rows.get(number)
         if old is None or replace(row, version=old.version) != old:

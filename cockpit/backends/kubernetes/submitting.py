@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cockpit.backends.kubernetes.hold_wrapper import wrap
 from cockpit.backends.kubernetes.mapping.kube_jobs import SUBMITTED_BY
 from cockpit.backends.kubernetes.resources import JOBS, MPI_JOBS, MPI_JOBS_V1, PYTORCH_JOBS, TF_JOBS, Resource
 from cockpit.errors import RequestRefused
@@ -48,6 +49,8 @@ def manifest_of(
     metadata.setdefault("namespace", namespace)
     metadata["annotations"] = {**metadata.get("annotations", {}), SUBMITTED_BY: user}
     manifest["apiVersion"] = resource.api_version
+    if spec.terminal:
+        wrap(manifest, spec)
     return resource, manifest
 
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.wire.api import Api
@@ -16,13 +17,14 @@ from cockpit.backends.kubernetes.wire.connection import Connection
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.job import JobState
+from cockpit.model.labels import Toleration
 from cockpit.model.pod_reasons import Obstacle, Unschedulable
 from cockpit.model.reasons import NeverFits, Resource
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.spec import NodeSpec
+from cockpit.model.spec import DebugHold, NodeSpec
 from cockpit.runtime.clock import SystemClock
 from tests.builders import a_spec
-from tests.real.kubernetes.cluster import ADMIN, ALICE, NOBODY, VIEWER
+from tests.real.kubernetes.cluster import ADMIN, ALICE, NOBODY, REAL_NODE, VIEWER
 from tests.real.kubernetes.conftest import CARDS, NODES
 from tests.real.kubernetes.pods import create_pod, fake_pod, real_pod, wait_for_phase
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
 LONGEST = 60.0
+REAL = {"kubernetes.io/hostname": REAL_NODE}
 
 
 @asynccontextmanager
@@ -217,3 +220,34 @@ def read_all(fd: int) -> bytes:
     except OSError:
         pass
     return data
+
+
+@pytest.mark.req("KU-08")
+async def test_a_failed_container_is_held_entered_extended_and_let_end(cluster: RealKubernetes, namespace: str) -> None:
+    async with cockpit_of(cluster, ALICE, namespace) as backend:
+        hold = DebugHold(window_seconds=600)
+        spec = a_spec(
+            "fails", image="none", terminal=True, debug_hold=hold, node_selector=REAL, tolerations=(Toleration(),)
+        )
+        (job,) = await backend.submit([replace(spec, command="sh -c 'echo work; exit 3'")])
+        row = await until(backend, "fails", lambda row: row.held_until is not None)
+        assert (row.state, row.exit_code, row.reason) == (JobState.ERROR, 3, None)
+        assert row.held_until is not None
+        assert row.ended_at is not None
+        assert row.held_until - row.ended_at == 600_000
+        (held,) = await backend.holds()
+        assert (held.job, held.exit_code, held.held_until) == (job, 3, row.held_until)
+        shell = await backend.open_shell(ShellRequest(job=job, command=("sh", "-c", "echo inside; exit 4")))
+        assert shell.pipe_fds is not None
+        assert await asyncio.to_thread(read_all, shell.pipe_fds[1]) == b"inside\n"
+        assert await asyncio.to_thread(shell.exit_code) == 4
+        for fd in (*shell.pipe_fds, shell.control_fd):
+            os.close(fd)
+        assert await backend.extend_hold(job, seconds=60) == row.held_until + 60_000
+        await until(backend, "fails", lambda row: row.held_until == held.held_until + 60_000)
+        log = await backend.logs(LogRequest(job=job))
+        assert log.data.startswith(b"work\ncockpit:held rc=3 ")
+        await backend.end_hold(job)
+        over = await until(backend, "fails", lambda row: row.held_until is None and row.state is JobState.ERROR)
+        assert over.exit_code == 3
+        assert await backend.holds() == []

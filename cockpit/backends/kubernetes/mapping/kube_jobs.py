@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
 
+from cockpit.backends.kubernetes.hold_wrapper import unwrapped
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
 from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, StateTerminated
@@ -218,7 +219,7 @@ class KubeJob:
     def command(self) -> str:
         """The command of its first container; empty: the image's own."""
         first = next(iter(self.pod_spec.containers), None)
-        return shlex.join((*(first.command or ()), *(first.args or ()))) if first is not None else ""
+        return shlex.join(unwrapped((*(first.command or ()), *(first.args or ())))) if first is not None else ""
 
     @property
     def image(self) -> str:

@@ -24,6 +24,7 @@ from cockpit.runtime.tasks import Tasks
 if TYPE_CHECKING:
     from aiohttp import ClientWebSocketResponse
 
+    from cockpit.backends.kubernetes.objects.pod import Pod
     from cockpit.backends.kubernetes.wire.api import Api
     from cockpit.model.asking import ShellRequest
 
@@ -65,6 +66,26 @@ async def run_in_pod(
             await socket.close()
     finally:
         await api.close()
+
+
+async def run_quietly(api: Api, pod: Pod, argv: Sequence[str]) -> tuple[int, str]:
+    """Run a command in a pod's first container without input; return its exit code and what it printed."""
+    container = pod.spec.containers[0].name if pod.spec.containers else ""
+    query = [("container", container), ("stdout", "true"), ("stderr", "true"), *(("command", word) for word in argv)]
+    path = PODS.path(pod.metadata.namespace, pod.metadata.name, "exec")
+    socket = await api.websocket(path, query, PROTOCOLS)
+    code, printed = LOST, b""
+    try:
+        async for message in socket:
+            if isinstance(message.data, bytes) and message.data:
+                channel, data = message.data[0], message.data[1:]
+                if channel == _END and data:
+                    code = exit_code_in(data)
+                elif channel in {_OUTPUT, _ERRORS}:
+                    printed += data
+    finally:
+        await socket.close()
+    return code, printed.decode(errors="replace")
 
 
 async def _talk(socket: ClientWebSocketResponse, request: ShellRequest, streams: ShellStreams) -> int:
