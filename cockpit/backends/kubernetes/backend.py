@@ -213,6 +213,7 @@ class KubernetesBackend(Asking, LiveBackend):
         known: dict[JobId, JobRow] = {}
         version, silence = 0, ""
         while True:
+            await self._list.settle()
             rows = {job: row for job, row in self._list.refresh().items() if _is_listed(row) or job in known}
             # Rows of unchanged jobs are the same objects as before.
             changed = tuple(row for job, row in rows.items() if known.get(job) is not row)
@@ -327,9 +328,9 @@ class KubernetesBackend(Asking, LiveBackend):
                 f"{FIRST_LIST_SECONDS:.0f} s."
             ) from None
         self._connected()
+        await self._list.settle()
         if not self._looked:
             self._looked = True
-            self._list.refresh()
             await self._holds.look(self._list.jobs.values())
 
     async def _look_for_holds(self) -> None:

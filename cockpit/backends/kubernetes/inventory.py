@@ -91,10 +91,18 @@ class Inventory:
     async def stop(self) -> None:
         await self._tasks.cancel_all()
 
-    def take_changes(self) -> Iterator[tuple[str, KubeJob | None]]:
-        """Yield the uid of each job that has changed since the last call, with the job; None: it is gone."""
-        marked, self._marked = self._marked, set()
-        for uid in marked:
+    @property
+    def has_changes(self) -> bool:
+        """Whether `take_changes` would yield anything."""
+        return bool(self._marked)
+
+    def take_changes(self, most: int | None = None) -> Iterator[tuple[str, KubeJob | None]]:
+        """Yield the uid of each job that has changed since it was last yielded, with the job; None: it is gone.
+
+        `most`: the largest number of jobs; None: all.
+        """
+        for _ in range(len(self._marked) if most is None else min(most, len(self._marked))):
+            uid = self._marked.pop()
             yield uid, self.job(uid)
 
     def job(self, uid: str) -> KubeJob | None:

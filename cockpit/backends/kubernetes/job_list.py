@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -14,6 +15,9 @@ from cockpit.backends.kubernetes.mapping.rows import row_of
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import Access
+
+AT_ONCE = 100
+"""Jobs whose rows are made without a break, in some 5 ms."""
 
 
 class JobList:
@@ -30,12 +34,21 @@ class JobList:
 
     def refresh(self) -> dict[JobId, JobRow]:
         """Take over all changes since the last call, and return the rows. The result is changed by the next call."""
-        for uid, job in self._inventory.take_changes():
+        self._take(None)
+        return self.rows
+
+    async def settle(self) -> None:
+        """Take over all changes, a few at a time: thousands of jobs at once would keep a screen from being drawn."""
+        while self._inventory.has_changes:
+            self._take(AT_ONCE)
+            await asyncio.sleep(0)
+
+    def _take(self, most: int | None) -> None:
+        for uid, job in self._inventory.take_changes(most):
             if job is None:
                 self._remove(uid)
             else:
                 self._put(job)
-        return self.rows
 
     def _put(self, job: KubeJob) -> None:
         number = self.numbers.number(job.meta)

@@ -56,18 +56,48 @@ class PodAmounts(NamedTuple):
 NOTHING = PodAmounts(0, 0, ())
 
 
-def requested(spec: PodSpec) -> PodAmounts:
-    """Return the pod's request, as the scheduler computes it.
+_Amounts = tuple[tuple[str, str | int | float], ...]
 
-    Source: k8s.io/component-helpers/resource, PodRequests. 1. All containers and sidecars run together. 2. An init
-    container runs alone beside the sidecars before it, so of these the largest counts. 3. Overhead is added.
+
+class _ContainerRequest(NamedTuple):
+    """What of a container decides about the pod's request."""
+
+    amounts: _Amounts
+    is_sidecar: bool
+
+
+def requested(spec: PodSpec) -> PodAmounts:
+    """Return the pod's request, as the scheduler computes it."""
+    # Thousands of pods have few different requests, and computing with fractions takes its time.
+    return _request(
+        tuple([_of_container(each) for each in spec.containers]),
+        tuple([_of_container(each) for each in spec.init_containers or ()]),
+        tuple((spec.overhead or {}).items()),
+    )
+
+
+def _of_container(container: Container) -> _ContainerRequest:
+    resources = container.resources or NO_RESOURCES
+    # A limit without a request is the request, too (core/v1 ResourceRequirements).
+    wanted = {**(resources.limits or {}), **(resources.requests or {})}
+    return _ContainerRequest(tuple(wanted.items()), container.restart_policy == "Always")
+
+
+@lru_cache(maxsize=4096)
+def _request(
+    containers: tuple[_ContainerRequest, ...], init_containers: tuple[_ContainerRequest, ...], overhead: _Amounts
+) -> PodAmounts:
+    """Compute the request. Source: k8s.io/component-helpers/resource, PodRequests.
+
+    1. All containers and sidecars run together. 2. An init container runs alone beside the sidecars before it, so of
+    these the largest counts. 3. Overhead is added.
     """
-    main = _sum(_requests(each) for each in spec.containers)
+    main = _sum(_fractions(each.amounts) for each in containers)
     sidecars: dict[str, Fraction] = {}
     largest: dict[str, Fraction] = {}
-    for each in spec.init_containers or ():
-        own = _requests(each)
-        if each.restart_policy == "Always":
+    for each in init_containers:
+        own = _fractions(each.amounts)
+        if each.is_sidecar:
             sidecars = _sum((sidecars, own))
             own = sidecars
         else:
@@ -76,7 +106,7 @@ def requested(spec: PodSpec) -> PodAmounts:
     main = _sum((main, sidecars))
     names = {*main, *largest}
     total = {name: max(main.get(name, Fraction(0)), largest.get(name, Fraction(0))) for name in names}
-    return amounts(_sum((total, _fractions(spec.overhead or {}))))
+    return amounts(_sum((total, _fractions(overhead))))
 
 
 def amounts(given: dict[str, Fraction]) -> PodAmounts:
@@ -91,19 +121,13 @@ def amounts(given: dict[str, Fraction]) -> PodAmounts:
 
 def offered(given: Quantities | None) -> PodAmounts:
     """Return a node's allocatable amounts, rounded down to whole MiB."""
-    fractions = _fractions(given or {})
+    fractions = _fractions((given or {}).items())
     fractions[MEMORY] = Fraction(fractions.get(MEMORY, Fraction(0)) // _MIB * _MIB)
     return amounts(fractions)
 
 
-def _requests(container: Container) -> dict[str, Fraction]:
-    resources = container.resources or NO_RESOURCES
-    # A limit without a request is the request, too (core/v1 ResourceRequirements).
-    return _fractions({**(resources.limits or {}), **(resources.requests or {})})
-
-
-def _fractions(given: Quantities) -> dict[str, Fraction]:
-    return {name: quantity(amount) for name, amount in given.items()}
+def _fractions(given: Iterable[tuple[str, str | int | float]]) -> dict[str, Fraction]:
+    return {name: quantity(amount) for name, amount in given}
 
 
 def _sum(given: Iterable[dict[str, Fraction]]) -> dict[str, Fraction]:
