@@ -39,6 +39,15 @@ def leave_when_asked(ask: Callable[[int], object]) -> None:
         signal.signal(number, leave)
 
 
+def restore_signals() -> None:
+    """Let no signal be ignored or blocked, in a child before it executes a program: cockpit may have been started with
+    SIGHUP ignored (nohup), and the program of a shell must end when its terminal is closed."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 @contextmanager
 def exiting_on_signals() -> Iterator[None]:
     """Treat deadly signals as an exit within this context, and no longer afterwards unless the process did so

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.cockpit_user import eventually
+from tests.e2e.cockpit_user import CockpitUser, eventually
 from tests.programs import needs_pgrep
-
-if TYPE_CHECKING:
-    from tests.e2e.cockpit_user import CockpitUser
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
@@ -35,6 +32,23 @@ def test_a_shell_opens_in_the_held_container_of_a_failed_job(user: CockpitUser) 
     assert user.ok("shell", job, "--", "pwd").strip() == "/workspace/algorithm"
     user.ok("shell", job, "--", "sh", "-c", "echo seen > /workspace/algorithm/seen")
     assert (user.work / "held-one/algo/seen").read_text() == "seen\n"
+
+
+@pytest.mark.req("JT-40")
+def test_nothing_in_a_container_ignores_what_cockpit_was_told_to_ignore(folder: Path) -> None:
+    """The first command starts the engine."""
+    user = CockpitUser(folder, inside=("nohup",))
+    ignored = "grep SigIgn /proc/self/status"
+    try:
+        job = user.submit(f"{ignored}; exit 3", terminal=True)
+        assert user.wait(job) == 3
+        shown = (user.ok("logs", job), user.ok("shell", job, "--", *ignored.split()))
+        of_engine = Path(f"/proc/{user.engine_pid()}/status").read_text()
+    finally:
+        user.leave()
+    of_engine = next(line for line in of_engine.splitlines() if line.startswith("SigIgn"))
+    # Not a comparison with 0: the C library has a signal of its own ignored in what it starts.
+    assert [int(text.split()[1], 16) >> signal.SIGHUP - 1 & 1 for text in (*shown, of_engine)] == [0, 0, 0]
 
 
 @pytest.mark.req("JT-40")

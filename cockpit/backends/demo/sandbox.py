@@ -26,6 +26,7 @@ from cockpit.model.names import dns_name
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import HoldCards
 from cockpit.runtime.containers.entering import EnteredShell, EntryFacts
+from cockpit.runtime.exit_signals import restore_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,6 +112,7 @@ def enter(view: View, command: Sequence[str], terminal: Terminal | None) -> Shel
             stdout=inner[1],
             stderr=inner[2],
             start_new_session=True,
+            preexec_fn=restore_signals,  # noqa: PLW1509 - system calls alone, no lock
             env={"PATH": os.environ.get("PATH", os.defpath)},
         )
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -100,15 +101,18 @@ def _log_file(places: EnginePaths) -> Path:
 
 
 def _spawn(log: Path, *, system: bool) -> int:
-    """Start the engine in a session of its own, without this terminal and with its output in the log. Returns its
-    pid."""
+    """Start the engine in a session of its own, without this terminal, its blocked and its ignored signals, and with
+    its output in the log. Returns its pid."""
     arguments = [sys.executable, "-m", "cockpit.backends.local.daemon", *(["--system"] if system else [])]
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_OPEN, 2, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
     ]
-    return os.posix_spawn(sys.executable, arguments, _environment(), file_actions=files, setsid=True)
+    usual = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+    return os.posix_spawn(
+        sys.executable, arguments, _environment(), file_actions=files, setsid=True, setsigmask=(), setsigdef=usual
+    )
 
 
 def _environment() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import threading
 from collections.abc import Sequence
@@ -83,6 +84,20 @@ def test_closing_the_control_socket_hangs_the_program_up(terminal: bool) -> None
     assert b"ready" in read(output, b"ready")
     os.close(control)
     assert b"hung up" in read(output, b"hung up")
+    for fd in streams:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_program_ignores_no_signal_that_cockpit_ignores(terminal: bool) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup(1)
+    try:
+        shell = opened(("grep", "SigIgn", "/proc/self/status"), terminal=terminal)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    control, *streams = fds_of(shell)
+    assert int(read(streams[0] if terminal else streams[1]).split()[1], 16) == 0
+    assert exit_code(control) == exit_bytes(0)
     for fd in streams:
         os.close(fd)
 

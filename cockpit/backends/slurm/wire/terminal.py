@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.shell_ends import exit_bytes, pipes, pseudo_terminal
+from cockpit.backends.shell_ends import Ends, exit_bytes, pipes, pseudo_terminal
 from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
+from cockpit.runtime.exit_signals import restore_signals
 
 
 def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellRequest) -> OpenShell:
@@ -28,10 +29,7 @@ def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellReque
             stdout=ends.stdout,
             stderr=ends.stderr,
             env=env,
-            # login_tty starts a session of its own; in both cases the program leads a group that can be ended as a
-            # whole.
-            start_new_session=not request.terminal,
-            preexec_fn=(lambda: os.login_tty(ends.stdin)) if request.terminal else None,  # noqa: PLW1509 - one system call, no lock
+            preexec_fn=lambda: _begin(ends, terminal=request.terminal),  # noqa: PLW1509 - system calls alone, no lock
         )
     except OSError as error:
         for fd in (*ends.inner, *ends.outer, ours.detach(), theirs.detach()):
@@ -43,6 +41,15 @@ def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellReque
     threading.Thread(target=_attend, args=(process, theirs), daemon=True).start()
     opened = ShellOpened(request.terminal, kept=False, remounted=False, cards_freed=False)
     return OpenShell(opened, (ours.detach(), *ends.outer))
+
+
+def _begin(ends: Ends, *, terminal: bool) -> None:
+    """Make the child the leader of a session, so that its group can be ended as a whole."""
+    restore_signals()
+    if terminal:
+        os.login_tty(ends.stdin)
+    else:
+        os.setsid()
 
 
 def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:

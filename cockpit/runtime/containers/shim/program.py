@@ -215,9 +215,11 @@ def _take_out(device: str) -> None:
 
 
 def _restore_signals() -> None:
-    """Restore default signal handling: Python ignores two signals, and the holder blocks those it waits for."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
+    """Restore default signal handling: Python ignores two signals, who started the engine may ignore others (nohup),
+    and the holder blocks those it waits for."""
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
