@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts"), pytest.m
 CLUSTER = f"""
 overcommit = true
 [[projects]]
-name = "zqsecret"
+name = "zqjxsecret"
 users = ["{ANN}", "{CAROL}"]
 [[projects]]
 name = "other"
@@ -46,18 +46,18 @@ def engine(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
 def jobs(engine: SystemEngine) -> list[str]:
     """Jobs of the project: running, ended, held for debugging, waiting, refused; and an entry of its catalogue."""
     ann = engine.ann
-    secret = {"project": "zqsecret", "access": "rw", "specs": SMALL, "env": {"ZQENV": "zqvalue"}}
-    (ann.work / "zqdata").mkdir(exist_ok=True)
-    (ann.work / "zqdata").chmod(0o755)
-    ann.ok("catalogue", "add", "dataset", "zqsecret/zqcorpus", f"path={ann.work}/zqdata", "access=ro")
-    ended = ann.submit("echo zqoutput; touch /workspace/zqfile", name="zqended", **secret)
+    secret = {"project": "zqjxsecret", "access": "rw", "specs": SMALL, "env": {"ZQENV": "zqjxvalue"}}
+    (ann.work / "zqjxdata").mkdir(exist_ok=True)
+    (ann.work / "zqjxdata").chmod(0o755)
+    ann.ok("catalogue", "add", "dataset", "zqjxsecret/zqjxcorpus", f"path={ann.work}/zqjxdata", "access=ro")
+    ended = ann.submit("echo zqjxoutput; touch /workspace/zqjxfile", name="zqjxended", **secret)
     ann.run("wait", ended)
-    failed = ann.submit("echo zqoutput >&2; exit 3", name="zqfailed", **secret)
+    failed = ann.submit("echo zqjxoutput >&2; exit 3", name="zqjxfailed", **secret)
     ann.run("wait", failed)
-    running = [ann.submit("echo zqoutput; sleep 500", name=f"zqrunning{n}", **secret) for n in range(2)]
+    running = [ann.submit("echo zqjxoutput; sleep 500", name=f"zqjxrunning{n}", **secret) for n in range(2)]
     eventually(lambda: {row["state"] for row in ann.rows("jobs") if "running" in row["name"]} == {"running"})
-    waiting = ann.submit("true", name="zqwaiting", **secret)
-    batch = ann.submit("true", name="zqbatch", hold=True, **secret)
+    waiting = ann.submit("true", name="zqjxwaiting", **secret)
+    batch = ann.submit("true", name="zqjxbatch", hold=True, **secret)
     engine.root.ok("set-priority", waiting, "very-urgent")
     return [ended, failed, *running, waiting, batch]
 
@@ -71,10 +71,10 @@ def leaks(user: CockpitUser, *words: str) -> str:
     """What the command says, if it says anything of the project."""
     said = texts(user, *words)
     told = said.partition("\n")[2]
-    own = [each for each in words if each.startswith("zq")]
+    own = [each for each in words if each.startswith("zqjx")]
     for each in own:
         told = told.replace(each, "")
-    return said if "zq" in told or ANN in told or CAROL in told or "Traceback" in told else ""
+    return said if "zqjx" in told or ANN in told or CAROL in told or "Traceback" in told else ""
 
 
 def about(job: str) -> list[tuple[str, ...]]:
@@ -95,12 +95,12 @@ def test_no_command_tells_of_the_project(engine: SystemEngine, jobs: list[str]) 
     lines += [("jobs", "--all", "-o", "json"), ("jobs", "--all"), ("nodes", "--all"), ("events", own)]
     lines += [("accounting", "--by", each) for each in ("user", "project", "account")]
     lines += [("accounting", "hours", "--by", each) for each in ("user", "project", "account")]
-    lines += [("jobs", "--filter", f"user:{ANN}"), ("jobs", "--filter", "project:zqsecret"), ("engine", "status")]
+    lines += [("jobs", "--filter", f"user:{ANN}"), ("jobs", "--filter", "project:zqjxsecret"), ("engine", "status")]
     lines += [("accounting", "--user", ANN), ("cluster", "export"), ("catalogue", "export"), ("doctor",)]
-    lines += [("catalogue", "show", "dataset", "zqcorpus"), ("catalogue", "list", "dataset"), ("snapshot", "/tmp/s")]
+    lines += [("catalogue", "show", "dataset", "zqjxcorpus"), ("catalogue", "list", "dataset"), ("snapshot", "/tmp/s")]
     job = str(bob.job("true", name="mine", specs=SMALL, project="other"))
     lines += [("predict", job), ("submit", "--dry-run", job), ("launch", "--dry-run", job)]
-    for job_id in (jobs[1], jobs[2], "zqwaiting"):
+    for job_id in (jobs[1], jobs[2], "zqjxwaiting"):
         lines += about(job_id)
     said = [found for words in lines if (found := leaks(bob, *words))]
     assert not said, "\n".join(said)
@@ -115,18 +115,18 @@ def test_what_is_private_is_refused_like_what_does_not_exist(engine: SystemEngin
     def said(words: tuple[str, ...], name: str) -> str:
         return re.sub(rf"\b{name}\b", "NAME", texts(bob, *words))
 
-    for private, absent in ((jobs[1], "99999"), ("zqwaiting", "zqnothing")):
+    for private, absent in ((jobs[1], "99999"), ("zqjxwaiting", "zqjxnothing")):
         for one, other in zip(about(private), about(absent), strict=True):
             assert said(one, private) == said(other, absent)
     for private, absent in ((jobs[0], "99999"), (jobs[-1], "99999")):
         one = said(submitted(specs=SMALL, dependencies=[f"afterok:{private}"]), private)
         assert one == said(submitted(specs=SMALL, dependencies=[f"afterok:{absent}"]), absent)
-    one = said(submitted(specs=SMALL, project="zqsecret"), "zqsecret")
-    assert one == said(submitted(specs=SMALL, project="zqnothing"), "zqnothing")
+    one = said(submitted(specs=SMALL, project="zqjxsecret"), "zqjxsecret")
+    assert one == said(submitted(specs=SMALL, project="zqjxnothing"), "zqjxnothing")
     show = ("catalogue", "show", "dataset")
-    assert said((*show, "zqcorpus"), "zqcorpus") == said((*show, "zqnothing"), "zqnothing")
-    one = said(submitted(specs=SMALL, project="other", datasets=[{"name": "zqcorpus"}]), "zqcorpus")
-    assert one == said(submitted(specs=SMALL, project="other", datasets=[{"name": "zqnothing"}]), "zqnothing")
+    assert said((*show, "zqjxcorpus"), "zqjxcorpus") == said((*show, "zqjxnothing"), "zqjxnothing")
+    one = said(submitted(specs=SMALL, project="other", datasets=[{"name": "zqjxcorpus"}]), "zqjxcorpus")
+    assert one == said(submitted(specs=SMALL, project="other", datasets=[{"name": "zqjxnothing"}]), "zqjxnothing")
 
 
 def test_no_watch_tells_of_the_project(engine: SystemEngine, jobs: list[str]) -> None:
@@ -135,12 +135,12 @@ def test_no_watch_tells_of_the_project(engine: SystemEngine, jobs: list[str]) ->
         bob.start(*words, "-o", "json", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         for words in (("jobs", "--watch"), ("events", "--follow"), ("nodes", "--watch"), ("priority", "--watch"))
     ]
-    last = ann.submit("true", name="zqlater", project="zqsecret", access="rw", specs=SMALL)
+    last = ann.submit("true", name="zqjxlater", project="zqjxsecret", access="rw", specs=SMALL)
     ann.ok("cancel", *jobs[2:4], "--now", "--yes")
     ann.run("wait", last)
     for each in watches:
         each.terminate()
     said = b"".join(each.communicate(timeout=30)[0] for each in watches).decode()
-    assert "zq" not in said
+    assert "zqjx" not in said
     assert ANN not in said
     assert json.dumps(CAROL) not in said

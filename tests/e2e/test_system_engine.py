@@ -243,3 +243,11 @@ def test_the_socket_is_for_all_and_the_state_for_root(engine: SystemEngine) -> N
     assert (root / "run/cockpit-cluster").stat().st_mode & 0o777 == 0o755
     assert (root / "var/lib/cockpit-cluster").stat().st_mode & 0o777 == 0o700
     assert set(OPERATIONS) >= set(ABOUT_A_JOB) - {SHELL}
+
+
+@pytest.mark.req("UI-44")
+def test_the_doctor_of_an_ordinary_user_tries_nothing_in_the_folder_of_root(engine: SystemEngine) -> None:
+    said = {row["subject"]: row["found"] for row in engine.bob.rows("doctor")}
+    assert said["state folder"] == "/var/lib/cockpit-cluster, which only root can read"
+    assert [found for found in said.values() if "could not be checked" in found] == []
+    assert "overlays" not in said

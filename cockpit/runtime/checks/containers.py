@@ -111,11 +111,12 @@ def overlay(around: Surroundings) -> list[Finding]:
     """Mount an overlay for a moment, in a new mount namespace, on the file system that will hold the containers."""
     if network_filesystem(around.state_folder):
         return []  # the check of the state folder gives advice, and a trial on a network file system could hang
+    existing = _existing_above(around.state_folder)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return []  # the folder of root's engine: only root can try, and the check of the state folder says so
     # As the containers do it (`shim.system`): an ordinary user's namespace refuses `/` as the lower layer.
     lower, options, how = ("/", "", "as root") if around.uid == 0 else ("/usr", ",userxattr", "as a user")
-    with tempfile.TemporaryDirectory(
-        prefix=".cockpit-doctor-", dir=_existing_above(around.state_folder), ignore_cleanup_errors=True
-    ) as folder:
+    with tempfile.TemporaryDirectory(prefix=".cockpit-doctor-", dir=existing, ignore_cleanup_errors=True) as folder:
         namespaces = ["--mount"] if around.uid == 0 else ["--mount", "--user", "--map-root-user"]
         answer = around.probe(("unshare", *namespaces, "sh", "-c", OVERLAY_SCRIPT, "sh", folder, lower, options))
     if MOUNTED in answer.text:

@@ -7,6 +7,7 @@ import os
 import pty
 import pwd
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -223,7 +224,9 @@ def terminal(home: Path) -> Iterator[Tmux]:
 @pytest.mark.req("TR-04", "TR-07")
 @needs_tmux
 def test_a_lost_login_is_typed_again_in_the_open_cockpit(slurm_node: LoginNode, terminal: Tmux) -> None:
-    terminal.type(f"{sys.executable} -m cockpit.cli -c ssh://{GUEST}@127.0.0.1:{slurm_node.port}").press("Enter")
+    terminal.type(f"{shlex.quote(sys.executable)} -m cockpit.cli -c ssh://{GUEST}@127.0.0.1:{slurm_node.port}").press(
+        "Enter"
+    )
     terminal.sees("assword:").type(SECRET).press("Enter").sees("? help").misses("connecting")
     terminal.press("F7").sees("No login is needed")
     slurm_node.restart()
