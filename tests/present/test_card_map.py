@@ -11,6 +11,7 @@ from cockpit.model.spec import NodeSpec
 from cockpit.model.view import SliceUse
 from cockpit.present.ascii import ascii_text
 from cockpit.present.card_map import PICKED, by_job, by_user, cells, laid_out, part_at
+from cockpit.present.card_map import _shares as shares
 from cockpit.present.spans import Line, line_width, plain
 from cockpit.present.tables.cards import card_rows
 from tests.doubles.samples import node_row
@@ -129,3 +130,14 @@ def test_every_column_of_the_map_belongs_to_the_part_that_is_drawn_there(taken, 
     picked = {part.key for column in range(layout.map_columns) if (part := part_at(parts, layout, column))}
     assert picked <= {part.key for part in parts}
     assert {card for card, _ in picked} == set(range(layout.cards))
+
+
+@given(sizes=st.lists(st.integers(1, 1000), min_size=1, max_size=8), cell=st.integers(1, 24))
+def test_the_parts_of_a_card_share_its_columns_by_their_size(sizes: list[int], cell: int) -> None:
+    whole = card_rows(a_node(use(0, 0, 1000), cards=1), ANY)[0]
+    columns = shares([replace(whole, milli=milli) for milli in sizes], cell)
+    assert sum(columns) == cell
+    assert min(columns) >= (1 if cell >= len(sizes) else 0)
+    if cell >= len(sizes):
+        exact = [milli * cell / sum(sizes) for milli in sizes]
+        assert all(got <= max(1, want + 1 + len(sizes)) for got, want in zip(columns, exact, strict=True))

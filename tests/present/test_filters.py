@@ -10,7 +10,7 @@ from cockpit.errors import CockpitError
 from cockpit.model.ids import JobId, member_id
 from cockpit.model.job import ArrayTask
 from cockpit.present.columns import Context, TableView
-from cockpit.present.filters import FilterError, compile_filter, quoted
+from cockpit.present.filters import FilterError, compile_filter, quoted, whole_word_hint
 from cockpit.present.folding import own_ids
 from cockpit.present.sorting import sorted_rows
 from cockpit.present.tables.holds import HOLDS
@@ -209,3 +209,23 @@ def test_jobs_of_several_clusters_are_shown_by_their_own_ids() -> None:
     shown = own_ids([array, part, queued_row(7)])
     assert [row.id for row in shown] == [30, 21, 7]
     assert (shown[0].array.array, shown[1].component) == (20, (20, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("name:bert", "name~bert finds it in 1."),
+        ("name=bert", "name~bert finds it in 1."),
+        ('name:"bert"', 'name~"bert" finds it in 1.'),
+        ("name:bert-eval", ""),
+        ("name:nobody", ""),
+        ("!name:bert", ""),
+        ("name~bert", ""),
+        ("id:47", ""),
+        ("bert", ""),
+    ],
+)
+def test_a_filter_that_wants_whole_words_names_the_one_for_parts(text: str, hint: str) -> None:
+    said = whole_word_hint(text, JOBS, five_jobs(), Context(now=NOW))
+    assert said.endswith(hint)
+    assert bool(said) == bool(hint)

@@ -115,3 +115,11 @@ def test_a_click_finds_the_key_or_view_that_is_drawn_there() -> None:
     views = text(view_row(VIEWS, "Jobs", (), 80))
     assert [view_at(VIEWS, views.index(name)) for _, name in VIEWS] == ["Jobs", "Nodes"]
     assert view_at(VIEWS, 70) == ""
+
+
+def test_wide_gaps_are_taken_exactly_as_long_as_the_names_fit() -> None:
+    views = [("1", "Jobs"), ("2", "Nodes"), ("3", "Queues")]
+    starts = [text(view_row(views, "Nodes", (), columns)).rstrip() for columns in range(20, 140)]
+    assert all(len(row) <= columns for columns, row in enumerate(starts, 20))
+    first_whole = next(columns for columns, row in enumerate(starts, 20) if row.split()[-1] == "Queues")
+    assert len(starts[first_whole - 20]) + 1 >= first_whole, "as soon as they fit"

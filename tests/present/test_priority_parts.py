@@ -252,3 +252,8 @@ def test_hidden_jobs_stay_rows_of_their_own() -> None:
     assert of_jobs(hidden) == hidden
     own = [row(7, 3, breakdown(250), partition=name) for name in ("gpu", "cpu")]
     assert [each.partition for each in of_jobs([*own, *hidden])] == ["gpu, cpu", "gpu", "cpu"]
+
+
+@pytest.mark.req("UI-07")
+def test_the_key_goes_through_all_figures_and_begins_again() -> None:
+    assert [each.next for each in Figures] == [Figures.RAW, Figures.WEIGHT, Figures.CONTRIBUTION]

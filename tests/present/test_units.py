@@ -132,3 +132,19 @@ def test_an_invalid_job_reference_is_refused(text: str) -> None:
 )
 def test_only_zero_is_an_empty_bar_and_only_the_total_a_full_one(part: float, shown: str) -> None:
     assert "".join(span.text for span in spans_of_bar(part, 4, "text")) == shown
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1K"),
+        (3584, "3.5K"),
+        ((1 << 20) - 1, "1024K"),
+        (1 << 20, "1M"),
+        (5 << 30, "5G"),
+    ],
+)
+def test_sizes_in_bytes(amount: int, shown: str) -> None:
+    assert units.size(amount) == shown

@@ -80,3 +80,20 @@ def test_the_panel_shows_the_free_resources_and_the_jobs_on_the_rest() -> None:
     assert lines[1] == "  jobs    4700, 4711\u00a0llama-sft\u00a0(ann)"
     drained = node_row(state=NodeState.DRAINED, state_reason="broken fan")
     assert text(next(iter(node_answer(drained, known.get, 100)))).startswith("n07  is drained: broken fan.")
+
+
+@pytest.mark.req("JT-44")
+@pytest.mark.parametrize(
+    ("used", "status"),
+    [
+        ({}, "○ free"),
+        ({"used_cpus": 1}, "◐ in use"),
+        ({"jobs": (JobId(7),)}, "◐ in use"),
+        ({"slices": (SliceUse(0, None, 1000, JobId(7), "a", "ann"),)}, "◐ in use"),
+        ({"used_cpus": 64}, "◉ full"),
+        ({"used_card_milli": 8000}, "◉ full"),
+    ],
+)
+def test_a_node_is_free_only_if_nothing_is_in_use(used: dict[str, object], status: str) -> None:
+    nothing = {"jobs": (), "slices": (), "used_cpus": 0, "used_memory_mib": 0, "used_card_milli": 0}
+    assert cell("status", msgspec.structs.replace(node_row(), **{**nothing, **used})) == status

@@ -214,3 +214,11 @@ def test_the_reason_of_a_wait_is_a_sentence_and_missing_where_the_job_starts_now
     now = replace(outlook(), forecast=replace(outlook().forecast, now=True))
     assert list(why_lines(now, context, WIDE)) == []
     assert plain(start_line(now, context)) == "Starts now."
+
+
+@pytest.mark.req("UI-08", "JT-43")
+def test_each_task_of_a_batch_shows_one_rank_only() -> None:
+    batch = a_batch("python a.py", "python b.py", nodes=3)
+    lines = [plain(each) for each in run_lines(batch, ANN, [idle("n1")], WIDE)]
+    assert sum(line.startswith("task ") for line in lines) == 2
+    assert [line.partition("  ")[0] for line in lines if line.startswith("rank")] == ["rank 0", "rank 0"]
