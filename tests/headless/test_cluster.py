@@ -21,7 +21,19 @@ def test_init_from_a_slurm_spec(desk: Desk) -> None:
     done = desk("cluster", "init", "--from", "-", stdin=EXAMPLE)
     assert done.code == ExitCode.OK
     assert done.lines[:2] == ["wrote /c/cluster.toml", "partitions: a4"]
-    assert "next: cockpit engine restart" in done.lines
+    assert done.lines[2:] == [
+        "priority: priority/multifactor; preemption: preempt/partition_prio, SUSPEND,GANG",
+        "enforced of accounts: associations, limits, qos",
+        "pool a4: *",
+        "pool login: no node yet",
+        "/home in containers: /home (projects/PROJECT_ID/locations/REGION-ZONE/instances/FILESTORE_INSTANCE_ID)",
+        "prolog and epilog scripts: 3, run around each job by the engine's own user",
+        "these settings are fixed (mutable = false); nodes, pools, storages and accounts are yours to change",
+        "next: cockpit engine restart",
+        "then: cockpit accounts add NAME, cockpit accounts add-user USER --account NAME; then users may submit",
+    ]
+    bare = desk("cluster", "init", "--from", "-", "--force", stdin=b'{"orchestratorSpec": {"slurmSpec": {}}}').lines
+    assert not [line for line in bare if line.startswith(("/home", "prolog", "pool"))], bare
     assert desk.site.text is not None
     assert tomllib.loads(desk.site.text)["mutable"] is False
 

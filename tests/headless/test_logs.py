@@ -92,3 +92,10 @@ def test_a_log_that_comes_in_pieces_is_written_once_and_in_order(desk: Desk, mon
     monkeypatch.setattr(desk.backend, "logs", logs)
     for words in (("logs", "4715/0"), ("logs", "4715/0", "--follow")):
         assert desk(*words).out == LOG[:50]
+
+
+@pytest.mark.req("TR-05", "UI-14")
+def test_a_character_cut_in_two_at_the_end_of_a_log_is_shown_as_bytes(desk: Desk) -> None:
+    desk.backend.log = "grün".encode()[:3]
+    assert desk("logs", "4715/0", terminal=True).out == b"gr\\xc3"
+    assert desk("logs", "4715/0").out == "grün".encode()[:3]

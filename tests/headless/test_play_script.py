@@ -86,6 +86,10 @@ def test_the_cluster_is_named_in_the_first_line(line: str, cluster: Cluster) -> 
         'type "open',
         "cluster local campus",
         "cluster demo campus elastic",
+        "cluster",
+        "size 120x",
+        "size x40",
+        "speed 1.2.3",
         "cluster demo campus --seed many",
     ],
 )
@@ -93,6 +97,11 @@ def test_every_invalid_line_is_reported_with_its_number(line: str) -> None:
     with pytest.raises(SpecErrors) as wrong:
         read_script("x.play", f"press j\n{line}\n\nfoo")
     assert [error.split(": ")[0] for error in wrong.value.errors] == ["x.play:2", "x.play:4"]
+
+
+@pytest.mark.parametrize(("line", "times"), [("speed 600", 600.0), ("speed 0.5", 0.5), ("speed 100000", 100_000.0)])
+def test_a_demo_is_played_at_a_whole_or_broken_speed(line: str, times: float) -> None:
+    assert read_script("x.play", line).steps[0].act == Speed(times)
 
 
 def test_the_script_in_the_documentation_is_valid() -> None:

@@ -210,3 +210,26 @@ def test_a_log_in_which_no_job_waits_has_nothing_to_predict(desk) -> None:
     done = desk("replay", "-", "--procs", "99", "--predict", "9", stdin=WAITING.encode())
     assert done.code == 65
     assert "No job waits" in done.err
+
+
+@pytest.mark.req("SC-20")
+@pytest.mark.parametrize(("policy", "starts"), [("easy", [0, 5000, 5050]), ("multifactor", [0, 5050, 5000])])
+def test_users_who_used_the_machine_less_go_first_only_by_the_policy_with_factors(
+    desk, tmp_path, policy: str, starts: list[int]
+) -> None:
+    """Job 1 of user 2 runs for long; then jobs 2 of the same user and 3 of another one wait for the whole machine."""
+    jobs = ((1, 0, 5000, 2), (2, 10, 50, 2), (3, 20, 50, 1))
+    log = "".join(
+        f"{job} {at} -1 {runs} 4 -1 -1 4 {runs} -1 1 {user} 1 -1 1 -1 -1 -1\n" for job, at, runs, user in jobs
+    )
+    file = tmp_path / "schedule.swf"
+    desk("replay", "-", "--procs", "4", "--policy", policy, "--write", str(file), stdin=log.encode())
+    rows = [line.split() for line in file.read_text().splitlines() if not line.startswith(";")]
+    assert [int(at) + int(waited) for _, at, waited, *_ in rows] == starts
+
+
+def test_a_packed_schedule_is_the_same_file_each_time(desk, log, tmp_path) -> None:
+    for name in ("a.swf.gz", "b.swf.gz"):
+        desk("replay", str(log), "--procs", "4", "--write", str(tmp_path / name))
+    assert (tmp_path / "a.swf.gz").read_bytes() == (tmp_path / "b.swf.gz").read_bytes()
+    assert (tmp_path / "a.swf.gz").read_bytes()[4:8] == bytes(4), "without the time of writing"

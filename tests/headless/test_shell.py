@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.headless import terminal
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.asking import ShellRequest
 from tests.doubles.process_session import ProcessSession
 from tests.headless.conftest import Desk
@@ -98,12 +99,16 @@ def test_a_closed_output_ends_the_command() -> None:
 class Screen:
     """A person's terminal with a cockpit shell in it."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, words: tuple[str, ...] = ()) -> None:
         self.master, self._slave = pty.openpty()
         termios.tcsetwinsize(self._slave, (40, 100))
         self.before = termios.tcgetattr(self._slave)
         self.shell = subprocess.Popen(
-            program(*command), stdin=self._slave, stdout=self._slave, stderr=self._slave, start_new_session=True
+            [*program(*command), *words],
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            start_new_session=True,
         )
         self.seen = b""
 
@@ -224,6 +229,41 @@ def test_the_request_names_replica_and_command(desk: Desk) -> None:
     assert (third.columns, third.rows) == (80, 24), "the size of a terminal that is not there"
 
 
+@pytest.mark.req("JT-40")
+@pytest.mark.parametrize(("variable", "term"), [("xterm-256color", "xterm-256color"), ("", "dumb"), (None, "dumb")])
+def test_the_shell_has_the_kind_of_the_users_terminal(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, variable: str | None, term: str
+) -> None:
+    async def open_shell(request: ShellRequest) -> None:
+        assert request.term == term
+        raise KeyboardInterrupt
+
+    if variable is None:
+        monkeypatch.delenv("TERM", raising=False)
+    else:
+        monkeypatch.setenv("TERM", variable)
+    desk.backend.open_shell = open_shell
+    assert desk("shell", "4715").code == ExitCode.INTERRUPTED
+
+
+@pytest.mark.req("JT-40")
+def test_a_person_reads_whose_container_it_is_before_the_first_prompt(screen: Screen) -> None:
+    screen.until(b"ready")
+    above, _, _ = screen.seen.partition(b"ready")
+    assert b"4715 bert-eval" in above
+    assert b"replica 0 on n03" in above
+
+
+@pytest.mark.req("JT-40")
+def test_a_command_gets_no_words_above_its_output() -> None:
+    opened = Screen("sh", "-c", "echo ready", words=("--", "true"))
+    try:
+        opened.until(b"ready\r\n")
+        assert opened.seen == b"ready\r\n"
+    finally:
+        opened.close()
+
+
 class SlowlyEnding(ProcessSession):
     """A shell during whose end other parts of the cockpit open files, which get the lowest free numbers."""
 
@@ -254,10 +294,15 @@ def test_a_cockpit_that_opens_many_shells_keeps_none_of_their_descriptors_and_cl
 
 
 class EndedWithOutput(ProcessSession):
-    """A shell that has ended before the relay begins, with more output in its terminal than one read gives."""
+    """A shell that has ended before the relay begins, with more output in its terminal than one read gives, and not
+    so much that it would wait for a reader."""
+
+    SIZE = 6000
 
     def __init__(self) -> None:
-        super().__init__(ShellRequest(job=7, terminal=True), ["sh", "-c", "stty raw; seq 1 3000"])
+        super().__init__(
+            ShellRequest(job=7, terminal=True), ["sh", "-c", f"stty raw; head -c {self.SIZE} /dev/zero | tr '\\0' y"]
+        )
         self.watcher.join()
 
 
@@ -280,7 +325,7 @@ def test_output_that_was_left_when_the_shell_ended_is_printed_whole() -> None:
         os.close(keyboard)
         reader.join()
         os.close(person)
-    assert shown.split() == [b"%d" % number for number in range(1, 3001)]
+    assert shown == b"y" * EndedWithOutput.SIZE
 
 
 @pytest.mark.req("JT-40")

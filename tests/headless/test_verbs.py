@@ -492,3 +492,25 @@ def test_a_snapshot_goes_to_a_file_that_only_its_owner_may_read_or_to_stdout(des
     assert file.stat().st_mode & 0o777 == 0o600
     assert desk("snapshot", "-").out == file.read_bytes()
     assert desk("snapshot", str(tmp_path)).err == f"{tmp_path}: cannot be written: Is a directory\n"
+
+
+@pytest.mark.req("JT-36")
+def test_installing_the_unit_says_how_to_start_it(desk: Desk) -> None:
+    done = desk("engine", "unit", "--install", terminal=True)
+    assert done.lines == ["/u/cockpit-cluster-engine.service"]
+    assert done.err.endswith("systemctl daemon-reload && systemctl enable --now cockpit-cluster-engine\n")
+    assert desk("engine", "unit").lines == ["[Unit]"]
+
+
+@pytest.mark.req("JT-43", "UI-41")
+@pytest.mark.parametrize("cards", ["1.5", "-1", "many", "nan", "inf"])
+def test_an_impossible_number_of_cards_is_refused(desk: Desk, cards: str) -> None:
+    done = desk("nodes", f"--cards={cards}")
+    assert done.code == ExitCode.USAGE
+    assert f"--cards: {cards} is not a number of cards such as 4, or a part of one such as 0.5" in done.err
+
+
+@pytest.mark.req("UI-41")
+def test_a_command_on_a_demo_ends_with_the_commands_exit_code(desk: Desk) -> None:
+    assert desk("demo", "--headless", "jobs").code == ExitCode.OK
+    assert desk("demo", "--headless", "job", "999999").code == ExitCode.NOT_FOUND

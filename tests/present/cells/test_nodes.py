@@ -91,7 +91,6 @@ def test_the_panel_shows_the_free_resources_and_the_jobs_on_the_rest() -> None:
         ({"jobs": (JobId(7),)}, "◐ in use"),
         ({"slices": (SliceUse(0, None, 1000, JobId(7), "a", "ann"),)}, "◐ in use"),
         ({"used_cpus": 64}, "◉ full"),
-        ({"used_card_milli": 8000}, "◉ full"),
     ],
 )
 def test_a_node_is_free_only_if_nothing_is_in_use(used: dict[str, object], status: str) -> None:
