@@ -94,6 +94,7 @@ def test_export_to_the_output_and_to_a_file_with_scripts(desk: Desk, tmp_path: P
     assert b"\nPartitionName=all " in done.out
     assert "to fill in: Prolog, Epilog" in done.err
     done = desk("cluster", "export", "--slurm-conf", str(tmp_path / "etc/slurm.conf"))
+    assert done.lines == [f"wrote {tmp_path}/etc/slurm.conf"]
     text = (tmp_path / "etc/slurm.conf").read_text()
     assert f"Prolog={tmp_path}/etc/prolog.d/*.sh" in text
     script = tmp_path / "etc/prolog.d/00.sh"

@@ -84,6 +84,7 @@ def test_a_manifest_is_applied(desk: Desk, tmp_path: Path) -> None:
     assert (done.code, done.lines) == (ExitCode.OK, ["applied quota tree elasticquotatree: 2 queues"])
     assert desk.backend.asked == [("apply_quota", read_quota_tree("quota.yaml", PUBLISHED))]
     assert desk("quota", "remove").lines == ["removed quota tree teams"]
+    assert desk.backend.asked[-1][0] == "remove_quota"
 
 
 @pytest.mark.req("FL-01", "UI-41")

@@ -11,7 +11,8 @@ from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.verbs import session
+from cockpit.headless.verbs import session, shell
+from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -133,3 +134,46 @@ def test_a_notebook_is_given_time_to_print_its_address(
     done = desk("session", str(tmp_path / "notebook.yaml"))
     assert "http://n1:8888/?token=x" in done.out.decode()
     assert len(paused) == 2
+
+
+@pytest.mark.req("JT-03")
+def test_a_name_that_the_user_chose_is_not_changed(desk: Desk, tmp_path: Path) -> None:
+    desk.backend.job_rows = [replace(desk.backend.job_rows[0], name=name) for name in ("session", "mine")]
+    (tmp_path / "named.yaml").write_text("name: mine\n")
+    names = []
+    for words in (
+        (),
+        ("--name", "mine"),
+        (str(tmp_path / "named.yaml"),),
+        (str(tmp_path / "named.yaml"), "--name", "session"),
+    ):
+        desk("session", "--detach", *words)
+        names.append(submitted(desk).name)
+        desk.backend.asked.clear()
+    assert names == ["session-2", "mine", "mine", "session"]
+
+
+@pytest.mark.req("JT-03")
+def test_amounts_are_for_a_session_of_one_spec(desk: Desk, tmp_path: Path) -> None:
+    for count, code in ((1, ExitCode.OK), (2, ExitCode.USAGE)):
+        (tmp_path / "specs.yaml").write_text(f"specs: [{', '.join(['{cpus: 1}'] * count)}]\n")
+        assert desk("session", str(tmp_path / "specs.yaml"), "--detach", "--cpus", "3").code == code
+
+
+@pytest.mark.req("JT-03")
+def test_a_person_reads_how_long_a_session_lasts_and_when_it_has_ended(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def opened(_: object) -> ShellSession:
+        raise KeyboardInterrupt
+
+    desk.backend.deltas = [JobsDelta((job_row(SESSION),), (), 1)]
+    desk.backend.open_shell = opened  # type: ignore[method-assign]  # everything else works
+    monkeypatch.setattr(shell, "requested", lambda _, job, rank: ShellRequest(job=job, rank=rank))  # no size is known
+    said = desk("session", terminal=True, stdin=b"").err
+    assert "Session 100 lasts at most " in said
+    assert "Leaving this shell (exit, Ctrl-D) ends it; --keep would keep it." in said
+    assert said.endswith("session 100 is ended\n")
+    kept = desk("session", "--keep", terminal=True).err
+    assert "`cockpit shell 100` enters it again" in kept
+    assert "is ended" not in kept

@@ -514,3 +514,30 @@ def test_an_impossible_number_of_cards_is_refused(desk: Desk, cards: str) -> Non
 def test_a_command_on_a_demo_ends_with_the_commands_exit_code(desk: Desk) -> None:
     assert desk("demo", "--headless", "jobs").code == ExitCode.OK
     assert desk("demo", "--headless", "job", "999999").code == ExitCode.NOT_FOUND
+
+
+@pytest.mark.req("UI-42")
+def test_a_wait_that_takes_too_long_says_which_job_has_not_ended(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float | None] = []
+
+    async def wait(_: JobId, *, timeout_seconds: float | None) -> None:
+        limits.append(timeout_seconds)
+
+    monkeypatch.setattr(desk.backend, "wait", wait)
+    done = desk("wait", "4711", "--timeout", "90", terminal=True)
+    assert (done.code, done.err) == (ExitCode.TIMED_OUT, "4711 has not ended yet\n")
+    assert desk("wait", "4711").code == ExitCode.TIMED_OUT
+    assert limits == [90.0, None]
+
+
+@pytest.mark.req("JT-36")
+@pytest.mark.parametrize("options", [("--jobs",), ("--holds",), ("--jobs", "--holds")])
+def test_containers_of_an_engine_that_is_stopped_are_taken_over_before_they_end(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    taken: list[str] = []
+    monkeypatch.setattr(desk.engine, "take_over", lambda: taken.append("over"))
+    desk("engine", "stop", *options, "--yes")
+    assert taken == ["over"]
+    desk("engine", "stop")
+    assert taken == ["over"]

@@ -21,6 +21,8 @@ from tests.headless.conftest import Desk
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from cockpit.model.events import EventRecord
+
 LISTS = [
     *("nodes", "cards", "holds", "events", "queues", "quota", "accounts", "accounts qos", "priority", "reservations"),
     *("overview", "engine status"),
@@ -171,3 +173,26 @@ def test_a_watch_says_that_the_cluster_fell_silent_and_that_it_answers_again(
         "The cluster answers again.",
     ]
     assert b"gone" not in done.out
+
+
+@pytest.mark.req("UI-40")
+def test_events_are_watched_from_the_last_ones_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request asks for what came after the last event that it had."""
+    records = desk.backend.event_records
+    asked: list[tuple[int, int]] = []
+    everything: list[bool] = []
+
+    async def events(*, job: object, after: int, limit: int) -> list[EventRecord]:
+        asked.append((after, limit))
+        return records if after < 0 else []
+
+    async def watch_jobs(*, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        everything.append(anything)
+        for loaded in (False, True, True):
+            yield JobsDelta((), (), 1, loaded=loaded)
+
+    monkeypatch.setattr(desk.backend, "events", events)
+    monkeypatch.setattr(desk.backend, "watch_jobs", watch_jobs)
+    assert len(desk("events", "--watch").lines) == len(records)
+    assert asked == [(-1, 1000), (records[-1].seq, 1000)]
+    assert everything == [True]
