@@ -166,6 +166,7 @@ def test_records_are_sent_in_as_few_pieces_as_their_size_allows() -> None:
     first = a_row(1, name="x" * (rest - len(msgspec.msgpack.encode(a_row(2)))))
     assert [len(piece) for piece in pieces([first, a_row(2)])] == [2], "together as long as a piece may be"
     assert [len(piece) for piece in pieces([first, a_row(2, name="job1")])] == [1, 1]
+    assert [len(piece) for piece in pieces([first, a_row(2), first, a_row(2)])] == [2, 2], "each piece is as long"
 
 
 @pytest.mark.req("PF-10")
