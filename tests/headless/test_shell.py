@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.headless import terminal
+from cockpit.headless import pipes, terminal
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.asking import ShellRequest
 from tests.doubles.process_session import ProcessSession
@@ -79,6 +79,27 @@ def test_bytes_pass_both_ways_unchanged_without_a_terminal() -> None:
 def test_exit_codes_of_every_kind_of_end(script: str, code: int, out: bytes, err: bytes) -> None:
     done = passed_through("sh", "-c", script, stdin=b"x" * 200_000)
     assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
+
+
+@pytest.mark.req("JT-40")
+def test_much_input_does_not_keep_the_output_of_a_command_that_reads_late() -> None:
+    done = passed_through("sh", "-c", "head -c 300000 /dev/zero; wc -c >&2", stdin=b"x" * 400_000)
+    assert (done.returncode, done.stdout, done.stderr.split()) == (0, bytes(300_000), [b"400000"])
+
+
+@pytest.mark.req("JT-40")
+def test_pipes_to_a_command_are_closed_when_it_has_ended() -> None:
+    before = descriptors()
+    unused, writing = os.pipe()
+    keyboard, typing = os.pipe()
+    session = ProcessSession(ShellRequest(job=7), ["sh", "-c", "exec >&- 2>&-; exit 5"])
+    try:
+        assert pipes.relay_pipes(session, keyboard, writing, writing) == 5
+    finally:
+        session.watcher.join()
+        for descriptor in (unused, writing, keyboard, typing):
+            os.close(descriptor)
+    assert descriptors() == before
 
 
 def test_the_end_of_stdin_reaches_the_command() -> None:
