@@ -13,6 +13,7 @@ from cockpit.model.spec import PriorityWord
 from cockpit.tui.start_options import SWITCHES, VALUED
 from tests.doubles.samples import NOW
 from tests.headless.conftest import Desk
+from tests.headless.test_staged import CATS
 
 
 def offered(desk: Desk, line: str, shell: str = "fish") -> list[str]:
@@ -84,6 +85,9 @@ def test_jobs_nodes_and_accounts_come_from_the_cluster_if_it_answers(desk: Desk)
         Reservation(name="course", nodes=(NodeName("n1"), NodeName("n2")), start_at=NOW, end_at=NOW)
     ]
     assert desk("completion", "fish", "cockpit reservations end ").lines[0] == "course\tn1, n2"
+    desk.backend.copies = [CATS]
+    assert desk("completion", "fish", "cockpit staged remove ").lines[0] == f"{CATS.key}\t{CATS.source}"
+    assert "bob" in offered(desk, "cockpit accounting --user b")
     assert "MaxJobs=" in offered(desk, "cockpit accounts modify x Max")
     assert "volume" in offered(desk, "cockpit catalogue add v")
     assert offered(desk, "cockpit nodes resume x --zz") == [], "settings are those of accounts and the catalogue"

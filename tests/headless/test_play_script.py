@@ -85,18 +85,23 @@ def test_the_cluster_is_named_in_the_first_line(line: str, cluster: Cluster) -> 
         "screenshot ../x",
         'type "open',
         "cluster local campus",
-        "cluster demo campus elastic",
-        "cluster",
         "size 120x",
         "size x40",
         "speed 1.2.3",
-        "cluster demo campus --seed many",
     ],
 )
 def test_every_invalid_line_is_reported_with_its_number(line: str) -> None:
     with pytest.raises(SpecErrors) as wrong:
         read_script("x.play", f"press j\n{line}\n\nfoo")
     assert [error.split(": ")[0] for error in wrong.value.errors] == ["x.play:2", "x.play:4"]
+
+
+@pytest.mark.parametrize(
+    "line", ["cluster", "cluster demo campus elastic", "cluster demo campus --seed many", "cluster lab campus"]
+)
+def test_an_impossible_cluster_is_reported(line: str) -> None:
+    with pytest.raises(SpecErrors, match=r"x\.play:1: cluster wants a name, as in: cluster demo campus --seed 3"):
+        read_script("x.play", f"{line}\npress j")
 
 
 @pytest.mark.parametrize(("line", "times"), [("speed 600", 600.0), ("speed 0.5", 0.5), ("speed 100000", 100_000.0)])

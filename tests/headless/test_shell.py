@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
@@ -100,6 +101,19 @@ def test_pipes_to_a_command_are_closed_when_it_has_ended() -> None:
         for descriptor in (unused, writing, keyboard, typing):
             os.close(descriptor)
     assert descriptors() == before
+
+
+@pytest.mark.req("JT-40")
+def test_output_that_was_left_in_the_pipe_of_an_ended_command_is_passed_on_whole(tmp_path: Path) -> None:
+    """More than one read takes: the pipe is made larger before the command writes."""
+    session = ProcessSession(ShellRequest(job=7), ["sh", "-c", "read x; head -c 150000 /dev/zero"])
+    assert session.pipe_fds is not None
+    fcntl.fcntl(session.pipe_fds[1], fcntl.F_SETPIPE_SZ, 1 << 18)
+    os.write(session.pipe_fds[0], b"\n")
+    session.watcher.join()
+    with (tmp_path / "out").open("wb") as out, Path(os.devnull).open("rb") as nothing:
+        assert pipes.relay_pipes(session, nothing.fileno(), out.fileno(), out.fileno()) == 0
+    assert (tmp_path / "out").stat().st_size == 150_000
 
 
 def test_the_end_of_stdin_reaches_the_command() -> None:

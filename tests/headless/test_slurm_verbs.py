@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.backends.base import Announced, CommandPreview
 from cockpit.backends.slurm.backend import CAPABILITIES as SLURM
 from cockpit.model.capabilities import EMBEDDED
 from cockpit.model.directives import MoveToTop, SendSignal, SignalTarget, SubmitScript, UpdateJob
@@ -112,3 +113,22 @@ def test_a_dry_run_shows_what_would_be_sent_to_the_cluster(slurm: Desk) -> None:
 def test_a_dry_run_reports_unsupported_fields(slurm: Desk) -> None:
     slurm.backend.refusal = Refusal(RefusalKind.INVALID, "jobs[0].volumes: Slurm mounts nothing")
     assert slurm("launch", "--dry-run", "-", stdin=JOB).err.startswith("stdin: volumes: Slurm mounts nothing")
+
+
+@pytest.mark.req("SL-21")
+def test_the_commands_that_will_run_are_printed_and_with_the_option_none_runs(
+    slurm: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Announced] = []
+    ran: list[bool] = []
+
+    async def hold(*_: object, **__: object) -> None:
+        ran.append(await looks[-1]([CommandPreview(("sbatch", "--hold"), "#!/bin/sh\ntrue\n")]))
+
+    monkeypatch.setattr(slurm.backend, "announce", lambda look, **_: looks.append(look))
+    monkeypatch.setattr(slurm.backend, "hold", hold)
+    assert slurm("hold", "4711").err == "+ sbatch --hold\n"
+    shown = slurm("hold", "4711", "--show-commands").err.splitlines()
+    assert (shown[0].startswith("+ sbatch --hold"), "true" in shown) == (True, True)
+    assert not any(line.startswith("+") for line in shown[1:])
+    assert ran == [True, False]
