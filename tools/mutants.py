@@ -121,8 +121,8 @@ def mutations(source: str, file: str) -> list[Mutation]:
 
 
 def _mutable(node: ast.AST, function: int | None = None) -> Iterator[tuple[ast.AST, int | None]]:
-    """Nodes that run, each with the line of its function: annotations, decorators, docstrings, imports, formatted
-    strings, storage keywords and zip's `strict`, which only asserts, are passed over."""
+    """Nodes that run, each with the line of its function: annotations and what is imported for them, decorators,
+    docstrings, imports, formatted strings, storage keywords and zip's `strict`, which only asserts, are passed over."""
     if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr) or _is_docstring(node) or _is_type_checking(node):
         return
     if isinstance(node, ast.keyword) and node.arg in STORAGE_KEYWORDS:
@@ -147,7 +147,11 @@ def _is_docstring(node: ast.AST) -> bool:
 
 
 def _is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    """Whether the node is `if TYPE_CHECKING: …`, or the `TYPE_CHECKING = False` of a module without `typing`."""
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.Assign(targets=[ast.Name(id="TYPE_CHECKING")]):
+            return True
+    return False
 
 
 Change = tuple[str, ast.stmt | ast.expr, ast.stmt | ast.expr]

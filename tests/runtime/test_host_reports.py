@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cockpit.engine import decide
 from cockpit.engine.effects import CheckNodes, StageReplica
 from cockpit.model import events
 from cockpit.model.ids import NodeName, ReplicaId
 from cockpit.model.resilience import Resume
-from tests.builders import a_spec
+from tests.builders import a_node, a_spec
 from tests.runtime.host_world import BY_ANN, ScriptedExecutor, World, eventually
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def placed(world: World, state: str, **fields: Any) -> ReplicaId:
-    (job,) = await world.submit(a_spec(**fields))
+    submitted = await world.submit(a_spec(**fields))
+    assert isinstance(submitted, list), submitted
+    (job,) = submitted
     await eventually(lambda: world.state(job) == state)
     return ReplicaId(job, 1, 0)
 
@@ -84,10 +87,13 @@ async def test_a_failed_prolog_drains_the_node_and_a_failed_epilog_too(world: Wo
 
 @pytest.mark.req("JT-24")
 async def test_the_result_of_a_precheck_starts_the_job_or_excludes_the_node(world: World) -> None:
-    replica = await placed(world, "prechecking", resume=Resume(max_resumes=1))
+    pool = a_node(cpus=4, pool="a")
+    await world.host.act(lambda machine, _now: decide.nodes_changed(machine, [pool]), BY_ANN)
+    checked = {"pool": "a", "resume": Resume(max_resumes=1, grace_seconds=60)}
+    replica = await placed(world, "prechecking", **checked)
     world.host.precheck_failed(replica, NODE, "no card answers")
     await eventually(lambda: world.state(replica.job) == "queued")
     assert [type(each) for each in world.executor.of(CheckNodes)] == [CheckNodes]
-    other = await placed(world, "prechecking", name="other", resume=Resume(max_resumes=1))
+    other = await placed(world, "prechecking", name="other", **checked)
     world.host.precheck_passed(other, "all cards answer")
     await eventually(lambda: world.state(other.job) == "starting")

@@ -41,7 +41,8 @@ def test_text_beyond_ascii_is_replaced_at_its_bytes():
 
 
 def test_what_does_not_run_is_not_mutated():
-    source = '"""Doc."""\nimport a\nif TYPE_CHECKING:\n    b(1)\ndef f(c: "list[1]") -> d[1]:\n    """Doc."""\n'
+    checking = "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    b(1)\n"
+    source = f'"""Doc."""\nimport a\n{checking}def f(c: "list[1]") -> d[1]:\n    """Doc."""\n'
     assert results(source) == set()
 
 

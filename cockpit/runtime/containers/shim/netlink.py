@@ -15,11 +15,12 @@ _REQUEST, _ACK, _EXCLUSIVE, _CREATE = 0x1, 0x4, 0x200, 0x400
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
 # IFF_UP: as a flag of a link, and as the mask of the flags that the request changes.
 _UP = 1
-# struct nlmsghdr, ifinfomsg, ifaddrmsg, rtmsg and rtattr.
-_HEADER = struct.Struct("=IHHII")
-_LINK = struct.Struct("=BxHiII")
-_ADDRESS = struct.Struct("=BBBBi")
-_ROUTE = struct.Struct("=BBBBBBBBI")
+# struct nlmsghdr, ifinfomsg, ifaddrmsg, rtmsg and rtattr. Fields that are 0 in all requests are padding (x): number and
+# sender of a message; family and type of a link; flags and scope of an address; lengths, tos, scope, flags of a route.
+_HEADER = struct.Struct("=IHH8x")
+_LINK = struct.Struct("=4xiII")
+_ADDRESS = struct.Struct("=BB2xi")
+_ROUTE = struct.Struct("=B3xBBxB4x")
 _ATTRIBUTE = struct.Struct("=HH")
 # IFLA_IFNAME, IFLA_MASTER, IFLA_LINKINFO and IFLA_NET_NS_FD; then those nested in IFLA_LINKINFO; then VETH_INFO_PEER.
 _NAME, _MASTER, _INFO, _NAMESPACE_FD = 3, 10, 18, 28
@@ -28,20 +29,20 @@ _PEER = 1
 # RT_TABLE_MAIN, RTPROT_STATIC and RTN_UNICAST; then RTA_GATEWAY.
 _MAIN_TABLE, _STATIC, _UNICAST = 254, 4, 1
 _GATEWAY = 5
-_MOST_BYTES = 1 << 16
-"""Largest answer that is read."""
+_ERROR = struct.Struct("=i")
+"""The beginning of struct nlmsgerr: the negative number of the error, or 0."""
 
 
 def make_bridge(name: str) -> None:
     """Make a bridge, the kernel's switch, and bring it up."""
-    link = _LINK.pack(0, 0, 0, _UP, _UP)
+    link = _LINK.pack(0, _UP, _UP)
     info = _attribute(_INFO, _text(_INFO_KIND, "bridge"))
     _ask(_NEW_LINK, _CREATE | _EXCLUSIVE, link + _text(_NAME, name) + info, f"make the bridge {name}")
 
 
 def make_pair(name: str, peer: str, namespace: int) -> None:
     """Make a veth pair: one end here, the other in the network namespace that is open as `namespace`. Both are down."""
-    link = _LINK.pack(0, 0, 0, 0, 0)
+    link = _LINK.pack(0, 0, 0)
     other = link + _text(_NAME, peer) + _number(_NAMESPACE_FD, namespace)
     info = _attribute(_INFO, _text(_INFO_KIND, "veth") + _attribute(_INFO_DATA, _attribute(_PEER, other)))
     _ask(_NEW_LINK, _CREATE | _EXCLUSIVE, link + _text(_NAME, name) + info, f"make the interface {name}")
@@ -49,7 +50,7 @@ def make_pair(name: str, peer: str, namespace: int) -> None:
 
 def bring_up(name: str, *, bridge: str = "") -> None:
     """Bring the interface up, which also connects it to its bridge."""
-    link = _LINK.pack(0, 0, _index(name), _UP, _UP)
+    link = _LINK.pack(_index(name), _UP, _UP)
     plugged = _number(_MASTER, _index(bridge)) if bridge else b""
     _ask(_NEW_LINK, 0, link + plugged, f"bring up {name}")
 
@@ -58,13 +59,13 @@ def give(name: str, address: str, prefix: int) -> None:
     """Give the interface an IPv4 address; `prefix`: the length of the network's part in bits."""
     raw = _socket.inet_aton(address)
     # IFA_LOCAL and IFA_ADDRESS: the second is the same unless the interface is a point-to-point link.
-    body = _ADDRESS.pack(_socket.AF_INET, prefix, 0, 0, _index(name)) + _attribute(2, raw) + _attribute(1, raw)
+    body = _ADDRESS.pack(_socket.AF_INET, prefix, _index(name)) + _attribute(2, raw) + _attribute(1, raw)
     _ask(_NEW_ADDRESS, _CREATE | _EXCLUSIVE, body, f"give {name} the address {address}")
 
 
 def send_all_by(gateway: str) -> None:
     """Make `gateway` the default route."""
-    body = _ROUTE.pack(_socket.AF_INET, 0, 0, 0, _MAIN_TABLE, _STATIC, 0, _UNICAST, 0)
+    body = _ROUTE.pack(_socket.AF_INET, _MAIN_TABLE, _STATIC, _UNICAST)
     route = body + _attribute(_GATEWAY, _socket.inet_aton(gateway))
     _ask(_NEW_ROUTE, _CREATE | _EXCLUSIVE, route, f"route by {gateway}")
 
@@ -91,11 +92,12 @@ def _ask(kind: int, flags: int, body: bytes, what: str) -> None:
     """Send one request and read its answer: a negative error number, or 0."""
     sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
     try:
-        sock.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _ACK | flags, 1, 0) + body)
-        answer = sock.recv(_MOST_BYTES)
+        sock.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _ACK | flags) + body)
+        # What follows repeats the request.
+        answer = sock.recv(_HEADER.size + _ERROR.size)
     finally:
         sock.close()
     # The answer is one message: a header and the error of the request (NLMSG_ERROR, netlink(7)).
-    number = struct.unpack_from("=i", answer, _HEADER.size)[0]
+    (number,) = _ERROR.unpack_from(answer, _HEADER.size)
     if number:
         raise OSError(-number, f"{what}: {os.strerror(-number)}")
