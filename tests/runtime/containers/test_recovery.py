@@ -15,8 +15,10 @@ import pytest
 
 from cockpit.engine.effects import KeepContainer, RemoveContainer, SignalKind, SignalReplica
 from cockpit.errors import RequestRefused
+from cockpit.model.cluster import Cluster, Staging
 from cockpit.model.ids import Millis
 from cockpit.model.spec import Algorithm, HoldCards
+from cockpit.runtime.containers import networks
 from cockpit.runtime.containers.plan import log_file
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.spawning import Shims, spawn
@@ -322,3 +324,20 @@ async def test_a_held_container_ends_with_its_window_also_where_no_engine_runs(h
     house.move_in()
     kept = [KeepContainer(each.replica, HoldCards.FREE) for each in (over, going_on)]
     await house.executor.adopt([], kept)
+
+
+@pytest.mark.req("JT-50", "TR-01")
+async def test_a_new_engine_removes_what_was_left_and_watches_the_disk_for_copies(house):
+    trash, network, fast = house.state / "trash" / "3.1.0", house.state / "networks" / "3.1", house.folder / "fast"
+    for folder in (trash, fast):
+        folder.mkdir(parents=True)
+    (trash / "file").touch()
+    networks.lay_out(network)
+    house.executor.close()
+    house.rules = Cluster(staging=Staging(folder=str(fast), full_percent=0))
+    house.move_in()
+    await house.executor.adopt([], [])
+    assert not trash.exists()
+    assert not network.exists()
+    await until(lambda: house.seen.full)
+    assert f"{fast} is filled to" in house.seen.full[0]
