@@ -100,7 +100,7 @@ class Smtp(msgspec.Struct, frozen=True, kw_only=True):
     """An SMTP server that takes alerts as mail."""
 
     host: str
-    port: int = 587
+    port: int
     tls: SmtpTls = SmtpTls.STARTTLS
     login_file: str = ""
     """The file with the user and, on the second line, the password; empty: no login."""

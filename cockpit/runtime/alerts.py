@@ -49,7 +49,7 @@ HOUR_MS: Final = 3_600_000
 class AlertLimits:
     """Bounds how many alerts are sent: one for each job in a time, and a number of all in an hour."""
 
-    def __init__(self, per_job_seconds: int = 600, per_hour: int = 60) -> None:
+    def __init__(self, per_job_seconds: int, per_hour: int) -> None:
         self._per_job_seconds = per_job_seconds
         self._per_hour = per_hour
         self._sent: deque[tuple[Millis, JobId]] = deque()

@@ -41,9 +41,9 @@ class PriceSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     """The path of a file, or an address with http:// or https://."""
-    seconds: int = 60
+    seconds: int
     """The interval between two questions."""
-    patience_seconds: int = 5
+    patience_seconds: int
     """The time limit of each."""
 
 

@@ -56,9 +56,9 @@ class SpotSettings(msgspec.Struct, frozen=True, kw_only=True):
     resource: str = ""
     """This machine's name in the provider's answers about several machines."""
     file: str = ""
-    seconds: int = 5
+    seconds: int
     """The interval between two rounds."""
-    patience_seconds: int = 2
+    patience_seconds: int
     """The time limit of each request."""
 
     @property

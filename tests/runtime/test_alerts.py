@@ -56,7 +56,7 @@ class PatientClock:
 
 
 def alerts(outages: Outages | None = None, limits: AlertLimits | None = None, **channels: Any) -> Alerts:
-    return Alerts("lab", Channels(**channels), PatientClock(), limits or AlertLimits(), outages or Outages())
+    return Alerts("lab", Channels(**channels), PatientClock(), limits or AlertLimits(600, 60), outages or Outages())
 
 
 def private(file: Path, text: str, mode: int = 0o600) -> str:
@@ -138,7 +138,9 @@ async def test_a_secret_that_others_can_read_or_that_is_missing_is_not_used(
 
 @pytest.mark.req("EL-13")
 async def test_a_slow_receiver_delays_no_one_who_offers_an_alert(http_service: HttpService) -> None:
-    sending = alerts(webhook=Webhook(url=f"{http_service.address}/in"), limits=AlertLimits(per_job_seconds=0))
+    sending = alerts(
+        webhook=Webhook(url=f"{http_service.address}/in"), limits=AlertLimits(per_job_seconds=0, per_hour=60)
+    )
     http_service.answer("POST /in")
     async with asyncio.TaskGroup() as group:
         task = group.create_task(sending.send_forever())
@@ -329,7 +331,7 @@ async def test_a_server_without_starttls_gets_nothing_unless_none_is_wanted(plai
 @pytest.mark.req("EL-13", "TR-10")
 async def test_a_password_is_never_sent_to_another_machine_without_tls(tmp_path: Path) -> None:
     outages = Outages()
-    smtp = Smtp(host="mail.invalid", tls=SmtpTls.NONE, login_file=private(tmp_path / "login", "a\nb\n"))
+    smtp = Smtp(host="mail.invalid", port=587, tls=SmtpTls.NONE, login_file=private(tmp_path / "login", "a\nb\n"))
     await alerts(outages, smtp=smtp).tell(job(), FELL)
     assert "without TLS others could read the password" in outages.sentences[0]
 

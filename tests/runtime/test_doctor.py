@@ -266,3 +266,17 @@ def test_cards_are_counted_by_model(tools, around, machine_root) -> None:
     tools("cnmon", "for n in 0 1; do echo \"| $n / MLU370-X4  v1 | x |\"; echo '| 0 MiB/ 23308 MiB |'; done")
     found = surroundings.machine(around(probe=probe_command, root=machine_root({"dev/null": ""})))
     assert [finding.found for finding in found if finding.subject == "cards"] == ["2 × MLU370-X4, driver unknown"]
+
+
+@pytest.mark.req("UI-24")
+@pytest.mark.parametrize(
+    ("size", "is_enough"), [((80, 24), True), ((200, 60), True), ((79, 24), False), ((80, 23), False)]
+)
+def test_the_screens_need_a_terminal_of_80_columns_and_24_lines(
+    around, size: tuple[int, int], is_enough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _fd: os.terminal_size(size))
+    *_, finding = surroundings.terminal(around(env={"TERM": "xterm-256color"}))
+    assert (finding.subject, finding.found) == ("size", f"{size[0]} × {size[1]}")
+    assert (finding.level is FindingLevel.OK) is is_enough
+    assert ("at least 80 × 24" in finding.advice) is not is_enough

@@ -507,3 +507,13 @@ async def test_a_shell_waits_until_a_container_that_is_about_to_be_held_is_held(
     opened = await open_shell(served(world), BY, ShellRequest(job=job, command=("id",)))
     assert done == [f"settled {job}", f"entered {job}"]
     assert opened.answer.kept
+
+
+def test_without_settings_failed_containers_are_held_four_hours_and_events_kept_ninety_days() -> None:
+    """And the invariants, whose test of a large state takes long, are left to the tests."""
+    settings = host_module.Settings()
+    assert (settings.hold_seconds, settings.keep_history_ms, settings.check_invariants) == (
+        4 * HOUR // SECOND,
+        90 * DAY,
+        False,
+    )

@@ -86,7 +86,7 @@ def test_an_unresponsive_card_is_a_fault_of_its_node_only(tmp_path: Path) -> Non
 
 
 def alerts_by(cluster: str, **channels: Any) -> Alerts:
-    return Alerts(cluster, Channels(**channels), VirtualClock(NOON), AlertLimits(), Outages())
+    return Alerts(cluster, Channels(**channels), VirtualClock(NOON), AlertLimits(600, 60), Outages())
 
 
 @pytest.mark.req("EL-13")

@@ -34,7 +34,11 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def watch(world: World, source: str, outages: Outages | None = None, **settings: Any) -> PriceWatch:
-    return PriceWatch(world.host, PriceSettings(source=source, **settings), outages or Outages())
+    return PriceWatch(
+        world.host,
+        PriceSettings(source=source, **{"seconds": 60, "patience_seconds": 5, **settings}),
+        outages or Outages(),
+    )
 
 
 def prices(world: World) -> dict[str, int | None]:

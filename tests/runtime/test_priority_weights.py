@@ -62,6 +62,15 @@ def test_an_unwritable_weights_file_is_reported_with_the_consequence(tmp_path: P
     assert file.read_text() == "[priority]\nweights = { age = 1 }\n"
 
 
+def test_weights_are_written_where_no_file_and_folder_is_yet(tmp_path: Path) -> None:
+    file = tmp_path / "config" / "cockpit-cluster" / "cluster.toml"
+    with ServedEngine(tmp_path) as served:
+        served.engine.cluster_file = file
+        assert answered(served) == WeightsSet(CHOSEN, str(file))
+    assert read_cluster(a_node(), file.read_text()).cluster.priority.weights == CHOSEN
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+
+
 def test_an_engine_without_a_file_mentions_none(tmp_path: Path) -> None:
     with ServedEngine(tmp_path) as served:
         assert answered(served) == WeightsSet(CHOSEN)

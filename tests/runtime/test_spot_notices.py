@@ -44,7 +44,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 
 def watch(world: World, outages: Outages | None = None, **settings: Any) -> SpotWatch:
-    return SpotWatch(world.host, SpotSettings(**settings), outages or Outages())
+    return SpotWatch(
+        world.host, SpotSettings(**{"seconds": 5, "patience_seconds": 2, **settings}), outages or Outages()
+    )
 
 
 def node(world: World, name: str = "n1") -> Node:

@@ -93,7 +93,6 @@ def socket_folder(around: Surroundings) -> list[Finding]:
     return [ok("socket folder", str(folder) if exists else f"{folder} (will be made)")]
 
 
-OLDEST_PYTHON = (3, 11)
 NANOS_PER_SECOND = 1_000_000_000
 EARLIEST_SECONDS = 1_735_689_600
 """2025-01-01 in seconds since 1970. An earlier time means that the clock was never set."""
@@ -101,8 +100,6 @@ EARLIEST_SECONDS = 1_735_689_600
 
 def python(_around: Surroundings) -> list[Finding]:
     version = f"{platform.python_version()} ({sys.executable})"
-    if sys.version_info < OLDEST_PYTHON:
-        return [missing("Python", version, "cockpit needs 3.11 or newer: run `apt-get install python3` on Debian 12.")]
     return [ok("Python", version)]
 
 

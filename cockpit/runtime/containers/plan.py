@@ -135,9 +135,9 @@ class EngineFolders(msgspec.Struct, frozen=True):
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """The administrator's limits on every container."""
 
-    pids: int = 4096
+    pids: int
     """Most processes and threads. Data loaders whose libraries start a thread per core need many."""
-    scratch_mib: int = 1024
+    scratch_mib: int
     """Size of the container's own /tmp, which is in memory."""
     shared_home: str = ""
     """The folder of this machine that becomes /home in every container; empty: none."""
