@@ -256,6 +256,9 @@ async def test_details_have_the_last_lines_that_say_why_a_job_failed(world: Worl
     assert (detail.log_tail, detail.log_left_out_mib, detail.use, detail.tasks) == ("", 0, (), ())
     written(engine, job, LogStream.STDOUT, "step 1\nstep 2\n")
     assert (await reading.job(engine, BY_USER, messages.JobArgs(job))).log_tail.split() == ["step", "1", "step", "2"]
+    written(engine, job, LogStream.STDOUT, "".join(f"line {number}\n" for number in range(20)))
+    tail = (await reading.job(engine, BY_USER, messages.JobArgs(job))).log_tail
+    assert tail.split("\n")[:1] == ["line 8"], "the last twelve"
     written(engine, job, LogStream.STDERR, "out of memory\n")
     assert "out of memory" in (await reading.job(engine, BY_USER, messages.JobArgs(job))).log_tail
     (waiting,) = await world.submit(a_spec("waiting", cpus=4))
