@@ -68,6 +68,15 @@ async def test_a_failed_epilog_is_reported_for_the_node_and_the_next_one_runs(ho
     assert lines(house) == ["one", "two"]
 
 
+async def test_a_script_that_cannot_be_run_has_failed_with_the_reason(house: House) -> None:
+    house.rules = Cluster(prolog_scripts=(says(house, "one"),))
+    effect = house.job("true")
+    (house.folder_of(effect.replica) / "prolog").mkdir(parents=True)
+    await house.executor.start(effect)
+    assert house.seen.failed == ["prolog 1 could not be run on n1: Is a directory"]
+    assert lines(house) == []
+
+
 async def test_a_script_that_a_signal_ends_has_the_exit_code_of_a_shell(house: House) -> None:
     """And of its output the end of the last line is shown."""
     house.rules = Cluster(prolog_scripts=("yes ab | head -c 9000 | tr -d '\\n'; echo; echo; kill -TERM $$; sleep 60",))
