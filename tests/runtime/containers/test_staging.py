@@ -105,13 +105,13 @@ async def test_the_job_sees_the_copy_and_cannot_change_it(house, cats):
 async def test_one_copy_is_shared_by_all_jobs_of_the_same_version(house, cats):
     first, second = job(house, cats), job(house, cats)
     await staged(house, first, second)
-    (copy,) = await house.cache.copies()
+    (copy,) = await house.executor.copies()
     assert (copy.what, copy.source, copy.size) == ("dataset", str(cats), len("a catanotherlocked"))
     assert copy.jobs == (first.replica.job, second.replica.job)
     assert copy.users == (first.submitter.name,)
     (cats / "a.txt").write_text("a newer version")
     await staged(house, third := job(house, cats))
-    assert [each.jobs for each in await house.cache.copies() if each.key != copy.key] == [(third.replica.job,)]
+    assert [each.jobs for each in await house.executor.copies() if each.key != copy.key] == [(third.replica.job,)]
 
 
 @pytest.mark.req("JT-50")
@@ -122,7 +122,7 @@ async def test_a_copy_that_was_finished_just_now_is_not_made_again(house, cats, 
     seen = CacheStore.has
     monkeypatch.setattr(CacheStore, "has", lambda shelf, key: next(looks, None) is None and seen(shelf, key))
     await staged(house, job(house, cats))
-    assert [len(each.jobs) for each in await house.cache.copies()] == [2]
+    assert [len(each.jobs) for each in await house.executor.copies()] == [2]
 
 
 @pytest.mark.req("JT-50")
@@ -131,12 +131,13 @@ async def test_two_gigabytes_cancelled_half_way_leave_no_file(house, large):
     await half_way(house, start)
     progress = house.executor.staging(start.replica)
     assert (0 < progress.done < progress.total, progress.total > LARGE) == (True, True)
-    (copy,) = await house.cache.copies()
+    (copy,) = await house.executor.copies()
     assert copy.progress is not None
+    assert not await house.executor.remove_copy(copy.key), "it is being made"
     await house.executor.signal(SignalReplica(start.replica, SignalKind.TERM))
     assert "while its files were copied" in (await house.ended(start.replica)).lost
     assert left_on_disk(house) == []
-    assert await house.cache.copies() == []
+    assert await house.executor.copies() == []
 
 
 @pytest.mark.req("JT-50")
@@ -229,15 +230,15 @@ async def test_a_copy_is_kept_for_a_week_after_its_last_use(house, cats):
     await staged(house, start)
     house.clock.at += 30 * DAY_MS
     await house.cache.tidy()
-    assert len(await house.cache.copies()) == 1
+    assert len(await house.executor.copies()) == 1
     await house.executor.remove(RemoveContainer(start.replica))
     house.clock.at += 7 * DAY_MS - 1
     await house.cache.tidy()
-    (copy,) = await house.cache.copies()
+    (copy,) = await house.executor.copies()
     assert (copy.used_at, copy.jobs) == (Millis(1_000_000 + 30 * DAY_MS), ())
     house.clock.at += 1
     await house.cache.tidy()
-    assert await house.cache.copies() == []
+    assert await house.executor.copies() == []
     assert left_on_disk(house) == []
 
 
@@ -245,11 +246,23 @@ async def test_a_copy_is_kept_for_a_week_after_its_last_use(house, cats):
 async def test_a_copy_in_use_is_not_removed(house, cats):
     start = job(house, cats)
     await staged(house, start)
-    (copy,) = await house.cache.copies()
-    assert not await house.cache.remove(copy.key)
+    (copy,) = await house.executor.copies()
+    assert not await house.executor.remove_copy(copy.key)
     await house.executor.remove(RemoveContainer(start.replica))
-    assert await house.cache.remove(copy.key)
+    assert await house.executor.remove_copy(copy.key)
     assert left_on_disk(house) == []
+
+
+@pytest.mark.req("JT-50", "TR-01")
+async def test_a_new_engine_releases_the_copies_of_jobs_that_are_gone(house, cats):
+    lives, gone = job(house, cats), job(house, cats)
+    await staged(house, lives, gone)
+    house.executor.close()
+    house.move_in()
+    await house.executor.adopt([lives], [])
+    assert (await house.ended(lives.replica)).ok
+    (copy,) = await house.executor.copies()
+    assert copy.jobs == (lives.replica.job,)
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")
@@ -268,7 +281,7 @@ async def test_a_copy_is_used_only_by_users_who_may_read_the_original(house, cat
     shut = job(house, cats, user=ann)
     await house.executor.stage(StageReplica(shut))
     assert (await house.ended(shut.replica)).lost == f"datasets[0]: {cats}: permission denied for user {ann}"
-    assert len(await house.cache.copies()) == 1
+    assert len(await house.executor.copies()) == 1
 
 
 @pytest.mark.req("JT-50")
