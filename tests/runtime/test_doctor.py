@@ -3,14 +3,17 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.runtime.checks import containers, surroundings
 from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.doctor import CHECKS, findings
 from cockpit.runtime.findings import FindingLevel
 from cockpit.runtime.probe_command import Answer, Outcome, probe_command
+from tests.builders import a_card, a_node
 from tests.mounts import mounts
 
 
@@ -280,3 +283,84 @@ def test_the_screens_need_a_terminal_of_80_columns_and_24_lines(
     assert (finding.subject, finding.found) == ("size", f"{size[0]} × {size[1]}")
     assert (finding.level is FindingLevel.OK) is is_enough
     assert ("at least 80 × 24" in finding.advice) is not is_enough
+
+
+@pytest.mark.req("UI-44", "TR-03")
+def test_folders_that_are_there_already_are_not_said_to_be_made(around, tmp_path: Path) -> None:
+    own = around(uid=os.getuid())
+    (coming,) = surroundings.socket_folder(own)
+    assert (coming.level, coming.found) == (FindingLevel.OK, f"{tmp_path}/run (will be made)")
+    (tmp_path / "run").mkdir(mode=0o700)
+    (tmp_path / "state").mkdir()
+    (there,) = surroundings.socket_folder(own)
+    assert (there.level, there.found) == (FindingLevel.OK, f"{tmp_path}/run")
+    assert surroundings.state_folder(own)[0].found == f"{tmp_path}/state"
+    (of_root,) = surroundings.state_folder(around(system=True))
+    assert (of_root.level, of_root.found) == (FindingLevel.OK, f"{tmp_path}/state, which only root can read")
+    assert len(surroundings.state_folder(around(system=True, uid=0))) == 2
+
+
+@pytest.mark.req("UI-44", "TR-03")
+@pytest.mark.parametrize(
+    ("gib", "files", "files_left", "level"),
+    [
+        (2.0, 100, 50, FindingLevel.OK),
+        (1.9, 100, 50, FindingLevel.NOTE),
+        (0.11, 100, 50, FindingLevel.NOTE),
+        (0.09, 100, 50, FindingLevel.MISSING),
+        (9.0, 100, 0, FindingLevel.MISSING),
+        (9.0, 0, 0, FindingLevel.OK),
+    ],
+)
+def test_the_space_for_the_journal_and_containers(
+    around, gib: float, files: int, files_left: int, level: FindingLevel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = SimpleNamespace(f_bavail=round(gib * (1 << 30)), f_frsize=1, f_files=files, f_favail=files_left)
+    monkeypatch.setattr(os, "statvfs", lambda _folder: facts)
+    _, disk = surroundings.state_folder(around())
+    assert (disk.level, disk.found) == (level, f"{gib:.1f} GiB free for the journal and containers")
+
+
+@pytest.mark.req("UI-44")
+def test_a_configured_slurm_that_does_not_answer_is_missing_and_another_is_a_note(around) -> None:
+    for probe, found in ((absent, "scontrol is not installed"), (hung, "slurmctld does not answer: no answer in time")):
+        (configured,) = surroundings.slurm(around(probe=probe, slurm="/etc/slurm/slurm.conf"))
+        assert configured.level is FindingLevel.MISSING
+        assert configured.found == f"configured by /etc/slurm/slurm.conf, but {found}"
+        (other,) = surroundings.slurm(around(probe=probe))
+        assert (other.level, found in other.found) == (FindingLevel.NOTE, True)
+
+
+def test_a_clock_that_was_set_shows_its_time(around, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds, level in ((1_735_689_599, FindingLevel.MISSING), (1_735_689_600, FindingLevel.OK)):
+        monkeypatch.setattr(surroundings, "wall_nanos", lambda seconds=seconds: seconds * 10**9)
+        (finding,) = surroundings.time_of_day(around())
+        assert finding.level is level
+    assert finding.found == "2025-01-01 00:00:00 UTC"
+
+
+@pytest.mark.req("UI-44")
+def test_what_a_terminal_and_its_surroundings_can_do(around) -> None:
+    def colours(**env: str) -> str:
+        return surroundings.terminal(around(env=env))[1].found
+
+    assert colours(TERM="xterm", COLORTERM="24bit") == "16 million"
+    assert colours(TERM="xterm-direct").startswith("256")
+    assert colours(TERM="vt100") == "few, as far as TERM=vt100 tells"
+    assert surroundings.terminal(around(env={"TERM": "screen", "STY": "1"}))[0].found == "screen in screen"
+    assert surroundings.terminal(around(env={"TERM": "xterm"}))[0].found == "xterm"
+    tmux = answering(tmux=Answer(Outcome.ANSWERED, 0, "tmux 3.3a\n"))
+    assert surroundings.tmux(around(probe=tmux))[0].found == "3.3a"
+    assert surroundings.locale(around(env={}))[0].found == "no locale is not UTF-8"
+
+
+@pytest.mark.req("UI-44")
+def test_the_machine_is_shown_with_its_cards_and_their_driver(around, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = a_node(cpus=2, memory_mib=4096, cards=2, os="Debian", kernel="6.1")
+    other = replace(node, cards=(*node.cards, a_card(2, "H100")), driver_version="550.1")
+    for seen, cards in ((other, "2 × A100, 1 × H100, driver 550.1"), (node, "2 × A100, driver unknown")):
+        monkeypatch.setattr(
+            surroundings, "inspect_machine", lambda *_, seen=seen: SimpleNamespace(node=seen, findings=[])
+        )
+        machine, found = surroundings.machine(around())
+        assert (machine.found, found.found) == ("2 CPUs, 4.0 GiB, Debian, Linux 6.1", cards)
