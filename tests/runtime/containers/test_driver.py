@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from cockpit.engine.effects import CheckNodes, KeepContainer
+from cockpit.engine.effects import (
+    CheckNodes,
+    FreezeReplica,
+    KeepContainer,
+    SignalKind,
+    SignalReplica,
+    ThawReplica,
+    WriteWorkersFile,
+)
+from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
 from cockpit.model.spec import HoldCards
 from cockpit.model.usage import ReplicaTotals
@@ -65,6 +74,10 @@ class Watched:
 
     def __init__(self) -> None:
         self.ended, self.alive, self.left = False, True, []
+        self.attempt, self.sent = "its attempt", []
+
+    def send(self, signal: int) -> None:
+        self.sent.append(signal)
 
     async def leave(self, signal: int, _seconds: float) -> None:
         self.left.append(signal)
@@ -139,3 +152,70 @@ def test_replicas_on_disk_are_the_folders_with_their_names(made: Executor) -> No
     for name in ("8.2.1", "probe-x", "9.1"):
         (made.executor._state / "containers" / name).mkdir()
     assert made.executor._replicas_on_disk() == {REPLICA, ReplicaId(JobId(8), 2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("watched", "alive", "ended", "runs"),
+    [(True, True, False, True), (True, False, False, False), (True, True, True, False), (False, True, False, False)],
+)
+async def test_only_a_running_container_is_frozen_or_gets_a_list_of_workers(
+    made: Executor, monkeypatch: pytest.MonkeyPatch, watched: bool, alive: bool, ended: bool, runs: bool
+) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(driver.freezing, "freeze", lambda attempt: done.append(("freeze", attempt)))
+    monkeypatch.setattr(driver.freezing, "thaw", lambda attempt: done.append(("thaw", attempt)))
+    monkeypatch.setattr(driver.heartbeats, "show", lambda attempt, files: done.append((attempt, files)))
+    watch: Any = Watched()
+    watch.alive, watch.ended = alive, ended
+    if watched:
+        made.executor._watched[REPLICA] = watch
+    made.executor._workers_of = lambda _replica: {"workers": b"1"}
+    await made.executor.freeze(FreezeReplica(REPLICA))
+    await made.executor.thaw(ThawReplica(REPLICA))
+    await made.executor.write_workers_file(WriteWorkersFile(REPLICA))
+    expected = [("freeze", "its attempt"), ("thaw", "its attempt"), ("its attempt", {"workers": b"1"})]
+    assert done == (expected if runs else [])
+
+
+@pytest.mark.parametrize(
+    ("force", "number"),
+    [
+        (SignalKind.TERM, holder.TERMINATE),
+        (SignalKind.KILL, holder.KILL),
+        (SignalKind.EARLY, holder.EARLY),
+    ],
+)
+async def test_a_signal_reaches_the_holder_of_a_container_which_is_thawed_first(
+    made: Executor, monkeypatch: pytest.MonkeyPatch, force: SignalKind, number: int
+) -> None:
+    thawed: list[object] = []
+    monkeypatch.setattr(driver.freezing, "thaw", thawed.append)
+    await made.executor.signal(SignalReplica(REPLICA, force))
+    assert (thawed, made.seen.ended) == ([], []), "there is nothing to signal"
+    watch: Any = Watched()
+    made.executor._watched[REPLICA] = watch
+    await made.executor.signal(SignalReplica(REPLICA, force))
+    assert (thawed, watch.sent) == (["its attempt"], [number])
+
+
+async def test_a_replica_that_waits_with_its_copies_ends_at_once_and_once(made: Executor) -> None:
+    made.executor._waiting.add(REPLICA)
+    await made.executor.signal(SignalReplica(REPLICA, SignalKind.TERM))
+    ((replica, status),) = made.seen.ended
+    assert (replica, status.lost) == (REPLICA, "it was ended while its files were copied")
+    await made.executor.signal(SignalReplica(REPLICA, SignalKind.TERM))
+    assert len(made.seen.ended) == 1
+
+
+async def test_nobody_enters_what_was_not_started_or_has_left_no_plan(made: Executor) -> None:
+    def refused() -> Any:
+        return pytest.raises(RequestRefused, match="has no container to enter")
+
+    for record in (None, "exit.json", "plan.json"):
+        if record == "exit.json":
+            made.attempt.write_exit({"code": 3})
+        if record == "plan.json":
+            Path(made.attempt.file("exit.json")).unlink()
+            made.attempt.write("plan.json", {})
+        with refused():
+            await made.executor.enter(REPLICA, [], terminal=None, label="")
