@@ -117,3 +117,53 @@ def test_a_query_without_a_running_tensorboard_creates_no_folder(tmp_path: Path)
     assert board.address == ""
     assert not board.stop()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.req("JT-41")
+def test_another_cockpit_stops_it_and_nothing_of_it_is_left(board: Board, runs: dict[str, str], tmp_path: Path) -> None:
+    board.start(runs)
+    folder = tmp_path / "boards" / "4711-a"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert Board(folder).address == board.address
+    assert Board(folder).stop()
+    assert not folder.exists()
+
+
+STUBBORN = """#!/bin/sh
+trap '' TERM
+sleep 1000 &
+echo $! >{folder}/child
+echo "TensorBoard 2.13 at http://127.0.0.1:6006/ (Press CTRL+C to quit)"
+wait; wait
+"""
+
+
+@pytest.mark.req("JT-41")
+def test_one_that_does_not_end_is_killed_with_its_processes(
+    board: Board, runs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensorboard, "STOP_SECONDS", 0.3)
+    stand_in(tmp_path / "bin", STUBBORN.format(folder=tmp_path))
+    assert board.start(runs) == "http://127.0.0.1:6006/"
+    assert board.stop()
+    child = int((tmp_path / "child").read_text())
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().split()[2] in "ZX"
+
+
+@pytest.mark.req("JT-41")
+def test_the_last_three_lines_of_a_failed_start_are_quoted(board: Board, runs: dict[str, str], tmp_path: Path) -> None:
+    stand_in(tmp_path / "bin", "#!/bin/sh\nfor n in 1 2 3 4 5; do echo line $n; done\nexit 4\n")
+    with pytest.raises(CockpitError, match=r"ended at once with exit code 4: line 3 line 4 line 5$"):
+        board.start(runs)
+
+
+@pytest.mark.req("JT-41")
+def test_one_that_never_listens_is_given_up(
+    board: Board, runs: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensorboard, "START_SECONDS", 0.1)
+    stand_in(tmp_path / "bin", "#!/bin/sh\nexec sleep 1000\n")
+    with pytest.raises(CockpitError, match=r"did not say within 0\.1 s where it listens; see .*/4711-a/log\.$"):
+        board.start(runs)
+    assert board.stop(), "it runs nevertheless"

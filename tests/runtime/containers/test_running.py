@@ -9,6 +9,7 @@ import pytest
 
 from cockpit.engine.effects import SignalKind, SignalReplica
 from cockpit.model.mounts import Algorithm, Dataset, DatasetSource, Model, ModelSource, ResolvedEntry, Volume
+from cockpit.model.spec import Mode
 from cockpit.runtime.containers import spawning
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import until
@@ -254,3 +255,10 @@ async def test_folders_are_opened_with_the_submitters_rights(house, ann):
 async def test_a_folder_of_the_engine_is_refused(house):
     job = house.job("true", output=str(house.state / "containers"))
     assert "is in the engine's own folder" in (await house.run(job)).lost
+
+
+@pytest.mark.req("LA-71")
+async def test_a_batch_script_finds_srun_and_scontrol(house):
+    job = house.job("scontrol show hostnames 'a[1-2]'; srun echo done", mode=Mode.SLURM)
+    assert (await house.run(job)).ok, house.err(job)
+    assert house.out(job).split() == ["a1", "a2", "done"]
