@@ -364,3 +364,61 @@ def test_the_machine_is_shown_with_its_cards_and_their_driver(around, monkeypatc
         )
         machine, found = surroundings.machine(around())
         assert (machine.found, found.found) == ("2 CPUs, 4.0 GiB, Debian, Linux 6.1", cards)
+
+
+FINE, FAILED = Answer(Outcome.ANSWERED, 0, "fine\n"), Answer(Outcome.ANSWERED, 7, "\n")
+
+
+@pytest.mark.req("UI-44")
+@pytest.mark.parametrize(
+    ("version", "trial", "level", "found"),
+    [
+        (FINE, FINE, FindingLevel.OK, "fine, runs"),
+        (Answer(Outcome.ANSWERED, 0, "bubblewrap 0.8.0\n"), FINE, FindingLevel.OK, "0.8.0, runs"),
+        (Answer(Outcome.ABSENT), FINE, FindingLevel.NOTE, "not installed"),
+        (FAILED, FINE, FindingLevel.MISSING, "does not run: exit code 7"),
+        (FINE, FAILED, FindingLevel.MISSING, "does not run: exit code 7"),
+        (FINE, Answer(Outcome.HUNG, text="words"), FindingLevel.MISSING, "does not run: it did not end in time"),
+    ],
+)
+def test_bubblewrap_is_tried(around, version: Answer, trial: Answer, level: FindingLevel, found: str) -> None:
+    (finding,) = containers.bubblewrap(around(probe=lambda words: version if "--version" in words else trial))
+    assert (finding.level, finding.found) == (level, found)
+
+
+@pytest.mark.req("UI-44")
+@pytest.mark.parametrize(
+    ("answer", "level", "found"),
+    [
+        (FINE, FindingLevel.OK, "can be made"),
+        (Answer(Outcome.ABSENT), FindingLevel.OK, "no setting forbids them"),
+        (FAILED, FindingLevel.MISSING, "refused: exit code 7"),
+    ],
+)
+def test_namespaces_are_tried(around, machine_root, answer: Answer, level: FindingLevel, found: str) -> None:
+    root = machine_root({"proc/sys/user/max_user_namespaces": "1000\n"})
+    (finding,) = containers.namespaces(around(root=root, probe=lambda _words: answer))
+    assert (finding.level, finding.found) == (level, found)
+
+
+@pytest.mark.req("UI-44")
+@pytest.mark.parametrize(("uid", "lower", "how"), [(0, "/", "as root"), (1000, "/usr", "as a user")])
+def test_an_overlay_is_tried_as_containers_mount_it(
+    around, tmp_path: Path, uid: int, lower: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def probe(words: tuple[str, ...]) -> Answer:
+        asked.append(tuple(words))
+        return Answer(Outcome.ANSWERED, 1, "mount: permission denied\n")
+
+    (finding,) = containers.overlay(around(uid=uid, probe=probe))
+    assert finding.level is FindingLevel.MISSING
+    assert finding.found == f"cannot be mounted {how} on the file system of {tmp_path}/state: mount: permission denied"
+    ((*start, folder, under, options),) = asked
+    assert ("--user" in start, under, options) == (uid != 0, lower, "" if uid == 0 else ",userxattr")
+    assert Path(folder).parent == tmp_path
+    assert not Path(folder).exists()
+    monkeypatch.setattr(containers, "network_filesystem", lambda _folder: "nfs4")
+    assert containers.overlay(around(probe=probe)) == []
+    assert len(asked) == 1, "a network file system may hang"
