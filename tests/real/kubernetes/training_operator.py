@@ -72,7 +72,9 @@ def _as_in_a_pod(cluster: RealKubernetes, token: str) -> list[str | Path]:
     inside: list[str | Path] = ["--ro-bind", account, "/run/secrets/kubernetes.io/serviceaccount"]
     inside += ["--bind", serving, "/tmp/k8s-webhook-server/serving-certs"]
     around: list[str | Path] = ["--dev-bind", "/", "/", "--tmpfs", "/run", "--tmpfs", "/tmp"]
-    return ["bwrap", *around, "--bind", cluster.folder, cluster.folder, *inside, "--die-with-parent", "--"]
+    programs = TRAINING_OPERATOR.folder()
+    around += ["--ro-bind", programs, programs, "--bind", cluster.folder, cluster.folder]
+    return ["bwrap", *around, *inside, "--die-with-parent", "--"]
 
 
 def _secret(cluster: RealKubernetes) -> dict[str, Any]:

@@ -103,8 +103,8 @@ func (n *nodelet) command(p *pod, c *container, spec corev1.Container) *exec.Cmd
 	}
 	if c.target != nil {
 		words = n.inside(c.target, words)
-	} else if n.isJailed {
-		words = append(append([]string{}, jail...), words...)
+	} else if n.jail != nil {
+		words = append(append([]string{}, n.jail.start...), words...)
 	}
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir, cmd.Env = p.dir, p.environment(spec)
@@ -117,25 +117,32 @@ func (n *nodelet) command(p *pod, c *container, spec corev1.Container) *exec.Cmd
 
 // inside has a command run in the namespaces of a container.
 func (n *nodelet) inside(c *container, words []string) []string {
-	if first := c.firstProcess(); n.isJailed && first > 0 {
-		return append([]string{"nsenter", "-t", strconv.Itoa(first), "-p", "-m", "-w", "--"}, words...)
+	if n.jail == nil {
+		return words
 	}
-	return words
+	entering := append(append([]string{}, n.jail.enter...), "-t", strconv.Itoa(n.firstProcess(c)), "--")
+	return append(entering, words...)
 }
 
-// firstProcess is what has PID 1 in the container, as this machine numbers it; 0 where that is not known.
-func (c *container) firstProcess() int {
+// firstProcess is what is PID 1 in the container, as this machine numbers it. Right after its start the jail's own.
+func (n *nodelet) firstProcess(c *container) int {
 	pid := c.cmd.Process.Pid
+	if n.jail == nil {
+		return pid
+	}
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	first, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	return first
+	if first, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+		return first
+	}
+	return pid
 }
 
-func (c *container) signal(number syscall.Signal) {
-	if first := c.firstProcess(); first > 0 && number != syscall.SIGKILL {
-		syscall.Kill(first, number)
-	} else {
+// signal reaches the container's first process, as a container runtime's does; SIGKILL reaches all of them.
+func (n *nodelet) signal(c *container, number syscall.Signal) {
+	if number == syscall.SIGKILL {
 		syscall.Kill(-c.cmd.Process.Pid, number)
+	} else {
+		syscall.Kill(n.firstProcess(c), number)
 	}
 }
 

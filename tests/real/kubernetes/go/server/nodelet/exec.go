@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/creack/pty"
@@ -112,7 +113,7 @@ func (e *execution) ExecInContainer(
 		case <-ctx.Done():
 		}
 	}()
-	if tty && e.n.isJailed { // a shell wants a session in its own PID namespace
+	if tty && e.n.jail != nil { // a shell wants a session of its own PID namespace
 		words = append([]string{"setsid", "--ctty"}, words...)
 	}
 	words = e.n.inside(e.c, words)
@@ -120,7 +121,8 @@ func (e *execution) ExecInContainer(
 	cmd.Dir, cmd.Env = e.p.dir, e.p.environment(e.spec)
 	var err error
 	if tty {
-		err = runInTerminal(cmd, in, out, resize)
+		session := &syscall.SysProcAttr{Setsid: e.n.jail == nil, Setctty: e.n.jail == nil}
+		err = runInTerminal(cmd, session, in, out, resize)
 	} else {
 		err = runWithPipes(cmd, in, out, errOut)
 	}
@@ -132,8 +134,10 @@ func (e *execution) ExecInContainer(
 	return err
 }
 
-func runInTerminal(cmd *exec.Cmd, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize) error {
-	terminal, err := pty.Start(cmd)
+func runInTerminal(
+	cmd *exec.Cmd, session *syscall.SysProcAttr, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize,
+) error {
+	terminal, err := pty.StartWithAttrs(cmd, nil, session)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (n *nodelet) run(p *pod) {
 		}
 	}
 	if limit := spec.ActiveDeadlineSeconds; limit != nil {
-		time.AfterFunc(time.Duration(*limit)*time.Second, func() { p.end("DeadlineExceeded") })
+		time.AfterFunc(time.Duration(*limit)*time.Second, func() { n.end(p, "DeadlineExceeded") })
 	}
 	for _, each := range spec.Containers {
 		go n.loop(p, p.lockAndAdd(each.Name), each, spec.RestartPolicy)
@@ -113,20 +113,19 @@ func (p *pod) isRunning() bool {
 }
 
 // end kills what runs, for a reason that the pod's status shows.
-func (p *pod) end(reason string) {
+func (n *nodelet) end(p *pod, reason string) {
 	p.Lock()
 	defer p.Unlock()
 	if p.isRunning() {
 		p.reason = reason
-		p.signal(syscall.SIGKILL)
+		n.signalAll(p, syscall.SIGKILL)
 	}
 }
 
-// signal reaches the first process of each container, as a container runtime's does.
-func (p *pod) signal(number syscall.Signal) {
+func (n *nodelet) signalAll(p *pod, number syscall.Signal) {
 	for _, c := range p.containers {
 		if c.isRunning {
-			c.signal(number)
+			n.signal(c, number)
 		}
 	}
 }
@@ -138,7 +137,7 @@ func (n *nodelet) terminate(p *pod) {
 	if asked := p.object.DeletionGracePeriodSeconds; asked != nil {
 		grace = *asked
 	}
-	p.signal(syscall.SIGTERM)
+	n.signalAll(p, syscall.SIGTERM)
 	var ends []chan struct{}
 	for _, c := range p.containers {
 		if c.isRunning {
@@ -152,7 +151,7 @@ func (n *nodelet) terminate(p *pod) {
 		case <-ended:
 		case <-over:
 			p.Lock()
-			p.signal(syscall.SIGKILL)
+			n.signalAll(p, syscall.SIGKILL)
 			p.Unlock()
 			<-ended
 		}
@@ -182,7 +181,7 @@ func (n *nodelet) forget(uid types.UID) {
 	}
 	p.Lock()
 	p.isDeleted = true
-	p.signal(syscall.SIGKILL)
+	n.signalAll(p, syscall.SIGKILL)
 	p.Unlock()
 	os.RemoveAll(p.dir)
 }
