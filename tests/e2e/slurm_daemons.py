@@ -9,6 +9,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from tests.ports import free_ports
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -174,17 +176,6 @@ class SlurmDaemons:
 def _filled_in(line: str) -> str:
     """What a site says of its nodes: here none of them is a host that can be asked for its address."""
     return line.replace(" CPUs=", " NodeAddr=127.0.0.1 CPUs=", 1) if line.startswith("NodeName=") else line
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nobody listens at just now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def _answers(port: int) -> bool:

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
-from tests.e2e.slurm_daemons import free_ports
+from tests.ports import free_ports
 from tests.real.kubernetes.api import Api, ApiError
 from tests.real.kubernetes.certificates import ISSUER, Authority
 from tests.real.kubernetes.daemons import Daemons, wait_until

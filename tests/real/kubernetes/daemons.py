@@ -18,11 +18,11 @@ PATIENCE_SECONDS = 120.0
 GRACE_SECONDS = 5.0
 
 
-def wait_until(what: str, is_so: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+def wait_until(what: str | Callable[[], str], is_so: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Ask again until it is so. AssertionError with these words where that takes too long."""
     deadline = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < deadline, f"after {seconds:.0f} s: {what}"
+        assert time.monotonic() < deadline, f"after {seconds:.0f} s: {what() if callable(what) else what}"
         time.sleep(0.05)
 
 
@@ -60,7 +60,7 @@ class Daemons:
         self._running[name] = process
         self._tell_reaper(f"+{process.pid}")
         if until is not None:
-            wait_until(f"{name} is not ready: {self.last_words(name)}", lambda: self._is_ready(name, until))
+            wait_until(lambda: f"{name} is not ready: {self.last_words(name)}", lambda: self._is_ready(name, until))
 
     def log(self, name: str) -> Path:
         return self.folder / "logs" / name

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import yaml
 
-from tests.e2e.slurm_daemons import free_ports
+from tests.ports import free_ports
 from tests.real.kubernetes.cluster import RBAC, RealKubernetes
 from tools.kubernetes_programs import TRAINING_OPERATOR
 

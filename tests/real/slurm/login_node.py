@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.e2e.slurm_daemons import free_ports
+from tests.ports import free_ports
 from tests.real.slurm.real_cluster import ADA
 
 

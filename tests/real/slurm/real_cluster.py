@@ -14,7 +14,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.e2e.slurm_daemons import SlurmDaemons, free_ports, missing
+from tests.e2e.slurm_daemons import SlurmDaemons, missing
+from tests.ports import free_ports
 
 NODE_PROGRAMS = ("slurmd", "slurmrestd", "sbatch", "srun", "scancel", "squeue", "sprio", "sshare", "sacct")
 NODE_PROGRAMS += ("useradd", "setpriv")

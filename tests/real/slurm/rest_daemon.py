@@ -16,7 +16,7 @@ from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.rest import RestCommands, token_in
 from cockpit.runtime.clock import SystemClock
-from tests.e2e.slurm_daemons import free_ports
+from tests.ports import free_ports
 from tests.real.slurm.conftest import HASTE
 from tests.real.slurm.real_cluster import RealCluster
 

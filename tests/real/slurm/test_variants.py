@@ -15,7 +15,8 @@ from cockpit.model.asking import ShellRequest
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
-from tests.e2e.slurm_daemons import SlurmDaemons, free_ports
+from tests.e2e.slurm_daemons import SlurmDaemons
+from tests.ports import free_ports
 from tests.real.slurm.conftest import backend_for, eventually
 from tests.real.slurm.real_cluster import lacking
 from tests.real.slurm.test_ssh import read_all
