@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.ports import free_ports
 from tests.real.kubernetes.cluster import ON_REAL_NODE
 from tests.real.kubernetes.daemons import wait_until
+from tests.real.kubernetes.pods import wait_for_phase
 
 if TYPE_CHECKING:
     from tests.real.kubernetes.cluster import RealKubernetes
@@ -17,8 +20,29 @@ pytestmark = [pytest.mark.real, pytest.mark.real_kubernetes]
 JOBS = "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs"
 
 
+MEETING = """
+import os, socket, time
+address, rank = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), os.environ["RANK"]
+if rank == "0":
+    with socket.create_server(("", address[1])) as server:
+        met = [server.accept()[0].recv(9).decode() for _ in range(int(os.environ["WORLD_SIZE"]) - 1)]
+    print("met", *sorted(met))
+else:
+    for _ in range(600):
+        try:
+            connection = socket.create_connection(address)
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+        else:
+            break
+    connection.send(rank.encode())
+    print(rank, "at", address[0])
+"""
+
+
 def pytorch_job(name: str, *command: str, workers: int) -> dict[str, Any]:
-    container = {"name": "pytorch", "image": "none", "command": command}
+    ports = [{"name": "pytorchjob-port", "containerPort": free_ports(1)[0]}]
+    container = {"name": "pytorch", "image": "none", "command": command, "ports": ports}
     template = {"spec": {"containers": [container], **ON_REAL_NODE}}
     replicas = {"Master": 1, "Worker": workers}
     specs = {
@@ -33,17 +57,15 @@ def pytorch_job(name: str, *command: str, workers: int) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("training_operator")
-def test_each_replica_knows_its_rank_and_the_job_succeeds(cluster: RealKubernetes, namespace: str):
+def test_the_replicas_of_a_job_find_each_other_and_it_succeeds(cluster: RealKubernetes, namespace: str):
     jobs = JOBS.format(namespace)
-    cluster.admin.create(jobs, pytorch_job("train", "sh", "-c", "echo $RANK of $WORLD_SIZE at $MASTER_ADDR", workers=2))
+    cluster.admin.create(jobs, pytorch_job("train", sys.executable, "-c", MEETING, workers=2))
     wait_until("the job has not succeeded", lambda: condition(cluster, f"{jobs}/train", "Succeeded"))
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    printed = {each: cluster.admin.get(f"{pods}/train-{each}/log") for each in ("master-0", "worker-0", "worker-1")}
-    assert printed == {
-        "master-0": "0 of 3 at train-master-0\n",
-        "worker-0": "1 of 3 at train-master-0\n",
-        "worker-1": "2 of 3 at train-master-0\n",
-    }
+    expected = {"master-0": "met 1 2\n", "worker-0": "1 at train-master-0\n", "worker-1": "2 at train-master-0\n"}
+    for replica, printed in expected.items():
+        path = f"/api/v1/namespaces/{namespace}/pods/train-{replica}"
+        wait_for_phase(cluster.admin, path, "Succeeded")
+        assert cluster.admin.get(f"{path}/log") == printed
 
 
 @pytest.mark.usefixtures("training_operator")

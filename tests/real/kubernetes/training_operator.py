@@ -21,8 +21,12 @@ NAMESPACE, ACCOUNT = "kubeflow", "training-operator"
 KINDS = ("pytorchjob", "tfjob", "mpijob")
 WEBHOOKS = "validator.training-operator.kubeflow.org"
 """The name under which the operator looks for its webhooks, to write its authority into them."""
-READY_AT_ONCE = "- {name: init-pytorch, image: none, command: ['true']}\n"
-"""What workers do first: by default they look up the master's name, and no name service runs here."""
+WAIT_FOR_MASTER = """
+- name: init-pytorch
+  image: none
+  command: [sh, -c, 'until getent hosts {{.MasterAddr}}; do sleep 0.1; done']
+"""
+"""What workers do first. By default they ask a name service, and none runs here."""
 
 
 def start_training_operator(cluster: RealKubernetes) -> None:
@@ -42,7 +46,7 @@ def start_training_operator(cluster: RealKubernetes) -> None:
     cluster.admin.create(f"{RBAC}/clusterrolebindings", binding)
 
     first = cluster.folder / "init-container.yaml"
-    first.write_text(READY_AT_ONCE)
+    first.write_text(WAIT_FOR_MASTER)
     command = [
         *_as_in_a_pod(cluster, token),
         programs / "training-operator",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,14 +98,15 @@ func (n *nodelet) once(p *pod, c *container, spec corev1.Container) int {
 
 // command is the container's process. An ephemeral container joins its target's namespaces.
 func (n *nodelet) command(p *pod, c *container, spec corev1.Container) *exec.Cmd {
-	words := append(append([]string{}, spec.Command...), spec.Args...)
+	words := slices.Concat(spec.Command, spec.Args)
 	if len(words) == 0 { // the image's own command is not known
 		words = []string{"sleep", "infinity"}
 	}
 	if c.target != nil {
 		words = n.inside(c.target, words)
 	} else if n.jail != nil {
-		words = append(append([]string{}, n.jail.start...), words...)
+		hosts := []string{n.names.hostsFile(p.object.Namespace)}
+		words = slices.Concat(n.jail.start, underHosts, hosts, words)
 	}
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir, cmd.Env = p.dir, p.environment(spec)
@@ -120,8 +122,7 @@ func (n *nodelet) inside(c *container, words []string) []string {
 	if n.jail == nil {
 		return words
 	}
-	entering := append(append([]string{}, n.jail.enter...), "-t", strconv.Itoa(n.firstProcess(c)), "--")
-	return append(entering, words...)
+	return slices.Concat(n.jail.enter, []string{"-t", strconv.Itoa(n.firstProcess(c)), "--"}, words)
 }
 
 // firstProcess is what is PID 1 in the container, as this machine numbers it. Right after its start the jail's own.
