@@ -56,7 +56,7 @@ class World(msgspec.Struct, frozen=True):
     """Content of the file: the workers of an elastic job."""
 
     version: int
-    """Version of the job, which grows with each of its changes."""
+    """One number for each list, the same for all workers, which grows with each change."""
     min_workers: int
     max_workers: int
     workers: tuple[Worker, ...]
@@ -81,7 +81,8 @@ def world(job: Job) -> World:
         out |= {part.rank: job.ending.kill_at for part in placement}
     staying = [part for part in placement if part.rank not in out]
     return World(
-        version=job.version,
+        # Not the job's version: that grows also by the start of a replica, which changes no list.
+        version=job.attempt.workers_version or job.version,
         min_workers=spec.least_nodes,
         max_workers=spec.most_nodes,
         workers=tuple(_worker(job, rank, part) for rank, part in enumerate(staying)),

@@ -181,6 +181,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     part of the placement and count to no limit."""
     slow: Slow | None = None
     """The first iteration that was slower than the job's threshold; None: none was."""
+    workers_version: int = 0
+    """Number of the last event that changed the list of an elastic job's workers, which is the version of that list; 0:
+    the attempt was placed before the engine counted these."""
 
     @property
     def counts_from(self) -> Millis:

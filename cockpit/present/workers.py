@@ -24,7 +24,7 @@ _NO_GROWTH: Final = {
     NoGrowth.AT_MAXIMUM: "it has its maximum",
     NoGrowth.SCALING_OFF: "it was submitted with allow_scaling off",
     NoGrowth.WORKERS_MISSING: "it grows once all of its workers run",
-    NoGrowth.BEING_EVICTED: "it is being evicted or shrunk for another job",
+    NoGrowth.BEING_EVICTED: "it is being evicted or shrunk",
     NoGrowth.NO_FREE_NODE: "no node has enough free resources for one more",
     NoGrowth.RESERVED: "free resources are reserved for jobs that wait",
     NoGrowth.PRICE_TOO_HIGH: "nodes with enough free resources cost more than its max_price now",
@@ -84,12 +84,15 @@ def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
 
 
 def workers_fact(detail: JobDetail) -> str:
-    """Return the job's workers in words: `2, asked for 3, may have 1 to 8; a limit or quota is reached`."""
+    """Return the job's workers in words: `2, asked for 3, may have 1 to 8; a limit or quota is reached`, or
+    `3, of which 1 leaves, may have 1 to 3; it is being evicted or shrunk`."""
     elastic, row = detail.job.spec.elastic, detail.row
     if elastic is None:
         return ""
     held = _held_nodes(row)
     has = f"{held}, asked for {elastic.workers}" if held != elastic.workers else str(held)
+    if row.leaving is not None and row.ended_at is None:
+        has += f", of which {row.leaving[0]} {'leaves' if row.leaving[0] == 1 else 'leave'}"
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
     why = no_growth(detail)
     return f"{has}, {bounds}; {why}" if why else f"{has}, {bounds}"

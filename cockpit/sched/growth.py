@@ -203,12 +203,13 @@ def grows(job: Job, attempt: Attempt) -> bool:
 
 def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
     """Return what in the job itself keeps it from growing; None: only other jobs and rules can."""
+    # before the maximum: a worker that leaves is still in the placement
+    if job.ending is not None or job.leaving:
+        return NoGrowth.BEING_EVICTED
     if len(attempt.placement) >= job.spec.most_nodes:
         return NoGrowth.AT_MAXIMUM
     if job.spec.elastic is None or not job.spec.elastic.allow_scaling:
         return NoGrowth.SCALING_OFF
-    if job.ending is not None or job.leaving:
-        return NoGrowth.BEING_EVICTED
     # a job grows only from a state in which all its workers run: the engine takes those that do not for the added ones
     whole = all(each.started_at is not None and each.ended_at is None for each in attempt.present_replicas)
     return None if whole and job.state is JobState.RUNNING else NoGrowth.WORKERS_MISSING

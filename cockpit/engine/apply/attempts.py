@@ -76,6 +76,7 @@ def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -
         members=body.members,
         awaits=tuple(dict.fromkeys(body.members)) if body.members else (),
         launcher=launcher,
+        workers_version=record.seq,
     )
     job = state.jobs[body.job]
     # A requeued job keeps its last attempt until here; now that one joins the earlier ones.
@@ -199,6 +200,10 @@ def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord)
         by=_stopped_by(body.cause, record),
     )
     change(state, record, body.job, ending=ending)
+    attempt = state.jobs[body.job].attempt
+    # All workers are listed as leaving from now on.
+    if attempt is not None and state.jobs[body.job].spec.elastic is not None:
+        change(state, record, body.job, attempt=replace(attempt, workers_version=record.seq))
 
 
 def _stopped_by(cause: EndCause, record: events.EventRecord) -> str:

@@ -43,7 +43,10 @@ def _(body: events.WorkersRecalled, state: ClusterState, record: events.EventRec
         )
         for rank in body.ranks
     ]
-    change(state, record, body.job, leaving=(*state.jobs[body.job].leaving, *leaving))
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    attempt = replace(job.attempt, workers_version=record.seq)
+    change(state, record, body.job, attempt=attempt, leaving=(*job.leaving, *leaving))
 
 
 @RULES.of(events.WorkersLeft)
@@ -107,4 +110,4 @@ def _attempt_so_far(state: ClusterState, record: events.EventRecord, job: Job) -
     """Charge what the job has used so far, and return its attempt as resized now: from now on it uses more or less."""
     assert job.attempt is not None
     write_down(state, usage.with_usage_of(ledger(state), usage_rules(state), job, record.at))
-    return replace(job.attempt, resized_at=record.at)
+    return replace(job.attempt, resized_at=record.at, workers_version=record.seq)

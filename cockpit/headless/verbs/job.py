@@ -29,7 +29,7 @@ def job_arguments(parser: ArgumentParser) -> None:
     lists.add_argument(
         "--block-list",
         action="store_true",
-        help="the nodes on which this elastic job places no further worker, and why",
+        help="the nodes on which this job places no worker for now, and why",
     )
     add_output_options(parser, select=False)
 

@@ -23,7 +23,7 @@ from cockpit.present.job.sessions import waiting_words
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
 from cockpit.present.safe import safe
-from cockpit.present.tables.block_list import block_list
+from cockpit.present.tables.block_list import lasting_blocks
 from cockpit.present.units import counted, duration
 from cockpit.tui import editing
 from cockpit.tui.screens.dialog import Confirm
@@ -135,7 +135,7 @@ async def extend_hold(app: Cockpit) -> None:
 async def unblock(app: Cockpit) -> None:
     """Let the user choose a node on the job's block list, and take it off."""
     row = app.selection.chosen_rows()[0]
-    blocked = {each.node: each for each in block_list((await app.backend.job(row.id)).job)}
+    blocked = {each.node: each for each in lasting_blocks((await app.backend.job(row.id)).job)}
     if not blocked:
         app.notify(f"No node is on the block list of {named([row])}.")
         return
