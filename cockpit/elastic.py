@@ -3,11 +3,15 @@
     import cockpit.elastic as elastic        # or, as a drop-in: import kubeai.elastic as kubeai
 
     elastic.init()
-    for batch in batches:
+    elastic.step(done, total_steps=len(batches))
+    for batch in batches[done:]:
         if not elastic.check_alive():
             with elastic.save("/workspace/outputs/step-40.pt") as path:
                 torch.save(state, path)
             sys.exit(-1)
+        ...
+        done += 1
+        elastic.step(done)
 
 Every container has it, by both names. Standard library only; imports nothing of cockpit. Outside of an
 elastic job nothing is ever taken away, and the world is this process alone.
@@ -23,6 +27,7 @@ import shutil
 import sys
 import threading
 import time
+import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
@@ -34,6 +39,14 @@ _DRAFT = ".partial"
 """How the name of a checkpoint ends that is being written."""
 _LOOK_SECONDS = 0.5
 """Time between two looks at the file while there is no socket to wait at."""
+_STEPS = "steps"
+"""Name of the file with this worker's steps, beside the heartbeat."""
+_STEPS_BYTES = 4096
+"""Longest content of that file, which is read and written as a whole."""
+_MOST_SIZES = 64
+"""Numbers of workers for which the speed is kept, the last ones."""
+_LOCAL_RANKS = "LOCAL_RANK", "HOROVOD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK"
+"""Variables by which launchers number the processes of one worker."""
 _LONGEST_ADDRESS = 107
 """Bytes of a Unix socket's path, see unix(7)."""
 
@@ -101,6 +114,21 @@ def world() -> Dict[str, Any]:
     return _world(_read_workers())
 
 
+def step(done: int, total_steps: Optional[int] = None) -> None:
+    """Report how many steps of the training are done, so that its speed and its end are known.
+
+    Call it after each step, and once before the first one with the steps of the checkpoint that was loaded (0 without
+    one): only then it is known how many steps an interruption has cost. `total_steps`: the number of steps of the whole
+    training. Of a worker's processes only the first one reports. It is a heartbeat, and never waits. Raises ValueError
+    for a number below 0.
+    """
+    if done < 0 or (total_steps is not None and total_steps < 0):
+        raise ValueError(f"step: {done} of {total_steps} is no number of steps; give the steps done so far, from 0")
+    listed = _read_workers()
+    if _PULSE in os.environ and all(os.environ.get(name, "0") == "0" for name in _LOCAL_RANKS):
+        _PROGRESS.note(int(done), None if total_steps is None else int(total_steps), listed)
+
+
 def on_change(callback: Callable[[Dict[str, Any]], object]) -> Callable[[], None]:
     """Call `callback(world)` whenever workers come, have to end, or have ended. Return a function that stops it.
 
@@ -128,8 +156,10 @@ def on_change(callback: Callable[[Dict[str, Any]], object]) -> Callable[[], None
 
 
 @contextmanager
-def save(path: Union[str, os.PathLike[str]]) -> Iterator[str]:
+def save(path: Union[str, os.PathLike[str]], step: Optional[int] = None) -> Iterator[str]:
     """Write a checkpoint that is either complete or does not exist: `with save(path) as draft: torch.save(…, draft)`.
+
+    `step`: the number of steps that are in it; by default those that this process has reported.
 
     Yields another name in the same folder, to which the block writes a file or a folder of that name. After the block
     it is written to the disk and renamed to `path` in one step. If the block raises, or the worker is killed in it,
@@ -149,6 +179,7 @@ def save(path: Union[str, os.PathLike[str]]) -> Iterator[str]:
         _remove(draft)
         raise
     _sync(folder)
+    _PROGRESS.saved(step)
 
 
 def latest_checkpoint(pattern: str = "*", folder: Optional[str] = None) -> Optional[str]:
@@ -185,6 +216,83 @@ def _beat() -> None:
         # A full or missing file system must not end the training.
         with suppress(OSError):
             Path(os.environ[_PULSE]).touch()
+
+
+class _Progress:
+    """The steps of this worker, as a file beside its heartbeat has them: one line, a checksum and JSON.
+
+    The file outlives this process, so that the next one of the worker knows where this one has ended. Each change is
+    one write to the page cache: it neither waits for a disk, nor does it replace the file.
+    """
+
+    def __init__(self) -> None:
+        self._fd = -1
+        self._record: Dict[str, Any] = {}
+        self._listed: Optional[Dict[str, Any]] = None
+        self._at = 0.0
+
+    def note(self, done: int, total: Optional[int], listed: Dict[str, Any]) -> None:
+        """Record that so many steps are done. `listed`: the workers now."""
+        now, record = time.monotonic(), self._record
+        if not record or done < record["step"]:
+            record = self._record = self._begun(done)
+        # With other workers, the time has gone into the new ring.
+        elif listed is self._listed:
+            self._measure(len(listed["workers"]), done - record["step"], now - self._at)
+        record["step"] = done
+        record["total"] = record["total"] if total is None else total
+        self._listed, self._at = listed, now
+        self._write()
+
+    def saved(self, done: Optional[int]) -> None:
+        """Record that a checkpoint with so many steps is complete; None: those reported last."""
+        if self._record:
+            self._record["checkpoint"] = self._record["step"] if done is None else int(done)
+            self._write()
+
+    def _begun(self, done: int) -> Dict[str, Any]:
+        """Return the record of a run that begins with so many steps, after the one before it, if any."""
+        before = self._record or self._read()
+        return {
+            "began": done,
+            "began_at": int(1000 * time.time()),  # noqa: TID251 - in the job's process, which has no other clock
+            "run": before["run"] + 1 if before else 0,
+            "before": before["step"] if before else None,
+            "total": before.get("total"),
+            "checkpoint": before.get("checkpoint"),
+            "speeds": before.get("speeds", []),
+        }
+
+    def _measure(self, workers: int, steps: int, seconds: float) -> None:
+        """Add to the steps and milliseconds with this number of workers."""
+        others = [each for each in self._record["speeds"] if each[0] != workers]
+        known = [each for each in self._record["speeds"] if each[0] == workers] or [[workers, 0, 0.0]]
+        measured = [workers, known[0][1] + steps, round(known[0][2] + 1000 * seconds, 3)]
+        self._record["speeds"] = [*others[1 - _MOST_SIZES :], measured]
+
+    def _read(self) -> Dict[str, Any]:
+        """Return the record that an earlier process of this worker has left; empty: none, or an unreadable one."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            checksum, _, content = os.pread(self._open(), _STEPS_BYTES, 0).partition(b"\n")[0].partition(b" ")
+            record = json.loads(content) if int(checksum, 16) == zlib.crc32(content) else {}
+            return {**record, "run": int(record["run"]), "step": int(record["step"])}
+        return {}
+
+    def _write(self) -> None:
+        content = json.dumps(self._record).encode()
+        line = b"%08x %s\n" % (zlib.crc32(content), content)
+        # A full or missing file system must not end the training.
+        with suppress(OSError):
+            os.pwrite(self._open(), line[:_STEPS_BYTES], 0)
+
+    def _open(self) -> int:
+        if self._fd < 0:
+            path = os.path.join(os.path.dirname(os.environ[_PULSE]), _STEPS)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return self._fd
+
+
+_PROGRESS = _Progress()
 
 
 def _read_workers() -> Dict[str, Any]:

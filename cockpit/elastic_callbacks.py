@@ -55,7 +55,12 @@ def lightning_callback(folder: Optional[str] = None, every: int = 1) -> Any:  # 
 
         # Before a batch, not after it: Lightning counts a batch as done only after the hook for its end.
         def on_train_batch_start(self, trainer: Any, *arguments: Any, **_: Any) -> None:  # noqa: ANN401 - as above
+            # Before the first batch, these are the steps of the checkpoint.
+            elastic.step(trainer.global_step, trainer.max_steps if trainer.max_steps > 0 else None)
             self._look(trainer, arguments[2])
+
+        def on_train_end(self, trainer: Any, *_: Any) -> None:  # noqa: ANN401 - as above
+            elastic.step(trainer.global_step)
 
         def on_validation_batch_start(self, trainer: Any, *arguments: Any, **_: Any) -> None:  # noqa: ANN401 - as above
             self._look(trainer, arguments[2])
@@ -84,14 +89,16 @@ class AccelerateElastic:
 
     def resume(self) -> int:
         """Load the latest checkpoint into what the accelerator has prepared. Return the number of steps done."""
-        path = elastic.latest_checkpoint("step-*", self._folder)
-        if path is None:
-            return 0
-        self._accelerator.load_state(path)
-        return int(re.findall(r"\d+", os.path.basename(path))[-1])
+        path, done = elastic.latest_checkpoint("step-*", self._folder), 0
+        if path is not None:
+            self._accelerator.load_state(path)
+            done = int(re.findall(r"\d+", os.path.basename(path))[-1])
+        elastic.step(done)
+        return done
 
     def end_step(self, done: int) -> None:
         """Call this on all ranks after each step; it exits at the end of the ring. `done`: the number of steps done."""
+        elastic.step(done)
         seen = import_module("torch").tensor(float(self._ring.is_over()), device=self._accelerator.device)
         if not self._accelerator.reduce(seen, "sum").item():
             return

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cockpit.model.attempt import Attempt, Replica
     from cockpit.model.ids import ReplicaId
     from cockpit.model.node import Node
+    from cockpit.model.steps import StepReport
     from cockpit.model.usage import ReplicaTotals
     from cockpit.sched.plan import Plan
 
@@ -255,10 +256,12 @@ def replica_ended(
     now: Millis,
     hold_seconds: int = DEFAULT_HOLD_SECONDS,
     used: ReplicaTotals | None = None,
+    steps: StepReport | None = None,
 ) -> list[EventBody]:
     """Record that a replica's command has ended, and decide what follows for its job.
 
     `hold_seconds`: how long a failed container is held if the job does not say so. `used`: the measured usage, if any.
+    `steps`: what the worker has reported of its training, if anything.
 
     1. A replica whose start was never reported has started nonetheless, unless its container is lost.
     2. A recalled worker of an elastic job leaves the job, which keeps running.
@@ -275,7 +278,7 @@ def replica_ended(
     # 1. A command can end before its start was reported; the accounting needs a start before every end.
     if current.started_at is None and not status.lost:
         decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
-    decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
+    decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used, steps))
     # 2. Empty unless this worker was recalled.
     left = workers.remove_recalled(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left

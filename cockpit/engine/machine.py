@@ -36,7 +36,7 @@ from cockpit.sched.equivalence import by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cockpit.engine.effects import Effect
     from cockpit.engine.state import ClusterState
@@ -198,6 +198,12 @@ class Machine:
         """Live jobs by name, owner, account and other keys."""
         self._catch_up_behind()
         return self._indices
+
+    @property
+    def elastic_jobs(self) -> Iterator[Job]:
+        """The elastic jobs that occupy resources."""
+        self._catch_up()
+        return (self.state.jobs[each] for each in self._elastic)
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
         """Apply one journal record and return the effects that the runtime must now carry out, in order."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import Job
     from cockpit.model.requests import KeptAnswer
+    from cockpit.model.steps import StepReport
     from cockpit.model.usage import ReplicaTotals
 
 
@@ -155,6 +156,9 @@ class Observer(Protocol):
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         """A worker of an elastic job has given no sign of life for `silent_ms`; None: it has given none yet."""
+
+    def worker_stepped(self, replica: ReplicaId, report: StepReport) -> None:
+        """A worker of an elastic job has reported how far its training is."""
 
     def node_pressed(self, node: NodeName) -> None:
         """A node with best-effort workers runs short of memory."""

@@ -25,6 +25,10 @@ class EndedJob(msgspec.Struct, frozen=True):
     """Peak memory of the replica that used most."""
     card_percent: int | None
     """Average utilization of its cards."""
+    above_min_card_milli_ms: int = 0
+    """Of an elastic job: thousandths of a card × time that it had above its least number of workers."""
+    above_min_cpu_ms: int = 0
+    """Of an elastic job: CPUs × time that it had above its least number of workers."""
 
 
 # Not cut at days: where a day begins depends on the time zone of the user who asks.

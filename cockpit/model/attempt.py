@@ -8,6 +8,7 @@ import msgspec
 
 from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
 from cockpit.model.node import Allocation, Placement
+from cockpit.model.steps import Resumption, RingChange, StepReport
 from cockpit.model.usage import ReplicaTotals
 
 
@@ -93,6 +94,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How often a failed worker was replaced to come to this one."""
     used: ReplicaTotals | None = None
     """The resources that it really used; None: it has not ended, or they could not be measured."""
+    steps: StepReport | None = None
+    """What it had reported of its training when it ended; None: nothing, or it has not ended."""
 
 
 class EndCause(StrEnum):
@@ -184,6 +187,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     workers_version: int = 0
     """Number of the last event that changed the list of an elastic job's workers, which is the version of that list; 0:
     the attempt was placed before the engine counted these."""
+    ring: RingChange | None = None
+    """The last change of the workers that train together; None: they are those of the placement."""
+    resumptions: tuple[Resumption, ...] = ()
+    """How the training of an elastic job went on in this attempt, after each interruption of which it is known."""
 
     @property
     def counts_from(self) -> Millis:
@@ -230,15 +237,20 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
         Replicas of ordinary jobs have them all the time; workers of an elastic job may be added and leave in between.
         """
+        return [(part, ends - begins) for part, begins, ends in self.presence(since, until)]
+
+    def presence(self, since: Millis, until: Millis) -> list[tuple[Allocation, Millis, Millis]]:
+        """Return the resources of each replica, and from when to when between the two moments it had them."""
         if self.resized_at is None:
-            return [(part, until - since) for part in self.placement]
+            return [(part, since, until) for part in self.placement]
         places = self.places
-        return [
+        times = [
             # A worker that has not started counts from `until`, so with 0.
-            (places[each.rank], max(0, (each.left_at or until) - max(since, each.started_at or until)))
+            (places[each.rank], max(since, each.started_at or until), each.left_at or until)
             # The launcher, which is the first replica where there is one, is allocated nothing.
             for each in self.replicas[self.launcher is not None :]
         ]
+        return [(part, begins, max(begins, ends)) for part, begins, ends in times]
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
         """Return the ids of the present replicas. `job`: the id of the attempt's job."""

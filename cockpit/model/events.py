@@ -20,6 +20,7 @@ from cockpit.model.job import ArrayTask, JobState, Submitter
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 from cockpit.model.spec import Dependency, JobSpec
+from cockpit.model.steps import Interruption, StepReport
 from cockpit.model.usage import ReplicaTotals
 
 # Tags and field names are those of the journals on disk, so they stay as they are.
@@ -352,6 +353,8 @@ class ReplicaEnded(msgspec.Struct, frozen=True, tag="replica_ended", gc=False):
     exit: ExitStatus
     used: ReplicaTotals | None = None
     """The resources that its processes used; None: they were not measured."""
+    steps: StepReport | None = None
+    """What a worker of an elastic job had reported of its training; None: nothing."""
 
 
 class EndingBegan(msgspec.Struct, frozen=True, tag="ending_began"):
@@ -419,6 +422,20 @@ class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
     """The rank of the new worker; no rank is used twice."""
     retry: int
     """The number of this retry of the job, from 1."""
+
+
+class TrainingResumed(msgspec.Struct, frozen=True, tag="training_resumed"):
+    """The training of an elastic job went on after an interruption."""
+
+    job: JobId
+    attempt: int
+    cause: Interruption
+    workers_version: int
+    """The version of the list of workers with which it went on."""
+    reached: int | None
+    """The steps that were done before; None: not known."""
+    resumed: int
+    """The steps with which it went on."""
 
 
 class EvictionsDecided(msgspec.Struct, frozen=True, tag="room_made"):
@@ -593,6 +610,7 @@ EventBody = (
     | WorkersLeft
     | NodeUnblocked
     | WorkerReplaced
+    | TrainingResumed
     | EvictionsDecided
     | JobSuspended
     | JobResumed

@@ -12,6 +12,7 @@ from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Explanation, Reason, Waited
 from cockpit.model.resilience import NoGrowth
 from cockpit.model.spec import JobSpec
+from cockpit.model.steps import Training
 from cockpit.model.usage import ReplicaTotals, Sample
 
 
@@ -126,6 +127,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     """On another scheduler's cluster: the job's steps, in their order."""
     address: str = ""
     """For a session: the address that its command has printed; empty: none yet."""
+    training: Training | None = None
+    """The progress of an elastic job's training; None: the job is not elastic, or its cluster does not know."""
     log_left_out_mib: int = 0
     """The size of what the logs of the last attempt leave out, where they are longer than their limit."""
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, faults, workers
+from cockpit.engine import decide, faults, steps, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
     from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.staging import Progress, StagedCopy
+    from cockpit.model.steps import StepReport
     from cockpit.model.usage import ReplicaTotals
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -150,6 +151,8 @@ class Host:
         self.plan: Plan | None = None
         """The plan of the last scheduling pass; jobs' pending reasons come from it."""
         self.waited = ReasonHistory()
+        self.steps = steps.StepLog()
+        """The last reports of elastic jobs' workers about their training."""
         self.faults = FaultLog()
         """The jobs that a defect in cockpit keeps from being scheduled or predicted."""
         self.history: History | None = None
@@ -286,9 +289,9 @@ class Host:
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: ReplicaTotals | None = None) -> None:
         """Record that the replica's last process has ended; `used` is its measured usage."""
-        hold = self.settings.hold_seconds
+        hold, reported = self.settings.hold_seconds, self.steps.take(replica)
         self._observe(
-            lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, hold, used),
+            lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, hold, used, reported),
             f"end of {replica}",
         )
 
@@ -316,6 +319,15 @@ class Host:
         self._observe(
             lambda machine, now: workers.handle_silent_worker(machine, replica, silent_ms, now), f"silence of {replica}"
         )
+
+    def worker_stepped(self, replica: ReplicaId, report: StepReport) -> None:
+        """Note how far a worker's training is, and record how it went on after an interruption, if that says it."""
+        self.steps.note(replica, report)
+        # Asked before the write lock is taken, since most reports, one a second from each worker, lead to no event.
+        if steps.report_steps(self.machine, self.steps, replica.job):
+            self._observe(
+                lambda machine, _: steps.report_steps(machine, self.steps, replica.job), f"steps of {replica}"
+            )
 
     def node_pressed(self, node: NodeName) -> None:
         """Record that the node is short of memory."""

@@ -1,19 +1,29 @@
 """Measure how long a job's iterations take, from lines that it prints while it runs (EL-13):
 
 this iteration hardware time is 2201.521 and e2e time is 3317.794921875 ms.
+
+1. A job with alerts (`resume.performance`) is alerted of slow iterations.
+2. The lines of an elastic job whose script does not report its steps (`cockpit.elastic.step`) are counted in place of
+   these, and their times give its speed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from cockpit.engine import faults
+from cockpit.engine.steps import first_worker
+from cockpit.engine.workers import live_workers
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import Slow
 from cockpit.model.events import PerformanceFell
 from cockpit.model.ids import Millis, ReplicaId
+from cockpit.model.job import JobState
+from cockpit.model.steps import SizeSpeed, StepReport
 from cockpit.runtime.faultpatrol import BY
 from cockpit.runtime.logs import log_path, skip_left_out
 
@@ -62,8 +72,19 @@ class Iterations:
                 yield hardware, e2e
 
 
+class _Wanted(NamedTuple):
+    """What the log of a replica is read for."""
+
+    threshold: float | None = None
+    """The share of the hardware time above which an iteration is slow; None: it is not asked for."""
+    workers: int | None = None
+    """The number of workers with which it trains, to count its steps; 0: it had others in what is read first; None: its
+    steps are not asked for."""
+
+
 class Watch:
-    """Watches the logs of all jobs with alerts. `alert` is called for each slow job, after the event is journalled."""
+    """Watches the logs of jobs with alerts, and of elastic jobs that report no steps. `alert` is called for each slow
+    job, after the event is journalled."""
 
     def __init__(self, host: Host, logs: Path, alert: Callable[[PerformanceFell], Awaitable[None]]) -> None:
         self._host = host
@@ -82,26 +103,58 @@ class Watch:
         requested = dict(self._watched_replicas())
         # Logs of replicas that have ended are forgotten.
         self._read = {(replica, stream): each for (replica, stream), each in self._read.items() if replica in requested}
-        for replica, threshold in requested.items():
-            slow = await asyncio.to_thread(self._slow, replica, threshold)
+        for replica, wanted in requested.items():
+            # All that was read is looked at, as it is not read a second time.
+            found = await asyncio.to_thread(self._new_iterations, replica)
+            if wanted.workers is not None and found:
+                self._count(replica, wanted.workers, found)
+            slow = self._slow(replica, wanted.threshold, found) if wanted.threshold is not None else None
             if slow is not None:
                 await self._record_and_alert(replica, slow)
 
-    def _watched_replicas(self) -> Iterator[tuple[ReplicaId, float]]:
-        """Yield each watched replica with its threshold."""
+    def _watched_replicas(self) -> Iterator[tuple[ReplicaId, _Wanted]]:
+        """Yield each watched replica with what its log is read for."""
+        wanted: dict[ReplicaId, _Wanted] = {}
         for job in faults.watched_jobs(self._host.machine):
             performance = job.spec.resume.performance if job.spec.resume is not None else None
             # Each attempt alerts once.
             if performance is not None and job.attempt is not None and job.attempt.slow is None:
-                yield from ((each, performance.threshold) for each in job.attempt.replica_ids(job.id))
+                wanted |= {each: _Wanted(performance.threshold) for each in job.attempt.replica_ids(job.id)}
+        for job in self._host.machine.elastic_jobs:
+            first = first_worker(job)
+            if first is not None and job.state is JobState.RUNNING and self._is_counted(first):
+                # An engine that has just started reads lines that may be of an earlier ring.
+                begun = self._host.steps.of(first) is not None or job.attempt is None or job.attempt.ring is None
+                wanted[first] = wanted.get(first, _Wanted())._replace(workers=len(live_workers(job)) if begun else 0)
+        yield from wanted.items()
 
-    def _slow(self, replica: ReplicaId, threshold: float) -> Slow | None:
-        for stream in LogStream:
-            log = self._read.setdefault((replica, stream), Iterations(log_path(self._logs, replica, stream)))
-            for hardware, e2e in log.read_on():
-                if hardware / e2e > threshold:
-                    return Slow(rank=replica.rank, hardware_ms=hardware, e2e_ms=e2e)
-        return None
+    def _is_counted(self, replica: ReplicaId) -> bool:
+        """Return whether the worker's script reports no steps, so that its lines are counted."""
+        report = self._host.steps.of(replica)
+        return report is None or report.counted
+
+    def _new_iterations(self, replica: ReplicaId) -> list[tuple[float, float]]:
+        """Return the iterations in what was added to the logs of a replica. Blocks."""
+        logs = [
+            self._read.setdefault((replica, stream), Iterations(log_path(self._logs, replica, stream)))
+            for stream in LogStream
+        ]
+        return [each for log in logs for each in log.read_on()]
+
+    def _slow(self, replica: ReplicaId, threshold: float, found: list[tuple[float, float]]) -> Slow | None:
+        slow = (Slow(rank=replica.rank, hardware_ms=hardware, e2e_ms=e2e) for hardware, e2e in found)
+        return next((each for each in slow if each.part > threshold), None)
+
+    def _count(self, replica: ReplicaId, workers: int, found: list[tuple[float, float]]) -> None:
+        """Add iterations to the steps of a worker, and to the speed with this number of workers, if it is known."""
+        known = self._host.steps.of(replica) or StepReport(step=0, began=0, counted=True)
+        speeds = {each.workers: each for each in known.speeds}
+        if workers:
+            before = speeds.get(workers, SizeSpeed(workers, 0, 0.0))
+            took = sum(e2e for _, e2e in found)
+            speeds[workers] = SizeSpeed(workers, before.steps + len(found), before.ms + took)
+        steps = known.step + len(found)
+        self._host.worker_stepped(replica, replace(known, step=steps, speeds=tuple(speeds.values())))
 
     async def _record_and_alert(self, replica: ReplicaId, slow: Slow) -> None:
         events: list[EventBody] = []

@@ -18,6 +18,7 @@ from cockpit.engine.views.rows import hold_row, node_rows
 from cockpit.engine.views.rows import overview as overview_shown
 from cockpit.engine.views.spending import is_open, visible_ended_jobs
 from cockpit.engine.views.spending import spending as spending_shown
+from cockpit.engine.views.training import training
 from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import Snapshot, without_secrets
 from cockpit.launch.sweeps import batch_spec
@@ -173,6 +174,7 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
         use=tuple([use async for use in _use(engine, job)]),
         growth=_no_growth(engine, job),
         obstacle=_obstacle(engine, job, shown, own=own),
+        training=training(job, host.steps, host.clock.now()),
         address=_address(engine, job),
         tasks=tuple(engine.feed.row(context.actor, each) for each in tasks),
         batch=batch_spec(

@@ -36,6 +36,7 @@ class Strategy:
 class Trainer:
     def __init__(self, *, first: bool = True) -> None:
         self.strategy, self.is_global_zero, self.global_step = Strategy(), first, 12
+        self.max_steps = 40
         self.saved: list[str] = []
 
     def save_checkpoint(self, path: str) -> None:
@@ -158,3 +159,20 @@ def test_without_lightning_the_error_says_what_to_install(workers: Workers, monk
     monkeypatch.setattr(elastic_callbacks, "_FRAMEWORKS", ("lightning_that_is.nowhere", "lightning_that_is_not"))
     with pytest.raises(ImportError, match="pip install lightning"):
         elastic_callbacks.lightning_callback()
+
+
+def test_both_frameworks_report_their_steps(
+    callback, accelerator: Accelerator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[tuple[int, int | None]] = []
+    monkeypatch.setattr(elastic, "step", lambda done, total_steps=None: reported.append((done, total_steps)))
+    trainer = Trainer()
+    callback.on_train_batch_start(trainer, "module", "batch", 1)
+    trainer.max_steps, trainer.global_step = -1, 13
+    callback.on_train_batch_start(trainer, "module", "batch", 2)
+    callback.on_train_end(trainer, "module")
+    assert reported == [(12, 40), (13, None), (13, None)]
+    reported.clear()
+    training = elastic_callbacks.AccelerateElastic(accelerator, str(tmp_path))
+    training.end_step(training.resume() + 1)
+    assert reported == [(0, None), (1, None)]

@@ -175,7 +175,9 @@ def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventReco
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     assert job.attempt is not None
-    replica = replace(job.attempt.replicas[body.rank], ended_at=record.at, exit=body.exit, used=body.used)
+    replica = replace(
+        job.attempt.replicas[body.rank], ended_at=record.at, exit=body.exit, used=body.used, steps=body.steps
+    )
     state.jobs[body.job] = replace(job, version=record.seq, attempt=_with_replica(job.attempt, replica))
 
 

@@ -9,20 +9,23 @@ from msgspec.structs import replace
 from cockpit.engine.apply.attempts import all_are_staged, first_state
 from cockpit.engine.apply.rules import Rules, change, ledger, since, usage_rules, write_down
 from cockpit.model import events
-from cockpit.model.attempt import Attempt, Leaving, Replica
+from cockpit.model.attempt import Attempt, Grounds, Leaving, Replica
 from cockpit.model.job import Job
+from cockpit.model.steps import Interruption, Resumption, RingChange
 from cockpit.sched.priority import usage
 
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
 
 RULES = Rules()
+_OF_THE_NODE = frozenset({Grounds.RECLAIM, Grounds.PRICE, Grounds.PRESSURE})
+"""Grounds of a recall that no other job has."""
 
 
 @RULES.of(events.WorkersAdded)
 def _(body: events.WorkersAdded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt = _attempt_so_far(state, record, job)
+    attempt = _in_new_ring(_attempt_so_far(state, record, job), record, Interruption.GREW)
     added = [Replica(rank=part.rank) for part in body.placement]
     attempt = replace(
         attempt,
@@ -45,7 +48,8 @@ def _(body: events.WorkersRecalled, state: ClusterState, record: events.EventRec
     ]
     job = state.jobs[body.job]
     assert job.attempt is not None
-    attempt = replace(job.attempt, workers_version=record.seq)
+    cause = Interruption.RECLAIMED if body.grounds in _OF_THE_NODE else Interruption.PREEMPTED
+    attempt = _in_new_ring(replace(job.attempt, workers_version=record.seq), record, cause)
     change(state, record, body.job, attempt=attempt, leaving=(*job.leaving, *leaving))
 
 
@@ -68,6 +72,9 @@ def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord)
         ),
         billing=body.billing,
     )
+    # Those that were recalled are out of the ring since then.
+    if not {*body.ranks} <= {each.rank for each in job.leaving}:
+        attempt = _in_new_ring(attempt, record, Interruption.WORKER_FAILED)
     leaving = tuple([each for each in job.leaving if each.rank not in body.ranks])
     # The worker that left may have been the last one whose files the others waited for.
     after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
@@ -103,7 +110,27 @@ def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventReco
         ),
         replicas=(*gone, Replica(rank=body.by, restarts=restarts)),
     )
+    attempt = _in_new_ring(attempt, record, Interruption.WORKER_FAILED)
     change(state, record, body.job, attempt=attempt, retries=body.retry)
+
+
+@RULES.of(events.TrainingResumed)
+def _(body: events.TrainingResumed, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    went_on = Resumption(
+        at=record.at,
+        cause=body.cause,
+        workers_version=body.workers_version,
+        reached=body.reached,
+        resumed=body.resumed,
+    )
+    change(state, record, body.job, attempt=replace(attempt, resumptions=(*attempt.resumptions, went_on)))
+
+
+def _in_new_ring(attempt: Attempt, record: events.EventRecord, cause: Interruption) -> Attempt:
+    """Return the attempt with a note that other workers train together from now on."""
+    return replace(attempt, ring=RingChange(version=record.seq, at=record.at, cause=cause))
 
 
 def _attempt_so_far(state: ClusterState, record: events.EventRecord, job: Job) -> Attempt:

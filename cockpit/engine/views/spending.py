@@ -14,6 +14,7 @@ from cockpit.engine.access import may_see
 from cockpit.engine.accounts.coordinators import coordinates
 from cockpit.engine.views.rows import job_row
 from cockpit.model.accounting import EndedJob, Span, Spending, UsageSum
+from cockpit.model.steps import Extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.attempt import Attempt
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
+    from cockpit.model.node import Allocation
 
 Names = tuple[str, str, str, str]
 """User, account, project, QOS."""
@@ -59,6 +61,34 @@ def _size(attempt: Attempt, began: Millis, ended: Millis) -> tuple[int, int]:
     )
 
 
+def extra_of(job: Job, now: Millis) -> Extra:
+    """Return what an elastic job had above its least number of workers, over all attempts and up to `now`.
+
+    At each moment, the workers beyond the first `min_workers` count, in order of their ranks: these are the ones that
+    leave first. What they hold is multiplied by the time, as for card-hours and CPU-hours: the integral of
+    max(0, n(t) - min) for workers that are all alike. A job that always has its least size would not have got it.
+    """
+    parts = [
+        each
+        for attempt in attempts(job)
+        for each in _above_least(job, attempt, *_life(job, attempt, now))
+        if job.spec.elastic is not None
+    ]
+    return Extra(
+        card_milli_ms=sum(part.card_milli * lasted for part, lasted in parts),
+        cpu_ms=sum(part.cpus * lasted for part, lasted in parts),
+    )
+
+
+def _above_least(job: Job, attempt: Attempt, began: Millis, ended: Millis) -> Iterator[tuple[Allocation, int]]:
+    """Yield the workers of an attempt beyond the least number, each with the milliseconds in which it was one."""
+    presence = sorted(attempt.presence(began, ended), key=lambda each: each[0].rank)
+    edges = sorted({at for _, begins, ends in presence for at in (begins, ends)})
+    for begins, ends in pairwise(edges):
+        there = [part for part, first, last in presence if first <= begins and ends <= last]
+        yield from ((part, ends - begins) for part in there[job.spec.least_nodes :])
+
+
 def attempts(job: Job) -> tuple[Attempt, ...]:
     """Return all attempts of the job, the first one first."""
     return job.earlier if job.attempt is None else (*job.earlier, job.attempt)
@@ -77,6 +107,7 @@ def ended_job(job: Job) -> EndedJob:
     busy = [(each.card_percent, lasted) for each, lasted in used if each.card_percent is not None]
     # A mean over time: a replica that ran for an hour says more than one that failed in its first second.
     weights = sum(lasted for _, lasted in busy)
+    extra = extra_of(job, job.state_since)
     return EndedJob(
         row=job_row(job, None),
         attempts=len(held),
@@ -88,6 +119,8 @@ def ended_job(job: Job) -> EndedJob:
             (each.peak_memory_mib for each, _ in used if each.peak_memory_mib is not None), default=None
         ),
         card_percent=round(sum(percent * lasted for percent, lasted in busy) / weights) if weights else None,
+        above_min_card_milli_ms=extra.card_milli_ms,
+        above_min_cpu_ms=extra.cpu_ms,
     )
 
 

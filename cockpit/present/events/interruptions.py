@@ -8,10 +8,12 @@ from typing import Final, assert_never
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, EvictionMode, Grounds, Suspension
 from cockpit.model.ids import JobId
+from cockpit.model.steps import Interruption, Resumption
 from cockpit.present.phrases import listed
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
+from cockpit.present.units import counted
 
 EvictionEvent = (
     events.EvictionsDecided | events.JobSuspended | events.JobResumed | events.JobRequeued | events.WaitEnded
@@ -97,6 +99,33 @@ def _jobs(jobs: tuple[JobId, ...]) -> str:
 
 def _have(count: int) -> str:
     return "has" if count == 1 else "have"
+
+
+CAUSES: Final = {
+    Interruption.RECLAIMED: "a reclaim",
+    Interruption.PREEMPTED: "a preemption",
+    Interruption.WORKER_FAILED: "the end of a worker",
+    Interruption.NODE_FAULT: "a fault of a node",
+    Interruption.MOVED: "its move to other nodes",
+    Interruption.REQUEUED: "its requeue",
+    Interruption.GREW: "its growth",
+}
+"""What has interrupted a training."""
+
+
+def lost_words(lost: int | None) -> str:
+    """Return how many steps an interruption has cost: `20 steps lost`, `no steps lost`, `steps lost: not known`."""
+    if lost is None:
+        return "steps lost: not known"
+    return f"{counted(lost, 'step')} lost" if lost else "no steps lost"
+
+
+def resumed_sentence(body: events.TrainingResumed | Resumption) -> str:
+    """Return the sentence about a training that went on: `trains on after a reclaim: 20 steps lost (step 120 reached,
+    resumed from step 100)`."""
+    reached = "" if body.reached is None else f"step {body.reached} reached, "
+    lost = None if body.reached is None else max(0, body.reached - body.resumed)
+    return f"trains on after {CAUSES[body.cause]}: {lost_words(lost)} ({reached}resumed from step {body.resumed})"
 
 
 PatrolEvent = events.FaultFound | events.PerformanceFell

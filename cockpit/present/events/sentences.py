@@ -20,6 +20,7 @@ from cockpit.present.events.interruptions import (
     eviction_sentence,
     patrol_sentence,
     preemption_words,
+    resumed_sentence,
 )
 from cockpit.present.events.rules import RuleEvent, WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.moments import clock
@@ -62,7 +63,12 @@ def _because(member: Member) -> str:
 
 
 WorkersEvent = (
-    events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft | events.NodeUnblocked | events.WorkerReplaced
+    events.WorkersAdded
+    | events.WorkersRecalled
+    | events.WorkersLeft
+    | events.NodeUnblocked
+    | events.WorkerReplaced
+    | events.TrainingResumed
 )
 
 
@@ -83,6 +89,8 @@ def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str
             return f"may have workers on {safe(body.node)} again: it is off its block list"
         case events.WorkerReplaced():
             return f"replica {body.rank} ended, and replica {body.by} takes its place, retry {body.retry}"
+        case events.TrainingResumed():
+            return resumed_sentence(body)
         case _:
             assert_never(body)
 
@@ -171,6 +179,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.WorkersLeft()
             | events.NodeUnblocked()
             | events.WorkerReplaced()
+            | events.TrainingResumed()
         ):
             return _while_running(body, at, zone)
         case (
@@ -255,6 +264,7 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             | events.WorkersLeft()
             | events.NodeUnblocked()
             | events.WorkerReplaced()
+            | events.TrainingResumed()
         ):
             return workers_sentence(body, at, zone)
         case _:

@@ -1,7 +1,7 @@
-"""Monitor the heartbeats of elastic jobs' workers: a worker that has sent one must continue to send them.
+"""Monitor the heartbeats of elastic jobs' workers, and what they report of their training.
 
-A heartbeat is the modification time of a file that the worker touches, see `cockpit.elastic`. No task runs while there
-is no elastic job.
+A worker that has sent a heartbeat must continue to send them: it is the modification time of a file that the worker
+touches, see `cockpit.elastic`. No task runs while there is no elastic job.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.launch.world import PULSE_PATH
 from cockpit.runtime.clock import NANOS_PER_MILLI, running_nanos, wall_nanos
+from cockpit.runtime.containers.step_reports import FOLDER as PULSE
+from cockpit.runtime.containers.step_reports import step_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import ReplicaId
+    from cockpit.model.steps import StepReport
     from cockpit.runtime.containers.shim.attempt import Attempt
     from cockpit.runtime.tasks import Tasks
 
@@ -32,8 +35,8 @@ class Worker(NamedTuple):
     """A monitored worker."""
 
     attempt: Attempt
-    wait_ms: int
-    """Longest time between two heartbeats."""
+    wait_ms: int | None
+    """Longest time between two heartbeats; None: it need not send any."""
 
 
 class _LastBeat(NamedTuple):
@@ -54,22 +57,28 @@ class Heartbeats:
         self._tasks, self._observer, self._every = tasks, observer, every
         self._workers: dict[ReplicaId, Worker] = {}
         self._beats: dict[ReplicaId, _LastBeat] = {}
+        self._reports: dict[ReplicaId, StepReport] = {}
+        """The last report of each worker that has made one."""
         self._checking: asyncio.Task[None] | None = None
 
     def follow(self, effect: StartReplica, attempt: Attempt) -> None:
         """Monitor a replica whose container is being made or was adopted, if it is a worker of an elastic job."""
         spec = effect.spec
         # Ranks below the first worker belong to a launcher, which is no worker itself.
-        if spec.elastic is None or not spec.suspends or effect.replica.rank < spec.first_worker:
+        if spec.elastic is None or effect.replica.rank < spec.first_worker:
             return
-        self._workers[effect.replica] = Worker(attempt, 1000 * spec.elastic.max_wait_seconds)
+        wait_ms = 1000 * spec.elastic.max_wait_seconds if spec.suspends else None
+        self._workers[effect.replica] = Worker(attempt, wait_ms)
         if self._checking is None:
             self._checking = self._tasks.start(self._check_forever(), "heartbeats of workers")
 
     def leave(self, replica: ReplicaId) -> None:
-        """Stop monitoring a replica, which has ended."""
-        self._workers.pop(replica, None)
+        """Stop monitoring a replica, which has ended, after its last report."""
+        worker = self._workers.pop(replica, None)
+        if worker is not None:
+            self._report(replica, worker.attempt)
         self._beats.pop(replica, None)
+        self._reports.pop(replica, None)
 
     def close(self) -> None:
         if self._checking is not None:
@@ -84,15 +93,25 @@ class Heartbeats:
     def check(self) -> None:
         """Report every worker that has been silent for too long, and every one whose container is still being made.
 
-        A started worker that never sent a heartbeat is not reported: its script may not use `cockpit.elastic`.
+        A started worker that never sent a heartbeat is not reported: its script may not use `cockpit.elastic`. What
+        a worker reports of its training is passed on whenever it has changed.
         """
         for replica, worker in list(self._workers.items()):
+            self._report(replica, worker.attempt)
+            if worker.wait_ms is None:
+                continue
             silent_ms = self._silence_ms(replica, worker.attempt)
             started = worker.attempt.read("started.json") is not None
             if silent_ms is None and not started:
                 self._observer.worker_silent(replica, None)
             elif silent_ms is not None and silent_ms >= worker.wait_ms:
                 self._observer.worker_silent(replica, silent_ms)
+
+    def _report(self, replica: ReplicaId, attempt: Attempt) -> None:
+        report = step_report(attempt)
+        if report is not None and report != self._reports.get(replica):
+            self._reports[replica] = report
+            self._observer.worker_stepped(replica, report)
 
     def _silence_ms(self, replica: ReplicaId, attempt: Attempt) -> int | None:
         """Return the milliseconds since the worker's last heartbeat, or None without one.
@@ -124,10 +143,6 @@ def _beat_nanos(attempt: Attempt) -> int | None:
         return Path(attempt.file(PULSE, _NAME)).stat().st_mtime_ns
     except OSError:
         return None
-
-
-PULSE = "pulse"
-"""The subfolder of the attempt's folder in which its worker touches its heartbeat file, see `cockpit.elastic`."""
 
 
 def show(attempt: Attempt, files: Mapping[str, bytes]) -> None:

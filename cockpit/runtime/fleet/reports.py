@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventBody
     from cockpit.model.fleet import FleetPart
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
+    from cockpit.model.steps import StepReport
     from cockpit.model.usage import ReplicaTotals
 
     Told = Callable[[Machine, Millis], Sequence[EventBody]]
@@ -70,6 +71,9 @@ class MemberReports:
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         self._observer.worker_silent(replica, silent_ms)
+
+    def worker_stepped(self, replica: ReplicaId, report: StepReport) -> None:
+        self._observer.worker_stepped(replica, report)
 
     def node_pressed(self, node: NodeName) -> None:
         self._observer.node_pressed(node)

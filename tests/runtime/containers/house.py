@@ -23,6 +23,7 @@ from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.spec import HoldCards, JobSpec
+from cockpit.model.steps import StepReport
 from cockpit.model.usage import ReplicaTotals
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
@@ -54,6 +55,7 @@ class Seen:
         self.staged: list[ReplicaId] = []
         self.pressed: list[NodeName] = []
         self.silent: list[tuple[ReplicaId, int | None]] = []
+        self.stepped: list[tuple[ReplicaId, StepReport]] = []
         self.moved: list[ReplicaId] = []
         self.full: list[str] = []
         self.used: dict[ReplicaId, ReplicaTotals | None] = {}
@@ -70,6 +72,10 @@ class Seen:
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
         self.silent.append((replica, silent_ms))
+        self._news.set()
+
+    def worker_stepped(self, replica: ReplicaId, report: StepReport) -> None:
+        self.stepped.append((replica, report))
         self._news.set()
 
     def node_pressed(self, node: NodeName) -> None:
