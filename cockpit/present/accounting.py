@@ -46,6 +46,7 @@ class JobSum(NamedTuple):
     cpu_ms: int | None
     cpu_held_ms: int
     card_milli_ms: int
+    above_min_card_milli_ms: int
 
 
 class Held(NamedTuple):
@@ -130,4 +131,5 @@ def _sum(name: str, jobs: Sequence[EndedJob]) -> JobSum:
         cpu_ms=sum(cpu) if cpu else None,
         cpu_held_ms=sum(each.cpu_held_ms for each in jobs),
         card_milli_ms=sum(each.card_milli_ms for each in jobs),
+        above_min_card_milli_ms=sum(each.above_min_card_milli_ms for each in jobs),
     )

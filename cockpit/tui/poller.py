@@ -291,10 +291,12 @@ class Poller:
         if view.fetch is not None and view is not CLUSTERS:
             await view.fetch(self._fetch_context())
         # Explanations of a waiting job change with the queue, while its row and version stay the same: they are fetched
-        # at each tick. Details of all other jobs change with their version only. Only those of one job are stored.
+        # at each tick, and so are the steps of a training. Details of all other jobs change with their version only. Only
+        # those of one job are stored.
         row = self._app.selection.job_under_cursor()
         known = self._state.details.get(row.id) if row is not None else None
-        if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
+        changes = known is None or known.explanation is not None or (known.training is not None and not known.job.ended)
+        if row is not None and (changes or known is None or known.row.version != row.version):
             self._state.details = {row.id: await self._app.backend.job(row.id)}
         if self._tables.view is JOBS:
             self._forecasts.update(self._visible_queued_jobs(), row)

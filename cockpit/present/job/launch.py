@@ -25,6 +25,7 @@ from cockpit.present.states import exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
 from cockpit.present.tables.block_list import blocked_nodes
 from cockpit.present.tables.replicas import leaving_replicas, ready_words
+from cockpit.present.training import training_lines
 from cockpit.present.width import pad, widest
 from cockpit.present.workers import replica_name, workers_fact
 
@@ -52,7 +53,8 @@ def replicas_tab(detail: JobDetail, panel: PanelContext) -> Iterator[Line]:
             yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
             yield line()
         yield from _placed(detail.job, attempt, panel.context)
-        for section in (ring_lines(detail, panel.context), blocked_nodes(detail, panel.context)):
+        of_elastic = (training_lines, ring_lines, blocked_nodes)
+        for section in (make(detail, panel.context) for make in of_elastic):
             if texts := list(section):
                 yield line()
                 yield line(Span(INDENT + texts[0], STRONG))

@@ -40,6 +40,7 @@ from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
 from cockpit.present.tables.block_list import blocked_nodes
 from cockpit.present.tables.replicas import leaving_replicas, ready_words
+from cockpit.present.training import training_lines
 from cockpit.present.workers import BEST_EFFORT, replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
@@ -66,6 +67,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
         facts(detail, context),
         map(plain, batch_lines(detail, context)),
         map(plain, trial_lines(detail, context)),
+        training_lines(detail, context),
         ring_lines(detail, context),
         replicas(detail, context),
         blocked_nodes(detail, context),

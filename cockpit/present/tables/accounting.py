@@ -56,6 +56,20 @@ def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: boo
     return Column(id, title, about, ValueKind.NUMBER, derive=derive, words=_two_digits(derive), wide=wide)
 
 
+def _above_min(row: Any, _: Context) -> float:  # noqa: ANN401 - a job or a sum of them
+    return card_hours(row.above_min_card_milli_ms)
+
+
+_ABOVE_MIN: Final = Column(
+    "above_min_card_hours",
+    "ABOVE MIN",
+    "Card-hours by best effort: what elastic jobs had above their least number of workers",
+    ValueKind.NUMBER,
+    derive=_above_min,
+    words=lambda row, context: f"{_above_min(row, context):.2f}",
+)
+
+
 def _mean_busy(job: EndedJob, _: Context) -> float | None:
     """Return the mean percentage of its CPUs that the job kept busy; None: not measured."""
     # Best-effort jobs hold no CPUs: there is nothing to be a percentage of.
@@ -109,6 +123,7 @@ ACCOUNTING: Final = TableView(
             aliases=("peak_memory",),
         ),
         _hours_column("card_hours", _row_card_hours),
+        replace(_ABOVE_MIN, rare=True, derive=lambda row, context: _above_min(row, context) or None, nullable=True),
         Column(
             "card_percent",
             "CARDS %",
@@ -156,6 +171,7 @@ SUMS: Final = TableView(
         _CPU_TIME,
         _hours_column("cpu_hours", _row_cpu_hours),
         _hours_column("card_hours", _row_card_hours),
+        _ABOVE_MIN,
     ),
 )
 

@@ -19,6 +19,7 @@ from cockpit.present.tables.forecast import likely_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import factors
 from cockpit.present.tables.replicas import is_ready, leaving_replicas
+from cockpit.present.training import progress_words, training_json
 from cockpit.present.units import counted
 from cockpit.present.workers import no_growth
 
@@ -209,6 +210,16 @@ JOB: Final = TableView(
             "NO GROWTH",
             "Of a running elastic job: why it takes no further worker, and the jobs, the limit or the price behind it",
             derive=lambda detail, _: no_growth(detail) or None,
+            nullable=True,
+        ),
+        Column(
+            "training",
+            "TRAINING",
+            "Of an elastic job: steps, speed by number of workers, steps lost, likely ends, hours above its minimum",
+            ValueKind.RECORD,
+            derive=training_json,
+            words=lambda detail, _: "–" if detail.training is None else progress_words(detail.training),
+            schema={"type": ["object", "null"]},
             nullable=True,
         ),
         _objects("events", "EVENTS", "What happened to it", events, "event"),
