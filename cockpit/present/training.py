@@ -8,7 +8,10 @@ from cockpit.model.steps import SpeedSource
 from cockpit.present import units
 from cockpit.present.accounting import card_hours, hours
 from cockpit.present.events.interruptions import lost_words, resumed_sentence
+from cockpit.present.folding import id_text
 from cockpit.present.moments import clock, iso
+from cockpit.present.safe import safe
+from cockpit.present.workers import workers_fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +43,12 @@ def training_lines(detail: JobDetail, context: Context) -> Iterator[str]:
     if extra := extra_words(detail):
         yield f"  {extra}"
     yield from _end_lines(detail, known, context)
+
+
+def growth_lines(detail: JobDetail, context: Context) -> Iterator[str]:
+    """Yield how many workers a running elastic job has and why not more, its progress, and what others would give."""
+    yield f"{id_text(detail.row)} {safe(detail.row.name)}  workers {workers_fact(detail)}."
+    yield from (f"  {each}" for each in training_lines(detail, context))
 
 
 def progress_words(known: Training) -> str:
@@ -103,7 +112,9 @@ def _end(each: SizeForecast, known: Training, context: Context) -> str:
 
 def _speed(each: SizeForecast) -> str:
     """Return steps per second with two digits, or the seconds of a step where it takes more than one."""
-    return f"{each.per_second:.2f} steps/s" if each.per_second >= 1 else f"{1 / each.per_second:.1f} s a step"
+    if each.per_second >= 1 or not each.per_second:
+        return f"{each.per_second:.2f} steps/s"
+    return f"{1 / each.per_second:.1f} s a step"
 
 
 def training_brief(detail: JobDetail, context: Context) -> Iterator[str]:

@@ -291,7 +291,7 @@ class Poller:
         if view.fetch is not None and view is not CLUSTERS:
             await view.fetch(self._fetch_context())
         # Explanations of a waiting job change with the queue, while its row and version stay the same: they are fetched
-        # at each tick, and so are the steps of a training. Details of all other jobs change with their version only. Only
+        # at each tick, as the steps of a training are. Details of all other jobs change with their version only. Only
         # those of one job are stored.
         row = self._app.selection.job_under_cursor()
         known = self._state.details.get(row.id) if row is not None else None

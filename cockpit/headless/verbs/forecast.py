@@ -1,4 +1,4 @@
-"""`cockpit explain`, `starts` and `predict`: why jobs wait, and when they start."""
+"""`cockpit explain`, `starts` and `predict`: why jobs wait, and when they start; what growing would give an elastic job."""
 
 from __future__ import annotations
 
@@ -14,31 +14,71 @@ from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import current_user
 from cockpit.headless.verbs.submit import placed, read_files
 from cockpit.model.capabilities import Ability
+from cockpit.model.forecast import Outlook
+from cockpit.model.jobdetail import JobDetail
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
-    from cockpit.model.forecast import ExpectedStart, Outlook
-    from cockpit.model.ids import JobId
+    from cockpit.model.forecast import ExpectedStart
+    from cockpit.model.ids import JobId, JobRef
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import TableView
 
 
 def explain_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="a queued job")
+    parser.add_argument("jobs", type=reference, nargs="+", metavar="ID", help="a queued job, or a running elastic one")
     add_output_options(parser, select=False)
 
 
 async def run_explain(call: Call) -> int:
     from cockpit.present.tables.outlook import EXPLAIN as EXPLAIN_TABLE
 
-    outlooks = [await call.backend.explain(each.job, task=each.task) for each in call.args.jobs]
-    print_outlooks(call, EXPLAIN_TABLE, outlooks)
+    answers = [await _explanation(call, each) for each in call.args.jobs]
+    outlooks = [each for each in answers if isinstance(each, Outlook)]
+    running = [each for each in answers if isinstance(each, JobDetail)]
+    # A table has the columns of one kind of row.
+    if outlooks and running and not _is_text(call):
+        message = "Some of these jobs wait and others run; name them in two commands for data about each kind."
+        raise RequestRefused(Refusal(RefusalKind.INVALID, message))
+    if outlooks:
+        print_outlooks(call, EXPLAIN_TABLE, outlooks)
+    if running:
+        _print_running(call, running)
     return ExitCode.OK
+
+
+async def _explanation(call: Call, job: JobRef) -> Outlook | JobDetail:
+    """Return the outlook of a queued job, or the details of an elastic one that runs."""
+    try:
+        return await call.backend.explain(job.job, task=job.task)
+    except RequestRefused as no:
+        if no.refusal.kind is not RefusalKind.CONFLICT:
+            raise
+        detail = await call.backend.job(job.job, task=job.task)
+        if detail.training is None or not detail.row.holds:
+            raise
+        return detail
+
+
+def _print_running(call: Call, details: Sequence[JobDetail]) -> None:
+    from cockpit.present.tables.job import EXPLAIN_RUNNING
+    from cockpit.present.training import growth_lines
+
+    if _is_text(call):
+        for each in details:
+            call.streams.lines(growth_lines(each, call.context()))
+    else:
+        write_rows(EXPLAIN_RUNNING, details, call.args, call.context(), call.streams)
+
+
+def _is_text(call: Call) -> bool:
+    return bool(call.args.output == Form.TABLE and not call.args.columns)
 
 
 def print_outlooks(call: Call, table: TableView, outlooks: Sequence[Outlook]) -> None:
     """Print forecasts as a page or as data."""
-    if call.args.output != Form.TABLE or call.args.columns:
+    if not _is_text(call):
         write_rows(table, outlooks, call.args, call.context(), call.streams)
         return
     from cockpit.present.outlook import outlook_lines

@@ -116,7 +116,7 @@ CAUSES: Final = {
 def lost_words(lost: int | None) -> str:
     """Return how many steps an interruption has cost: `20 steps lost`, `no steps lost`, `steps lost: not known`."""
     if lost is None:
-        return "steps lost: not known"
+        return "how many steps were lost is not known"
     return f"{counted(lost, 'step')} lost" if lost else "no steps lost"
 
 

@@ -257,3 +257,11 @@ JOB: Final = TableView(
         ),
     ),
 )
+
+_OF_RUNNING: Final = ("id", "name", "state", "workers", "no_growth", "training")
+EXPLAIN_RUNNING: Final = TableView(
+    name="explain-running",
+    help="Why a running elastic job has no more workers, how far it is, and what more workers would give",
+    empty="No job was named.",
+    columns=tuple([column for column in JOB.columns if column.id in _OF_RUNNING]),
+)

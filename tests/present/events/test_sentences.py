@@ -10,6 +10,7 @@ from cockpit.model.attempt import EndCause, ExitStatus, Grounds, Slow
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import Allocation, CardSlice
+from cockpit.model.steps import Interruption
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
 from tests.present.corpus import HOSTILE, is_harmless
@@ -96,6 +97,18 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     ),
     (events.WorkerReplaced(JOB, 1, 2, 5, 1), "replica 2 ended, and replica 5 takes its place, retry 1"),
     (events.WorkersLeft(JOB, (1, 2), 2.0), "continues without replicas 1 and 2"),
+    (
+        events.TrainingResumed(JOB, 2, Interruption.RECLAIMED, 9, 120, 100),
+        "trains on after a reclaim: 20 steps lost (step 120 reached, resumed from step 100)",
+    ),
+    (
+        events.TrainingResumed(JOB, 1, Interruption.WORKER_FAILED, 9, 120, 120),
+        "trains on after the end of a worker: no steps lost (step 120 reached, resumed from step 120)",
+    ),
+    (
+        events.TrainingResumed(JOB, 2, Interruption.NODE_FAULT, 9, None, 100),
+        "trains on after a fault of a node: how many steps were lost is not known (resumed from step 100)",
+    ),
     (events.NodeUnblocked(JOB, NodeName("n2")), "may have workers on n2 again: it is off its block list"),
     (
         events.WorkersLeft(JOB, (2,), 2.0, "it has not answered for 600 s"),
