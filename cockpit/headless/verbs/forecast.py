@@ -1,4 +1,4 @@
-"""`cockpit explain`, `starts` and `predict`: why jobs wait, and when they start; what growing would give an elastic job."""
+"""`cockpit explain`, `starts` and `predict`: why jobs wait, when they start, and what more workers would give."""
 
 from __future__ import annotations
 
