@@ -45,6 +45,9 @@ class Span(msgspec.Struct, frozen=True):
     until_at: Millis
     cpus: int
     card_milli: int
+    above_min_card_milli: int | None = 0
+    """Of an elastic job: what of `card_milli` was above its least number of workers, on average over the time; None:
+    not recorded, as in old stores."""
 
 
 class UsageSum(msgspec.Struct, frozen=True, array_like=True):
@@ -57,6 +60,8 @@ class UsageSum(msgspec.Struct, frozen=True, array_like=True):
     card_milli_ms: int
     cpu_ms: int
     """CPU time of the CPUs that were held."""
+    above_min_card_milli_ms: int = 0
+    """Part of `card_milli_ms` that elastic jobs had above their least numbers of workers."""
 
 
 class Spending(msgspec.Struct, frozen=True):

@@ -57,6 +57,8 @@ class Held(NamedTuple):
     cpu_ms: tuple[int, ...]
     share: float
     """Percent of all card-hours; of all CPU-hours where no job held a card."""
+    above_min_card_milli_ms: int = 0
+    """Part of the card-hours that elastic jobs had above their least numbers of workers."""
 
 
 def card_hours(milli_ms: int) -> float:
@@ -85,8 +87,15 @@ def held_by(spending: Spending, by: GroupBy) -> list[Held]:
     # Shares are of one resource for all rows: that of the cards where the cluster has used any.
     parts = cards if any(map(any, cards.values())) else cpus
     whole = sum(map(sum, parts.values()))
+    above = _by_stretch(spending, by, lambda each: each.above_min_card_milli_ms)
     rows = [
-        Held(name, tuple(cards[name]), tuple(cpus[name]), round(100 * sum(parts[name]) / whole, 1) if whole else 0.0)
+        Held(
+            name,
+            tuple(cards[name]),
+            tuple(cpus[name]),
+            round(100 * sum(parts[name]) / whole, 1) if whole else 0.0,
+            sum(above[name]),
+        )
         for name in cpus
     ]
     return sorted(rows, key=lambda each: (-sum(each.card_milli_ms), -sum(each.cpu_ms), each.name))

@@ -43,14 +43,15 @@ SPAN_COLUMNS = (*Span.__struct_fields__, "checksum")
 """The columns of a span's row, in order."""
 _INSERT_SPAN = f"INSERT OR REPLACE INTO spans ({', '.join(SPAN_COLUMNS)}) VALUES ({', '.join('?' * len(SPAN_COLUMNS))})"  # noqa: S608 - constants
 _WITHIN = """
-SELECT user, account, project, qos, sum(card_milli * (until_at - from_at)), sum(cpus * (until_at - from_at))
+SELECT user, account, project, qos, sum(card_milli * (until_at - from_at)), sum(cpus * (until_at - from_at)),
+    sum(coalesce(above_min_card_milli, 0) * (until_at - from_at))
 FROM spans
 WHERE until_at > :begins AND until_at <= :ends AND from_at >= :begins
     AND job NOT IN (SELECT value FROM json_each(:besides))
 GROUP BY user, account, project, qos
 """
 _INTO = """
-SELECT job, attempt, user, account, project, qos, from_at, until_at, cpus, card_milli
+SELECT job, attempt, user, account, project, qos, from_at, until_at, cpus, card_milli, above_min_card_milli
 FROM spans
 WHERE until_at > :begins AND until_at <= :ends AND from_at < :begins
     AND job NOT IN (SELECT value FROM json_each(:besides))
@@ -165,8 +166,9 @@ def check(row: Sequence[Any]) -> None:
 
 def is_whole_span(row: Sequence[Any]) -> bool:
     """Tell whether a span's row matches its checksum; older rows have none."""
-    *plain, written = row
-    return written is None or checksum_of(*plain) == written
+    *plain, above_min, written = row
+    # A row that is older than this column has a checksum without it.
+    return written is None or checksum_of(*plain, *([] if above_min is None else [above_min])) == written
 
 
 def read(text: str) -> Job:

@@ -159,7 +159,12 @@ ALTER TABLE archives ADD COLUMN checksum BLOB;
 """A checksum for each span, promised start and archive file's name, and for the other columns of a snapshot, whose
 `checksum` covers the state alone (NULL in older ones)."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES, _CHECKED_RECORDS, _CHECKED_REST)
+_ABOVE_MIN = """
+ALTER TABLE spans ADD COLUMN above_min_card_milli INTEGER;
+"""
+"""What elastic jobs had above their least number of workers (NULL in older rows, whose checksums lack it)."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES, _CHECKED_RECORDS, _CHECKED_REST, _ABOVE_MIN)
 """The migrations in order: `MIGRATIONS[n]` changes a store of version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -10,6 +10,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from cockpit.engine.access import may_see
 from cockpit.engine.accounts.coordinators import coordinates
 from cockpit.engine.views.rows import job_row
@@ -46,7 +48,16 @@ def spans(job: Job, now: Millis) -> Iterator[Span]:
             until_at=ended,
             cpus=cpus,
             card_milli=card_milli,
+            above_min_card_milli=_mean_above_min(job, attempt, began, ended),
         )
+
+
+def _mean_above_min(job: Job, attempt: Attempt, began: Millis, ended: Millis) -> int:
+    """Return the thousandths of a card that the attempt had above its least number of workers, on average."""
+    if job.spec.elastic is None or ended <= began:
+        return 0
+    above = _above_least(job, attempt, began, ended)
+    return round(sum(part.card_milli * lasted for part, lasted in above) / (ended - began))
 
 
 def _size(attempt: Attempt, began: Millis, ended: Millis) -> tuple[int, int]:
@@ -128,6 +139,7 @@ def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[UsageSum
     """Return the usage in each interval between two edges, summed up by user, account, project and QOS."""
     cards: list[Counter[Names]] = [Counter() for _ in edges[1:]]
     cpus: list[Counter[Names]] = [Counter() for _ in edges[1:]]
+    above: list[Counter[Names]] = [Counter() for _ in edges[1:]]
     for span in held:
         names = (span.user, span.account, span.project, span.qos)
         # The interval in which the span begins: a year has hundreds, and most spans touch one or two.
@@ -138,17 +150,20 @@ def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[UsageSum
             overlap_ms = max(0, min(ends, span.until_at) - max(begins, span.from_at))
             cards[index][names] += span.card_milli * overlap_ms
             cpus[index][names] += span.cpus * overlap_ms
-    return [list(_sums(*both)) for both in zip(cards, cpus, strict=True)]
+            if span.above_min_card_milli:
+                above[index][names] += span.above_min_card_milli * overlap_ms
+    return [list(_sums(*each)) for each in zip(cards, cpus, above, strict=True)]
 
 
 def merged(parts: Iterable[UsageSum]) -> list[UsageSum]:
     """Return the parts summed up by user, account, project and QOS."""
-    cards, cpus = Counter[Names](), Counter[Names]()
+    cards, cpus, above = Counter[Names](), Counter[Names](), Counter[Names]()
     for each in parts:
         names = (each.user, each.account, each.project, each.qos)
         cards[names] += each.card_milli_ms
         cpus[names] += each.cpu_ms
-    return list(_sums(cards, cpus))
+        above[names] += each.above_min_card_milli_ms
+    return list(_sums(cards, cpus, above))
 
 
 def is_open(job: Job) -> bool:
@@ -196,8 +211,8 @@ def _redacted(state: ClusterState, actor: Actor, each: UsageSum) -> UsageSum:
     """Return the usage without user and project, if the actor may not see that user in the account."""
     if actor.admin or each.user == actor.name or coordinates(state.accounts, actor.name, each.account):
         return each
-    return UsageSum("", each.account, "", each.qos, each.card_milli_ms, each.cpu_ms)
+    return replace(each, user="", project="")
 
 
-def _sums(cards: Counter[Names], cpus: Counter[Names]) -> Iterator[UsageSum]:
-    return (UsageSum(*names, cards[names], cpus[names]) for names in cpus)
+def _sums(cards: Counter[Names], cpus: Counter[Names], above: Counter[Names]) -> Iterator[UsageSum]:
+    return (UsageSum(*names, cards[names], cpus[names], above[names]) for names in cpus)

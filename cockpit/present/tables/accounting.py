@@ -196,6 +196,11 @@ def _card_hours_cell(row: Held, _: AmountFormat) -> Line:
     return line(tenths(amount) if amount else Span(NOTHING, MUTED))
 
 
+def _above_min_cell(row: Held, _: AmountFormat) -> Line:
+    amount = card_hours(row.above_min_card_milli_ms)
+    return line(Span(tenths(amount) if amount else NOTHING, MUTED))
+
+
 def _share_cell(row: Held, shown: AmountFormat) -> Line:
     share = row.share
     return (Span(f"{share:>5.1f}% "), *bar(share / 100, BAR_COLUMNS, shown.sign.role))
@@ -230,6 +235,7 @@ HOURS: Final = TableView(
             _hours_column("cpu_hours", lambda row, _: hours(sum(row.cpu_ms))),
             cell=Cell(10, lambda row, _: line(Span(tenths(hours(sum(row.cpu_ms))), MUTED))),
         ),
+        replace(_ABOVE_MIN, cell=Cell(9, _above_min_cell, need=90)),
         Column(
             "by_day",
             "BY DAY",
@@ -274,4 +280,8 @@ def spending_answer(
         "a day", f"{mean} on average; most on {day}, {tenths(figures[most])}; today so far {tenths(figures[-1])}"
     )
     yield labelled("CPUs", f"{tenths(hours(sum(row.cpu_ms)))} CPU-hours held")
+    if above := card_hours(row.above_min_card_milli_ms):
+        yield labelled(
+            "elastic", f"{tenths(above)} card-hours by best effort, above the jobs' least numbers of workers"
+        )
     yield labelled("same", f"cockpit accounting hours --days {len(figures)} --by {by}")
