@@ -13,7 +13,11 @@ from msgspec.structs import replace
 from cockpit.engine.views.spending import spans
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import CardSlice
+from cockpit.model.resilience import Elastic
 from cockpit.runtime.memory_journal import MemoryJournal
+from cockpit.store.accounting import SPAN_COLUMNS, is_whole_span
+from cockpit.store.codec import checksum_of
 from cockpit.store.journal import SqliteJournal
 from tests.store.samples import HOUR, T0, ended_job, opened
 
@@ -96,3 +100,42 @@ async def _counted(folder: Path) -> list:
     assert sorted(rows) == expected
     assert expected
     return expected
+
+
+def elastic_job() -> list:
+    """An ended job with cards that was elastic, with a minimum of no worker: all that it held was above it."""
+    job = ended_job(9, ended_at=T0 + 2 * HOUR)
+    part = replace(job.attempt.placement[0], slices=(CardSlice(0, None, 1000),))
+    size = Elastic(workers=1, min_workers=0, max_workers=1)
+    return [replace(job, spec=replace(job.spec, elastic=size), attempt=replace(job.attempt, placement=(part,)))]
+
+
+@pytest.mark.req("EL-01", "UI-09")
+async def test_what_elastic_jobs_had_above_their_minimum_is_part_of_their_card_hours(journal: SqliteJournal) -> None:
+    memory = MemoryJournal()
+    for each in (journal, memory):
+        await each.record_ended([*jobs(), *elastic_job()])
+        (rows,) = await each.spent([EDGES[0], EDGES[-1]], [])
+        held = [span for job in elastic_job() for span in spans(job, Millis(0))]
+        above = sum(row.above_min_card_milli_ms for row in rows)
+        assert above == sum(s.card_milli * (s.until_at - s.from_at) for s in held) > 0
+        assert above < sum(row.card_milli_ms for row in rows)
+
+
+@pytest.mark.req("TR-12")
+async def test_a_span_from_before_this_was_counted_is_still_whole(tmp_path: Path) -> None:
+    async with opened(tmp_path) as journal:
+        await journal.record_ended(elastic_job())
+    stored = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
+    names = ", ".join(SPAN_COLUMNS)
+    (row,) = stored.execute(f"SELECT {names} FROM spans").fetchall()
+    assert is_whole_span(row)
+    *plain, above, _ = row
+    assert above
+    assert is_whole_span((*plain, None, checksum_of(*plain)))
+    assert not is_whole_span((*plain, above + 1, row[-1]))
+    stored.execute("UPDATE spans SET above_min_card_milli = NULL, checksum = ?", (checksum_of(*plain),))
+    stored.close()
+    async with opened(tmp_path) as journal:
+        (rows,) = await journal.spent([EDGES[0], EDGES[-1]], [])
+    assert [each.above_min_card_milli_ms for each in rows] == [0]

@@ -56,8 +56,9 @@ def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: boo
     return Column(id, title, about, ValueKind.NUMBER, derive=derive, words=_two_digits(derive), wide=wide)
 
 
-def _above_min(row: Any, _: Context) -> float:  # noqa: ANN401 - a job or a sum of them
-    return card_hours(row.above_min_card_milli_ms)
+def _above_min(row: Any, _: Context) -> float | None:  # noqa: ANN401 - a job or a sum of them
+    """Return the card-hours; None: nothing, as for clusters and jobs that have nothing to do with it."""
+    return card_hours(row.above_min_card_milli_ms) or None
 
 
 _ABOVE_MIN: Final = Column(
@@ -66,7 +67,9 @@ _ABOVE_MIN: Final = Column(
     "Card-hours by best effort: what elastic jobs had above their least number of workers",
     ValueKind.NUMBER,
     derive=_above_min,
-    words=lambda row, context: f"{_above_min(row, context):.2f}",
+    words=lambda row, context: f"{_above_min(row, context) or 0:.2f}",
+    rare=True,
+    nullable=True,
 )
 
 
@@ -123,7 +126,7 @@ ACCOUNTING: Final = TableView(
             aliases=("peak_memory",),
         ),
         _hours_column("card_hours", _row_card_hours),
-        replace(_ABOVE_MIN, rare=True, derive=lambda row, context: _above_min(row, context) or None, nullable=True),
+        _ABOVE_MIN,
         Column(
             "card_percent",
             "CARDS %",
@@ -235,7 +238,7 @@ HOURS: Final = TableView(
             _hours_column("cpu_hours", lambda row, _: hours(sum(row.cpu_ms))),
             cell=Cell(10, lambda row, _: line(Span(tenths(hours(sum(row.cpu_ms))), MUTED))),
         ),
-        replace(_ABOVE_MIN, cell=Cell(9, _above_min_cell, need=90)),
+        replace(_ABOVE_MIN, cell=Cell(9, _above_min_cell, need=120)),
         Column(
             "by_day",
             "BY DAY",
