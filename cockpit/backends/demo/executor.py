@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from cockpit.backends.demo.loads import use_of
+from cockpit.backends.demo.training import Training
 from cockpit.engine.effects import SignalKind
 from cockpit.errors import RequestRefused
 from cockpit.model.attempt import ExitStatus
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         WriteWorkersFile,
     )
     from cockpit.engine.ports import Observer
-    from cockpit.model.ids import NodeName
+    from cockpit.model.ids import JobId, NodeName
     from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.node import Node
     from cockpit.model.staging import StagedCopy
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
 
 LIMITS = "none, this is a demo"
+REPORT_MS = 30_000
+"""The time between two reports of a training's steps."""
 TERMINATED, KILLED = ExitStatus(signal=15), ExitStatus(signal=9)
 
 
@@ -62,6 +65,9 @@ class ScriptedExecutor:
         self._began_at: dict[ReplicaId, Millis] = {}
         """Start of each running replica."""
         self._running: dict[ReplicaId, tuple[Script, asyncio.Task[None]]] = {}
+        self._trainings: dict[JobId, Training] = {}
+        """The trainings of elastic jobs."""
+        self._reporting: dict[JobId, asyncio.Task[None]] = {}
 
     async def stage(self, effect: StageReplica) -> None:
         """Report the replica as staged at once: there is nothing to copy."""
@@ -95,6 +101,8 @@ class ScriptedExecutor:
         # replica after its grace period.
         elif effect.force is SignalKind.TERM and script.winds_down_ms is not None:
             task.cancel()
+            if effect.replica.job in self._trainings:
+                self._trainings[effect.replica.job].save(self._clock.now())
             self._follow(effect.replica, script, self._end_after(effect.replica, script.winds_down_ms))
 
     async def check(self, effect: CheckNodes) -> None:
@@ -158,14 +166,69 @@ class ScriptedExecutor:
         await self._pass(script.begins_ms)
         self._began_at[replica] = self._clock.now()
         self._observer.replica_started(replica, LIMITS)
-        await self._run_to_end(replica, script, self._limit_to_first_worker(replica, script.runs_of(replica.rank)))
+        runs_ms = script.runs_of(replica.rank)
+        if self._containers[replica].spec.elastic is not None and runs_ms is not None:
+            runs_ms = self._train(replica, script, runs_ms)
+        await self._run_to_end(replica, script, runs_ms)
 
-    def _limit_to_first_worker(self, replica: ReplicaId, runs_ms: int | None) -> int | None:
-        """Limit the run time of a worker that joins a running elastic job: it ends with the job's first worker."""
-        eldest = self._ends_at.get(ReplicaId(replica.job, replica.attempt, 0))
-        if eldest is None or self._containers[replica].spec.elastic is None or runs_ms is None:
+    def _train(self, replica: ReplicaId, script: Script, runs_ms: int) -> int:
+        """Let a worker join its job's training, and return how long it runs: of a training that succeeds, to its last
+        step with the workers that there are now."""
+        job, spec, now = replica.job, self._containers[replica].spec, self._clock.now()
+        training = self._trainings.get(job)
+        if training is None:
+            training = self._trainings[job] = Training(
+                runs_ms if script.exit.ok else 1000 * spec.time_limit_seconds,
+                spec.nodes,
+                self._scripts.chance("steps", spec.name),
+            )
+        others = self._workers_of(replica)
+        if not others:
+            training.begin(now)
+        training.go_on(len(others) + 1, now)
+        if job not in self._reporting:
+            self._reporting[job] = self._tasks.start(self._report_steps(job), f"steps of {job}")
+        if not script.exit.ok:
             return runs_ms
-        return min(runs_ms, max(0, eldest - self._clock.now()))
+        for each in others:
+            self._reschedule(each, training.left_ms(now))
+        return training.left_ms(now)
+
+    def _workers_of(self, replica: ReplicaId) -> list[ReplicaId]:
+        """Return the other replicas of the attempt whose commands run, the first one first."""
+        of_attempt = (each for each in self._running if each.job == replica.job and each.attempt == replica.attempt)
+        return sorted(
+            [each for each in of_attempt if each in self._ends_at and each != replica], key=lambda each: each.rank
+        )
+
+    def _reschedule(self, replica: ReplicaId, left_ms: int) -> None:
+        """Let a running replica end at another time. A frozen one goes on later, and gets its time then."""
+        script, task = self._running[replica]
+        if replica in self._remaining_ms:
+            self._remaining_ms[replica] = left_ms
+            return
+        task.cancel()
+        self._follow(replica, script, self._run_to_end(replica, script, left_ms))
+
+    async def _report_steps(self, job: JobId) -> None:
+        """Report the steps of a job's training at intervals, for as long as a worker of it runs."""
+        while workers := sorted([each for each in self._ends_at if each.job == job], key=lambda each: each.rank):
+            self._observer.worker_stepped(workers[0], self._trainings[job].report(self._clock.now()))
+            await self._pass(REPORT_MS)
+        del self._reporting[job]
+
+    def _leave_training(self, replica: ReplicaId, status: ExitStatus) -> None:
+        """Let the others continue without a worker that has ended, and report what it has done."""
+        training, now = self._trainings.get(replica.job), self._clock.now()
+        if training is None or replica not in self._ends_at:
+            return
+        self._observer.worker_stepped(replica, training.report(now))
+        others = self._workers_of(replica)
+        training.go_on(len(others), now)
+        # All workers of a training that is complete end at the same moment.
+        for each in others if not status.ok else ():
+            if self._running[each][0].exit.ok:
+                self._reschedule(each, training.left_ms(now))
 
     async def _run_to_end(self, replica: ReplicaId, script: Script, runs_ms: int | None) -> None:
         self._ends_at[replica] = None if runs_ms is None else Millis(self._clock.now() + runs_ms)
@@ -183,6 +246,7 @@ class ScriptedExecutor:
         # First, since the figures come from what is removed next.
         use = self._use(replica)
         del self._running[replica]
+        self._leave_training(replica, status)
         self._ends_at.pop(replica, None)
         self._remaining_ms.pop(replica, None)
         self._began_at.pop(replica, None)

@@ -32,3 +32,22 @@ async def test_workers_join_and_leave_and_every_invariant_holds(opened: Open) ->
     assert all(ended_well[job, rank] == ended_well[job, 0] for job, rank in late), (
         "a late worker ends with the first one"
     )
+
+
+@pytest.mark.req("EL-01", "EL-04", "UI-50")
+async def test_trainings_have_steps_a_speed_for_each_size_and_likely_ends(opened: Open) -> None:
+    demo = await opened("elastic")
+    await pass_hours(demo, 3)
+    running = [row for row in await demo.backend.jobs() if row.workers is not None and row.holds]
+    details = [await demo.backend.job(row.id) for row in running]
+    known = [each.training for each in details if each.training is not None and each.training.step]
+    assert known
+    assert all(each.total and each.step <= each.total for each in known)
+    assert any(len([speed for speed in each.speeds if speed.per_second]) > 1 for each in known), "some have resized"
+    for each in known:
+        ends = [end.end_at for end in each.ends]
+        assert None not in ends
+        assert ends == sorted(ends, reverse=True), "more workers end sooner"
+    resumed = [each.body for each in await history(demo) if isinstance(each.body, events.TrainingResumed)]
+    assert resumed
+    assert any(each.reached is not None and each.reached > each.resumed for each in resumed), "some lost steps"
