@@ -117,7 +117,7 @@ class DemoCluster:
         self.pace = DemoPace(self._clock, self._is_resting, speed=speed)
         engine = Engine(host=self.host, state_folder=folder, socket=folder, system=True, cluster=self.name)
         self._feed = engine.feed
-        logs = LogFiles(engine.logs, scripts, self._clock)
+        logs = LogFiles(engine.logs, scripts, self._clock, self.host.steps)
         # An administrator, so that every action of cockpit can be tried in a demo.
         self.backend = DemoBackend(engine, actor_of(fixture, fixture.person, admin=True), logs, self.now)
         self._nodes = nodes_of(fixture)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
 
 LIMITS = "none, this is a demo"
-REPORT_MS = 30_000
+REPORT_MS = 60_000
 """The time between two reports of a training's steps."""
 TERMINATED, KILLED = ExitStatus(signal=15), ExitStatus(signal=9)
 

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from cockpit.backends.demo.scripts import Scripts
     from cockpit.engine.ports import Clock
+    from cockpit.engine.steps import StepLog
     from cockpit.model.attempt import ExitStatus, Replica
     from cockpit.model.job import Job
+    from cockpit.model.steps import StepReport
 
 
 LINES = 240
@@ -35,6 +37,18 @@ def printed_until(printing: Printing, total_ms: int, elapsed_ms: int, chance: Ra
     return text if done < lines else text + _ENDS[printing]
 
 
+def steps_until(report: StepReport | None, chance: Random) -> str:
+    """Return the standard output of an elastic training that has reported this; None: nothing yet."""
+    text = _HEADERS[Printing.TRAINING]
+    if report is None or report.total is None:
+        return text
+    every = max(1, report.total // LINES)
+    # From the first line behind the checkpoint on, as the script has loaded that.
+    for step in range((report.began // every + 1) * every, report.step + 1, every):
+        text += _training_line(step, report.total, chance)
+    return text + _ENDS[Printing.TRAINING] if report.step == report.total else text
+
+
 def error_output(status: ExitStatus, chance: Random) -> str:
     """Return the standard error of a replica that has ended."""
     # A replica that was killed (9) prints nothing: it could not.
@@ -48,16 +62,20 @@ def error_output(status: ExitStatus, chance: Random) -> str:
 def _training(done: int, lines: int, chance: Random) -> Iterator[str]:
     """Yield the lines of a training run up to `done`: a falling loss, a rate that warms up, and checkpoints."""
     for at in range(1, done + 1):
-        share = at / lines
-        loss = 0.9 + 1.9 * math.exp(-3.2 * share) + chance.gauss(0, 0.03)
-        rate = 2e-5 * min(1.0, share * 20) * (1 - share * 0.9)
-        speed = chance.gauss(14.2, 0.2)
-        yield (
-            f"step {at * 25:>5}/{lines * 25}  epoch {3 * share:4.2f}  loss {loss:6.4f}  lr {rate:.2e}"
-            f"  grad {abs(chance.gauss(0.8, 0.15)):4.2f}  {speed:4.1f}k tok/s\n"
-        )
+        yield _training_line(at * 25, lines * 25, chance)
         if at % 40 == 0:
             yield f"saved /workspace/outputs/checkpoint-{at * 25}\n"
+
+
+def _training_line(step: int, steps: int, chance: Random) -> str:
+    share = step / steps
+    loss = 0.9 + 1.9 * math.exp(-3.2 * share) + chance.gauss(0, 0.03)
+    rate = 2e-5 * min(1.0, share * 20) * (1 - share * 0.9)
+    speed = chance.gauss(14.2, 0.2)
+    return (
+        f"step {step:>5}/{steps}  epoch {3 * share:4.2f}  loss {loss:6.4f}  lr {rate:.2e}"
+        f"  grad {abs(chance.gauss(0.8, 0.15)):4.2f}  {speed:4.1f}k tok/s\n"
+    )
 
 
 def _progress(done: int, lines: int, chance: Random) -> Iterator[str]:
@@ -158,10 +176,11 @@ UNENDING = 1.3
 
 
 class LogFiles:
-    """The log files below `folder`, where the engine looks for them."""
+    """The log files below `folder`, where the engine looks for them. `steps`: what elastic trainings have reported."""
 
-    def __init__(self, folder: Path, scripts: Scripts, clock: Clock) -> None:
+    def __init__(self, folder: Path, scripts: Scripts, clock: Clock, steps: StepLog) -> None:
         self._folder = folder
+        self._steps = steps
         self._scripts = scripts
         self._clock = clock
 
@@ -184,14 +203,18 @@ class LogFiles:
     def _output(self, job: Job, replica: Replica, started_at: int) -> str:
         """Return what a replica has printed until now, or until it ended."""
         script = self._scripts.of(job.spec)
+        # The same chance at every call: the text so far has to come out the same, for `_append` to add only the rest.
+        chance = self._scripts.chance("printed", job.spec.name, replica.rank)
+        if job.spec.elastic is not None and job.attempt is not None and script.printing is Printing.TRAINING:
+            # How far it is depends on its workers, and not on the time alone.
+            reported = self._steps.of(ReplicaId(job.id, job.attempt.number, replica.rank))
+            return steps_until(replica.steps or reported, chance)
         limit_ms = job.spec.time_limit_seconds * 1000
         total_ms = int(UNENDING * limit_ms) if script.runs_ms is None else script.runs_ms
         # A failing job prints at the pace of a whole run, and stops in the middle of it.
         if not script.exit.ok:
             total_ms = max(total_ms, limit_ms)
         until = replica.ended_at if replica.ended_at is not None else self._clock.now()
-        # The same chance at every call: the text so far has to come out the same, for `_append` to add only the rest.
-        chance = self._scripts.chance("printed", job.spec.name, replica.rank)
         return printed_until(script.printing, total_ms, until - started_at, chance)
 
     def _errors(self, job: Job, replica: Replica) -> str:

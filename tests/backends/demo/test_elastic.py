@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cockpit.model import events
@@ -48,6 +50,11 @@ async def test_trainings_have_steps_a_speed_for_each_size_and_likely_ends(opened
         ends = [end.end_at for end in each.ends]
         assert None not in ends
         assert ends == sorted(ends, reverse=True), "more workers end sooner"
+    for each in details:
+        printed = re.findall(r"step +(\d+)/(\d+) ", each.log_tail)
+        if printed and each.training is not None:
+            assert int(printed[-1][0]) <= (each.training.step or 0), "the log says what the page says"
+            assert int(printed[-1][1]) == each.training.total
     resumed = [each.body for each in await history(demo) if isinstance(each.body, events.TrainingResumed)]
     assert resumed
     assert any(each.reached is not None and each.reached > each.resumed for each in resumed), "some lost steps"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cockpit.backends.demo.fixture import Printing, read_fixture
 from cockpit.backends.demo.printing import BAR, LEAST_MS, LINES, LogFiles, error_output, printed_until
 from cockpit.backends.demo.scripts import Script, Scripts
+from cockpit.engine.steps import StepLog
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId, Millis, ReplicaId
@@ -200,7 +201,7 @@ def test_a_log_is_as_long_as_the_part_of_the_run_that_has_passed(
     assert ended.attempt is not None
     begun = replace(ended.attempt.replicas[0], started_at=Millis(HOUR), ended_at=None, exit=None)
     clock = VirtualClock(Millis(HOUR + int(hours * HOUR)))
-    logs = LogFiles(tmp_path, scripts, clock)
+    logs = LogFiles(tmp_path, scripts, clock, StepLog())
     going = replace(ended, spec=spec, attempt=replace(ended.attempt, replicas=(begun,)))
     logs.bring_up(going)
     logs.bring_up(going)
