@@ -207,12 +207,14 @@ def main():
             if ring is None:
                 ring = Ring()
                 training.share(ring)
+                elastic.step(training.step, total_steps=STEPS)
             changed = train_step(training, ring)
         except LOST as error:  # a worker was killed: its connections are closed
             print("step:", str(error).splitlines()[0], file=sys.stderr, flush=True)
             ring.leave()
             ring = None
             continue
+        elastic.step(training.step)
         report(training, ring)
         if changed:
             leave_together(ring)

@@ -41,7 +41,6 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, INDENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
 from cockpit.present.states import copied_percent, seconds_left
-from cockpit.present.training import training_brief
 from cockpit.present.workers import BEST_EFFORT, below_min
 
 PROGRESS_COLUMNS = 30
@@ -299,8 +298,6 @@ def _occupying(row: JobRow, detail: JobDetail | None, panel: PanelContext) -> It
     yield _head(row, sentence, STRONG, right, panel)
     yield _progress(row, context)
     known = list(running_lines(row, detail, context))
-    if detail is not None:
-        known += [line(f"{INDENT}{each}") for each in training_brief(detail, context)]
     yield from known
     yield from _tail(detail, panel, len(known))
 

@@ -11,6 +11,7 @@ from cockpit.present.events.interruptions import slow_sentence
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.safe import safe
 from cockpit.present.spans import INDENT, MUTED, Line, Span, line
+from cockpit.present.training import training_brief
 
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail, ReplicaUse
@@ -32,10 +33,13 @@ NO_CONTAINER: Final = "plain processes, not a container"
 
 
 def running_lines(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
-    """Yield harmless lines: warnings first, then the use and the limits of the replica whose memory is fullest."""
+    """Yield harmless lines: warnings first, then the progress of a training, then the use and the limits of the replica
+    whose memory is fullest."""
     measured = list(_measured(detail))
     for sentence in (*_of_speed(row), *_of_time(row, context), *_of_memory(measured), *_of_limits(detail)):
         yield line(Span(f"{INDENT}⚠ {sentence}", "warning"))
+    if detail is not None:
+        yield from (line(f"{INDENT}{each}") for each in training_brief(detail, context))
     if measured:
         use, place = max(measured, key=_fullness)
         yield tuple(_uses(use, place, several=len(measured) > 1))
