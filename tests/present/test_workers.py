@@ -13,12 +13,12 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation
 from cockpit.model.reasons import BehindHead, LimitReached
 from cockpit.model.resilience import Elastic, NoGrowth
-from cockpit.model.spec import Mode
+from cockpit.model.spec import ExcludedNode, Mode
 from cockpit.present.columns import Context
 from cockpit.present.job.page import replicas
 from cockpit.present.job_values import why
 from cockpit.present.spans import plain
-from cockpit.present.tables.block_list import blocked_nodes
+from cockpit.present.tables.block_list import block_list, blocked_nodes, lasting_blocks
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.workers import no_growth, replica_count, workers_fact, workers_now
@@ -134,6 +134,27 @@ def test_every_reason_not_to_grow_has_its_text(reason: NoGrowth) -> None:
     sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
     detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=reason)
     assert workers_fact(detail).startswith("2, asked for 3, may have 1 to 8; ")
+
+
+@pytest.mark.req("EL-01")
+def test_workers_that_leave_are_counted_and_a_job_that_shrinks_has_not_its_maximum() -> None:
+    sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=3)))
+    shrinking = row(3, leaving=(1, Millis(NOW + 60_000)))
+    detail = JobDetail(row=shrinking, job=sized, explanation=None, events=(), growth=NoGrowth.BEING_EVICTED)
+    assert workers_fact(detail) == "3, of which 1 leaves, may have 1 to 3; it is being evicted or shrunk"
+    more = replace(detail, row=row(3, leaving=(2, Millis(NOW + 60_000))), growth=None)
+    assert workers_fact(more) == "3, of which 2 leave, may have 1 to 3"
+
+
+@pytest.mark.req("EL-05", "EL-10")
+def test_the_block_list_has_the_nodes_where_a_check_failed_until_the_job_may_use_them_again() -> None:
+    excluded = ExcludedNode(node=NodeName("n9"), because="its driver does not answer", until=Millis(NOW + 600_000))
+    checked = replace(job(), spec=replace(job().spec, excluded=(excluded,)), state=JobState.RUNNING, ended_at=None)
+    (listed,) = block_list(checked)
+    assert (listed.node, listed.replica, listed.until) == ("n9", None, NOW + 600_000)
+    assert listed.because == "its check failed there: its driver does not answer"
+    assert lasting_blocks(checked) == [], "no user has to take it off"
+    assert block_list(replace(checked, state=JobState.ERROR, ended_at=NOW)) == []
 
 
 @pytest.mark.req("JT-26", "EL-05")
