@@ -11,6 +11,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.capabilities import EMBEDDED
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
 from cockpit.model.reasons import Explanation, Held, NotEvaluated
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.columns import Context
@@ -20,6 +21,7 @@ from cockpit.present.job.tabs import head_line
 from cockpit.present.spans import plain
 from tests.doubles.samples import NOW, detail, outlook
 from tests.headless.conftest import Desk
+from tests.present.test_training import detail as elastic_detail
 
 
 @pytest.mark.req("SC-12", "SC-13")
@@ -92,23 +94,32 @@ def test_an_unknown_start_is_reported_as_unknown(desk: Desk) -> None:
     assert "no estimate of when it starts." in desk("explain", "4720").lines[0]
 
 
-@pytest.mark.req("JT-32")
-def test_a_prediction_is_of_all_jobs_of_the_file(desk: Desk, tmp_path: Path) -> None:
-    (tmp_path / "job.yaml").write_text("vit")
-    for option in ("--filter", "--sort"):
-        assert desk("predict", str(tmp_path / "job.yaml"), option, "id").code == ExitCode.USAGE
-        assert desk("explain", "4720", option, "id").code == ExitCode.USAGE
+@pytest.mark.req("EL-01", "UI-40")
+def test_of_a_running_elastic_job_it_is_explained_what_more_workers_would_give(desk: Desk) -> None:
+    desk.backend.details[JobId(7)] = elastic_detail()
+    done = desk("explain", "7")
+    assert (done.code, done.lines[0]) == (0, "7 job-7  workers 2, may have 1 to 8.")
+    assert done.lines[1] == "  Training: step 120 of 1000, checkpoint at step 100"
+    assert any(each.startswith("      with 8 workers ") for each in done.lines)
+    (row,) = json.loads(desk("explain", "7", "-o", "json").out)["rows"]
+    assert (row["id"], row["training"]["step"], row["training"]["ends"][-1]["workers"]) == (7, 120, 8)
+    assert "8" in desk("explain", "7", "--columns", "id,workers").out.decode()
 
 
-@pytest.mark.req("JT-32", "SL-20")
-@pytest.mark.parametrize(("options", "says"), [("", True), ("--mem=4G", False), ("--mem-per-cpu=1G", False)])
-def test_a_prediction_on_slurm_says_of_a_script_without_memory_what_it_gets(
-    reading: Desk, options: str, says: bool
-) -> None:
-    reading.backend.capabilities = SLURM
-    script = f"#!/bin/bash\n#SBATCH -J x -D /o {options}\ntrue\n"
-    note = "stdin: names no memory, so it gets the cluster's default"
-    assert (note in reading("predict", "-", stdin=script.encode()).err) is says
-    assert note not in reading("predict", "-", stdin=b"{name: a, command: b, output: /o}").err
-    reading.backend.capabilities = EMBEDDED
-    assert note not in reading("predict", "-", stdin=script.encode()).err
+@pytest.mark.req("EL-01", "SC-12")
+def test_waiting_and_running_jobs_are_explained_together_in_words_and_apart_as_data(desk: Desk) -> None:
+    desk.backend.details[JobId(7)] = elastic_detail()
+    both = desk("explain", "4720", "7")
+    assert both.lines[0].startswith("4720 vit-sweep  queued behind 2")
+    assert "7 job-7  workers 2, may have 1 to 8." in both.lines
+    refused = desk("explain", "4720", "7", "-o", "json")
+    assert refused.code != 0
+    assert "name them in two commands" in refused.err
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_that_neither_waits_nor_trains_has_nothing_to_explain(desk: Desk) -> None:
+    assert "job 4715 does not wait" in desk("explain", "4715").err
+    ended = elastic_detail()
+    desk.backend.details[JobId(7)] = replace(ended, row=replace(ended.row, state=JobState.SUCCEEDED))
+    assert "job 7 does not wait" in desk("explain", "7").err
