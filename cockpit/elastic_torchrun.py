@@ -2,12 +2,13 @@
 
     command: python3 -m cockpit.elastic_torchrun [options of torchrun] /workspace/algorithm/train.py
 
-Every worker runs it. It starts torchrun with the c10d rendezvous at the first of the job's hosts, and with as many
-nodes as the job has workers. When the workers change, the script should save a checkpoint and exit with -1 on all of
-them together; `elastic_callbacks` does that. A script that has not ended after `PATIENCE_SECONDS` gets SIGTERM, except
-on a worker that has to end: the engine gives it a time of its own. Then torchrun starts again with the new hosts, and
-the script resumes from its checkpoint. Exit code 0 of the script ends this worker. For the same hosts, torchrun is
-started again at most three times.
+Every worker runs it. It starts torchrun with as many nodes as the job has workers, each with its rank among them, and
+with the rendezvous at the first of the job's hosts. So the rank 0 of the script is on the worker that has been there
+longest; torchrun's own elastic mode would order the nodes by their names. When the workers change, the script should
+save a checkpoint and exit with -1 on all of them together; `elastic_callbacks` does that. A script that has not ended
+after `PATIENCE_SECONDS` gets SIGTERM, except on a worker that has to end: the engine gives it a time of its own. Then
+torchrun starts again with the new hosts, and the script resumes from its checkpoint. Exit code 0 of the script ends
+this worker. For the same hosts, torchrun is started again at most three times.
 
 Every container has it, also as `kubeai.elastic_torchrun`. Standard library only; runs on Python 3.8.
 """
@@ -20,16 +21,20 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
+from pathlib import Path
 from typing import Any, Dict, List
 
 from . import elastic
 
-PORT = 29400
-"""Port of the rendezvous, torchrun's own default."""
+PORTS = range(29400, 30400)
+"""Ports of the rendezvous, from torchrun's own default on. The hosts of a ring choose one."""
 PATIENCE_SECONDS = 60
 """Longest time for a script to end by itself after a change."""
 _NEWS_SECONDS = 10
 """Longest time between the end of a worker and the notice about it."""
+_TERM_SECONDS = 40
+"""Longest time for torchrun to end after SIGTERM: it gives its script 30 s."""
 _MOST_FAILURES = 3
 """How often torchrun may fail with the same hosts, such as by meeting the store of the ring before."""
 _LOOK_SECONDS = 0.1
@@ -69,17 +74,17 @@ class Supervisor:
     def _run_once(self, ring: Dict[str, Any]) -> int:
         """Run torchrun until it has ended, and return its exit code. A script that ignores a change is terminated."""
         process = subprocess.Popen(command(ring, self._env, self._arguments), env=environment(ring, self._env))
-        terminate_at = 0.0
+        terminate_at, begun = 0.0, False
         while process.poll() is None:
+            begun = begun or _has_children(process.pid)
             if self._changed.wait(_LOOK_SECONDS):
                 # Cleared first: a change that comes now must be looked at again.
                 self._changed.clear()
                 if not terminate_at and self._is_over(ring):
-                    terminate_at = time.monotonic() + PATIENCE_SECONDS
+                    # While it waits for a worker that may never come, there is no script that could save anything.
+                    terminate_at = time.monotonic() + (PATIENCE_SECONDS if begun else 0)
             if terminate_at and time.monotonic() >= terminate_at and elastic.check_alive():
-                process.terminate()
-                # It gives its script 30 s.
-                return process.wait()
+                return _terminate(process)
         return process.returncode
 
     def _is_over(self, ring: Dict[str, Any], within_seconds: float = 0) -> bool:
@@ -92,9 +97,28 @@ class Supervisor:
         return True
 
 
+def _terminate(process: subprocess.Popen[bytes]) -> int:
+    """End torchrun, and return its exit code."""
+    process.terminate()
+    try:
+        return process.wait(_TERM_SECONDS)
+    # While it waits for the other nodes, which it does in C++, it handles no signal.
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _has_children(pid: int) -> bool:
+    """Return whether the process has started others; True where the kernel does not say it."""
+    try:
+        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+    except OSError:
+        return True
+
+
 def command(ring: Dict[str, Any], env: Dict[str, str], arguments: List[str]) -> List[str]:
     """Return the command of torchrun on one worker of a ring."""
-    names = [env.get(name, "0") for name in ("COCKPIT_JOB_ID", "COCKPIT_ATTEMPT")]
+    name = ".".join([*(env.get(each, "0") for each in ("COCKPIT_JOB_ID", "COCKPIT_ATTEMPT")), *ring["hosts"]])
     return [
         # Unbuffered, since torchrun may print what its script writes (--tee).
         *(sys.executable, "-u", "-m", "torch.distributed.run"),
@@ -102,11 +126,11 @@ def command(ring: Dict[str, Any], env: Dict[str, str], arguments: List[str]) -> 
         "--monitor_interval=1",
         f"--nnodes={ring['size']}",
         f"--nproc_per_node={env.get('COCKPIT_SLOTS', '1')}",
-        "--rdzv_backend=c10d",
-        f"--rdzv_endpoint={ring['hosts'][0]}:{PORT}",
+        "--rdzv_backend=static",
+        f"--node_rank={ring['rank']}",
         # A rendezvous of its own for each ring: no worker is admitted that still has the hosts of another one.
-        f"--rdzv_id={'.'.join([*names, *ring['hosts']])}",
-        f"--rdzv_conf=is_host={int(ring['rank'] == 0)}",
+        f"--rdzv_endpoint={ring['hosts'][0]}:{PORTS[zlib.crc32(name.encode()) % len(PORTS)]}",
+        f"--rdzv_id={name}",
         *arguments,
     ]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from cockpit import elastic, elastic_torchrun
 from tests.launch.elastic_workers import Workers, listed
+from tests.torch_launcher import SYSTEM_PYTHON, needs_torch, require_launcher
 
 pytestmark = pytest.mark.req("EL-01", "EL-03")
 
@@ -104,11 +108,48 @@ def test_the_command_names_the_ring_and_passes_on_the_users_options() -> None:
         "--monitor_interval=1",
         "--nnodes=2",
         "--nproc_per_node=4",
-        "--rdzv_backend=c10d",
-        "--rdzv_endpoint=train-worker-1:29400",
+        "--rdzv_backend=static",
+        "--node_rank=0",
+        f"--rdzv_endpoint=train-worker-1:{29400 + crc32(b'7.2.train-worker-1.train-worker-3') % 1000}",
         "--rdzv_id=7.2.train-worker-1.train-worker-3",
-        "--rdzv_conf=is_host=1",
         "--tee=1",
         "train.py",
     ]
     assert elastic_torchrun.environment(ring, env)["COCKPIT_RING"] == "train-worker-1,train-worker-3"
+
+
+def test_torchrun_that_waits_for_others_is_ended_at_once(torchrun: Torchrun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a script there is nothing to wait for, and in its rendezvous it handles no signal."""
+    monkeypatch.setattr(elastic_torchrun, "_TERM_SECONDS", 0.05)
+    # A program without children that becomes one that ignores the signal.
+    waits = "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.rename('next', 'workers.json'); "
+    waits += "signal.pause()"
+    Path("next").write_bytes(listed(0, 1))
+    assert torchrun.run(f'exec {sys.executable} -c "{waits}"', "exit 0") == 0
+    assert torchrun.rings[-1] == ["0", "1"]
+
+
+@needs_torch
+@pytest.mark.real
+@pytest.mark.req("EL-01")
+def test_the_rank_of_the_script_is_that_of_its_worker(tmp_path: Path) -> None:
+    """By the order of starts, of which the last one has the first rank."""
+    require_launcher()
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, sys\n"
+        "import torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "open(sys.argv[1], 'w').write(f'{dist.get_rank()} of {dist.get_world_size()}')\n"
+        "dist.barrier()\n"
+    )
+    env = {"COCKPIT_JOB_ID": str(os.getpid()), "COCKPIT_ATTEMPT": "1"}
+    running = []
+    for rank in (2, 1, 0):
+        ring = {"size": 3, "rank": rank, "hosts": ["localhost", "localhost", "localhost"]}
+        words = elastic_torchrun.command(
+            ring, env, ["--redirects=1", "--tee=1", str(script), str(tmp_path / f"rank.{rank}")]
+        )
+        running.append(subprocess.Popen([SYSTEM_PYTHON, *words[1:]], stderr=subprocess.DEVNULL))
+    assert [each.wait(400) for each in running] == [0, 0, 0]
+    assert [(tmp_path / f"rank.{rank}").read_text() for rank in range(3)] == ["0 of 3", "1 of 3", "2 of 3"]
