@@ -123,3 +123,25 @@ def test_a_job_that_neither_waits_nor_trains_has_nothing_to_explain(desk: Desk) 
     ended = elastic_detail()
     desk.backend.details[JobId(7)] = replace(ended, row=replace(ended.row, state=JobState.SUCCEEDED))
     assert "job 7 does not wait" in desk("explain", "7").err
+
+
+@pytest.mark.req("JT-32")
+def test_a_prediction_is_of_all_jobs_of_the_file(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("vit")
+    for option in ("--filter", "--sort"):
+        assert desk("predict", str(tmp_path / "job.yaml"), option, "id").code == ExitCode.USAGE
+        assert desk("explain", "4720", option, "id").code == ExitCode.USAGE
+
+
+@pytest.mark.req("JT-32", "SL-20")
+@pytest.mark.parametrize(("options", "says"), [("", True), ("--mem=4G", False), ("--mem-per-cpu=1G", False)])
+def test_a_prediction_on_slurm_says_of_a_script_without_memory_what_it_gets(
+    reading: Desk, options: str, says: bool
+) -> None:
+    reading.backend.capabilities = SLURM
+    script = f"#!/bin/bash\n#SBATCH -J x -D /o {options}\ntrue\n"
+    note = "stdin: names no memory, so it gets the cluster's default"
+    assert (note in reading("predict", "-", stdin=script.encode()).err) is says
+    assert note not in reading("predict", "-", stdin=b"{name: a, command: b, output: /o}").err
+    reading.backend.capabilities = EMBEDDED
+    assert note not in reading("predict", "-", stdin=script.encode()).err
