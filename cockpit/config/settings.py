@@ -12,6 +12,7 @@ from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Memb
 from cockpit.formats.kinds import Choice, Flag, Path, Reading, Schema, Text, described
 from cockpit.formats.measures import Checked, duration, memory, whole
 from cockpit.formats.tables import Field, Table
+from cockpit.model.alerts import AlertKind
 from cockpit.model.outside import Provider, SmtpTls
 from cockpit.model.rules.bounds import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds
 from cockpit.model.rules.spec import label_error
@@ -89,6 +90,33 @@ def source_error(text: str) -> str | None:
     return address_error(text) and "is neither an absolute path nor an address such as http://127.0.0.1:8080/prices"
 
 
+EVERY_KIND = "all"
+MAIL_KINDS = "performance fault suspended waiting exhausted"
+"""What an owner has to know or to act upon; nodes that come and go under an elastic job are its usual life."""
+
+
+def alert_kinds(text: str) -> frozenset[AlertKind]:
+    """Return the kinds of alerts that a setting names. Raises `ValueError` for a word that is no kind."""
+    words = text.split()
+    return frozenset(AlertKind) if EVERY_KIND in words else frozenset(map(AlertKind, words))
+
+
+def _alert_kinds_error(text: str) -> str | None:
+    known = {EVERY_KIND, *AlertKind}
+    wrong = [each for each in text.split() if each not in known]
+    return (
+        f"{visible(wrong[0])} is no kind of alert; write {EVERY_KIND}, or some of {' '.join(AlertKind)}"
+        if wrong
+        else None
+    )
+
+
+def _alert_url_error(text: str) -> str | None:
+    if text and "{job}" not in text:
+        return "has no {job}, in place of which the job's id is put"
+    return address_error(text)
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of an engine and its user interfaces, merged from all layers. An empty text means: not set."""
 
@@ -117,6 +145,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     alert_smtp_tls: SmtpTls = SmtpTls.STARTTLS
     alert_smtp_login: str = ""
     alert_from: str = ""
+    alert_mail_kinds: str = MAIL_KINDS
+    alert_webhook_kinds: str = EVERY_KIND
+    alert_command_kinds: str = EVERY_KIND
+    alert_url: str = ""
     alert_per_job_seconds: int = 600
     alert_per_hour: int = 60
     spot_provider: Provider = Provider.NONE
@@ -232,17 +264,17 @@ SETTINGS = Table(
         Field(
             "alert_mail",
             Checked(Text(), _command_line_error),
-            "The program that sends the mail about a slow job; an empty text: no mail is sent.",
+            "The program that sends the mail of [alerts](life.md#alerts); an empty text: no mail is sent.",
         ),
         Field(
             "alert_command",
             Checked(Text(), _command_line_error),
-            "A program that gets a line of JSON for each slow job on its standard input.",
+            "A program that gets a line of JSON for each [alert](life.md#alerts) on its standard input.",
         ),
         Field(
             "alert_webhook",
             Checked(Text(), address_error),
-            "An address that gets a [JSON object](life.md#alerts) for each slow job by POST.",
+            "An address that gets a JSON object for each [alert](life.md#alerts) by POST.",
         ),
         Field(
             "alert_webhook_secret",
@@ -252,7 +284,7 @@ SETTINGS = Table(
         Field(
             "alert_smtp_host",
             Checked(Text(), label_error),
-            "The mail server that takes the mail about a slow job, in place of `alert_mail`.",
+            "The mail server that takes the mail of alerts, in place of `alert_mail`.",
         ),
         Field("alert_smtp_port", whole(PORTS), "Its port."),
         Field(
@@ -271,12 +303,29 @@ SETTINGS = Table(
             "The sender of this mail; by default `cockpit@` and the name of this machine.",
         ),
         Field(
+            "alert_mail_kinds",
+            Checked(Text(), _alert_kinds_error),
+            "The [kinds of alerts](life.md#alerts) that owners get by mail, separated by spaces: `all`, or an empty "
+            "text for none.",
+        ),
+        Field("alert_webhook_kinds", Checked(Text(), _alert_kinds_error), "The kinds that the webhook gets."),
+        Field("alert_command_kinds", Checked(Text(), _alert_kinds_error), "The kinds that the command gets."),
+        Field(
+            "alert_url",
+            Checked(Text(), _alert_url_error),
+            "A web address of a job for alerts, such as `https://lab.example.org/jobs/{job}`.",
+        ),
+        Field(
             "alert_per_job",
             duration(HISTORY_SECONDS),
-            "The shortest time between two alerts about one job.",
+            "The shortest time between two alerts of one kind about one job, in cockpits too.",
             attribute="alert_per_job_seconds",
         ),
-        Field("alert_per_hour", whole(Bounds(1, 100_000)), "The largest number of alerts in an hour, about all jobs."),
+        Field(
+            "alert_per_hour",
+            whole(Bounds(1, 100_000)),
+            "The largest number of alerts that are sent in an hour, about all jobs.",
+        ),
         Field(
             "spot_provider",
             Choice(Provider),

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from cockpit.model.alerts import Alert
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import Submitter
 from cockpit.model.node import Allocation, Placement
@@ -94,6 +95,13 @@ class RecordEnded(msgspec.Struct, frozen=True):
     job: JobId
 
 
+class SendAlert(msgspec.Struct, frozen=True):
+    """Send an alert about a job to the receivers that the settings name. After a crash it is not repeated."""
+
+    job: JobId
+    alert: Alert
+
+
 Effect = (
     StartReplica
     | CheckNodes
@@ -105,4 +113,5 @@ Effect = (
     | KeepContainer
     | RemoveContainer
     | RecordEnded
+    | SendAlert
 )

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine import workers
+from cockpit.engine.alerting import owner_address
 from cockpit.engine.decide import replica_ended
 from cockpit.engine.nodes.service import drain_for_fault
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, ExitStatus
-from cockpit.model.catalogue import UserEntry
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import OCCUPYING, JobState
 from cockpit.model.node import NodeState
@@ -144,7 +144,7 @@ def report_slow(machine: Machine, replica: ReplicaId, slow_iterations: Slow, now
     # Without a resume left the job would end in error for being slow, so it is left running.
     moves = performance.action is OnSlow.RESCHEDULE and job.retries < job.spec.most_retries
     elsewhere = _elsewhere(machine.state, job, slow_iterations.rank) if moves else ()
-    address = _address(machine.state, job.submitter.name)
+    address = owner_address(machine.state, job.submitter.name)
     fell = events.PerformanceFell(job.id, replica.attempt, slow_iterations, performance.threshold, address, elsewhere)
     return [fell, _interrupt(job, EndCause.SLOW, now)] if elsewhere else [fell]
 
@@ -167,8 +167,3 @@ def _elsewhere(state: ClusterState, job: Job, rank: int) -> tuple[NodeName, ...]
     # A job that cannot fit on the other nodes at all would wait for ever, which is worse than slow iterations.
     fits = left and never_fits(replace(job.spec, pool_nodes=left), state.nodes) is None
     return left if fits else ()
-
-
-def _address(state: ClusterState, user: str) -> str:
-    entries = (each for each in state.catalogue.values() if isinstance(each, UserEntry) and each.name == user)
-    return next((each.email for each in entries), "")

@@ -65,6 +65,8 @@ _JOBLESS_EVENTS = frozenset(
         events.UsageDecayed,
         events.ShellOpened,
         events.CopyRemoved,
+        events.ReceiverFailed,
+        events.ReceiverRecovered,
         events.EngineStarted,
         events.EngineStopAsked,
         events.EngineStopped,

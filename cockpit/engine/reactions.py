@@ -11,6 +11,7 @@ from cockpit.engine.effects import (
     KeepContainer,
     RecordEnded,
     RemoveContainer,
+    SendAlert,
     SignalKind,
     SignalReplica,
     StageReplica,
@@ -193,6 +194,10 @@ def _thaws(job: Job) -> Iterator[ThawReplica]:
     return map(ThawReplica, live_replicas(job))
 
 
+def _alerts(job: Job) -> list[SendAlert]:
+    return [SendAlert(job.id, job.alerts[-1])]
+
+
 _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.JobPlaced: _first_effects,
     events.PrecheckPassed: _first_effects,
@@ -208,6 +213,7 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.WorkersLeft: _after_leaving,
     events.WorkerReplaced: _after_replacement,
     events.GraceEnded: _kills,
+    events.AlertRaised: _alerts,
     events.JobWarned: _early_signals,
     events.JobSuspended: _freezes,
     events.JobResumed: _thaws,

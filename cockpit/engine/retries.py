@@ -35,12 +35,12 @@ def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobReq
     # `retry` stays 0 in this event, which leaves the job's count of retries as it is.
     if _may_start_again(job, ended):
         return events.JobRequeued(job.id, EndCause.START_FAILED, ended.exit)
-    if ended.state is not ERROR or ended.cause not in _retried(job.spec) or job.retries >= job.spec.most_retries:
+    if ended.state is not ERROR or ended.cause not in retried_causes(job.spec) or job.retries >= job.spec.most_retries:
         return ended
     return events.JobRequeued(job.id, ended.cause, ended.exit, job.retries + 1)
 
 
-def _retried(spec: JobSpec) -> frozenset[EndCause]:
+def retried_causes(spec: JobSpec) -> frozenset[EndCause]:
     """Return the causes of an end after which the job is requeued."""
     return _LOSSES if spec.restart is not None and spec.restart.lost_only else FAILURES
 
@@ -74,7 +74,7 @@ def may_wait_again(job: Job) -> bool:
     if ending is None:
         return False
     # Without `requeue` it is ended because a replica has failed, and `instead` decides about a retry at the last end.
-    return ending.requeue or (ending.cause in _retried(job.spec) and job.retries < job.spec.most_retries)
+    return ending.requeue or (ending.cause in retried_causes(job.spec) and job.retries < job.spec.most_retries)
 
 
 def resume_errors(cluster: Cluster, spec: JobSpec) -> Iterator[str]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from cockpit.model.accounts import Association, AssocKey, Qos
+from cockpit.model.alerts import Alert
 from cockpit.model.attempt import EndCause, EvictionMode, ExitStatus, Grounds, Slow, Suspension
 from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster, Reservation
@@ -251,6 +252,26 @@ class PerformanceFell(msgspec.Struct, frozen=True, tag="performance_fell"):
     """The owner's e-mail address for the alert; empty: the catalogue has none."""
     elsewhere: tuple[NodeName, ...] = ()
     """The nodes of its pool to which the job is moved; empty: it stays where it is."""
+
+
+class AlertRaised(msgspec.Struct, frozen=True, tag="alert_raised"):
+    """An alert about a job was raised: its owner's cockpits show it, and it is sent where the settings say."""
+
+    job: JobId
+    alert: Alert
+
+
+class ReceiverFailed(msgspec.Struct, frozen=True, tag="receiver_failed"):
+    """A receiver of alerts began to fail. Alerts are sent to the others, and to this one again and again."""
+
+    receiver: str
+    because: str
+
+
+class ReceiverRecovered(msgspec.Struct, frozen=True, tag="receiver_recovered"):
+    """A receiver of alerts that had failed took one again."""
+
+    receiver: str
 
 
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
@@ -601,6 +622,9 @@ EventBody = (
     | NodeReadmitted
     | FaultFound
     | PerformanceFell
+    | AlertRaised
+    | ReceiverFailed
+    | ReceiverRecovered
     | ReplicaStaged
     | ReplicaStarted
     | ReplicaEnded

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from cockpit.model.alerts import Alert
 from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Leaving, Suspension
 from cockpit.model.fleet import FleetPart
 from cockpit.model.ids import JobId, Millis, UserName, is_apart, job_words
@@ -156,6 +157,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When a fleet put the job back into its queue, where this counts as its submission; None: never."""
     ended_by: str = ""
     """The user who stopped it; empty: no user did."""
+    alerts: tuple[Alert, ...] = ()
+    """The last alert of each kind about it, oldest first."""
 
     @property
     def shown_id(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import msgspec
 
+from cockpit.model.alerts import Alert
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import OCCUPYING, ArrayTask, JobState
@@ -108,6 +109,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The exception, caused by a defect, that scheduling or predicting the queued job raised; empty: none."""
     leaving: tuple[int, Millis] | None = None
     """Of an elastic job: the number of workers that were asked to end, and when the first is killed; None: none."""
+    alert: Alert | None = None
+    """The last alert about it; None: there was none."""
 
     @property
     def queued(self) -> bool:

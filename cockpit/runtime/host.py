@@ -27,9 +27,10 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.engine import decide, faults, steps, workers
+from cockpit.engine.alerting import alerts_raised
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
-from cockpit.engine.effects import RecordEnded
+from cockpit.engine.effects import RecordEnded, SendAlert
 from cockpit.engine.invariants import violations
 from cockpit.engine.nodes import reclaiming, service
 from cockpit.engine.ports import Executor
@@ -86,6 +87,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     check_invariants: bool = False
     """Whether the engine's invariants are checked after every event; the tests do."""
     policy: Policy = Policy()
+    alert_pause_ms: int = 600_000
+    """The least time between two alerts of one kind about one job, in milliseconds."""
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +162,8 @@ class Host:
         """Past run times, for predictions; read when the first prediction is requested."""
         self.given_up: Refusal | None = None
         """The refusal of every further change, set when an invariant is violated."""
+        self.send_alert: Callable[[SendAlert], None] = lambda _: None
+        """Takes the alerts that are raised, and returns at once; by default no one gets them."""
         self.changed = asyncio.Condition()
         """Notified after every change of the machine or the plan."""
         self._again_at: Millis | None = None
@@ -254,6 +259,7 @@ class Host:
             # What follows at once, such as the release of a job that waited for another, belongs to the same change: a
             # crash must not come between the two.
             decided = [*decided, *consequences(self.machine, decided)]
+            decided += alerts_raised(self.machine, decided, now, self.settings.alert_pause_ms)
             records = self._records(decided, act, now)
             encoded = answer(records) if answer is not None else b""
             to_remember = bool(act.request) and answer is not None
@@ -347,6 +353,8 @@ class Host:
             if isinstance(effect, RecordEnded):
                 self._ledger.ended(effect.job)
                 self._rearm.set()
+            elif isinstance(effect, SendAlert):
+                self.send_alert(effect)
             else:
                 self._effects.run(effect)
 

@@ -20,7 +20,6 @@ from cockpit.engine.steps import first_worker
 from cockpit.engine.workers import live_workers
 from cockpit.model.asking import LogStream
 from cockpit.model.attempt import Slow
-from cockpit.model.events import PerformanceFell
 from cockpit.model.ids import Millis, ReplicaId
 from cockpit.model.job import JobState
 from cockpit.model.steps import SizeSpeed, StepReport
@@ -28,7 +27,7 @@ from cockpit.runtime.faultpatrol import BY
 from cockpit.runtime.logs import log_path, skip_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from cockpit.engine.machine import Machine
@@ -83,13 +82,11 @@ class _Wanted(NamedTuple):
 
 
 class Watch:
-    """Watches the logs of jobs with alerts, and of elastic jobs that report no steps. `alert` is called for each slow
-    job, after the event is journalled."""
+    """Watches the logs of jobs with a threshold, and of elastic jobs that report no steps."""
 
-    def __init__(self, host: Host, logs: Path, alert: Callable[[PerformanceFell], Awaitable[None]]) -> None:
+    def __init__(self, host: Host, logs: Path) -> None:
         self._host = host
         self._logs = logs
-        self._alert = alert
         self._read: dict[tuple[ReplicaId, LogStream], Iterations] = {}
 
     async def read_periodically(self) -> None:
@@ -110,7 +107,7 @@ class Watch:
                 self._count(replica, wanted.workers, found)
             slow = self._slow(replica, wanted.threshold, found) if wanted.threshold is not None else None
             if slow is not None:
-                await self._record_and_alert(replica, slow)
+                await self._record(replica, slow)
 
     def _watched_replicas(self) -> Iterator[tuple[ReplicaId, _Wanted]]:
         """Yield each watched replica with what its log is read for."""
@@ -156,15 +153,8 @@ class Watch:
         steps = known.step + len(found)
         self._host.worker_stepped(replica, replace(known, step=steps, speeds=tuple(speeds.values())))
 
-    async def _record_and_alert(self, replica: ReplicaId, slow: Slow) -> None:
-        events: list[EventBody] = []
-
+    async def _record(self, replica: ReplicaId, slow: Slow) -> None:
         def decide(machine: Machine, now: Millis) -> list[EventBody]:
-            # Replaced as a whole, since the decision is made again if the journal refuses the event.
-            events[:] = faults.report_slow(machine, replica, slow, now)
-            return events
+            return faults.report_slow(machine, replica, slow, now)
 
         await self._host.act_until_stored(decide, BY)
-        for fell in events:
-            if isinstance(fell, PerformanceFell):
-                await self._alert(fell)

@@ -69,14 +69,17 @@ class Outages:
     def __init__(self) -> None:
         self._failing: dict[str, str] = {}
 
-    def note(self, source: str, why: str) -> None:
-        """Note that the source failed, or (empty `why`) answered."""
-        if why and source not in self._failing:
+    def note(self, source: str, why: str) -> bool:
+        """Note that the source failed, or (empty `why`) answered. Return whether it did the other before; one that is
+        new has answered."""
+        changed = bool(why) is not (source in self._failing)
+        if why and changed:
             print(f"cockpit engine: {source} {why}", file=sys.stderr)  # noqa: T201 - the engine's log
         if why:
             self._failing[source] = why
         else:
             self._failing.pop(source, None)
+        return changed
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
 from cockpit.model.capabilities import Ability
 from cockpit.model.ids import job_words
-from cockpit.present.events.interruptions import slow_sentence
+from cockpit.present.events.alerts import alert_sentence
 from cockpit.present.folding import id_text
 from cockpit.present.job.list import Changes
 from cockpit.present.safe import safe
@@ -185,7 +185,7 @@ class Poller:
         """Apply a delta to the job list; `first`: it begins a new list, which replaces the rows so far.
 
         1. While updates are paused, store it and show nothing.
-        2. Tell the user of own jobs that have become slow.
+        2. Tell the user of new alerts about own jobs.
         3. Apply it, and draw what it changes, now or with the next page.
         4. Once the whole list has come, take its rows out of the garbage collector's work.
         """
@@ -197,7 +197,7 @@ class Poller:
         # Step 2
         if not first:
             # Before the rows are replaced: it compares them with the new ones.
-            self._notify_of_slow(delta.changed)
+            self._notify_of_alerts(delta.changed)
         # Step 3
         jobs = self._state.job_rows.folds
         applied = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
@@ -212,14 +212,15 @@ class Poller:
             # Most rows live as long as the application: without this each full collection would walk all of them.
             gc.freeze()
 
-    def _notify_of_slow(self, rows: Sequence[JobRow]) -> None:
-        """Show a toast for each of the user's own jobs whose iterations have become slow since its last row."""
-        me = self._state.context().user
+    def _notify_of_alerts(self, rows: Sequence[JobRow]) -> None:
+        """Show a toast for each of the user's own jobs about which an alert was raised since its last row."""
+        context = self._state.context()
         for row in rows:
-            if row.slow is not None and row.user == me:
+            if row.alert is not None and row.user == context.user:
                 before = self._state.job_rows.row(row.id)
-                if before is not None and before.slow is None:
-                    self._app.notify(f"{id_text(row)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning")
+                if before is not None and before.alert != row.alert:
+                    sentence = alert_sentence(row.alert, context.now, context.zone)
+                    self._app.notify(f"{id_text(row)} {safe(row.name)}: {sentence}", severity="warning")
 
     def _show_jobs(self, changes: Changes) -> None:
         """Redraw the changed rows, the titles if other columns are needed, and what the screen says about the list."""

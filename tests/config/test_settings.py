@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from cockpit.config.loading import load_settings
 from cockpit.config.members import Members
 from cockpit.config.places import paths
-from cockpit.config.settings import SETTINGS, Keys, default_text
+from cockpit.config.settings import SETTINGS, Keys, alert_kinds, default_text
 from cockpit.errors import SpecErrors
 from cockpit.formats.kinds import Reading
+from cockpit.model.alerts import AlertKind
 
 DAY = 86_400
 
@@ -30,6 +32,9 @@ DEFAULTS = {
     "alert_mail": "/usr/sbin/sendmail -t",
     "alert_smtp_port": "587",
     "alert_smtp_tls": "starttls",
+    "alert_mail_kinds": "performance fault suspended waiting exhausted",
+    "alert_webhook_kinds": "all",
+    "alert_command_kinds": "all",
     "alert_per_job": "10m",
     "alert_per_hour": "60",
     "spot_period": "5s",
@@ -175,3 +180,25 @@ def test_a_command_line_with_an_open_quote_is_refused(tmp_path: Path) -> None:
     file.write_text('alert_command = "mail \'ann"\n')
     with pytest.raises(SpecErrors, match="alert_command: is no command line: No closing quotation"):
         load_settings(env={}, files=[file])
+
+
+@pytest.mark.req("EL-13")
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ('alert_mail_kinds = "fault rain"', "alert_mail_kinds: rain is no kind of alert; write all, or some of "),
+        ('alert_url = "https://lab.example.org/jobs"', "alert_url: has no {job}"),
+        ('alert_url = "ftp://lab/{job}"', "alert_url: is no address"),
+    ],
+)
+def test_kinds_and_addresses_of_alerts_are_checked(tmp_path: Path, line: str, wrong: str) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(line)
+    with pytest.raises(SpecErrors, match=re.escape(wrong)):
+        load_settings(env={}, files=[file])
+
+
+@pytest.mark.req("EL-13")
+def test_kinds_of_alerts_are_some_all_or_none() -> None:
+    assert alert_kinds("fault reclaim") == {AlertKind.FAULT, AlertKind.RECLAIM}
+    assert (alert_kinds("all"), alert_kinds("")) == (set(AlertKind), set())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine import decide, faults
 from cockpit.engine.access import Actor
+from cockpit.engine.alerting import alerts_raised
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import Effect
@@ -44,6 +45,8 @@ class EngineDriver:
         self.plan = None
         self.asked_by = ("test", "test")
         """Actor and origin of the events to come."""
+        self.alert_pause_ms: int | None = None
+        """The least time between two alerts of one kind about a job; None: no alert is raised."""
         self.tell(events.NodesChanged(nodes or (a_node(),)))
 
     def tell(self, *bodies: EventBody) -> None:
@@ -57,7 +60,10 @@ class EngineDriver:
     def act(self, decision: Sequence[EventBody] | Refusal) -> Refusal | None:
         if isinstance(decision, Refusal):
             return decision
-        self.tell(*decision, *consequences(self.machine, decision))
+        decided = [*decision, *consequences(self.machine, decision)]
+        if self.alert_pause_ms is not None:
+            decided += alerts_raised(self.machine, decided, self.now, self.alert_pause_ms)
+        self.tell(*decided)
         return None
 
     def submit(self, *specs: JobSpec, by: Submitter = ANN, admin: bool = False) -> list[JobId]:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
-from email import message_from_bytes
-from email.policy import default
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cockpit.engine.effects import SignalReplica
+from cockpit.engine.effects import SendAlert, SignalReplica
 from cockpit.model.attempt import Slow
-from cockpit.model.events import NodesChanged, PerformanceFell
+from cockpit.model.events import NodesChanged
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation, Node
 from cockpit.model.resilience import Performance, Resume
 from cockpit.model.spec import JobSpec
-from cockpit.runtime.alerts import AlertLimits, Alerts, Channels
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.faultpatrol import FaultChecks, check_periodically
 from cockpit.runtime.iterations import Iterations, Watch
-from cockpit.runtime.troubles import Outages
 from tests.builders import NOON, a_node, a_spec
-from tests.doubles.samples import job
 from tests.runtime.containers.test_prechecking import CARDS, NODE, PART
 from tests.runtime.host_world import BY_ANN, World
 
@@ -33,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINE = "this iteration hardware time is {} and e2e time is {} ms.\n"
-FELL = PerformanceFell(JobId(4711), 1, Slow(rank=0, hardware_ms=95.0, e2e_ms=100.0), 0.9, "ann@example.org")
 
 
 @pytest.mark.req("EL-13")
@@ -85,33 +78,6 @@ def test_an_unresponsive_card_is_a_fault_of_its_node_only(tmp_path: Path) -> Non
     assert FaultChecks(lambda: machine, tmp_path).look(parts) == {"n1": "card 2 (A100) does not answer any more"}
 
 
-def alerts_by(cluster: str, **channels: Any) -> Alerts:
-    return Alerts(cluster, Channels(**channels), VirtualClock(NOON), AlertLimits(600, 60), Outages())
-
-
-@pytest.mark.req("EL-13")
-def test_the_owner_gets_an_email_and_the_alert_command_its_input(tmp_path: Path) -> None:
-    mail, line = tmp_path / "mail", tmp_path / "line"
-    alerts = alerts_by("lab\nBcc: all@example.org", mail=f"tee {mail}", command=f"tee {line}")
-    asyncio.run(alerts.tell(job(), FELL))
-    message = message_from_bytes(mail.read_bytes(), policy=default)
-    assert (message["To"], message["Bcc"]) == ("ann@example.org", None)
-    assert "above 0.9 (95 of 100 ms in replica 0)" in message.get_content()
-    assert f"org:{job().shown_id}\n" in message.get_content()
-    said = json.loads(line.read_text())
-    assert (said["alert"], said["job"], said["hardware_ms"], said["threshold"]) == ("performance", job().id, 95.0, 0.9)
-
-
-@pytest.mark.req("EL-13")
-@pytest.mark.parametrize(
-    ("command", "why"),
-    [("/no/such/program", "cannot be run: No such file or directory"), ("false", "ended with 1")],
-)
-def test_failed_notifications_are_logged(capfd: pytest.CaptureFixture[str], command: str, why: str) -> None:
-    asyncio.run(alerts_by("lab", command=command).tell(job(), FELL))
-    assert capfd.readouterr().err.strip() == f"cockpit engine: the alert about job {job().id}: {command} {why}"
-
-
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     world = World(tmp_path, VirtualClock(NOON))
@@ -156,16 +122,17 @@ async def test_a_slow_iteration_is_in_the_journal_before_a_notification_is_sent(
     job = await in_pool(world)
     logs = world.folder / "logs"
     (logs / str(job)).mkdir(parents=True)
-    told: list[PerformanceFell] = []
+    told: list[SendAlert] = []
 
-    async def alert(fell: PerformanceFell) -> None:
-        assert world.host.machine.state.jobs[job].attempt.slow == fell.slow
-        told.append(fell)
+    def alert(effect: SendAlert) -> None:
+        assert world.host.machine.state.jobs[job].attempt.slow == effect.alert.slow
+        told.append(effect)
 
-    watch = Watch(world.host, logs, alert)
+    world.host.send_alert = alert
+    watch = Watch(world.host, logs)
     await watch.look()
     with (logs / str(job) / "1.0.stderr").open("a") as log:
         log.write(LINE.format(5, 10) + LINE.format(6, 10) + LINE.format(7, 10))
     await watch.look()
     await watch.look()
-    assert [each.slow for each in told] == [Slow(rank=0, hardware_ms=6.0, e2e_ms=10.0)]
+    assert [each.alert.slow for each in told] == [Slow(rank=0, hardware_ms=6.0, e2e_ms=10.0)]

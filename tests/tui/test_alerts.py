@@ -22,3 +22,13 @@ async def test_an_own_slow_job_shows_a_notice_and_remains_an_alert() -> None:
         host, act = lab.demo.host, Act(actor="engine", origin="runtime")
         await host.act(lambda machine, now: faults.report_slow(machine, ReplicaId(JobId(1), 1, 0), SLOW, now), act)
         await lab.cockpit.sees("1 train: its iterations", "⚠ its iterations are slow")
+
+
+@pytest.mark.req("EL-11", "UI-02")
+async def test_an_own_job_on_a_faulty_node_shows_a_notice() -> None:
+    async with a_lab(job("train", pool="gpu", resume=RESUME)) as lab:
+        await lab.cockpit.sees("train", "running").misses("a fault was found")
+        host, act = lab.demo.host, Act(actor="engine", origin="runtime")
+        (node,) = {part.node for each in host.machine.occupied.values() for part in each}
+        await host.act(lambda machine, now: faults.drain_faulty(machine, node, "card 2 does not answer", now), act)
+        await lab.cockpit.sees(f"1 train: a fault was found on {node}: card 2 does not answer")

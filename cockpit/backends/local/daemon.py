@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from cockpit.backends.local.start import STORE_FAILED
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
+from cockpit.config.settings import alert_kinds
 from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors, StoreError, why_unreadable
@@ -38,7 +39,7 @@ from cockpit.launch.world import world_files
 from cockpit.model.catalogue import ProjectEntry
 from cockpit.model.ids import Millis
 from cockpit.runtime.alert_senders import Smtp, Webhook
-from cockpit.runtime.alerts import AlertLimits, Alerts, Channels
+from cockpit.runtime.alerts import AlertLimit, Alerts, Channels
 from cockpit.runtime.clock import Deadline, SystemClock
 from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.nodescripts import NodeScripts
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
-    from cockpit.model.events import PerformanceFell
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.containers.plan import ContainerPlan
 
@@ -148,18 +148,14 @@ async def _probe_containers(engine: Engine, *, may_be_plain: bool) -> None:
 
 
 async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
-    """Check the nodes of jobs with `resume`, and report slow jobs, for as long as the engine serves."""
+    """Check the nodes of jobs with `resume`, read their logs for slow iterations, and send alerts, for as long as the
+    engine serves."""
     alerts = _alerts(engine, settings)
-
-    async def alert(fell: PerformanceFell) -> None:
-        job = engine.host.machine.state.jobs.get(fell.job)
-        if job is not None:
-            await alerts.offer(job, fell)
-
+    engine.host.send_alert = alerts.offer
     async with asyncio.TaskGroup() as group:
         group.create_task(alerts.send_forever())
         group.create_task(check_periodically(engine.host, FaultChecks(), settings.patrol_seconds))
-        group.create_task(Watch(engine.host, engine.logs, alert).read_periodically())
+        group.create_task(Watch(engine.host, engine.logs).read_periodically())
 
 
 def _alerts(engine: Engine, settings: UserSettings) -> Alerts:
@@ -175,11 +171,14 @@ def _alerts(engine: Engine, settings: UserSettings) -> Alerts:
         mail=settings.alert_mail,
         smtp=smtp if smtp.host else None,
         sender=settings.alert_from or f"cockpit@{engine.cluster}",
+        mail_kinds=alert_kinds(settings.alert_mail_kinds),
         webhook=webhook if webhook.url else None,
+        webhook_kinds=alert_kinds(settings.alert_webhook_kinds),
         command=settings.alert_command,
+        command_kinds=alert_kinds(settings.alert_command_kinds),
+        url=settings.alert_url,
     )
-    limits = AlertLimits(settings.alert_per_job_seconds, settings.alert_per_hour)
-    return Alerts(engine.cluster, channels, engine.host.clock, limits, engine.outages)
+    return Alerts(engine.cluster, channels, engine.host, AlertLimit(settings.alert_per_hour), engine.outages)
 
 
 async def _watch_notices(engine: Engine, settings: UserSettings) -> None:
@@ -356,6 +355,7 @@ def _host_settings(settings: UserSettings) -> Settings:
         keep_history_ms=settings.keep_history_seconds * 1000,
         check_invariants=settings.invariants,
         policy=Policy(fraction_fit=settings.fraction_fit),
+        alert_pause_ms=settings.alert_per_job_seconds * 1000,
     )
 
 

@@ -251,6 +251,12 @@ def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRec
     change(state, record, body.job, attempt=replace(job.attempt, slow=body.slow), spec=spec)
 
 
+@RULES.of(events.AlertRaised)
+def _(body: events.AlertRaised, state: ClusterState, record: events.EventRecord) -> None:
+    others = [each for each in state.jobs[body.job].alerts if each.kind is not body.alert.kind]
+    change(state, record, body.job, alerts=(*others, body.alert))
+
+
 @RULES.of(events.JobSuspended)
 def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]

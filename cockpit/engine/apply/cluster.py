@@ -115,6 +115,14 @@ def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord
     free(state, [each.name for each in state.cluster.members], record.at)
 
 
-@RULES.of(events.ShellOpened, events.CopyRemoved, events.EngineStarted, events.EngineStopAsked, events.EngineStopped)
+@RULES.of(
+    events.ShellOpened,
+    events.CopyRemoved,
+    events.ReceiverFailed,
+    events.ReceiverRecovered,
+    events.EngineStarted,
+    events.EngineStopAsked,
+    events.EngineStopped,
+)
 def _(_body: object, _state: ClusterState, _record: events.EventRecord) -> None:
     """Leave the state as it is: these events are recorded only to be shown in the event list."""

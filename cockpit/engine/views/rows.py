@@ -89,6 +89,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         ended_by=job.ended_by if job.ending is None else job.ending.by,
         failed=first_failure(job) if attempt is not None and len(attempt.replicas) > 1 else None,
         leaving=_leaving(job) if elastic is not None else None,
+        alert=max(job.alerts, key=lambda each: each.at) if job.alerts else None,
     )
 
 

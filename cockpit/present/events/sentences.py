@@ -14,6 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
+from cockpit.present.events.alerts import alert_sentence
 from cockpit.present.events.interruptions import (
     EvictionEvent,
     PatrolEvent,
@@ -104,7 +105,15 @@ def _replica_words(ranks: tuple[int, ...]) -> str:
     return f"{'replica' if len(ranks) == 1 else 'replicas'} {listed(map(str, ranks))}"
 
 
-_OF_NO_JOB = RuleEvent | events.NodesChanged | events.EngineStarted | events.EngineStopAsked | events.EngineStopped
+_EngineEvent = (
+    events.NodesChanged
+    | events.ReceiverFailed
+    | events.ReceiverRecovered
+    | events.EngineStarted
+    | events.EngineStopAsked
+    | events.EngineStopped
+)
+_OF_NO_JOB = RuleEvent | _EngineEvent
 
 
 def event_kind(body: events.EventBody) -> str:
@@ -122,18 +131,33 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
     event."""
     body = record.body
     match body:
+        case _ if isinstance(body, _EngineEvent):
+            return _of_engine(body)
+        case _ if isinstance(body, RuleEvent):
+            return rule_sentence(body, record.at, zone)
+        case events.AlertRaised():
+            return f"alert ({body.alert.kind}): {alert_sentence(body.alert, record.at, zone)}"
+        case _:
+            return _of_job(body, record.at, zone)
+
+
+def _of_engine(body: _EngineEvent) -> str:
+    """Return the sentence for an event of the engine itself, its machine, or a service that it uses."""
+    match body:
         case events.NodesChanged():
             return f"the cluster has {units.counted(len(body.nodes), 'node')}: {listed(n.name for n in body.nodes)}"
+        case events.ReceiverFailed():
+            return f"{safe(body.receiver)} {safe(body.because)}"
+        case events.ReceiverRecovered():
+            return f"{safe(body.receiver)} takes alerts again"
         case events.EngineStarted():
             return f"the engine {safe(body.version)} started as process {body.pid}"
         case events.EngineStopAsked():
             return "the engine was asked to stop" + (", with every job" if body.jobs else "")
         case events.EngineStopped():
             return f"the engine {safe(body.version)} stopped"
-        case _ if isinstance(body, RuleEvent):
-            return rule_sentence(body, record.at, zone)
         case _:
-            return _of_job(body, record.at, zone)
+            assert_never(body)
 
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:

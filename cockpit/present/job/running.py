@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.job import JobState
 from cockpit.present import units
-from cockpit.present.events.interruptions import slow_sentence
+from cockpit.present.events.alerts import slow_sentence
 from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.safe import safe
 from cockpit.present.spans import INDENT, MUTED, Line, Span, line

@@ -17,6 +17,7 @@ from cockpit.model.spec import Access, JobKind
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import GAP, NOTHING, Cell, Column, Context, TableView, ValueKind, laid_out
+from cockpit.present.events.alerts import alert_sentence
 from cockpit.present.folding import FoldedRow, id_text, progress, speaker_of, task_count
 from cockpit.present.job_values import (
     REASON_SCHEMA,
@@ -484,6 +485,17 @@ JOBS: Final = TableView(
             "One command (regular), tasks with a command each (batch), or a session (interactive)",
             wide=True,
             values=JobKind,
+        ),
+        Column(
+            "alert",
+            "ALERT",
+            "The last alert about it",
+            derive=lambda row, context: (
+                alert_sentence(row.alert, context.now, context.zone) if row.alert is not None else None
+            ),
+            nullable=True,
+            wide=True,
+            rare=True,
         ),
         Column("command", "COMMAND", "What it runs", wide=True),
         Column(

@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from cockpit.model import events
+from cockpit.model.alerts import Alert, AlertKind
 from cockpit.model.attempt import EndCause, ExitStatus, Grounds, Slow
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
@@ -23,6 +24,11 @@ PLACE = (
     Allocation(0, NodeName("n01"), 1, 1),
     Allocation(1, NodeName("n02"), 1, 1, (CardSlice(0, None), CardSlice(1, None))),
 )
+
+
+def raised(kind: AlertKind, **facts: object) -> events.AlertRaised:
+    return events.AlertRaised(JOB, Alert(kind=kind, at=NOW, **facts))
+
 
 SENTENCES: list[tuple[events.EventBody, str]] = [
     (events.JobSubmitted(JOB, job().spec, job().submitter, "p"), "was submitted as bert-eval by bob"),
@@ -63,9 +69,57 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         ),
         (
             "its iterations are slow: their hardware took 1 of the whole time, above 0.5 (1 of 1 ms in replica 0); "
-            "ann@example.org is written to; it continues on n2"
+            "it continues on n2"
         ),
     ),
+    (
+        raised(AlertKind.PERFORMANCE, slow=Slow(rank=1, hardware_ms=95.0, e2e_ms=100.0), threshold=0.9),
+        (
+            "alert (performance): its iterations are slow: their hardware took 0.95 of the whole time, above 0.9 "
+            "(95 of 100 ms in replica 1)"
+        ),
+    ),
+    (
+        raised(AlertKind.FAULT, nodes=(NodeName("n1"),), because="the network interface eth0 is down"),
+        "alert (fault): a fault was found on n1: the network interface eth0 is down",
+    ),
+    (
+        raised(AlertKind.RECLAIM, nodes=(NodeName("n1"),), ranks=(2,), kill_at=Millis(NOW + HOUR)),
+        "alert (reclaim): n1 is taken back: 1 worker has until 13:00 to end; it continues without",
+    ),
+    (
+        raised(AlertKind.RECLAIM, nodes=(NodeName("n1"), NodeName("n2")), ranks=(2, 3), kill_at=NOW),
+        "alert (reclaim): n1 and n2 are taken back: 2 workers have no time to end; it continues without",
+    ),
+    (
+        raised(AlertKind.RECLAIM, kill_at=Millis(NOW + HOUR), continues=False),
+        "alert (reclaim): its nodes are taken back: it has until 13:00 to save its state, and waits again",
+    ),
+    (
+        raised(AlertKind.SUSPENDED),
+        (
+            "alert (suspended): it has fewer workers than it needs: it is suspended, and resumes by itself when there "
+            "is space"
+        ),
+    ),
+    (
+        raised(AlertKind.WAITING),
+        "alert (waiting): it was suspended for as long as it waits for its workers, and waits as other jobs do",
+    ),
+    (
+        raised(AlertKind.WAITING, continues=False),
+        "alert (waiting): it was suspended for as long as it waits for its workers, and has ended",
+    ),
+    (
+        raised(AlertKind.BLOCKED, nodes=(NodeName("n1"),), because="it has not answered for 600 s"),
+        "alert (blocked): n1 is on its block list: it has not answered for 600 s",
+    ),
+    (
+        raised(AlertKind.EXHAUSTED, retries=3, exit=ExitStatus(code=3)),
+        "alert (exhausted): it failed (exit 3), and has no retry left after 3 retries",
+    ),
+    (events.ReceiverFailed("the alerts' command notify", "ended with 1"), "the alerts' command notify ended with 1"),
+    (events.ReceiverRecovered("the alerts' command notify"), "the alerts' command notify takes alerts again"),
     (
         events.ReplicaEnded(JOB, 1, 0, ExitStatus(code=7, hook="before_start")),
         "replica 0 ended: before_start failed: exit 7",
