@@ -10,7 +10,7 @@ import msgspec
 
 from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Members
 from cockpit.formats.kinds import Choice, Flag, Path, Reading, Schema, Text, described
-from cockpit.formats.measures import Checked, duration, memory, whole
+from cockpit.formats.measures import Checked, address_error, duration, memory, whole
 from cockpit.formats.tables import Field, Table
 from cockpit.model.alerts import AlertKind
 from cockpit.model.outside import Provider, SmtpTls
@@ -65,22 +65,6 @@ def _command_line_error(text: str) -> str | None:
     except ValueError as error:
         return f"is no command line: {error}"
     return None
-
-
-def address_error(text: str) -> str | None:
-    """Return what is wrong with the address of a service; None: nothing, or it is empty."""
-    from urllib.parse import urlsplit  # only few configurations name an address
-
-    if not text:
-        return None
-    try:
-        url = urlsplit(text)
-        _ = url.port
-    except ValueError as error:
-        return f"is no address: {error}"
-    if url.scheme not in {"http", "https"} or not url.hostname:
-        return "is no address such as http://127.0.0.1:8080"
-    return "must not contain a user or a password" if url.username or url.password else None
 
 
 def source_error(text: str) -> str | None:
@@ -329,18 +313,20 @@ SETTINGS = Table(
         Field(
             "spot_provider",
             Choice(Provider),
-            "Whose [notices](scheduling.md#spot-nodes) reclaim this machine's spot nodes: `aws`, `gcp`, `azure` or "
+            "Whose [notices](scheduling.md#spot-nodes) reclaim spot nodes: `aws`, `gcp`, `azure` or "
             "`alibaba`; an empty text: no metadata address is asked.",
         ),
         Field(
             "spot_address",
             Checked(Text(), address_error),
-            "The base address of the notices, such as `http://127.0.0.1:8080`; by default the provider's own.",
+            "The base address of this machine's notices, such as `http://127.0.0.1:8080`; by default the "
+            "provider's own.",
         ),
         Field(
             "spot_resource",
             Text(),
-            "This machine's name in Azure's notices, which are about several machines; by default all count.",
+            "This machine's id or name at its provider, where [nodes](scheduling.md#spot-nodes) are of several "
+            "machines; Azure's notices name it.",
         ),
         Field("spot_file", Path(), "A file that is watched for notices: a line `n07 300` for each node."),
         Field(

@@ -142,6 +142,22 @@ class Checked(Generic[Value]):
         return self.kind.schema()
 
 
+def address_error(text: str) -> str | None:
+    """Return what is wrong with the address of a service; None: nothing, or it is empty."""
+    from urllib.parse import urlsplit  # only few configurations name an address
+
+    if not text:
+        return None
+    try:
+        url = urlsplit(text)
+        _ = url.port
+    except ValueError as error:
+        return f"is no address: {error}"
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        return "is no address such as http://127.0.0.1:8080"
+    return "must not contain a user or a password" if url.username or url.password else None
+
+
 def whole(bounds: Bounds) -> Checked[int]:
     return Checked(WholeNumber(bounds), bounds.error)
 

@@ -68,6 +68,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     state_reason: str = ""
     drained_by: str = ""
     """The user, or the engine, that drained it until it is resumed, whatever the configuration says; empty: none."""
+    instance: str = ""
+    """The id or name of its machine at its provider, by which notices name it; empty: its own name."""
+    notice_address: str = ""
+    """The base address of its machine's spot notices; empty: the engine's own."""
     virtual: bool = False
     """Whether it is declared in cluster.toml as a part of this machine."""
     price_milli: int | None = None

@@ -150,6 +150,8 @@ def _virtual_node(machine: Node, node: DeclaredNode, *, overcommitted: bool) -> 
         kernel=machine.kernel,
         driver_version=node.driver_version or machine.driver_version,
         mpi=machine.mpi,
+        instance=node.instance,
+        notice_address=node.notice_address.rstrip("/"),
         virtual=True,
         overcommitted=overcommitted,
     )

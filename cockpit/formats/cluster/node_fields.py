@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.formats.kinds import Choice, ListOf, Text
 from cockpit.formats.labels import OwnLabels, TaintText
-from cockpit.formats.measures import Checked, label, memory, whole
+from cockpit.formats.measures import Checked, address_error, label, memory, whole
 from cockpit.formats.tables import Field, Table
 from cockpit.model.labels import Taint
 from cockpit.model.node import CardVendor
@@ -56,6 +56,8 @@ class DeclaredNode(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     cards: tuple[DeclaredCards, ...] = ()
     machine_cards: tuple[int, ...] = ()
+    instance: str = ""
+    notice_address: str = ""
 
 
 def node_name_error(name: str) -> str | None:
@@ -107,6 +109,12 @@ NODE = Table(
             "machine_cards",
             ListOf(whole(INDEX), MOST_ROWS),
             "Cards of this machine that belong to the node, counted from 0; each can be given once.",
+        ),
+        Field("instance", _LABEL, "The id or name of its machine at its provider, by which spot notices name it."),
+        Field(
+            "notice_address",
+            Checked(Text(), address_error),
+            "The base address of its machine's spot notices, such as http://10.0.0.7:8080.",
         ),
     ],
 )

@@ -290,6 +290,7 @@ NODES: Final = TableView(
             derive=lambda row, _: tuple(each.text for each in row.node.taints),
             wide=True,
         ),
+        Column("instance", "INSTANCE", "Its machine at its provider", field="node.instance", wide=True, rare=True),
         Column(
             "card_models",
             "CARD MODELS",
