@@ -17,6 +17,7 @@ from cockpit.formats.foreign.pytorchjob import take_torchrun
 from cockpit.formats.foreign.torchrun import without_nodes
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.model.quantity import parse_duration
+from cockpit.model.resilience import Elastic
 from cockpit.model.spec import PARAMETER_SERVER
 from cockpit.model.text import is_whole
 
@@ -66,6 +67,8 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 _BACKOFF_LIMIT: Final = "6"
 """The number of retries that arena assumes without an option."""
+_OF_FILE: Final = Elastic(workers=1, max_workers=1)
+"""The settings of an elastic job whose file says nothing of them."""
 _UPPER: Final = re.compile(r"(?<=[a-z])[A-Z]|^[A-Z]")
 
 
@@ -180,6 +183,10 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
             elastic[_ELASTIC[name]] = _elastic_value(_ELASTIC[name], value)
         elif not _carry_over(name, value, options, draft):
             _note(name, value, draft)
+    if is_elastic:
+        elastic.setdefault("backoff_limit", int(_BACKOFF_LIMIT))
+        if "max_workers" not in elastic:
+            draft.lacks("--max-workers", "arena's default is 1000; without it the job grows to its --workers only")
     if elastic or is_elastic:
         # A job file has either `nodes` or `elastic`.
         draft.values["elastic"] = {"workers": draft.values.pop("nodes", 1), **elastic}
@@ -273,6 +280,14 @@ def write_arena(values: Mapping[str, Any]) -> str:
     # arena fills these in by itself.
     env = {name: value for name, value in values.get("env", {}).items() if name not in _VARIABLES}
     seconds = parse_duration(values.get("time_limit", ""))
+    if elastic:
+        # Always written: where an option is missing, arena takes other defaults than a job file has.
+        elastic = {
+            "max_workers": elastic.get("workers"),
+            "max_wait_time": _OF_FILE.max_wait_seconds,
+            "backoff_limit": _OF_FILE.backoff_limit,
+            **elastic,
+        }
     folders = values.get("volumes", [])
     options: list[tuple[str, object]] = [
         ("name", values["name"]),

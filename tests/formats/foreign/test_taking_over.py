@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -532,3 +533,15 @@ def test_begin_needs_the_time_and_the_zone_of_the_submitter() -> None:
     assert '"begin_at":"2026-07-01T16:00:00+02:00"' in found.text
     with pytest.raises(SpecErrors, match="is a local time, and no clock is at hand"):
         taken_over("x.sh", script)
+
+
+@pytest.mark.req("EL-07", "LA-70")
+def test_an_etjob_without_a_backoff_limit_has_arenas_and_keeps_its_own_when_written() -> None:
+    line = "arena submit etjob --name=t --image=i --workers=4 'python t.py'"
+    spec, notes = taken(line)
+    assert spec.elastic is not None
+    assert (spec.elastic.backoff_limit, spec.elastic.max_workers) == (6, 4)
+    assert "--max-workers" in notes
+    arena = written(taken(ETJOB)[0], Form.ARENA, partial(read_jobs, folder="/", defaults=Defaults())).text
+    for option in ("--max-workers=128", "--max-wait-time=600", "--job-backoff-limit=3"):
+        assert option in arena
