@@ -14,9 +14,9 @@ from cockpit.present.states import ended_words, exit_sentence, retry_words
 from cockpit.present.units import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from cockpit.model.attempt import Attempt
+    from cockpit.model.attempt import Attempt, ExitStatus, Replica
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
@@ -77,9 +77,13 @@ def _why_over(attempt: Attempt) -> str:
     """Return why an attempt ended: the exit of the first replica that failed, or another cause."""
     # What ended the attempt is its cause; the exit codes of the replicas then only follow from it.
     if attempt.cause is not EndCause.EXIT and attempt.cause is not None:
-        lost = next((each.exit.lost for each in attempt.replicas if each.exit is not None and each.exit.lost), "")
-        return safe(lost) or ended_words(attempt.cause)
-    failed = [each for each in attempt.replicas if each.exit is not None and not each.exit.ok]
-    # The first failure: the others are mostly replicas that lost their peer.
-    first = min(failed, key=lambda each: (each.ended_at or 0, each.rank), default=None)
-    return exit_sentence(first.exit) if first is not None and first.exit is not None else ""
+        lost = _first_end(each for each in attempt.replicas if each.exit is not None and each.exit.lost)
+        return safe(lost.lost) if lost is not None else ended_words(attempt.cause)
+    first = _first_end(each for each in attempt.replicas if each.exit is not None and not each.exit.ok)
+    return exit_sentence(first) if first is not None else ""
+
+
+def _first_end(replicas: Iterable[Replica]) -> ExitStatus | None:
+    """Return the exit of the replica that ended first: the others are mostly ended because of it."""
+    first = min(replicas, key=lambda each: (each.ended_at or 0, each.rank), default=None)
+    return first.exit if first is not None else None
