@@ -114,7 +114,7 @@ def test_a_jobs_page_names_the_nodes_that_it_may_not_use_and_why() -> None:
 def test_the_reason_of_an_attempt_that_did_not_start_is_that_of_its_first_replica_to_end() -> None:
     image, other = (
         ExitStatus(lost="there is no such image"),
-        ExitStatus(lost="it was ended while its files were copied"),
+        ExitStatus(lost="it was ended meanwhile"),
     )
     ended = attempt(1, EndCause.START_FAILED, other, image)
     late, early = (replace(each, ended_at=Millis(NOW + at)) for each, at in zip(ended.replicas, (9, 1), strict=True))
