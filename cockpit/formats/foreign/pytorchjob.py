@@ -9,7 +9,14 @@ from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import read_name
 from cockpit.formats.foreign.podwriting import metadata_of, run_policy, template_of
 from cockpit.formats.foreign.roles import merge, read_policy, read_roles
-from cockpit.formats.foreign.torchrun import SLOTS, lacks_process_count, with_nodes, without_nodes
+from cockpit.formats.foreign.torchrun import (
+    SLOTS,
+    elastic_launcher,
+    lacks_process_count,
+    plain_launcher,
+    with_nodes,
+    without_nodes,
+)
 from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
@@ -17,6 +24,8 @@ if TYPE_CHECKING:
 
 GIVEN: Final = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 """Variables that the operator sets as this job's mode does."""
+RENDEZVOUS: Final = "c10d"
+"""The rendezvous of elastic jobs' workers."""
 _AT: Final = "spec.pytorchReplicaSpecs"
 
 
@@ -49,10 +58,12 @@ def take_torchrun(draft: Draft, count: object = None, at: str = "") -> None:
     if draft.values.get("mode") != "pytorch":
         take_processes(count, at, draft)
         return
-    # An elastic job's number of nodes changes while it runs, which options cannot follow.
     if "elastic" in draft.values:
         take_processes(count, at, draft)
-        if with_nodes(command, nodes=2) != command:
+        draft.values["command"] = elastic_launcher(command)
+        if draft.values["command"] != command:
+            draft.lacks("torchrun", "is run by cockpit.elastic_torchrun, and again when the workers change")
+        elif with_nodes(command, nodes=2) != command or lacks_process_count(command):
             draft.lacks("torchrun", "learns of no other worker here; use python3 -m cockpit.elastic_torchrun")
         return
     # A number that equals the cards is the usual case, for which the launcher's own variable is written: it stays right
@@ -100,6 +111,8 @@ def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:
     if (restarts := left.pop("maxRestarts", None)) is not None:
         draft.values["elastic"]["backoff_limit"] = draft.whole(restarts, "spec.elasticPolicy.maxRestarts")
     take_processes(left.pop("nProcPerNode", None), "spec.elasticPolicy.nProcPerNode", draft)
+    if left.get("rdzvBackend") == RENDEZVOUS:
+        del left["rdzvBackend"]
     for name in left:
         draft.lacks(f"spec.elasticPolicy.{name}")
 
@@ -108,7 +121,7 @@ def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
     """Return the manifest of a PyTorchJob (kubeflow.org/v1)."""
     count = spec.nodes if spec.elastic is None else spec.elastic.workers
     policy = spec.elastic.worker_restart_policy if spec.elastic is not None else "Never"
-    template = template_of(spec, "pytorch", GIVEN, command=without_nodes(spec.command))
+    template = template_of(spec, "pytorch", GIVEN, command=plain_launcher(without_nodes(spec.command)))
     replicas = {
         kind: {"replicas": number, "restartPolicy": str(policy) if kind == "Worker" else "Never", "template": template}
         for kind, number in {"Master": 1, "Worker": count - 1}.items()
@@ -119,5 +132,6 @@ def write_pytorch_job(spec: JobSpec) -> dict[str, Any]:
         replicas = {"Worker": {**replicas["Master"], "restartPolicy": str(policy)}}
     body: dict[str, Any] = {"runPolicy": run_policy(spec), "pytorchReplicaSpecs": replicas}
     if spec.elastic is not None:
-        body["elasticPolicy"] = {"minReplicas": spec.elastic.min_workers, "maxReplicas": spec.elastic.max_workers}
+        sizes = {"minReplicas": spec.elastic.min_workers, "maxReplicas": spec.elastic.max_workers}
+        body["elasticPolicy"] = {"rdzvBackend": RENDEZVOUS, **sizes}
     return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": metadata_of(spec), "spec": body}

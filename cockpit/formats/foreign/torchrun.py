@@ -1,6 +1,7 @@
 """Adds the options about nodes and processes to `torchrun`, and removes them again.
 
-The training operator sets PET_* variables instead, from which torchrun takes the same values.
+The training operator sets PET_* variables instead, from which torchrun takes the same values. The workers of an elastic
+job change, which options cannot follow: there `cockpit.elastic_torchrun` takes the place of torchrun.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ _NODE_OPTIONS: Final = ("--nnodes", "--standalone", "--rdzv", "--node_rank", "--
 _PROCESS_OPTIONS: Final = ("--nproc_per_node", "--nproc-per-node")
 _PYTHON: Final = re.compile(r"(?:.*/)?python[0-9.]*")
 _MODULES: Final = frozenset({"torch.distributed.run", "torch.distributed.launch"})
+_ELASTIC: Final = "cockpit.elastic_torchrun"
+_BACKEND: Final = re.compile(r"--rdzv[_-]backend=(?:c10d)")
+"""The rendezvous that an elastic job has anyway."""
 _NAMED: Final = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b")
 
 
@@ -46,6 +50,22 @@ def without_nodes(command: str) -> str:
         if launcher and rest.startswith(options):
             return f"{' '.join(launcher)} {rest.removeprefix(options)}"
     return command
+
+
+def elastic_launcher(command: str) -> str:
+    """Return the command with `cockpit.elastic_torchrun` in place of a launcher of PyTorch that finds its nodes by
+    variables alone. Any other command is returned as it is."""
+    launcher, arguments = _split_launcher(command)
+    left = [word for word in arguments if not _BACKEND.fullmatch(word)]
+    if not left or _has_any(left, _NODE_OPTIONS):
+        return command
+    python = launcher[:-2] or ["python3"]
+    return " ".join([*python, "-m", _ELASTIC, *left])
+
+
+def plain_launcher(command: str) -> str:
+    """Return the command with PyTorch's own launcher in place of `cockpit.elastic_torchrun`."""
+    return command.replace(f" -m {_ELASTIC} ", " -m torch.distributed.run ", 1)
 
 
 def lacks_process_count(command: str) -> bool:

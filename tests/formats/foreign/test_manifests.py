@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.exchange import Form, form_of, taken_over
+from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.verbs.job_files import FORMS
 from cockpit.launch.command import expand
 from cockpit.model.mounts import Dataset, Volume
@@ -356,10 +358,48 @@ def test_an_elastic_job_replaces_its_workers_as_they_say() -> None:
     assert spec.elastic is not None
     assert (spec.elastic.worker_restart_policy, spec.elastic.backoff_limit) == (WorkerRestart.EXIT_CODE, 7)
     assert (spec.command, notes) == (
-        "torchrun t.py",
-        ["torchrun: learns of no other worker here; use python3 -m cockpit.elastic_torchrun"],
+        "python3 -m cockpit.elastic_torchrun t.py",
+        ["torchrun: is run by cockpit.elastic_torchrun, and again when the workers change"],
     )
     assert lost(spec, Form.PYTORCHJOB) == ()
+
+
+@pytest.mark.req("LA-70", "EL-12")
+@pytest.mark.parametrize(
+    ("command", "runs", "written_as"),
+    [
+        (
+            ["python", "-u", "-m", "torch.distributed.run", "--rdzv_backend=c10d", "./t.py", "--lr=1"],
+            "python -u -m cockpit.elastic_torchrun ./t.py --lr=1",
+            "python -u -m torch.distributed.run ./t.py --lr=1",
+        ),
+        (
+            ["torchrun", "--nproc_per_node=2", "t.py"],
+            "python3 -m cockpit.elastic_torchrun --nproc_per_node=2 t.py",
+            "python3 -m torch.distributed.run --nproc_per_node=2 t.py",
+        ),
+        (["torchrun", "--rdzv_backend=etcd", "t.py"], "torchrun --rdzv_backend=etcd t.py", None),
+        (["torchrun", "--nnodes=1:3", "t.py"], "torchrun --nnodes=1:3 t.py", None),
+        (["bash", "-c", "torchrun t.py"], 'bash -c "torchrun t.py"', None),
+        (["python", "t.py"], "python t.py", None),
+    ],
+)
+def test_an_elastic_job_of_the_training_operator_runs_with_changing_workers(
+    command: list[str], runs: str, written_as: str | None
+) -> None:
+    worker = {"replicas": 2, "restartPolicy": "OnFailure", **pods(command, cpu=1)}
+    policy = {"rdzvBackend": "c10d", "minReplicas": 1, "maxReplicas": 2}
+    spec, notes = taken(
+        manifest("PyTorchJob", "kubeflow.org/v1", elasticPolicy=policy, pytorchReplicaSpecs={"Worker": worker})
+    )
+    assert spec.command == runs
+    assert any("elastic_torchrun" in each for each in notes) is (command[0] != "python" or written_as is not None)
+    again = written(spec, Form.PYTORCHJOB, lambda source, text: read_jobs(source, text, "/", defaults=Defaults())).text
+    assert "cockpit.elastic_torchrun" not in again
+    assert yaml.safe_load(again)["spec"]["elasticPolicy"]["rdzvBackend"] == "c10d"
+    if written_as is not None:
+        pod = yaml.safe_load(again)["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+        assert " ".join([*pod["command"], *pod.get("args", [])]) == written_as
 
 
 @pytest.mark.req("LA-70")

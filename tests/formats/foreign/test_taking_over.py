@@ -339,7 +339,7 @@ spec:
 """)
     assert spec.elastic is not None
     assert (spec.elastic.workers, spec.elastic.max_workers, spec.elastic.backoff_limit) == (2, 2, 5)
-    assert notes == ["spec.elasticPolicy.rdzvBackend", "torchrun", "output"]
+    assert notes == ["torchrun", "output"]
 
 
 @pytest.mark.req("LA-70")
