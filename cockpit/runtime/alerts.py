@@ -55,7 +55,7 @@ HOUR_MS: Final = 3_600_000
 class AlertLimit:
     """Bounds how many alerts are sent in an hour."""
 
-    def __init__(self, per_hour: int = 60) -> None:
+    def __init__(self, per_hour: int) -> None:
         self._per_hour = per_hour
         self._sent: deque[Millis] = deque()
         self._is_logged = False
