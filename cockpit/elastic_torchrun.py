@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -31,6 +32,8 @@ PORTS = range(29400, 30400)
 """Ports of the rendezvous, from torchrun's own default on. The hosts of a ring choose one."""
 PATIENCE_SECONDS = 60
 """Longest time for a script to end by itself after a change."""
+_IDLE_SECONDS = 5
+"""Longest time after a change for a torchrun without a script to end by itself."""
 _NEWS_SECONDS = 10
 """Longest time between the end of a worker and the notice about it."""
 _TERM_SECONDS = 40
@@ -74,16 +77,20 @@ class Supervisor:
     def _run_once(self, ring: Dict[str, Any]) -> int:
         """Run torchrun until it has ended, and return its exit code. A script that ignores a change is terminated."""
         process = subprocess.Popen(command(ring, self._env, self._arguments), env=environment(ring, self._env))
-        terminate_at, begun = 0.0, False
+        over_at = busy_at = 0.0
         while process.poll() is None:
-            begun = begun or _has_children(process.pid)
+            now = time.monotonic()
+            if _children(process.pid):
+                busy_at = now
             if self._changed.wait(_LOOK_SECONDS):
                 # Cleared first: a change that comes now must be looked at again.
                 self._changed.clear()
-                if not terminate_at and self._is_over(ring):
-                    # While it waits for a worker that may never come, there is no script that could save anything.
-                    terminate_at = time.monotonic() + (PATIENCE_SECONDS if begun else 0)
-            if terminate_at and time.monotonic() >= terminate_at and elastic.check_alive():
+                if not over_at and self._is_over(ring):
+                    over_at = now
+            # Without a script there is nothing that could save anything: torchrun waits for other workers, at the start
+            # for ones that may never come, and at the end 5 minutes for ones that are gone.
+            is_late = now - over_at >= PATIENCE_SECONDS or now - busy_at >= _IDLE_SECONDS
+            if over_at and is_late and elastic.check_alive():
                 return _terminate(process)
         return process.returncode
 
@@ -98,22 +105,25 @@ class Supervisor:
 
 
 def _terminate(process: subprocess.Popen[bytes]) -> int:
-    """End torchrun, and return its exit code."""
+    """End torchrun with its script, and return its exit code."""
     process.terminate()
     try:
         return process.wait(_TERM_SECONDS)
     # While it waits for the other nodes, which it does in C++, it handles no signal.
     except subprocess.TimeoutExpired:
-        process.kill()
+        # Its script first, which would else train on with nobody to end it.
+        for pid in [*_children(process.pid), process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return process.wait()
 
 
-def _has_children(pid: int) -> bool:
-    """Return whether the process has started others; True where the kernel does not say it."""
+def _children(pid: int) -> List[int]:
+    """Return the ids of a process's children; the process itself where the kernel does not say it."""
     try:
-        return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
-        return True
+        return [pid]
 
 
 def command(ring: Dict[str, Any], env: Dict[str, str], arguments: List[str]) -> List[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
+import shlex
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
 
@@ -153,3 +156,30 @@ def test_the_rank_of_the_script_is_that_of_its_worker(tmp_path: Path) -> None:
         running.append(subprocess.Popen([SYSTEM_PYTHON, *words[1:]], stderr=subprocess.DEVNULL))
     assert [each.wait(400) for each in running] == [0, 0, 0]
     assert [(tmp_path / f"rank.{rank}").read_text() for rank in range(3)] == ["0 of 3", "1 of 3", "2 of 3"]
+
+
+def test_a_torchrun_that_waits_for_workers_that_are_gone_is_ended_soon_and_for_good(
+    torchrun: Torchrun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elastic_torchrun, "_IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(elastic_torchrun, "_TERM_SECONDS", 0.05)
+    Path("next").write_bytes(listed(0, 1))
+    # as torchrun at its exit barrier: no script runs any more, and signals have to wait
+    waits = "trap '' TERM; sleep 0.3; mv next workers.json; while :; do read line < pipe; done"
+    os.mkfifo("pipe")
+    assert torchrun.run(waits, "exit 0") == 0
+    assert torchrun.rings[-1] == ["0", "1"]
+
+
+def test_a_script_that_runs_on_has_its_time_and_is_killed_with_torchrun(
+    torchrun: Torchrun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elastic_torchrun, "_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(elastic_torchrun, "_TERM_SECONDS", 0.05)
+    Path("next").write_bytes(listed(0, 1))
+    script = "trap '' TERM; (echo $BASHPID > script; exec sleep 60) & mv next workers.json; while :; do wait; done"
+    monkeypatch.setattr(elastic_torchrun, "PATIENCE_SECONDS", 0.5)
+    assert torchrun.run(f"exec bash -c {shlex.quote(script)}", "exit 0") == 0
+    with suppress(ProcessLookupError):  # it is reaped already
+        ended, _, _ = select.select([os.pidfd_open(int(Path("script").read_text()))], [], [], 20)
+        assert ended

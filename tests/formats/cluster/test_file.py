@@ -206,7 +206,9 @@ def test_the_schema_describes_every_level() -> None:
 
 @pytest.mark.req("EL-02")
 def test_a_node_may_be_another_machine_with_an_address_for_its_notices() -> None:
-    row = '[[nodes]]\nname = "n01"\ncpus = 1\nmemory = "1G"\ninstance = "i-0a"\nnotice_address = "http://10.0.0.7:80/"\n'
+    row = (
+        '[[nodes]]\nname = "n01"\ncpus = 1\nmemory = "1G"\ninstance = "i-0a"\nnotice_address = "http://10.0.0.7:80/"\n'
+    )
     (node,) = read_cluster(MACHINE, row).nodes
     assert (node.instance, node.notice_address) == ("i-0a", "http://10.0.0.7:80")
     with pytest.raises(SpecErrors, match=r"nodes\[0\].notice_address: is no address such as"):
