@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -97,3 +98,11 @@ def test_stopping_a_stopped_engine_ends_the_jobs_and_holds_that_it_left(user: Co
     user.ok("engine", "stop", "--holds", "--yes")
     assert not list(containers.iterdir())
     assert user.run("engine", "status").returncode == 69
+
+
+@pytest.mark.req("TR-05")
+def test_a_folder_named_as_the_package_does_not_become_the_engine(user: CockpitUser) -> None:
+    user.write("cockpit/__init__.py", "raise SystemExit('the folder where the user stands was imported')\n")
+    process = user.start_program(sys.executable, "-P", "-m", "cockpit.cli", "engine", "start", stderr=subprocess.PIPE)
+    _, errors = process.communicate(timeout=COMMAND_SECONDS)
+    assert (process.returncode, errors) == (0, b"")

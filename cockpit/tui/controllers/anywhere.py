@@ -39,7 +39,7 @@ async def open_demo(app: Cockpit) -> None:
     """Run a demo in a process of its own on this terminal, and return when the user quits it."""
     with app.suspend():
         # A process of its own, which draws and reads keys itself; this application waits until it ends.
-        subprocess.run([sys.executable, "-m", "cockpit.cli", "demo"], check=False)  # noqa: ASYNC221 - the screen is the demo's now
+        subprocess.run([sys.executable, "-P", "-m", "cockpit.cli", "demo"], check=False)  # noqa: ASYNC221 - the screen is the demo's now
     app.refresh()
 
 
