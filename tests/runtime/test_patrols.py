@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.engine.effects import SendAlert, SignalReplica
 from cockpit.model.attempt import Slow
 from cockpit.model.events import NodesChanged
 from cockpit.model.ids import JobId, NodeName
-from cockpit.model.node import Allocation, Node
+from cockpit.model.node import Allocation, CardSlice, Node
 from cockpit.model.resilience import Performance, Resume
 from cockpit.model.spec import JobSpec
+from cockpit.runtime import iterations as iterations_module
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.faultpatrol import FaultChecks, check_periodically
 from cockpit.runtime.iterations import Iterations, Watch
@@ -40,6 +43,22 @@ def test_the_line_of_the_source_is_found_however_it_is_printed(tmp_path: Path) -
     log.write_text(text + LINE.format(3, 4) + "\udc1b".encode(errors="surrogatepass").decode(errors="replace"))
     assert list(iterations.read_on()) == [(3.0, 4.0)]
     assert list(iterations.read_on()) == []
+
+
+@pytest.mark.req("EL-13")
+def test_of_an_endless_line_the_end_is_kept_and_a_log_is_read_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("." * 10_000)
+    iterations = Iterations(log)
+    assert list(iterations.read_on()) == []
+    assert len(iterations._unread) == 4096
+    with log.open("a") as file:
+        file.write(LINE.format(9, 10) + LINE.format(8, 10))
+    monkeypatch.setattr(iterations_module, "PIECE", len(LINE.format(9, 10)))
+    assert list(iterations.read_on()) == [(9.0, 10.0)]
+    assert list(iterations.read_on()) == [(8.0, 10.0)]
 
 
 def interface(root: Path, name: str, state: str, *, hardware: bool = True) -> None:
@@ -136,3 +155,25 @@ async def test_a_slow_iteration_is_in_the_journal_before_a_notification_is_sent(
     await watch.look()
     await watch.look()
     assert [each.alert.slow for each in told] == [Slow(rank=0, hardware_ms=6.0, e2e_ms=10.0)]
+
+
+@pytest.mark.req("EL-11")
+def test_an_interface_of_unknown_state_works_and_one_that_is_gone_does_not(tmp_path: Path) -> None:
+    interface(tmp_path, "eth0", "unknown")
+    interface(tmp_path, "eth1", "dormant")
+    rounds = FaultChecks(lambda: NODE, tmp_path)
+    assert rounds.look([(NODE, PART)]) == {}
+    shutil.rmtree(tmp_path / "sys/class/net/eth0")
+    for _ in range(2):
+        assert rounds.look([(NODE, PART)]) == {"n1": "the network interface eth0 is gone"}
+    rounds.rest()
+    assert rounds.look([(NODE, PART)]) == {}, "while nothing is watched, interfaces may go"
+
+
+@pytest.mark.req("EL-11")
+def test_a_card_that_is_lost_is_a_fault_of_the_node_that_has_it(tmp_path: Path) -> None:
+    other = replace(NODE, name=NodeName("n2"))
+    rounds = FaultChecks(lambda: replace(NODE, cards=CARDS[:1]), tmp_path)
+    first = replace(PART, slices=(CardSlice(0, None),))
+    found = rounds.look([(NODE, first), (other, replace(PART, node=other.name))])
+    assert found == {"n2": "card 2 (A100) does not answer any more"}
