@@ -177,6 +177,30 @@ async def test_a_node_that_names_no_cluster_is_refused(name: str) -> None:
     await fleet.close()
 
 
+async def test_the_answer_of_a_jobs_cluster_is_the_fleets() -> None:
+    backend = await noting()
+    fleet = fleet_of(await noting(), backend)
+    here = LogRequest(job=member_id(2, 9))
+
+    async def answering(_op: str, args: Any, _answer: Any) -> Any:
+        return {"job": args.job, "seconds": 5}
+
+    for how in ("read", "await_answer", "act"):
+        setattr(backend, how, answering)
+        assert await getattr(fleet, how)("x", here, dict) == {"job": 9, "seconds": 5}, "plain values stay"
+    await fleet.close()
+
+
+async def test_what_only_one_cluster_has_is_refused_for_all() -> None:
+    fleet = fleet_of(await noting(), await noting())
+    for ask in (fleet.priorities, fleet.snapshot):
+        with pytest.raises(RequestRefused):
+            await ask()
+    with pytest.raises(RequestRefused, match="each cluster's own"):
+        await fleet.read_pieces("priorities", LogRequest(job=member_id(2, 9)))
+    await fleet.close()
+
+
 async def test_a_fleet_forgets_those_that_no_longer_watch() -> None:
     fleet = fleet_of()
     watching = fleet.watch_jobs()
