@@ -3,6 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -11,6 +12,12 @@ from cockpit.launch.lexer import Literal, NotSimple, Part, Sum, Variable, Word, 
 
 _ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
 """The characters that are special in double quotes."""
+_PATTERN: Final = re.compile(r"[*?\[\]{}~]")
+"""What a shell expands in unquoted text, and cockpit does not: names of files and homes, and braces."""
+_NO_PATTERN: Final = re.compile(
+    r"""\\.|'[^']*'|"(?:[^"\\]|\\.)*"|\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)""", re.DOTALL
+)
+"""Quoted text, and what both expand."""
 _SET_BY_THE_SCRIPT: Final = ("COCKPIT_", "SLURM_")
 
 
@@ -27,6 +34,24 @@ def shell_text(command: str, known: Collection[str] = ()) -> str:
         for at, word in enumerate(words)
     ]
     return " ".join(texts) if texts != [word.source for word in words] else command
+
+
+def has_patterns(word: Word) -> bool:
+    """Return whether a shell would replace unquoted text of the word by names of files, a home or several words."""
+    return _PATTERN.search(_NO_PATTERN.sub("", word.source)) is not None
+
+
+def without_patterns(command: str) -> str:
+    """Return the command with quotes around each word that a shell would expand as a pattern; variables stay."""
+    words = lex(command)
+    if isinstance(words, NotSimple) or not any(map(has_patterns, words)):
+        return command
+    return " ".join(_quoted(word) if has_patterns(word) else word.source for word in words)
+
+
+def _quoted(word: Word) -> str:
+    parts = [in_double_quotes(part.text) if isinstance(part, Literal) else part.source for part in word.parts]
+    return f'"{"".join(parts)}"'
 
 
 def plain_arguments(command: str) -> tuple[str, ...]:
@@ -49,6 +74,8 @@ def _needs_a_form(word: Word, known: Collection[str], *, is_script: bool) -> boo
     """Return whether a shell would read the word's source as something else."""
     # cockpit expands variables in a script before bash gets it; a shell would leave them to that bash.
     if is_script and {"$", "`"} & {*word.source}:
+        return True
+    if has_patterns(word):
         return True
     used = [name for part in word.parts if not isinstance(part, Literal) for name in _names(part)]
     return any(name not in known and not name.startswith(_SET_BY_THE_SCRIPT) for name in used)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from cockpit.launch.command import expand
-from cockpit.launch.shellform import plain_arguments, shell_text
+from cockpit.launch.shellform import plain_arguments, shell_text, without_patterns
 
 ENV = {"LR": "0.1", "SLOTS": "4", "EMPTY": "", "BLANKS": "a  b", "PATH": "/usr/bin:/bin"}
 
@@ -29,6 +29,8 @@ def started(text: str, shell: str) -> tuple[str, ...]:
         'x $((SLOTS * 2)) $((SLOTS * none)) "n=$((none))" $EMPTY "$EMPTY"',
         'x "$BLANKS" $((1 + 2))$UNSET',
         'x "$UNSET \\"quoted\\" \\\\ \\$LR"',
+        "x * ?est [a-z]* {a,b} {1..3} ~ ~root a=~ 'q'* \"$LR\"/*.csv \\*",
+        "x *$UNSET {$LR,b} *$((1 + 2))*",
         'x bash -c "for i in 1 2; do echo $i $LR $((i * 2)) $1 ${i:-z} $(echo "hi there") `date`; done"',
     ],
 )
@@ -57,3 +59,18 @@ def test_a_program_that_expands_no_variables_is_wrapped_in_a_shell_where_needed(
 def test_a_command_that_needs_a_shell_stays_as_it_is_written(command: str) -> None:
     assert shell_text(command) == command
     assert plain_arguments(command) == ("bash", "-c", command)
+
+
+@pytest.mark.req("LA-01", "LA-70")
+@pytest.mark.parametrize(
+    ("command", "quoted"),
+    [
+        ("x t.py --include *.csv $LR/{a,b} 'q w'", 'x t.py --include "*.csv" "$LR/{a,b}" \'q w\''),
+        ("x ${LR} $((1 + 2)) '*' \\*", "x ${LR} $((1 + 2)) '*' \\*"),
+        ("x * | y", "x * | y"),
+    ],
+)
+def test_patterns_of_a_shell_are_quoted_and_nothing_else(command: str, quoted: str) -> None:
+    assert without_patterns(command) == quoted
+    if quoted != command:
+        assert started(quoted, "bash") == expand(command, ENV)

@@ -16,6 +16,8 @@ from cockpit.formats.foreign.pods import BEST_EFFORT, take_labels, take_namespac
 from cockpit.formats.foreign.pytorchjob import take_torchrun
 from cockpit.formats.foreign.torchrun import without_nodes
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
+from cockpit.launch.shellform import without_patterns
+from cockpit.model.names import name_error
 from cockpit.model.quantity import parse_duration
 from cockpit.model.resilience import Elastic
 from cockpit.model.spec import PARAMETER_SERVER
@@ -149,7 +151,9 @@ def _take_repeated(name: str, value: str, draft: Draft) -> None:
         draft.lacks(f"--data={value}", f"{claim} is the volume of that name in the catalogue")
     elif name == "data-dir" and value:
         path, _, place = value.partition(":")
-        take_folder(PurePosixPath(path).name or "data", path, place or path, f"--data-dir={value}", draft)
+        folder = PurePosixPath(path).name
+        # A folder such as `.cache` has a name that no mount of a job may have.
+        take_folder("data" if name_error(folder) else folder, path, place or path, f"--data-dir={value}", draft)
     # These two are a label and an annotation of Alibaba's scheduler that mean something here; they come before the
     # general case, which would keep them as plain labels.
     elif value == f"{COMPUTE_QOS}={BEST_EFFORT}":
@@ -314,7 +318,8 @@ def write_arena(values: Mapping[str, Any]) -> str:
         *(_folder(each) for each in folders),
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
-    command = without_nodes(str(values["command"]))
+    # arena hands the text to a shell.
+    command = without_patterns(without_nodes(str(values["command"])))
     # Else the command would be read as an option.
     options_end = ["--"] if command.startswith("-") else []
     return " \\\n  ".join([f"arena submit {kind}", *lines, *options_end, shlex.quote(command)]) + "\n"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft, take_longest_wait
-from cockpit.formats.foreign.kubeargs import expand_references
+from cockpit.formats.foreign.kubeargs import escape, expand_references
 from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.machinetypes import machine_type
@@ -240,6 +240,9 @@ def write_custom_job(spec: JobSpec) -> dict[str, Any]:
         # The image's own ENTRYPOINT runs where the API is given no command.
         if container.get("command") == [ENTRYPOINT]:
             del container["command"]
+        # The API replaces `$(NAME)` in values, as Kubernetes does.
+        for each in container.get("env", []):
+            each["value"] = escape(each["value"])
     scheduling: dict[str, Any] = {"timeout": f"{spec.time_limit_seconds}s"}
     # Only the number that reading assumes: the API has none.
     if spec.restart is not None and spec.restart.max_restarts == _RESTARTS:

@@ -13,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from cockpit.launch.command import ENTRYPOINT, wrapped
-from cockpit.launch.lexer import NotSimple, Word, lex
+from cockpit.launch.lexer import NotSimple, lex
+from cockpit.launch.shellform import has_patterns
 from cockpit.model.spec import DAY_SECONDS
 from cockpit.model.text import visible, whole
 
@@ -51,10 +52,6 @@ _QUANTITY: Final = re.compile(r"\+?(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE
 _DECIMAL: Final = {"m": 1e-3, "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _BYTES: Final = _DECIMAL | {f"{unit}i": 1 << 10 * power for power, unit in enumerate("KMGTPE", start=1)}
 _MIB: Final = 1 << 20
-_ONLY_A_SHELL: Final = re.compile(r"[*?\[\]{}~]")
-"""The expansions of unquoted words that a shell makes and cockpit does not."""
-_BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
-"""The expansions that both make."""
 
 
 class Draft:
@@ -131,13 +128,7 @@ def runnable(text: str) -> str:
     """Return a shell's text as a command: unchanged where cockpit understands it alike, else handed to bash."""
     plain = text.strip()
     words = lex(plain)
-    if isinstance(words, NotSimple) or any(_is_expanded_by_a_shell(word) for word in words):
-        return wrapped(text)
-    return plain
-
-
-def _is_expanded_by_a_shell(word: Word) -> bool:
-    return not word.quoted and _ONLY_A_SHELL.search(_BOTH.sub("", word.source)) is not None
+    return wrapped(text) if isinstance(words, NotSimple) or any(map(has_patterns, words)) else plain
 
 
 _PLACEHOLDER: Final = re.compile(r"\$\{?\w|\{\{|<[\w -]+>")

@@ -16,6 +16,7 @@ from cockpit.formats.foreign.draft import runnable
 from cockpit.formats.foreign.sbatch import ENV_HEAD, NO_OPTIONS, without_directives
 from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, is_command, script_lines
 from cockpit.formats.foreign.sbatch_sizes import MEMORY_SHARES, TASKS
+from cockpit.launch.shellform import without_patterns
 from cockpit.model.quantity import parse_duration
 from cockpit.model.text import is_whole
 
@@ -68,7 +69,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         first, *rest = script_lines(script["text"])
         return "\n".join([first, *lines, *without_directives(rest), ""])
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in exported]
-    body = _body(str(values["command"]))
+    body = _body(without_patterns(str(values["command"])))
     if exports:
         body = f"{ENV_HEAD}{''.join(exports)}\n{body}"
     # A command that starts with `#SBATCH` lines of its own: they are text of the job, not options of this file.

@@ -237,3 +237,34 @@ def test_accelerators_of_vertex_without_a_type_may_be_of_any_model(
     spec, _ = taken(json.dumps({"jobSpec": {"workerPoolSpecs": [pool]}}))
     (wanted,) = [each.spec for each in spec.worker_pools] or spec.specs
     assert (wanted.card_milli, wanted.card_models) == (2000, models)
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("form", [Form.SBATCH, Form.ARENA])
+def test_a_pattern_in_a_command_stays_text_for_the_shell_of_another_system(form: Form) -> None:
+    """cockpit starts the command without a shell, which alone would look for files."""
+    (spec,) = read("job", json.dumps({"name": "x", "command": "python t.py *.csv {a,b} ~", "output": "/x"}))
+    assert "command" not in lost(spec, form)
+    text = written(spec, form, read).text
+    assert 'python t.py "*.csv" "{a,b}" "~"' in text
+
+
+@pytest.mark.req("LA-70")
+def test_a_pattern_behind_quotes_is_one_of_the_shell_that_reads_the_line() -> None:
+    spec, _ = taken("""arena submit pytorch --name=x --workers=1 --image=i 'python t.py "$DATA"/*.csv'""")
+    assert spec.command.startswith("bash -c ")
+
+
+@pytest.mark.req("LA-70")
+def test_a_folder_whose_name_no_mount_may_have_is_mounted_under_another() -> None:
+    spec, notes = taken("arena submit pytorch --name=x --image=i --data-dir=/home/ann/.cache 'python t.py'")
+    assert spec.volumes == (Volume(name="data", path="/home/ann/.cache"),)
+    assert notes == ["--data-dir=/home/ann/.cache: is shown as /workspace/volume/data instead of /home/ann/.cache"]
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("value", ["$$", "$(A)", "$$(A)", "$", "a$(B)b"])
+def test_a_variable_of_a_custom_job_is_no_reference(value: str) -> None:
+    fields = {"name": "x", "command": "a", "output": "/x", "env": {"A": "1", "B": value}}
+    (spec,) = read("job", json.dumps({**fields, "mode": "worker-pools", "worker_pools": [{"spec": {"cpus": 1}}]}))
+    assert "env" not in lost(spec, Form.CUSTOMJOB)
