@@ -34,7 +34,7 @@ real-slurm: ## the tests of a real Slurm of another Debian (RELEASE=trixie, fork
 	@tools/real-slurm $(TESTS)
 
 real-kubernetes: setup setup-tests ## the tests of a real Kubernetes, which is built once with Go
-	@$(PYTHON_IN_VENV) -m pytest -p no:xdist -m real_kubernetes $(TESTS)
+	@$(PYTHON_IN_VENV) -m pytest -p no:xdist -m real_kubernetes $(or $(TESTS),tests/real)
 
 check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
 

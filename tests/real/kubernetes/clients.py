@@ -11,25 +11,31 @@ from kubernetes.aio.stream import WsApiClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from tests.real.kubernetes.cluster import RealKubernetes
 
 
 @asynccontextmanager
-async def client_of(cluster: RealKubernetes, user: str) -> AsyncIterator[ApiClient]:
-    """The client as one of the users."""
-    async with ApiClient(await _configuration(cluster, user)) as client:
+async def open_client(kubeconfig: Path) -> AsyncIterator[ApiClient]:
+    async with ApiClient(await _configuration(kubeconfig)) as client:
         yield client
+
+
+def client_of(cluster: RealKubernetes, user: str) -> AbstractAsyncContextManager[ApiClient]:
+    """The client as one of the users."""
+    return open_client(cluster.kubeconfig(user))
 
 
 @asynccontextmanager
 async def exec_client_of(cluster: RealKubernetes, user: str) -> AsyncIterator[WsApiClient]:
     """The one for `exec`, by WebSocket."""
-    async with WsApiClient(await _configuration(cluster, user)) as client:
+    async with WsApiClient(await _configuration(cluster.kubeconfig(user))) as client:
         yield client
 
 
-async def _configuration(cluster: RealKubernetes, user: str) -> Configuration:
+async def _configuration(kubeconfig: Path) -> Configuration:
     configuration = Configuration()
-    await load_kube_config(str(cluster.kubeconfig(user)), client_configuration=configuration)
+    await load_kube_config(str(kubeconfig), client_configuration=configuration)
     return configuration

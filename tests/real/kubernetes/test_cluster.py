@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from kubernetes.aio.client import ApiException, ApisApi
 
 from tests.real.kubernetes.api import Api, ApiError
+from tests.real.kubernetes.clients import open_client
 from tests.real.kubernetes.conftest import running_cluster
+from tests.real.kubernetes.credential_plugin import CredentialPlugin
 from tests.real.kubernetes.daemons import wait_until
 from tests.real.kubernetes.pods import create_pod, fake_pod, wait_for_phase
 
@@ -71,6 +74,26 @@ def test_a_token_ends_with_its_time(cluster: RealKubernetes, namespace: str):
 
     assert status(600) == 200
     assert status(-1) == 401
+
+
+async def test_a_program_gives_a_token_that_can_be_replaced(cluster: RealKubernetes, namespace: str, tmp_path: Path):
+    plugin = CredentialPlugin(tmp_path)
+    file = tmp_path / "robot.kubeconfig"
+    cluster.write_kubeconfig(file, "robot", plugin.entry)
+    plugin.answer(cluster.service_token(namespace, "robot", -1), 600)
+    assert await status_through(file) == 401
+    plugin.answer(cluster.service_token(namespace, "robot", 600), 600)
+    assert await status_through(file) == 200
+    assert plugin.calls() == 2
+
+
+async def status_through(kubeconfig: Path) -> int:
+    async with open_client(kubeconfig) as client:
+        try:
+            await ApisApi(client).get_api_versions()
+        except ApiException as error:
+            return error.status
+        return 200
 
 
 def test_kinds_can_be_defined_by_files_and_used_at_once(cluster: RealKubernetes, namespace: str, tmp_path: Path):
