@@ -119,8 +119,8 @@ def build(sets: tuple[ProgramSet, ...], go: str) -> None:
         for folder in CACHE.glob(".build-*"):  # of a run that was killed
             shutil.rmtree(folder, ignore_errors=True)
         if missing:
-            with tempfile.TemporaryDirectory(prefix=".build-", dir=CACHE, ignore_cleanup_errors=True) as room:
-                builder = _Builder(Path(room), go)
+            with tempfile.TemporaryDirectory(prefix=".build-", dir=CACHE, ignore_cleanup_errors=True) as folder:
+                builder = _Builder(Path(folder), go)
                 for each in missing:
                     builder.build(each)
         _forget_old(sets)
@@ -226,7 +226,7 @@ def _say(sentence: str) -> None:
 
 
 def main() -> int:
-    """Build every set. A failure is told and leaves the tests that need the programs skipped."""
+    """Build every set. A failure is reported, and the tests that need the programs are skipped."""
     if all(each.is_built() for each in SETS):
         for each in SETS:
             os.utime(each.folder())

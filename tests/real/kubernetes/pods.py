@@ -14,14 +14,23 @@ ENDED = ("Succeeded", "Failed")
 
 
 def fake_pod(
-    name: str, *, cards: int = 0, seconds: str = "", exit_code: int = 0, reason: str = "", stuck: str = ""
+    name: str,
+    *,
+    cards: int = 0,
+    seconds: str = "",
+    exit_code: int = 0,
+    reason: str = "",
+    stuck: str = "",
+    node: str = "",
 ) -> dict[str, Any]:
     """A pod for the fake nodes. It runs for so long (`1s`; for ever without), ends with the exit code and the reason,
-    such as OOMKilled; `stuck`: why its container never starts, such as ImagePullBackOff.
+    such as OOMKilled; `stuck`: why its container never starts, such as ImagePullBackOff; `node`: where it runs, past the
+    scheduler, as is quicker for thousands of pods.
     """
     steering = {"seconds": seconds, "exit": str(exit_code), "reason": reason, "stuck": stuck}
     annotations = {f"test.cockpit/{name}": value for name, value in steering.items() if value}
-    return _pod(name, {"name": "main", "image": "example/train:1"}, cards, annotations=annotations)
+    place = {"nodeName": node} if node else {}
+    return _pod(name, {"name": "main", "image": "example/train:1"}, cards, annotations=annotations, **place)
 
 
 def real_pod(name: str, *command: str, cards: int = 0, **spec: object) -> dict[str, Any]:

@@ -53,6 +53,11 @@ def wait_for_condition(cluster: RealKubernetes, path: str, kind: str) -> dict[st
     return found[0]
 
 
+def test_a_fake_pod_runs_on_the_node_that_it_names(cluster: RealKubernetes, namespace: str):
+    path = create_pod(cluster.admin, namespace, fake_pod("bound", node="gpu-0013"))
+    assert wait_for_phase(cluster.admin, path, "Running")["spec"]["nodeName"] == "gpu-0013"
+
+
 def test_a_fake_pod_fails_for_the_reason_of_its_annotation(cluster: RealKubernetes, namespace: str):
     pod = fake_pod("short", seconds="1s", exit_code=137, reason="OOMKilled")
     ended = wait_for_phase(cluster.admin, create_pod(cluster.admin, namespace, pod), *ENDED)
