@@ -119,8 +119,8 @@ def build(sets: tuple[ProgramSet, ...], go: str) -> None:
         for folder in CACHE.glob(".build-*"):  # of a run that was killed
             shutil.rmtree(folder, ignore_errors=True)
         if missing:
-            with tempfile.TemporaryDirectory(prefix=".build-", dir=CACHE, ignore_cleanup_errors=True) as folder:
-                builder = _Builder(Path(folder), go)
+            with tempfile.TemporaryDirectory(prefix=".build-", dir=CACHE, ignore_cleanup_errors=True) as fresh:
+                builder = _Builder(Path(fresh), go)
                 for each in missing:
                     builder.build(each)
         _forget_old(sets)
@@ -157,7 +157,7 @@ class _Builder:
             self._run("build", "-ldflags", f"-s -w {stamps}", "-o", str(programs / name), package, cwd=module)
         for source, patterns in wanted.files.items():
             folder = Path(self._run("list", "-m", "-f", "{{.Dir}}", source, cwd=module).strip())
-            for file in (file for pattern in patterns for file in folder.glob(pattern)):
+            for file in (found for pattern in patterns for found in folder.glob(pattern)):
                 target = programs / file.relative_to(folder)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, target)
