@@ -68,6 +68,18 @@ class PodsNotCreated(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_not
     """The controller's own words; empty: it says nothing."""
 
 
+class QueueWaits(msgspec.Struct, frozen=True, cache_hash=True, tag="queue_waits"):
+    """A queue manager, such as Kueue, has not admitted the job."""
+
+    manager: str
+    queue: str
+    """The queue that the job names."""
+    code: str = ""
+    """The manager's word, such as `Pending` or `Preempted`; empty: it has not looked at the job yet."""
+    message: str = ""
+    """The manager's own sentence."""
+
+
 class Gated(msgspec.Struct, frozen=True, cache_hash=True, tag="scheduling_gated"):
     """Scheduling gates keep the pods off the scheduler until a controller removes them."""
 
@@ -98,4 +110,4 @@ class PodsStarting(msgspec.Struct, frozen=True, cache_hash=True, tag="pods_start
     """Kubernetes' sentence about it."""
 
 
-PodReason = Unschedulable | PodsNotCreated | Gated | PodsStarting
+PodReason = QueueWaits | Unschedulable | PodsNotCreated | Gated | PodsStarting

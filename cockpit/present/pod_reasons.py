@@ -12,6 +12,7 @@ from cockpit.model.pod_reasons import (
     PodReason,
     PodsNotCreated,
     PodsStarting,
+    QueueWaits,
     Unschedulable,
 )
 from cockpit.model.pod_reasons import StartStep as Step
@@ -60,10 +61,29 @@ def pod_clauses(reason: PodReason) -> Iterator[str]:
             yield f"waits for the controller of its {safe(reason.kind)} to create its pods"
             if reason.message:
                 yield safe(reason.message)
+        case QueueWaits():
+            yield from _queue_waits(reason)
         case Gated():
             yield f"scheduling gates keep it back: {listed([safe(each) for each in reason.gates])}"
         case PodsStarting():
             yield from _starting(reason)
+
+
+_ADMISSION: Final = {
+    "": "waits for {} to look at it in queue {}",
+    "Pending": "waits for quota of {} in queue {}",
+    "Preempted": "was preempted by {} in queue {}, and waits again",
+    "PodsReadyTimeout": "was put back by {} into queue {}, since its pods were not ready in time",
+    "Inactive": "{} does not look at it in queue {}",
+    "AdmissionChecks": "waits for {} in queue {}",
+}
+
+
+def _queue_waits(reason: QueueWaits) -> Iterator[str]:
+    words = _ADMISSION.get(reason.code, f"is not admitted by {{}} in queue {{}} ({safe(reason.code)})")
+    yield words.format(safe(reason.manager), safe(reason.queue) or "-")
+    if reason.message:
+        yield safe(reason.message)
 
 
 def _unschedulable(reason: Unschedulable) -> Iterator[str]:

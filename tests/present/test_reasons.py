@@ -12,6 +12,7 @@ from cockpit.model.pod_reasons import (
     Obstacle,
     PodsNotCreated,
     PodsStarting,
+    QueueWaits,
     StartStep,
     Unschedulable,
 )
@@ -167,6 +168,12 @@ SENTENCES: list[tuple[Reason, str]] = [
         ),
         "none of 21 nodes can take 2 of its 4 pods; 20 have too little free nvidia.com/gpu, 1 has the taint spot",
     ),
+    (
+        QueueWaits("Kueue", "team-a", "Pending", "couldn't assign flavors to pod set main"),
+        "waits for quota of Kueue in queue team-a; couldn't assign flavors to pod set main",
+    ),
+    (QueueWaits("Kueue", "team-a"), "waits for Kueue to look at it in queue team-a"),
+    (QueueWaits("Kueue", "team-a", "Odd"), "is not admitted by Kueue in queue team-a (Odd)"),
     (PodsNotCreated("PyTorchJob"), "waits for the controller of its PyTorchJob to create its pods"),
     (PodsNotCreated("Job", "quota"), "waits for the controller of its Job to create its pods; quota"),
     (Gated(("kueue.x-k8s.io/admission",)), "scheduling gates keep it back: kueue.x-k8s.io/admission"),
@@ -199,6 +206,7 @@ def test_names_in_reasons_are_escaped(hostile: str) -> None:
         Unschedulable(1, 1, None, message=hostile),
         PodsNotCreated(hostile, hostile),
         Gated((hostile,)),
+        QueueWaits(hostile, hostile, hostile, hostile),
         PodsStarting(StartStep.INIT, 1, hostile, hostile),
         SchedulerReason(f"ReqNodeNotAvail, UnavailableNodes:{hostile}"),
         Held(hostile, NOW),

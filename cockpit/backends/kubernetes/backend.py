@@ -22,6 +22,7 @@ from cockpit.backends.kubernetes.holds import LOOK_SECONDS, Holds
 from cockpit.backends.kubernetes.inventory import Inventory
 from cockpit.backends.kubernetes.job_list import JobList
 from cockpit.backends.kubernetes.logs import PodLogs
+from cockpit.backends.kubernetes.mapping.kueue import queue_rows
 from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, shown_job
 from cockpit.backends.kubernetes.mirror import PlanningMirror
@@ -243,6 +244,9 @@ class KubernetesBackend(Asking, LiveBackend):
         if op not in _MIRRORED:
             refuse(f"A Kubernetes cluster has no {op.replace('_', ' ')}.")
         await self._ready()
+        if op == "queues":
+            rows = queue_rows(self._inventory.cluster_queues.values(), self._inventory.local_queues.values())
+            return msgspec.convert(view.QueuesShown(tuple(rows)), answer, from_attributes=True)
         return await (await self._mirror.look_at(*self._lists())).read(op, args, answer)
 
     async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:

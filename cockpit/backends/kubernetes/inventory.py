@@ -10,18 +10,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.mapping.nodes import card_milli
 from cockpit.backends.kubernetes.mapping.quantities import requested
+from cockpit.backends.kubernetes.objects.kueue import ClusterQueue, KueueWorkload, LocalQueue
 from cockpit.backends.kubernetes.objects.node import KubeNode
 from cockpit.backends.kubernetes.objects.pod import Pod
 from cockpit.backends.kubernetes.objects.workload import Workload
-from cockpit.backends.kubernetes.resources import NODES, PODS, WORKLOADS, Resource
+from cockpit.backends.kubernetes.resources import (
+    CLUSTER_QUEUES,
+    KUEUE_WORKLOADS,
+    NODES,
+    PODS,
+    QUEUES,
+    WORKLOADS,
+    Resource,
+)
 from cockpit.backends.kubernetes.wire.access import visible_namespaces
 from cockpit.backends.kubernetes.wire.discovery import served_among
-from cockpit.backends.kubernetes.wire.reflector import Pace, Reflector
+from cockpit.backends.kubernetes.wire.reflector import KubeObject, Pace, Reflector
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -32,6 +41,9 @@ if TYPE_CHECKING:
     from cockpit.errors import CockpitError
 
 
+T = TypeVar("T", bound=KubeObject)
+
+
 class Inventory:
     """The objects of one cluster, as far as the user may see them. Reads nothing before `start`."""
 
@@ -40,7 +52,7 @@ class Inventory:
         self._api, self._namespace, self._notify = api, namespace, changed
         self._pace = Pace(asyncio.Semaphore(1), random)
         self._tasks = Tasks()
-        self._reflectors: list[Reflector[Workload] | Reflector[Pod] | Reflector[KubeNode]] = []
+        self._reflectors: list[Reflector[Any]] = []
         self.namespaces: tuple[str, ...] = ()
         """The namespaces that are read; one empty name: all."""
         self.served: frozenset[Resource] = frozenset()
@@ -56,6 +68,10 @@ class Inventory:
         self._parts: dict[str, set[str]] = {}
         """The workloads that another workload controls, by its uid."""
         self._marked: set[str] = set()
+        self._queued: dict[str, KueueWorkload] = {}
+        """Kueue's workloads, by the uid of the job that controls each."""
+        self.cluster_queues: dict[str, ClusterQueue] = {}
+        self.local_queues: dict[str, LocalQueue] = {}
 
     async def start(self) -> None:
         """Find out what there is to read, and start to read it. Raises `CockpitError` where the server does not answer.
@@ -72,6 +88,8 @@ class Inventory:
         for namespace in self.namespaces:
             self._reflect(PODS, Pod, self._pod_changed, namespace)
         self._reflect(NODES, KubeNode, self._node_changed, "")
+        for resource in await served_among(self._api, QUEUES):
+            self._reflect_queues(resource)
 
     @property
     def synced(self) -> bool:
@@ -111,11 +129,12 @@ class Inventory:
         if workload is not None:
             if self._job_uid(workload.metadata) != uid:
                 return None
-            return KubeJob(self._resources[uid].kind, workload.metadata, workload, self._pods_below(uid))
+            kind = self._resources[uid].kind
+            return KubeJob(kind, workload.metadata, workload, self._pods_below(uid), self._queued_below(uid))
         pod = self._pods.get(uid)
         if pod is None or self._job_uid(pod.metadata) != uid or not card_milli(requested(pod.spec)):
             return None
-        return KubeJob(PODS.kind, pod.metadata, None, (pod,))
+        return KubeJob(PODS.kind, pod.metadata, None, (pod,), self._queued.get(uid))
 
     def mark(self, uid: str) -> None:
         """Have `take_changes` yield the job: something has changed that is in none of its objects."""
@@ -131,6 +150,28 @@ class Inventory:
         for uid, pod in self._pods.items():
             if pod.is_placed and self._job_uid(pod.metadata) == uid and not card_milli(requested(pod.spec)):
                 yield pod
+
+    def _reflect_queues(self, resource: Resource) -> None:
+        """Read a kind of the queue manager."""
+        for namespace in self.namespaces if resource.namespaced else ("",):
+            if resource.kind == KUEUE_WORKLOADS.kind:
+                self._reflect(resource, KueueWorkload, self._queued_changed, namespace)
+            elif resource.kind == CLUSTER_QUEUES.kind:
+                self._reflect(resource, ClusterQueue, partial(_keep, self.cluster_queues, self._notify), namespace)
+            else:
+                self._reflect(resource, LocalQueue, partial(_keep, self.local_queues, self._notify), namespace)
+
+    def _queued_changed(self, old: KueueWorkload | None, new: KueueWorkload | None) -> None:
+        each = new if new is not None else old
+        assert each is not None
+        owner = each.metadata.controller
+        if owner is None:
+            return
+        if new is not None:
+            self._queued[owner.uid] = new
+        else:
+            self._queued.pop(owner.uid, None)
+        self.mark(self._job_uid(self._workloads[owner.uid].metadata) if owner.uid in self._workloads else owner.uid)
 
     def _reflect(self, resource: Resource, kind: type, changed: Callable[..., None], namespace: str) -> None:
         each = Reflector(
@@ -152,6 +193,11 @@ class Inventory:
             uid = owner.uid
             owner = self._workloads[uid].metadata.controller
         return uid
+
+    def _queued_below(self, uid: str) -> KueueWorkload | None:
+        """Return the job as its queue manager sees it, which may look at a part of the job, such as its JobSet."""
+        own = self._queued.get(uid)
+        return own if own is not None else next(filter(None, map(self._queued_below, self._parts.get(uid, ()))), None)
 
     def _pods_below(self, uid: str) -> Iterator[Pod]:
         yield from self._pods_of.get(uid, {}).values()
@@ -214,6 +260,15 @@ class Inventory:
         ):
             self.nodes_version += 1
             self._notify()
+
+
+def _keep(kept: dict[str, T], notify: Callable[[], None], old: T | None, new: T | None) -> None:
+    """Keep objects by their uid."""
+    if old is not None:
+        kept.pop(old.metadata.uid, None)
+    if new is not None:
+        kept[new.metadata.uid] = new
+    notify()
 
 
 def _move(members: set[str], uid: str, *, present: bool) -> None:

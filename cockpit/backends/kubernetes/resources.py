@@ -47,5 +47,14 @@ JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 TRAINING_JOBS = Resource("kai.alibabacloud.com", "v1alpha1", "trainingjobs", "TrainingJob")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 
+KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta1", "workloads", "Workload")
+KUEUE_WORKLOADS_2 = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta1", "clusterqueues", "ClusterQueue", namespaced=False)
+CLUSTER_QUEUES_2 = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
+LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta1", "localqueues", "LocalQueue")
+LOCAL_QUEUES_2 = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+
+QUEUES = (KUEUE_WORKLOADS, KUEUE_WORKLOADS_2, CLUSTER_QUEUES, CLUSTER_QUEUES_2, LOCAL_QUEUES, LOCAL_QUEUES_2)
+"""Kinds of queue managers. Of two versions of one kind the first that is served counts."""
 WORKLOADS = (PYTORCH_JOBS, TF_JOBS, MPI_JOBS, MPI_JOBS_V1, TRAIN_JOBS, TRAINING_JOBS, JOB_SETS, JOBS)
 """Kinds of jobs. Of two versions of one kind the first that is served counts."""

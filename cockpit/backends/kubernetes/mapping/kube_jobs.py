@@ -9,6 +9,7 @@ from functools import cached_property
 
 from cockpit.backends.kubernetes.hold_wrapper import unwrapped
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
+from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
 from cockpit.backends.kubernetes.objects.pod import ContainerStatus, Pod, PodSpec, StateTerminated
 from cockpit.backends.kubernetes.objects.workload import ReplicaGroup, Workload, groups_of
@@ -40,9 +41,17 @@ _QUEUES = (
 class KubeJob:
     """One job: its workload, if it has one, and its pods in order of their ranks."""
 
-    def __init__(self, kind: str, meta: ObjectMeta, workload: Workload | None, pods: Iterable[Pod]) -> None:
-        """`kind`: the kind of the object that `meta` belongs to, such as `PyTorchJob` or `Pod`."""
-        self.kind, self.meta, self.workload = kind, meta, workload
+    def __init__(
+        self,
+        kind: str,
+        meta: ObjectMeta,
+        workload: Workload | None,
+        pods: Iterable[Pod],
+        queued: KueueWorkload | None = None,
+    ) -> None:
+        """`kind`: the kind of the object that `meta` belongs to, such as `PyTorchJob` or `Pod`. `queued`: the job as
+        its queue manager sees it; None: it has none."""
+        self.kind, self.meta, self.workload, self.queued = kind, meta, workload, queued
         self.pods = sorted(pods, key=_rank_key)
 
     @cached_property
@@ -202,6 +211,8 @@ class KubeJob:
     @property
     def queue(self) -> str:
         """The queue that the job names; empty: none."""
+        if self.queued is not None and self.queued.spec.queue_name:
+            return self.queued.spec.queue_name
         return next(filter(None, (self._named(key) for key in _QUEUES)), "")
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
+from cockpit.backends.kubernetes.mapping.kueue import admission_reason
 from cockpit.backends.kubernetes.mapping.nodes import card_milli
 from cockpit.backends.kubernetes.mapping.waiting import waiting_reason
 from cockpit.model.ids import JobId, NodeName
@@ -63,6 +64,9 @@ def reason_of(job: KubeJob) -> Reason | None:
     """Return why the job does not run with all its pods; None: it does, or has ended."""
     if job.state in ENDED:
         return None
+    # A queue manager suspends jobs until it admits them; without one a user has.
+    if job.queued is not None and (waits := admission_reason(job.queued)) is not None:
+        return waits
     if job.is_suspended:
         return Held(job.user or "its suspend field", None)
     return waiting_reason(job)
