@@ -214,9 +214,9 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
     # cockpit's own forms have every field.
     if form in {Form.YAML, Form.JSON}:
         return WrittenJob(text, ())
-    read_back = taken_over(form, text)
-    assert read_back is not None
     try:
+        read_back = taken_over(form, text)
+        assert read_back is not None
         (again,) = read(form, read_back.text)
     except SpecErrors as wrong:
         return WrittenJob(text, tuple(wrong.errors))
@@ -233,7 +233,7 @@ def _comparable(table: dict[str, object]) -> dict[str, object]:
     script = table.get("script")
     if isinstance(script, dict):
         # The job's other fields say what the options do.
-        lines = [line for line in str(script["text"]).splitlines() if line and not line.startswith("#SBATCH")]
+        lines = [line for line in script_lines(str(script["text"])) if line and not line.startswith(DIRECTIVE)]
         rest = {name: value for name, value in script.items() if name not in {"file", "submit_dir"}}
         table = {**table, "script": {**rest, "text": lines}}
     return table

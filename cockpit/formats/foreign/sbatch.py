@@ -392,7 +392,7 @@ def _command(lines: list[str], draft: Draft) -> str:
     if words and interpreter == "env":
         # `#!/usr/bin/env -S python3 -u`: env splits what follows, so that the rest is the interpreter itself.
         words = [word for word in words[1:] if word != "-S"]
-    return f"{' '.join(words or ['sh'])} -c {shlex.quote(body)}"
+    return shlex.join([*(words or ["sh"]), "-c", body])
 
 
 def without_script(spec: JobSpec) -> JobSpec:

@@ -28,9 +28,8 @@ _TRES: Final = {
 }
 """The options that mean the same as a trackable resource (TRES), by its name."""
 _NODES: Final = re.compile(r"(?P<least>[0-9]{1,9}[kKmM]?)(?:-(?P<most>[0-9]{1,9}[kKmM]?))?")
-_MODEL: Final = re.compile(r"[\w.+-]+")
-_NO_COUNT: Final = re.compile(r"[+-]?[0-9.]+")
-"""A number that is no count of cards. A model may begin with digits (`2080ti`, `1g.10gb`)."""
+_NO_CARDS: Final = re.compile(r"[+-]?[0-9.]+|.*:.*", re.DOTALL)
+"""A number that is no count of cards, or two models. A model may begin with digits (`2080ti`, `1g.10gb`)."""
 TASKS: Final = {
     "cpus-per-task": "SLURM_CPUS_PER_TASK",
     "ntasks": "SLURM_NTASKS",
@@ -224,11 +223,11 @@ def _split_counts(option: str, value: str) -> list[tuple[str, int]]:
     """Return the models and counts of a text such as `a100:2,v100`. Raises ValueError."""
     counts = []
     for each in value.split(","):
-        model, _, count = each.strip().rpartition(":")
+        model, _, count = each.rpartition(":")
         if count and not is_whole(count):
             # A text behind the colon that is no count belongs to the model: `gpu:a100` is one A100.
-            model, count = each.strip(), "1"
-        if model and (_MODEL.fullmatch(model) is None or _NO_COUNT.fullmatch(model)):
+            model, count = each, "1"
+        if _NO_CARDS.fullmatch(model):
             raise ValueError(f"{option} counts no cards; {remedy(value, 'write a number, or a model and one: a100:2')}")
         counts.append((model, int(count or 1)))
     return counts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
 import pytest
@@ -167,3 +169,30 @@ def test_tasks_are_read_back_as_the_same_nodes(options: str) -> None:
     assert found is not None
     (spec,) = read("x", found.text)
     assert there_and_back(spec, Form.SBATCH) == ()
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("output", ["a\u2028b", "a\x85b", "a\x0bb.out", "a\rb"])
+def test_line_ends_that_are_none_for_slurm_stay_in_the_names_of_files(output: str) -> None:
+    (spec,) = read("x", _script("#!/bin/bash", output))
+    assert spec.script is not None
+    assert spec.script.output == output
+    assert there_and_back(spec, Form.SBATCH) == ()
+
+
+@pytest.mark.req("LA-71")
+@pytest.mark.parametrize(
+    "first", ["#!/bin/bash -c 'a;b'", "#!/usr/bin/env -S python3 -X dev=$(id)", "#!/bin/sh -e # stop"]
+)
+def test_the_words_of_an_interpreter_are_text(first: str) -> None:
+    """Nothing but the kernel reads that line, so that none of it is an error of the job's command."""
+    (spec,) = read("x", _script(first))
+    assert shlex.split(spec.command)[-2:] == ["-c", "hostname"]
+
+
+def _script(first: str, output: str = "") -> str:
+    converted = taken_over("x", f"{first}\n#SBATCH -J x -D /x\nhostname\n")
+    assert converted is not None
+    values = json.loads(converted.text)
+    values["script"] |= {"output": output} if output else {}
+    return json.dumps(values)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.exchange import taken_over
+from cockpit.formats.foreign.exchange import Form, taken_over, written
 from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.model.spec import JobSpec
+from cockpit.model.spec import JobSpec, NodeSpec
 
 pytestmark = pytest.mark.req("LA-70")
+
+
+def read(source: str, text: str) -> list[JobSpec]:
+    return read_jobs(f"{source}.json", text, "/home/ann", defaults=Defaults())
 
 
 def taken(line: str) -> tuple[JobSpec, list[str]]:
     found = taken_over("x.sh", f"#!/bin/bash\n#SBATCH -J x {line}\nsrun hostname\n")
     assert found is not None
-    (spec,) = read_jobs("x.json", found.text, "/home/ann", defaults=Defaults())
+    (spec,) = read("x", found.text)
     return spec, list(found.notes)
 
 
@@ -103,6 +107,17 @@ def test_all_wrong_options_are_named_at_once() -> None:
 @pytest.mark.parametrize("line", ["--comment ''", "--propagate", "--nice", "--mem=1.5G", "--time=0", "--nvmps"])
 def test_what_sbatch_or_a_plugin_of_a_site_takes_is_no_error(line: str) -> None:
     taken(line)
+
+
+@pytest.mark.parametrize("model", ["NVIDIA A100-SXM4-80GB", "2080ti", "1g.10gb", "a100_1g.5gb"])
+def test_models_of_cards_are_read_back(model: str) -> None:
+    spec = JobSpec(name="x", command="a", output="/x", specs=(NodeSpec(card_milli=2000, card_models=(model,)),))
+    assert written(spec, Form.SBATCH, read).lost == ()
+
+
+def test_a_text_that_its_own_reader_refuses_is_written_with_what_is_wrong() -> None:
+    spec = JobSpec(name="x", command="a", output="/x", specs=(NodeSpec(card_milli=2000, card_models=("a:b",)),))
+    assert "counts no cards" in written(spec, Form.SBATCH, read).lost[0]
 
 
 def test_tasks_of_an_array_may_stand_in_brackets() -> None:
