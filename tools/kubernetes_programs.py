@@ -116,8 +116,8 @@ def build(sets: tuple[ProgramSet, ...], go: str) -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     with _alone(CACHE / "lock"):
         missing = [each for each in sets if not each.is_built()]
-        for folder in CACHE.glob(".build-*"):  # of a run that was killed
-            shutil.rmtree(folder, ignore_errors=True)
+        for left_over in CACHE.glob(".build-*"):  # by a run that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
         if missing:
             with tempfile.TemporaryDirectory(prefix=".build-", dir=CACHE, ignore_cleanup_errors=True) as fresh:
                 builder = _Builder(Path(fresh), go)
