@@ -217,9 +217,10 @@ class FakeApi:
     def _group(self, path: str) -> web.Response:
         """The kinds of one version of an API group."""
         if path not in self.kinds:
-            return _refusal(404, "NotFound", "the server could not find the requested resource")
+            return web.Response(status=404, text="404 page not found\n")
         resources = [{"name": name, "namespaced": True} for name in self.kinds[path]]
-        return web.json_response({"kind": "APIResourceList", "groupVersion": path, "resources": resources})
+        version = path.removeprefix("/apis/").removeprefix("/api/")
+        return web.json_response({"kind": "APIResourceList", "groupVersion": version, "resources": resources})
 
     def _created(self, path: str, content: Object, *, is_dry: bool) -> web.Response:
         name = content["metadata"]["name"]

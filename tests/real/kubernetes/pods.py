@@ -24,8 +24,8 @@ def fake_pod(
     node: str = "",
 ) -> dict[str, Any]:
     """A pod for the fake nodes. It runs for so long (`1s`; for ever without), ends with the exit code and the reason,
-    such as OOMKilled; `stuck`: why its container never starts, such as ImagePullBackOff; `node`: where it runs, past
-    the scheduler, as is quicker for thousands of pods.
+    such as OOMKilled; `stuck`: why its container never starts, such as ImagePullBackOff; `node`: where it runs, which
+    is quicker for thousands of pods than to wait for the scheduler.
     """
     steering = {"seconds": seconds, "exit": str(exit_code), "reason": reason, "stuck": stuck}
     annotations = {f"test.cockpit/{name}": value for name, value in steering.items() if value}

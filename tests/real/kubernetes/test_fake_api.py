@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from tests.doubles.kubernetes_api import FakeApi, Reply
+from tests.doubles.kubernetes_api import VERSION, FakeApi, Reply
 from tests.real.kubernetes.cluster import ADMIN
 from tests.real.kubernetes.conftest import running_cluster
 
@@ -88,6 +88,7 @@ async def real_server(cluster: RealKubernetes, namespace: str) -> AsyncIterator[
 async def fake_server() -> AsyncIterator[Server]:
     async with FakeApi() as api, ClientSession(api.address) as session:
         server = Server(session, "here")
+        api.kinds = {"/apis/coordination.k8s.io/v1": ("leases",)}
         server.bookmark = lambda: api.send_bookmark("Lease", "coordination.k8s.io/v1")
 
         async def forget_past() -> None:
@@ -198,6 +199,32 @@ async def test_refusals_have_their_reasons(server: Server):
         "NotFound",
         'leases.coordination.k8s.io "missing" not found',
     )
+
+
+async def test_a_dry_run_creates_nothing(server: Server):
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "one"}}
+    async with server.session.post(server.leases, params={"dryRun": "All"}, json=body) as answer:
+        assert (answer.status, (await answer.json())["metadata"]["name"]) == (201, "one")
+    assert (await server.get("/one"))[0] == 404
+
+
+async def test_a_group_lists_its_kinds(server: Server):
+    async with server.session.get("/apis/coordination.k8s.io/v1") as answer:
+        listed = await answer.json()
+    assert (answer.status, listed["kind"]) == (200, "APIResourceList")
+    assert listed["groupVersion"] == "coordination.k8s.io/v1"
+    assert [each["namespaced"] for each in listed["resources"] if each["name"] == "leases"] == [True]
+
+
+async def test_a_group_that_is_not_served_is_not_found(server: Server):
+    async with server.session.get("/apis/missing.test/v1") as answer:
+        said = await answer.text()
+    assert (answer.status, answer.content_type, said) == (404, "text/plain", "404 page not found\n")
+
+
+async def test_the_version_is_told(server: Server):
+    async with server.session.get("/version") as answer:
+        assert (answer.status, (await answer.json())["gitVersion"]) == (200, VERSION)
 
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
