@@ -327,6 +327,10 @@ async def test_the_sum_of_all_figures_follows_those_of_the_members(monkeypatch: 
         for nodes in (own.nodes, own.nodes + 3):
             backend.figures.put_nowait(replace(own, nodes=nodes))
             assert (await anext(overviews)).nodes == nodes
+        # Figures that stay are not sent again.
+        for nodes in (own.nodes + 3, own.nodes + 9):
+            backend.figures.put_nowait(replace(own, nodes=nodes))
+        assert (await anext(overviews)).nodes == own.nodes + 9
     await fleet.close()
 
 

@@ -14,7 +14,7 @@ from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.clusters.choosing import CLUSTERS
 from cockpit.clusters.several import Watching, every_cluster
-from cockpit.errors import RequestRefused, Unreachable
+from cockpit.errors import CockpitError, RequestRefused, StoreError, Unreachable
 from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
 from cockpit.model.ids import JobId, Millis, NodeName, member_id
 from cockpit.model.node import Allocation
@@ -198,6 +198,33 @@ async def test_what_only_one_cluster_has_is_refused_for_all() -> None:
             await ask()
     with pytest.raises(RequestRefused, match="each cluster's own"):
         await fleet.read_pieces("priorities", LogRequest(job=member_id(2, 9)))
+    await fleet.close()
+
+
+@pytest.mark.parametrize(
+    ("failures", "kind"),
+    [
+        ((StoreError("Its disk is full."), StoreError("Its disk is full.")), StoreError),
+        ((Unreachable("No route."), Unreachable("No route.")), Unreachable),
+        ((StoreError("Its disk is full."), Unreachable("No route.")), Unreachable),
+    ],
+)
+async def test_only_clusters_that_all_cannot_read_their_stores_fail_as_a_store(
+    failures: tuple[CockpitError, ...], kind: type[CockpitError]
+) -> None:
+    """A script tries again where a cluster does not answer, and not where a store is damaged."""
+
+    def failing(failure: CockpitError) -> Any:
+        async def opened() -> Opened:
+            raise failure
+
+        return opened
+
+    fleet = FleetBackend("all", [(f"c{n}", "", failing(each)) for n, each in enumerate(failures, 1)], lambda: NOW)
+    with pytest.raises(CockpitError) as raised:
+        await fleet.jobs()
+    assert type(raised.value) is kind
+    assert str(raised.value) == " ".join(f"c{n} does not answer: {each}" for n, each in enumerate(failures, 1))
     await fleet.close()
 
 
