@@ -16,6 +16,7 @@ from cockpit.model.job import Job, JobState
 from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
 from cockpit.model.view import Priorities, PriorityRow
+from cockpit.protocol import messages
 from cockpit.protocol.frames import MAX_FRAME, Answer, Request
 from cockpit.protocol.messages import (
     AccountingArgs,
@@ -192,3 +193,44 @@ def test_the_pieces_of_a_list_of_priorities_are_one_list_in_the_same_order() -> 
     whole = Priorities(PriorityKind.MULTIFACTOR, Weights(age=5), tuple(rows))
     assert whole_list([replace(whole, rows=(rows[0],)), replace(whole, rows=tuple(rows[1:]))]) == whole
     assert whole_list([whole]) == whole
+
+
+DEFAULTS = {
+    messages.EventsArgs: {"job": None, "after": -1, "limit": 1000},
+    messages.AccountingArgs: {"since": None, "until": None, "user": None},
+    messages.StopArgs: {"jobs": False, "holds": False},
+    JobsArgs: {"ended": False, "brief": False},
+    SubscribeArgs: {"first": 100, "brief": False, "anything": False},
+}
+
+
+@pytest.mark.req("PF-10")
+@pytest.mark.parametrize("arguments", DEFAULTS)
+def test_a_request_without_arguments_keeps_its_meaning(arguments: type[msgspec.Struct]) -> None:
+    """Clients leave out what is the default, and may be older than the engine."""
+    sent = msgspec.msgpack.encode({})
+    assert msgspec.structs.asdict(msgspec.msgpack.decode(sent, type=arguments)) == DEFAULTS[arguments]
+
+
+@pytest.mark.req("PF-10")
+def test_a_page_is_an_array_of_columns_in_the_order_of_the_rows_fields() -> None:
+    encoded = msgspec.msgpack.decode(msgspec.msgpack.encode(page_of([a_row(7, 1, name="train")])))
+    columns = encoded["columns"]
+    assert len(columns) == len(FIELDS)
+    assert (columns[FIELDS.index("id")], columns[FIELDS.index("name")]) == ([7], ["train"])
+    assert columns[FIELDS.index("reason")] == [0]
+
+
+@pytest.mark.req("PF-10")
+def test_a_column_with_values_of_another_type_is_refused() -> None:
+    page = msgspec.msgpack.decode(msgspec.msgpack.encode(page_of([a_row(7, 1)])))
+    page["columns"][FIELDS.index("name")] = [7]
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(msgspec.msgpack.encode(page), type=JobsPage)
+
+
+@pytest.mark.req("PF-10")
+def test_a_piece_is_a_small_part_of_the_largest_frame() -> None:
+    """Other requests of a connection are answered between two pieces."""
+    small = [msgspec.Raw(msgspec.msgpack.encode("x" * 65_000)) for _ in range(40)]
+    assert [len(piece) for piece in pieces(small)] == [16, 16, 8]

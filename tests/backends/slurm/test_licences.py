@@ -71,3 +71,10 @@ def test_a_new_job_comes_behind_all_others() -> None:
     assert not queue.has_left(alternatives("matlab:2"))
     assert queue.has_left(())
     assert JobId(1) in queue.enough
+
+
+def test_figures_that_slurm_does_not_print_count_as_nothing() -> None:
+    (known,) = licences.licences([{licences.KEY: "matlab", "Total": "4"}])
+    assert (known.total, known.used, known.withheld, known.free) == (4, 0, 0, 4)
+    (unknown,) = licences.licences([{licences.KEY: "matlab"}, {"Total": "9"}])
+    assert unknown == Licence("matlab", 0, 0)

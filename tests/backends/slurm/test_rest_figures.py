@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping.rest import figures
+from cockpit.backends.slurm.mapping.rest import cluster, ended, figures
 
 pytestmark = pytest.mark.req("SL-03")
 
@@ -50,3 +50,34 @@ def test_moments_and_durations_are_written_in_seconds() -> None:
     assert figures.at({"a": {"b": 1}}, "a", "b") == 1
     assert figures.at({"a": 1}, "a", "b") is None
     assert (figures.raw("a\nb"), figures.raw(3)) == ("a\nb", "")
+
+
+@pytest.mark.parametrize(
+    ("flags", "default"),
+    [
+        ({"flags": "DEFAULT"}, "YES"),
+        ({"flags": "default,hidden"}, "YES"),
+        ({"partition": {"flags": ["HIDDEN", "DEFAULT"]}}, "YES"),
+        ({"flags": "NOT_DEFAULT"}, "NO"),
+        ({"partition": {"flags": []}}, "NO"),
+        ({}, "NO"),
+    ],
+)
+def test_the_default_partition_is_known_by_its_flag(flags: dict[str, object], default: str) -> None:
+    assert cluster.partition({"name": "gpu", **flags})["Default"] == default
+
+
+@pytest.mark.parametrize(
+    ("maxima", "peak"),
+    [
+        (
+            [{"type": "cpu", "count": 1 << 40}, {"type": "mem", "count": 5 << 20}, {"type": "mem", "count": 7 << 20}],
+            "7168K",
+        ),
+        ([{"type": "cpu", "count": 9}], ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_the_peak_of_a_step_is_the_most_memory_of_any_task(maxima: object, peak: str) -> None:
+    assert ended._peak({"tres": {"requested": {"max": maxima}}}) == peak

@@ -139,8 +139,8 @@ def with_all_memory(spec: JobSpec, everything: Sizes) -> JobSpec:
         for each in everything.nodes
         if each.node.name in wanted and (not models or any(card.model in models for card in each.node.cards))
     }
-    each_node, is_alike = max(sizes, default=0), len(sizes) == 1
-    memory = each_node if is_alike else LEAST
+    is_alike = len(sizes) == 1
+    memory = sizes.pop() if is_alike else LEAST
     specs = tuple(replace(each, memory_mib=memory) for each in spec.specs)
     return replace(spec, specs=specs, exclusive=spec.exclusive or not is_alike)
 
