@@ -148,3 +148,13 @@ def test_an_editor_that_ends_with_an_error_means_no_change(
     done = desk("edit", "4715")
     assert (done.code, done.err) == (ExitCode.DECLINED, "nothing was changed, nothing was done\n")
     assert asked(desk, "edit") == []
+
+
+@pytest.mark.req("UI-41")
+def test_a_copy_may_be_changed_in_the_editor_before_it_is_submitted(desk: Desk, editor) -> None:
+    editor("s/^command: .*/command: ls/")
+    done = desk("clone", "4715", "--edit")
+    assert done.code == ExitCode.OK
+    ((_, spec),) = asked(desk, "submit")
+    assert spec.command == "ls"
+    assert done.lines == [f"submitted {spec.name} as 100"]

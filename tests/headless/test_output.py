@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from cockpit.config.places import user_name
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.records import csv_cell
 from cockpit.model.ids import JobId
@@ -202,6 +203,12 @@ def test_me_is_the_user_that_the_cluster_knows(desk: Desk, text: str, saved: dic
         "4722",
         "4699",
     ]
+
+
+@pytest.mark.req("UI-22")
+def test_me_is_the_user_of_this_system_where_no_engine_was_asked(desk: Desk) -> None:
+    desk.backend.job_rows = [job_row(7, user=user_name()), job_row(8, user="somebody else")]
+    assert desk("jobs", "--filter", "user:me", "--columns", "id", "-o", "csv", "--no-header").lines == ["7"]
 
 
 @pytest.mark.req("UI-22")

@@ -88,6 +88,7 @@ def test_the_cluster_is_named_in_the_first_line(line: str, cluster: Cluster) -> 
         "size 120x",
         "size x40",
         "speed 1.2.3",
+        "speed 100001",
     ],
 )
 def test_every_invalid_line_is_reported_with_its_number(line: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cockpit.errors import RequestRefused
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.accountchange import AccountChange
 from cockpit.model.capabilities import Capabilities
@@ -198,3 +199,49 @@ def test_only_an_id_of_the_user_needs_a_cluster_that_remembers_it(desk: Desk, cl
     assert (cluster.ids.required, len(first)) == (False, 32)
     desk("hold", "4711")
     assert cluster.ids.numbered(1) != first
+
+
+@pytest.mark.req("TR-01")
+def test_the_request_id_is_no_part_of_the_command_however_it_is_written(desk: Desk, cluster: Remembering) -> None:
+    said = []
+    for words in (
+        ("hold", "4711", "--request-id", "mine"),
+        ("hold", "--request-id=yours", "4711"),
+        ("hold", "4711"),
+        ("hold", "4720"),
+    ):
+        desk(*words)
+        assert cluster.ids is not None
+        said.append(cluster.ids.words())
+    assert said[0] == said[1] == said[2] != said[3]
+
+
+@pytest.mark.req("TR-01")
+def test_a_change_that_its_own_first_run_made_impossible_is_reported_as_done(
+    desk: Desk, cluster: Remembering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def delete(*_: object, **__: object) -> None:
+        raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, "there is no job"))
+
+    monkeypatch.setattr(cluster, "delete", delete)
+    words = ("delete", "--yes", "4715", "4711", "--request-id", "mine")
+    refused = desk(*words)
+    assert (refused.code, refused.out, refused.err) == (ExitCode.NOT_FOUND, b"", "there is no job\n" * 2)
+    assert cluster.ids is not None
+    for request in ("mine", "mine#2"):
+        cluster.outcomes[request] = replace(ACCEPTED, words=cluster.ids.words())
+    done = desk(*words)
+    assert (done.code, done.lines, done.err) == (ExitCode.OK, ["deleted 4715", "deleted 4711"], "")
+    cluster.outcomes["mine#2"] = replace(ACCEPTED, words=cluster.ids.words(), refusal=REFUSED)
+    assert desk(*words).lines == ["deleted 4715"]
+
+
+@pytest.mark.req("TR-01")
+@pytest.mark.parametrize(
+    ("request_id", "code"), [("mine", ExitCode.OK), ("mine#2", ExitCode.OK), ("no id", ExitCode.USAGE)]
+)
+def test_a_request_is_looked_up_by_its_id_or_a_change_of_it(
+    desk: Desk, cluster: Remembering, request_id: str, code: ExitCode
+) -> None:
+    cluster.outcomes = {"mine": ACCEPTED, "mine#2": ACCEPTED}
+    assert desk("jobs", "--request", request_id).code == code

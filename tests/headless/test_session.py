@@ -177,3 +177,19 @@ def test_a_person_reads_how_long_a_session_lasts_and_when_it_has_ended(
     kept = desk("session", "--keep", terminal=True).err
     assert "`cockpit shell 100` enters it again" in kept
     assert "is ended" not in kept
+
+
+@pytest.mark.req("JT-03")
+@pytest.mark.parametrize(("kind", "is_reported"), [(RefusalKind.CONFLICT, False), (RefusalKind.DENIED, True)])
+def test_a_session_that_has_ended_by_itself_is_no_error(desk: Desk, kind: RefusalKind, is_reported: bool) -> None:
+    async def opened(_: object) -> ShellSession:
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, "The container did not answer."))
+
+    async def cancel(*_: object, **__: object) -> None:
+        raise RequestRefused(Refusal(kind, "It cannot be cancelled."))
+
+    desk.backend.deltas = [JobsDelta((job_row(SESSION),), (), 1)]
+    desk.backend.open_shell = opened  # type: ignore[method-assign]  # everything else works
+    desk.backend.cancel = cancel  # type: ignore[method-assign]  # it is too late
+    done = desk("session")
+    assert ("It cannot be cancelled." in done.err) == is_reported

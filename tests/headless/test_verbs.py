@@ -466,7 +466,7 @@ def test_a_tensorboard_is_started_and_stopped(desk: Desk, monkeypatch: pytest.Mo
 
 
 @pytest.mark.req("UI-41")
-@pytest.mark.parametrize("words", [("job", "4715"), ("explain", "4720")])
+@pytest.mark.parametrize("words", [("job", "4715"), ("explain", "4720"), ("catalogue", "show", "model", "bert")])
 def test_a_single_answer_is_neither_filtered_nor_sorted(desk: Desk, words: tuple[str, ...]) -> None:
     for option in ("--filter", "--sort"):
         assert desk(*words, option, "id").code == ExitCode.USAGE
