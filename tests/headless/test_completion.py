@@ -11,7 +11,7 @@ from cockpit.model.cluster import Reservation
 from cockpit.model.ids import NodeName
 from cockpit.model.spec import PriorityWord
 from cockpit.tui.start_options import SWITCHES, VALUED
-from tests.doubles.samples import NOW
+from tests.doubles.samples import NOW, job_row
 from tests.headless.conftest import Desk
 from tests.headless.test_staged import CATS
 
@@ -45,6 +45,7 @@ def offered(desk: Desk, line: str, shell: str = "fish") -> list[str]:
         ("cockpit accounts qos --columns na", ["name"]),
         ("cockpit demo el", ["elastic", "<files>"]),
         ("cockpit demo --headless nodes --al", ["--all"]),
+        ("cockpit demo elastic --headless nodes --al", ["--all"]),
         ("cockpit submit ", ["<files>"]),
         ("cockpit submit a.yaml ", ["<files>"]),
         ("cockpit demo elastic e", []),
@@ -78,6 +79,13 @@ def test_jobs_nodes_and_accounts_come_from_the_cluster_if_it_answers(desk: Desk)
     assert set(PriorityWord) <= set(offered(desk, f"cockpit set-priority {first} "))
     nodes = [row.node.name for row in desk.backend.node_rows]
     assert offered(desk, "cockpit nodes drain ") == nodes
+    assert offered(desk, f"cockpit unblock {nodes[0][0]}") == [], "the job comes before the node"
+    assert offered(desk, f"cockpit unblock {first} {nodes[0][0]}") == nodes
+    desk.backend.job_rows = [*desk.backend.job_rows, job_row(3999, ended_at=NOW)]
+    assert ("3999" in offered(desk, "cockpit job 3999"), "3999" in offered(desk, "cockpit cancel 3999")) == (
+        True,
+        False,
+    )
     assert offered(desk, f"cockpit reservations create up --nodes {nodes[0]},") == [
         f"{nodes[0]},{name}" for name in nodes[1:]
     ]

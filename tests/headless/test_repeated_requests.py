@@ -245,3 +245,12 @@ def test_a_request_is_looked_up_by_its_id_or_a_change_of_it(
 ) -> None:
     cluster.outcomes = {"mine": ACCEPTED, "mine#2": ACCEPTED}
     assert desk("jobs", "--request", request_id).code == code
+
+
+@pytest.mark.req("TR-01")
+def test_the_first_of_several_changes_says_nothing_about_the_others(desk: Desk, cluster: Remembering) -> None:
+    accepted_before(desk, cluster, "cancel", "--yes", "--request-id", "mine", "gone-by-now", "never-there")
+    done = desk("cancel", "--yes", "--request-id", "mine", "gone-by-now", "never-there")
+    assert done.code == ExitCode.NOT_FOUND
+    assert "No job is named never-there" in done.err
+    assert "accepted" not in done.err

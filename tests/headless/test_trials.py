@@ -19,6 +19,7 @@ def test_trials_have_parameters_state_and_progress(desk: Desk) -> None:
         job_row(4740, state=JobState.RUNNING, array=ArrayTask(JobId(4740), 0, 2, 4, 0, 3)),
     ]
     first, second = json.loads(desk("trials", "4730", "-o", "json").out)["rows"]
+    assert ("jobs", True) in desk.backend.asked, "most trials of a sweep have ended"
     assert (first["trial"], first["id"], first["parameters"]) == ("1", 4730, {"lr": "0.1", "layers": "2"})
     assert first["progress"]["total"] > first["progress"]["used"] > 0
     assert (second["state"], second["progress"], second["parameters"]["layers"]) == ("queued", None, "4")
