@@ -43,10 +43,8 @@ SECONDS: Final = 60
 """Time limit of a command; one that takes longer is killed and has failed."""
 
 
-TRIES: Final = 3
-"""How often an alert is sent to a receiver that fails in a way which may pass."""
 PAUSES: Final = (2, 10)
-"""The seconds between these tries."""
+"""The seconds between the tries to send an alert to a receiver that fails in a way which may pass."""
 MOST_WAITING: Final = 100
 """How many alerts wait to be sent; more are left out."""
 HOUR_MS: Final = 3_600_000
@@ -159,7 +157,7 @@ class Alerts:
             await self._run("the alerts' mail program", self._channels.mail, bytes(message))
 
     async def _try(self, name: str, send: Callable[[], Awaitable[None]]) -> None:
-        """Send, up to `TRIES` times; the last failure is noted as an outage of the receiver."""
+        """Send, again after each of `PAUSES`; the last failure is noted as an outage of the receiver."""
         for pause in (*PAUSES, None):
             try:
                 await send()
