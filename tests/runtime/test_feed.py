@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import aclosing
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -219,3 +220,36 @@ async def test_a_row_shows_the_planned_start_while_the_plan_has_it(host: Plannin
     assert (first.starts_by, second.starts_by, third.starts_by) == (None, promised[2], None)
     await host.happens(events.JobHeld(JobId(2), "ann"))
     assert [row.starts_by is not None for row in feed.rows(ADMIN)] == [False, False, True]
+
+
+async def test_reasons_that_are_still_to_be_sent_outlast_a_plan_that_changes_none(host: PlanningHost) -> None:
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
+    subscription = jobs.subscribe(ADMIN)
+    await host.happens(submitted(12, cpus=1), placed(12, 1))
+    async with asyncio.timeout(60):
+        await anext(jobs.changes(subscription))  # type: ignore[type-var] # a generator
+    assert len(jobs._outdated) > 0
+    await host.happens(events.ReservationEnded("course"))
+    assert {free_cpus(row) for row in jobs.rows(ADMIN) if 1 < row.id < 12} == {1}
+
+
+@pytest.mark.req("PF-18")
+async def test_memory_is_returned_once_after_subscribers_have_left(
+    host: PlanningHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trimmed: list[int] = []
+    monkeypatch.setattr(feed, "QUIET_SECONDS", 0)
+    monkeypatch.setattr(feed.ctypes, "CDLL", lambda _name: SimpleNamespace(malloc_trim=trimmed.append))
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    for subscription in [jobs.subscribe(ADMIN) for _ in range(3)]:
+        jobs.unsubscribe(subscription)
+    async with asyncio.timeout(60):
+        while not trimmed:  # noqa: ASYNC110 - turns of the loop
+            await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert trimmed == [0]
+    jobs.unsubscribe(jobs.subscribe(ADMIN))
+    async with asyncio.timeout(60):
+        while len(trimmed) < 2:  # noqa: ASYNC110 - turns of the loop
+            await asyncio.sleep(0)

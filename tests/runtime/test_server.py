@@ -417,3 +417,16 @@ def test_an_engine_is_found_where_its_socket_accepts_connections(tmp_path: Path)
         bound.listen()
         assert server.is_listened_on(address)
     assert not server.is_listened_on(address)
+
+
+@pytest.mark.req("TR-02")
+@pytest.mark.parametrize(("system", "mode"), [(True, 0o666), (False, 0o600)])
+def test_only_a_machine_wide_engine_is_open_to_every_user(tmp_path: Path, system: bool, mode: int) -> None:
+    path = tmp_path / "run" / "engine.sock"
+    with server.listen(path, system=system) as listener:
+        assert path.stat().st_mode & 0o777 == mode
+        assert [each.name for each in path.parent.iterdir()] == ["engine.sock"]
+        assert not listener.getblocking()
+        assert server.is_listened_on(str(path))
+    with server.listen(path, system=system):
+        assert server.is_listened_on(str(path)), "the socket of an engine that has died is replaced"

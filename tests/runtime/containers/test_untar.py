@@ -195,3 +195,16 @@ def test_a_file_is_hashed_once(packed):
 def test_a_source_that_is_no_file_is_refused(tmp_path, target, name, error):
     with pytest.raises(FetchError, match=error):
         untar.measure(order(tmp_path / name, target), Meter("", 100))
+
+
+def test_no_descriptor_stays_open_after_an_image_is_unpacked(packed, target: Path) -> None:
+    wanted = packed(
+        ROOT,
+        member("./usr/file", content=b"text"),
+        member("./usr/deep/er/hard", tarfile.LNKTYPE, link="usr/file"),
+        member("./usr/soft", tarfile.SYMTYPE, link="file"),
+        member("./usr/deep/folder", tarfile.DIRTYPE),
+    )
+    before = os.listdir("/proc/self/fd")
+    unpacked(wanted)
+    assert os.listdir("/proc/self/fd") == before

@@ -295,8 +295,8 @@ def _await_end(pid: int) -> None:
 def _await_readable(fd: int, pid: int) -> None:
     """Wait until the descriptor is readable. After the time limit, kill bubblewrap and raise ViewError."""
     if not linux.is_readable(fd, within_milliseconds=_LONGEST_MILLISECONDS):
+        # Not waited for: one that hangs in a file system cannot die, and this process ends after it has reported.
         os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
         raise ViewError(
             "the container's file system could not be made: bubblewrap (bwrap) hangs on this node; "
             "try `bwrap --bind / / true` there"
