@@ -152,3 +152,20 @@ async def test_podmans_containers_import_both_beside_what_the_image_has(house: H
     assert (await house.run(made)).ok, house.err(made)
     whose, said, places, _ = house.out(made).splitlines()
     assert (whose, said.partition(") ")[2], places) == ("the image", "True False 1", PLACES)
+
+
+@pytest.mark.req("EL-02")
+def test_only_files_of_another_version_are_replaced_whatever_the_umask_is(tmp_path):
+    before = os.umask(0o077)
+    try:
+        library.lay_out(tmp_path)
+    finally:
+        os.umask(before)
+    files = [each for each in sorted((tmp_path / library.FOLDER).rglob("*")) if each.is_file()]
+    assert {each.stat().st_mode & 0o777 for each in files} == {0o644}
+    assert {each.stat().st_mode & 0o777 for each in (tmp_path / library.FOLDER).rglob("*") if each.is_dir()} == {0o755}
+    inodes, right = [each.stat().st_ino for each in files], files[0].read_bytes()
+    files[0].write_bytes(b"of yesterday")
+    library.lay_out(tmp_path)
+    assert files[0].read_bytes() == right
+    assert [each.stat().st_ino for each in files][1:] == inodes[1:]

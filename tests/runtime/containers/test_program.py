@@ -437,3 +437,16 @@ def test_a_helper_process_is_killed_when_the_process_that_started_it_is() -> Non
     finally:
         os.close(other)  # ends the helper's `read` if it is left
         parent.stdout.close()
+
+
+@pytest.mark.parametrize(("first_line", "prints"), [("", "one two"), ("#!/bin/echo", "{script} one two")])
+def test_a_script_is_executed_with_its_arguments_also_without_an_interpreter_line(tmp_path, first_line, prints):
+    script = tmp_path / "script"
+    script.write_text(f'{first_line}\necho "$1 $2"\n')
+    script.chmod(0o755)
+    words = (
+        "from cockpit.runtime.containers.shim import program\n"
+        f"program._execute_file({str(script)!r}, ['name', 'one', 'two'], {{}})\n"
+    )
+    run = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (0, f"{prints.format(script=script)}\n")

@@ -324,3 +324,8 @@ def test_a_signal_reaches_the_group_of_a_task_and_only_the_agent_of_one_elsewher
     sent.clear()
     made.send(2)
     assert [kind for kind, *_ in sent] == ["process"] * 3
+
+
+@pytest.mark.req("LA-71")
+def test_a_host_without_an_address_has_an_empty_one() -> None:
+    assert [srun._address(name) for name in ("localhost", "", "no-such-host.invalid")] == ["127.0.0.1", "", ""]
