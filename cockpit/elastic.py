@@ -19,6 +19,7 @@ elastic job nothing is ever taken away, and the world is this process alone.
 
 from __future__ import annotations
 
+import binascii
 import fnmatch
 import json
 import os
@@ -27,7 +28,6 @@ import shutil
 import sys
 import threading
 import time
-import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
@@ -274,13 +274,13 @@ class _Progress:
         """Return the record that an earlier process of this worker has left; empty: none, or an unreadable one."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             checksum, _, content = os.pread(self._open(), _STEPS_BYTES, 0).partition(b"\n")[0].partition(b" ")
-            record = json.loads(content) if int(checksum, 16) == zlib.crc32(content) else {}
+            record = json.loads(content) if int(checksum, 16) == binascii.crc32(content) else {}
             return {**record, "run": int(record["run"]), "step": int(record["step"])}
         return {}
 
     def _write(self) -> None:
         content = json.dumps(self._record).encode()
-        line = b"%08x %s\n" % (zlib.crc32(content), content)
+        line = b"%08x %s\n" % (binascii.crc32(content), content)
         # A full or missing file system must not end the training.
         with suppress(OSError):
             os.pwrite(self._open(), line[:_STEPS_BYTES], 0)

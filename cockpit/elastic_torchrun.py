@@ -15,13 +15,13 @@ Every container has it, also as `kubeai.elastic_torchrun`. Standard library only
 
 from __future__ import annotations
 
+import binascii
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List
@@ -139,7 +139,7 @@ def command(ring: Dict[str, Any], env: Dict[str, str], arguments: List[str]) -> 
         "--rdzv_backend=static",
         f"--node_rank={ring['rank']}",
         # A rendezvous of its own for each ring: no worker is admitted that still has the hosts of another one.
-        f"--rdzv_endpoint={ring['hosts'][0]}:{PORTS[zlib.crc32(name.encode()) % len(PORTS)]}",
+        f"--rdzv_endpoint={ring['hosts'][0]}:{PORTS[binascii.crc32(name.encode()) % len(PORTS)]}",
         f"--rdzv_id={name}",
         *arguments,
     ]

@@ -86,7 +86,19 @@ def test_the_modules_are_for_python_3_8_and_the_standard_library_of_then(name: s
     imported = {node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
     assert imported <= {
-        *("__future__", "contextlib", "fnmatch", "importlib", "json", "os", "pathlib", "re", "shutil", "signal"),
+        *(
+            "__future__",
+            "binascii",
+            "contextlib",
+            "fnmatch",
+            "importlib",
+            "json",
+            "os",
+            "pathlib",
+            "re",
+            "shutil",
+            "signal",
+        ),
         *("socket", "subprocess", "sys", "threading", "time", "typing"),
     }
     used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
