@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pytest
@@ -136,20 +137,42 @@ def elastic(rank: int = 0, **more: object) -> Any:
 
 @pytest.mark.req("EL-05")
 @pytest.mark.parametrize(
-    ("effect", "followed"),
+    ("effect", "waits_ms"),
     [
-        (elastic(), True),
-        (elastic(1, first_worker=1), True),
-        (elastic(0, first_worker=1), False),
-        (elastic(elastic=None), False),
-        (elastic(suspends=False), False),
+        (elastic(), [60_000]),
+        (elastic(1, first_worker=1), [60_000]),
+        (elastic(0, first_worker=1), []),
+        (elastic(elastic=None), []),
+        # Its steps are of interest, and it may be silent.
+        (elastic(suspends=False), [None]),
     ],
 )
-async def test_only_workers_of_elastic_jobs_are_followed(attempt, effect, followed):
+async def test_only_workers_of_elastic_jobs_are_followed(attempt, effect, waits_ms):
     following = Heartbeats(Tasks(), Seen())
     following.follow(effect, attempt)
-    assert [worker.wait_ms for worker in following._workers.values()] == [60_000] * followed
-    assert (following._checking is not None) == followed
+    assert [worker.wait_ms for worker in following._workers.values()] == waits_ms
+    assert (following._checking is not None) == bool(waits_ms)
+    following.close()
+
+
+@pytest.mark.req("EL-01", "EL-05")
+async def test_reports_of_steps_are_passed_on_once_each_and_at_the_end(attempt):
+    seen = Seen()
+    following = Heartbeats(Tasks(), seen)
+    following.follow(elastic(suspends=False), attempt)
+    os.makedirs(attempt.file("pulse"))
+    following.check()
+    assert seen.stepped == []
+    for step in (7, 7, 9):
+        content = b'{"step": %d, "began": 0}' % step
+        Path(attempt.file("pulse", "steps")).write_bytes(b"%08x %s\n" % (crc32(content), content))
+        following.check()
+    assert [report.step for _, report in seen.stepped] == [7, 9]
+    assert seen.silent == [], "it need not send a heartbeat"
+    content = b'{"step": 12, "began": 0}'
+    Path(attempt.file("pulse", "steps")).write_bytes(b"%08x %s\n" % (crc32(content), content))
+    following.leave(elastic().replica)
+    assert [report.step for _, report in seen.stepped] == [7, 9, 12], "what it has done since the last look counts"
     following.close()
 
 
