@@ -132,6 +132,7 @@ def test_a_reclaim_after_which_the_others_train_on_has_cost_nothing() -> None:
     assert trainer.resumed == [], "the step that was under way may have been one of the old ring"
     trainer.at(54, 0, 1)
     trainer.at(60, 0, 1)
+    assert trainer.progress().checkpoint is None
     assert trainer.resumed == [(Interruption.PREEMPTED, 51, 51)]
     assert (trainer.progress().lost, trainer.progress().unknown) == (0, 0)
 
@@ -154,6 +155,16 @@ def test_a_killed_worker_costs_the_steps_by_which_the_others_fall_back_once_for_
     trainer.at(90, 2, **fallen)
     trainer.at(95, 2, **fallen)
     assert trainer.resumed[1:] == [(Interruption.WORKER_FAILED, 90, 90)]
+
+
+@pytest.mark.req("EL-01")
+def test_a_checkpoint_outlives_the_worker_that_saved_it() -> None:
+    trainer = trains(2, 3, 3, nodes=3, worker_restart_policy=WorkerRestart.ON_FAILURE, backoff_limit=3)
+    trainer.at(80, 0, checkpoint=50)
+    trainer.at(80, 1, 2)
+    trainer.ends(0, signal=9)
+    trainer.at(83, 1)
+    assert (trainer.progress().step, trainer.progress().checkpoint) == (83, 50)
 
 
 @pytest.mark.req("EL-07")

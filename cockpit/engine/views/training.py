@@ -40,7 +40,8 @@ def training(job: Job, log: StepLog, now: Millis) -> Training | None:
     return Training(
         step=last.step if last is not None else None,
         total=last.total if last is not None else None,
-        checkpoint=last.checkpoint if last is not None else None,
+        # Also of workers that have left: the checkpoint outlives the worker that saved it.
+        checkpoint=max((each.checkpoint for each in _reports(job, log) if each.checkpoint is not None), default=None),
         counted=last is not None and last.counted,
         speeds=tuple(speeds),
         resumptions=resumptions,
