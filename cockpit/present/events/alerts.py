@@ -70,7 +70,9 @@ def _of_slow(alert: Alert) -> str:
 
 
 def _of_reclaim(alert: Alert, at: Millis, zone: tzinfo | None) -> str:
-    until = f"until {clock(alert.kill_at, at, zone)}" if alert.kill_at is not None and alert.kill_at > at else "no time"
+    # By the alert's own time: later, too, the sentence says how long they had.
+    kill_at = alert.kill_at or alert.at
+    until = f"until {clock(kill_at, at, zone)}" if kill_at > alert.at else "no time"
     if not alert.continues:
         return f"its nodes are taken back: it has {until} to save its state, and waits again"
     workers = units.counted(len(alert.ranks), "worker")

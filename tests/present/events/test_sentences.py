@@ -12,6 +12,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.steps import Interruption
+from cockpit.present.events.alerts import alert_sentence
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row
 from tests.present.corpus import HOSTILE, is_harmless
@@ -219,3 +220,9 @@ def test_names_in_events_are_escaped(hostile: str) -> None:
         events.NodesChanged((node_row(hostile).node,)),
     ]
     assert all(is_harmless(event_sentence(record(body), UTC)) for body in bodies)
+
+
+@pytest.mark.req("EL-02")
+def test_an_alert_about_a_reclaim_says_later_too_how_long_the_workers_had() -> None:
+    alert = Alert(kind=AlertKind.RECLAIM, at=NOW, kill_at=Millis(NOW + HOUR), continues=False)
+    assert "it has until 13:00 to save its state" in alert_sentence(alert, Millis(NOW + 2 * HOUR), UTC)
