@@ -100,9 +100,10 @@ GATEWAY: Final = "198.18.0.1"
 a job may want to reach has such an address."""
 _FIRST: Final = 2
 _BYTE: Final = 256
-_AHEAD: Final = 2
-"""How many times an elastic job's largest number of workers get names. No rank is used twice, so later ones are
-higher."""
+_MOST_HOSTS: Final = (1 << PREFIX) - 1 - _FIRST  # without the broadcast address
+_AHEAD: Final = 1000
+"""How many later workers of an elastic job have names in a container. No rank is used twice, so that theirs are higher:
+each worker that is reclaimed or replaced takes another one."""
 
 
 def address(rank: int) -> str:
@@ -127,7 +128,7 @@ def hosts(spec: JobSpec, placement: Placement) -> dict[str, str]:
     ranks = {part.rank for part in placement}
     if spec.elastic is not None:
         # The hosts file is written once, when a container starts, so that later workers get their names in advance.
-        ranks |= {*range(max(ranks) + 1), *range(spec.first_worker + _AHEAD * spec.most_nodes)}
+        ranks |= {*range(min(max(ranks) + spec.most_nodes + _AHEAD, _MOST_HOSTS))}
     if len(ranks) == 1:
         return {}
     return {host_of(spec, rank): address(rank) for rank in sorted(ranks)}

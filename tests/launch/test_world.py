@@ -148,11 +148,13 @@ def test_replicas_are_named_by_rank_and_elastic_workers_by_their_number_without_
     assert [host_of(launched, rank) for rank in range(3)] == ["train-launcher", "train-worker-0", "train-worker-1"]
 
 
-@pytest.mark.req("EL-01")
-def test_twice_as_many_workers_as_the_job_may_have_get_names_in_advance_and_later_ones_all_up_to_theirs() -> None:
+@pytest.mark.req("EL-01", "EL-05")
+def test_a_thousand_later_workers_have_names_in_advance_whenever_a_container_starts() -> None:
     spec = a_spec("train", nodes=2, elastic=SIZE)
-    assert host_names(spec) == [f"train-worker-{number}" for number in range(8)]
+    assert host_names(spec) == [f"train-worker-{number}" for number in range(1 + SIZE.max_workers + 1000)]
     launched = a_spec("train", nodes=2, mode=Mode.HOROVOD, elastic=SIZE)
-    assert host_names(launched) == ["train-launcher", *(f"train-worker-{number}" for number in range(8))]
+    assert host_names(launched)[:3] == ["train-launcher", "train-worker-0", "train-worker-1"]
     late = (Allocation(11, NodeName("n1"), 1, 1024),)
-    assert list(hosts(spec, late)) == [f"train-worker-{number}" for number in range(12)]
+    assert list(hosts(spec, late)) == [f"train-worker-{number}" for number in range(11 + SIZE.max_workers + 1000)]
+    last = (Allocation(65_000, NodeName("n1"), 1, 1024),)
+    assert list(hosts(spec, last).values())[-1] == "198.18.255.254"
