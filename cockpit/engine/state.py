@@ -65,5 +65,8 @@ class ClusterState:
     failed_prechecks: dict[NodeName, dict[JobId, Millis]] = field(default_factory=dict)
     """For each node, the jobs for which it is excluded, and until when; such a job may have been archived already.
     Replaced as a whole."""
+    notices: dict[NodeName, Millis] = field(default_factory=dict)
+    """The moment in the last notice by which a provider took the node back. A node that is resumed is not reclaimed
+    again for it, also by a later engine."""
     failed_tasks: dict[JobId, JobId] = field(default_factory=dict)
     """For each array with a task in `jobs`: a task that did not succeed. That task may have been archived already."""

@@ -170,6 +170,8 @@ class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
     reason: str
     gone_at: Millis | None = None
     """When the node's provider takes it back, which ends jobs that still run there; None: it does not."""
+    notice_at: Millis | None = None
+    """The moment in the provider's notice, by which the notice is known again; None: no notice was the reason."""
 
 
 class NodeResumed(msgspec.Struct, frozen=True, tag="node_resumed"):

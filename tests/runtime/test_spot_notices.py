@@ -155,6 +155,24 @@ async def test_a_node_that_is_resumed_is_not_reclaimed_again_for_the_same_notice
     await world.host.act(lambda machine, _: service.resume(machine, "n1", "root"), BY_ANN)
     await watching.look()
     assert node(world).state is NodeState.UP
+    await watch(world, **settings).look()  # an engine that was restarted after that
+    assert node(world).state is NodeState.UP
+
+
+@pytest.mark.req("EL-02")
+async def test_a_resumed_node_is_reclaimed_for_another_notice_and_by_its_administrator(
+    world: World, tmp_path: Path
+) -> None:
+    file = tmp_path / "notices"
+    watching = watch(world, file=str(file))
+    for wrote_at in (NOON, NOON + SECOND):
+        file.write_text("n1 0\n")
+        os.utime(file, (wrote_at / 1000, wrote_at / 1000))
+        await watching.look()
+        assert node(world).state is NodeState.DRAINED
+        await world.host.act(lambda machine, _: service.resume(machine, "n1", "root"), BY_ANN)
+    await world.host.act(lambda machine, now: service.take_back(machine, "n1", "spot", "root", now, 0), BY_ANN)
+    assert node(world).state is NodeState.DRAINED
 
 
 @pytest.mark.req("EL-02")

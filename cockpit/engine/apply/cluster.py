@@ -72,6 +72,8 @@ def _(body: events.ReservationEnded, state: ClusterState, _record: events.EventR
 @RULES.of(events.NodeDrained)
 def _(body: events.NodeDrained, state: ClusterState, _record: events.EventRecord) -> None:
     _change_node(state, body.node, state=NodeState.DRAINED, state_reason=body.reason, drained_by=body.by)
+    if body.notice_at is not None:
+        state.notices[body.node] = body.notice_at
 
 
 @RULES.of(events.NodeResumed)

@@ -59,14 +59,16 @@ def take_back(
 
 def reclaim_by_notice(machine: Machine, name: NodeName, reason: str, gone_at: Millis, now: Millis) -> list[EventBody]:
     """Return the events for a provider's notice that a node is gone at `gone_at`, which may be past; none if the
-    notice was carried out before this engine started."""
+    notice was carried out already, also by an earlier engine, whether or not the node was resumed since."""
     node = machine.state.nodes.get(name)
     if node is None or (node.drained_by == ENGINE and node.state_reason == reason):
+        return []
+    if machine.state.notices.get(name) == gone_at:
         return []
     # Drained first, so that none of its jobs is placed there again.
     at = max(gone_at, now)
     return [
-        events.NodeDrained(name, ENGINE, reason, at),
+        events.NodeDrained(name, ENGINE, reason, at, notice_at=gone_at),
         *reclaiming.leave_reclaimed_node(machine, name, at, now),
     ]
 
