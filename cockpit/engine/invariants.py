@@ -105,8 +105,9 @@ def _used_below(machine: Machine, quotas: Quotas, path: str) -> Counter[str]:
 
 
 def _runs(job: Job) -> bool:
+    """Tell whether the command of a present replica runs. The end of one that left unresponsive is never reported."""
     return job.attempt is not None and any(
-        each.started_at is not None and each.ended_at is None for each in job.attempt.replicas
+        each.started_at is not None and each.ended_at is None for each in job.attempt.present_replicas
     )
 
 

@@ -83,9 +83,10 @@ def containers_after_end(job: Job) -> list[Effect]:
 
 
 def live_replicas(job: Job) -> Iterator[ReplicaId]:
-    """Yield the ids of the current attempt's replicas that have not ended."""
+    """Yield the ids of the current attempt's present replicas that have not ended."""
     if job.attempt is not None:
-        for replica in job.attempt.replicas:
+        # The end of a worker that left while it did not answer is never reported: its container goes with it.
+        for replica in job.attempt.present_replicas:
             if replica.ended_at is None:
                 yield ReplicaId(job.id, job.attempt.number, replica.rank)
 

@@ -83,13 +83,16 @@ def handle_silent_worker(machine: Machine, replica: ReplicaId, silent_ms: int | 
 
     `silent_ms`: time since its last sign of life; None: it has given none. After the job's `max_wait_time` the worker
     leaves and its node is put on the job's block list. If too few others are left, the whole job is suspended instead.
+    A recalled worker may be silent while it saves: it ends at the end of its grace period anyway.
     """
     job = machine.state.jobs.get(replica.job)
     if job is None or not _is_worker(job, replica) or job.spec.elastic is None or job.attempt is None:
         return []
     # not before the last change of the workers: a new worker has had no time to give a sign of life
     since = max(job.attempt.counts_from, now - silent_ms if silent_ms is not None else 0)
-    if job.ending is not None or now - since < 1000 * job.spec.elastic.max_wait_seconds:
+    if job.ending is not None or any(each.rank == replica.rank for each in job.leaving):
+        return []
+    if now - since < 1000 * job.spec.elastic.max_wait_seconds:
         return []
     if can_spare(job, replica.rank):
         return remove_workers(machine.state, job, (replica.rank,), f"{SILENT} for {(now - since) // 1000} s")

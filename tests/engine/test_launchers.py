@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cockpit.engine import decide
 from cockpit.engine.access import Actor
-from cockpit.engine.effects import RemoveContainer, StartReplica, WriteWorkersFile
+from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica, WriteWorkersFile
+from cockpit.engine.nodes import service
 from cockpit.engine.submission.submit import submit
 from cockpit.engine.views.spending import spans
 from cockpit.engine.workers import handle_silent_worker, unblock
@@ -164,6 +166,33 @@ def test_an_unresponsive_worker_is_excluded_after_the_timeout_of_the_job() -> No
     assert handle_silent_worker(driver.machine, last, 99 * SECOND, driver.now) == [], "it has left already"
     grow(driver)
     assert [part.node for part in driver.job(job).attempt.placement] == ["n1", "n2", "n4"]
+
+
+@pytest.mark.req("EL-05", "TR-02")
+def test_a_job_ends_without_the_end_of_an_excluded_worker_whose_container_is_removed() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 1, 3, 3, max_wait_seconds=60))
+    last = driver.replicas(job)[2]
+    driver.pass_time(60 * SECOND)
+    driver.act(handle_silent_worker(driver.machine, last, 60 * SECOND, driver.now))
+    driver.effects.clear()
+    driver.act(decide.cancel(driver.job(job), driver.now, None))
+    assert last not in {each.replica for each in driver.effects if isinstance(each, SignalReplica)}
+    for rank in (0, 1):
+        ends(driver, job, rank, signal=15)
+    assert driver.job(job).state is JobState.STOPPED
+
+
+@pytest.mark.req("EL-02", "EL-05")
+def test_a_recalled_worker_that_saves_in_silence_has_its_whole_grace_period() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 1, 3, 3, max_wait_seconds=60))
+    last = driver.replicas(job)[2]
+    driver.act(service.take_back(driver.machine, "n3", "spot", "root", driver.now, 300))
+    driver.pass_time(60 * SECOND)
+    assert handle_silent_worker(driver.machine, last, 60 * SECOND, driver.now) == []
+    ends(driver, job, 2, code=0)
+    assert (ranks(driver, job), driver.job(job).attempt.blocked) == ([0, 1], frozenset())
 
 
 @pytest.mark.req("EL-05")
