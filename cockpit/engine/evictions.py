@@ -36,7 +36,7 @@ def carry_out_evictions(machine: Machine, plan: Plan) -> list[EventBody]:
         if job is None or job.state not in OCCUPYING or job.ending is not None or taker is None or taker.held_by:
             continue
         if each.mode is EvictionMode.SHRINK:
-            bodies += workers.recall_workers(job, each, plan.now)
+            bodies += workers.recall_workers(machine.state, job, each, plan.now)
         else:
             bodies.append(_begin_eviction(each, plan.now))
         done.append(each)

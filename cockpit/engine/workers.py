@@ -52,13 +52,19 @@ def _continues(job: Job, growth: Growth) -> bool:
     return growth.placement[0].rank == next_rank(job.attempt)
 
 
-def recall_workers(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
-    """Recall the workers that the eviction names, without those that have left or were recalled already."""
+def recall_workers(state: ClusterState, job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
+    """Recall the workers that the eviction names, without those that have left or were recalled already. Workers that
+    are done leave at once: no end of theirs is to be waited for."""
     # The plan is older than the state: a worker that it takes may have left or been recalled since.
-    present = {each.rank for each in job.attempt.present_replicas} if job.attempt is not None else set()
-    ranks = tuple(sorted(present.intersection(eviction.ranks) - {each.rank for each in job.leaving}))
+    present = {each.rank: each for each in job.attempt.present_replicas} if job.attempt is not None else {}
+    ranks = sorted(set(eviction.ranks).intersection(present) - {each.rank for each in job.leaving})
+    done = tuple([rank for rank in ranks if present[rank].ended_at is not None])
+    running = tuple([rank for rank in ranks if present[rank].ended_at is None])
     kill_at = Millis(now + 1000 * eviction.grace_seconds)
-    return [events.WorkersRecalled(job.id, ranks, kill_at, eviction.for_job, eviction.grounds)] if ranks else []
+    decided = remove_workers(state, job, done) if done else []
+    if running:
+        decided.append(events.WorkersRecalled(job.id, running, kill_at, eviction.for_job, eviction.grounds))
+    return decided
 
 
 def remove_recalled(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBody]:

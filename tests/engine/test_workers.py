@@ -238,6 +238,18 @@ def moments(plan: Plan) -> list[tuple[JobId, Millis]]:
     return [(each.job, each.reserved_at) for each in plan.reservations]
 
 
+@pytest.mark.req("EL-01", "SC-09")
+def test_a_worker_that_is_done_leaves_at_once_for_another_job() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 1, 4, 4))
+    ends(driver, job, 3, code=0)
+    (urgent,) = driver.submit(a_spec("urgent", cpus=4, qos="high"))
+    driver.schedule()
+    assert (ranks(driver, job), driver.job(job).leaving) == ([0, 1, 2], ())
+    driver.schedule()
+    assert driver.job(urgent).state is JobState.STARTING
+
+
 @pytest.mark.req("EL-01", "JT-24")
 def test_a_job_continues_without_a_new_worker_whose_node_fails() -> None:
     driver = engine()

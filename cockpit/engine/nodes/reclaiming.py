@@ -41,7 +41,7 @@ def _leave_reclaimed_node(job: Job, node: NodeName, gone_at: Millis, now: Millis
     if not job.spec.suspends or launches:
         yield _end_job(job, kill_at, Grounds.RECLAIM)
     else:
-        yield _leave_node(job, node, kill_at, Grounds.RECLAIM)
+        yield from _leave_nodes(job, {node}, kill_at, Grounds.RECLAIM)
 
 
 def relieve_memory(machine: Machine, node: NodeName, now: Millis) -> list[EventBody]:
@@ -49,7 +49,7 @@ def relieve_memory(machine: Machine, node: NodeName, now: Millis) -> list[EventB
 
     One at a time: its end may free enough memory.
     """
-    best_effort_jobs = [job for job in _occupying_jobs(machine) if job.spec.is_best_effort and _is_on(job, node)]
+    best_effort_jobs = [job for job in _occupying_jobs(machine) if job.spec.is_best_effort and _runs_on(job, node)]
     if not best_effort_jobs or any(_is_leaving(job, node) for job in best_effort_jobs):
         return []
     # the youngest: it has least work to lose
@@ -59,7 +59,7 @@ def relieve_memory(machine: Machine, node: NodeName, now: Millis) -> list[EventB
     grace = RECLAIM_SECONDS if elastic.grace_seconds is None else elastic.grace_seconds
     # A job without a supervisor gets no notice, so that a grace period would only prolong the shortage (EL-08).
     kill_at = Millis(now + 1000 * grace * elastic.supervised)
-    return [_leave_node(job, node, kill_at, Grounds.PRESSURE)]
+    return list(_leave_nodes(job, {node}, kill_at, Grounds.PRESSURE))
 
 
 def _running_on(machine: Machine, node: NodeName) -> list[Job]:
@@ -74,6 +74,14 @@ def _occupying_jobs(machine: Machine) -> Iterator[Job]:
 
 def _is_on(job: Job, node: NodeName) -> bool:
     return job.attempt is not None and any(part.node == node for part in job.attempt.whole_placement)
+
+
+def _runs_on(job: Job, node: NodeName) -> bool:
+    """Return whether a worker of the job on the node has not ended."""
+    attempt = job.attempt
+    return attempt is not None and any(
+        part.node == node and attempt.replicas[part.rank].ended_at is None for part in attempt.placement
+    )
 
 
 def _is_leaving(job: Job, node: NodeName) -> bool:
@@ -94,21 +102,24 @@ def leave_dear_nodes(machine: Machine, prices: Mapping[NodeName, int], now: Mill
         dear = {part.node for part in staying(attempt.placement, job) if prices.get(part.node, 0) > most}
         if dear and job.ending is None:
             grace = RECLAIM_SECONDS if elastic.grace_seconds is None else elastic.grace_seconds
-            yield _leave_nodes(job, dear, Millis(now + 1000 * grace), Grounds.PRICE)
+            yield from _leave_nodes(job, dear, Millis(now + 1000 * grace), Grounds.PRICE)
 
 
-def _leave_node(job: Job, node: NodeName, kill_at: Millis, grounds: Grounds) -> EventBody:
-    return _leave_nodes(job, {node}, kill_at, grounds)
+def _leave_nodes(job: Job, nodes: Collection[NodeName], kill_at: Millis, grounds: Grounds) -> Iterator[EventBody]:
+    """Let the job leave the nodes: only its workers there, if enough others are left; else the job is suspended.
 
-
-def _leave_nodes(job: Job, nodes: Collection[NodeName], kill_at: Millis, grounds: Grounds) -> EventBody:
-    """Let the job leave the nodes: only its workers there, if enough others are left; else the job is suspended."""
+    Yields nothing if all of its workers there are done: nothing of them is taken away.
+    """
     assert job.attempt is not None
     # Workers that are leaving anyway are counted neither here nor among those that are left.
-    ranks = tuple([part.rank for part in staying(job.attempt.placement, job) if part.node in nodes])
-    if len(set(live_workers(job)).difference(ranks)) >= job.spec.least_nodes:
-        return events.WorkersRecalled(job.id, ranks, kill_at, None, grounds)
-    return _end_job(job, kill_at, grounds)
+    live, places = live_workers(job), job.attempt.places
+    ranks = tuple([rank for rank in live if places[rank].node in nodes])
+    if not ranks:
+        return
+    if len(live) - len(ranks) >= job.spec.least_nodes:
+        yield events.WorkersRecalled(job.id, ranks, kill_at, None, grounds)
+    else:
+        yield _end_job(job, kill_at, grounds)
 
 
 def _end_job(job: Job, kill_at: Millis, grounds: Grounds) -> EventBody:

@@ -56,6 +56,17 @@ def test_a_worker_on_a_reclaimed_node_is_notified_and_its_job_continues_without_
 
 
 @pytest.mark.req("EL-02", "EL-04")
+def test_a_reclaim_takes_nothing_from_a_job_whose_worker_there_is_done() -> None:
+    driver = engine()
+    (job,) = begun(driver, elastic("train", 2, 2, 3))
+    ends(driver, job, 1, code=0)
+    reclaim_node(driver, "n2")
+    assert (driver.job(job).ending, driver.job(job).leaving) == (None, ())
+    ends(driver, job, 0, code=0)
+    assert driver.job(job).state is JobState.SUCCEEDED
+
+
+@pytest.mark.req("EL-02", "EL-04")
 def test_a_job_reclaimed_below_its_minimum_is_suspended_and_resumes_elsewhere() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 3, 3, 3, grace_seconds=60))
@@ -166,6 +177,16 @@ def test_under_memory_pressure_the_newest_best_effort_worker_goes_first_and_jobs
     pressed(driver, "n1")
     assert [each.job for each in told(driver, events.WorkersRecalled)] == [last, first]
     assert driver.job(other).ending is None
+
+
+@pytest.mark.req("EL-08", "EL-02")
+def test_under_memory_pressure_a_worker_that_is_done_relieves_nothing_and_an_older_one_goes() -> None:
+    driver = engine(nodes=2)
+    (first,) = begun(driver, effortless("first", 1, 2, 2))
+    (last,) = begun(driver, effortless("last", 1, 2, 2))
+    ends(driver, last, 0, code=0)
+    pressed(driver, "n1")
+    assert [(each.job, each.ranks) for each in told(driver, events.WorkersRecalled)] == [(first, (0,))]
 
 
 @pytest.mark.req("EL-08", "EL-02")
