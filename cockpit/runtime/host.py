@@ -164,6 +164,7 @@ class Host:
         """The refusal of every further change, set when an invariant is violated."""
         self.send_alert: Callable[[SendAlert], None] = lambda _: None
         """Takes the alerts that are raised, and returns at once; by default no one gets them."""
+        self._stopped = False
         self.changed = asyncio.Condition()
         """Notified after every change of the machine or the plan."""
         self._again_at: Millis | None = None
@@ -189,6 +190,7 @@ class Host:
         """Stop all tasks and write a snapshot. Containers keep running."""
         # With the write lock held, so that no change is cancelled halfway.
         async with self._ledger.turn():
+            self._stopped = True
             await self._tasks.cancel_all()
             # A contradictory state must not become a snapshot: without one, the next start applies the events again.
             if self.given_up is None:
@@ -243,6 +245,10 @@ class Host:
         answer: Callable[[Sequence[EventRecord]], bytes] | None,
     ) -> bytes | Refusal:
         async with self._ledger.turn():  # 1: one writer at a time
+            # Containers report to the last moment. What comes after the snapshot is left to the next engine, which looks
+            # at each container again; whoever waits here is cancelled like all other tasks.
+            if self._stopped:
+                raise asyncio.CancelledError
             known = await self._ledger.answer(act.request) if answer is not None else None  # 2: a repeated request
             if known is not None:
                 return answer_to_repeat(known, act.digest)

@@ -239,6 +239,29 @@ async def _live_a_little(world: World, chance: random.Random, name: str) -> None
     await world.pass_time(chance.choice([1, SECOND, MINUTE, HOUR]))
 
 
+@pytest.mark.req("TR-01", "TR-10")
+async def test_an_end_that_is_reported_while_the_engine_stops_is_left_to_the_next_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world = World(tmp_path)
+    await world.begin()
+    job = await world.run(a_spec())
+    await world.idle()
+    stopped, tried = world.host.machine.state.seq, world.journal.tried.count("snapshot")
+    world.journal.slow.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(world.stop())
+        await eventually(lambda: world.journal.tried.count("snapshot") > tried)
+        world.executor.end(job)
+        world.journal.slow.set()
+    await eventually(lambda: len(world.host._tasks) == 0)
+    assert capfd.readouterr().err == ""
+    assert world.host.machine.state.seq == stopped
+    await world.begin()
+    await eventually(lambda: world.state(job) == "succeeded")
+    await world.stop()
+
+
 async def test_a_damaged_snapshot_loses_no_data(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.begin()
