@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup setup-tests run test real-slurm real-kubernetes check format-check lint types imports architecture bench mutants pictures requirements sizes format clean
+.PHONY: help setup setup-tests run test real-slurm real-kubernetes check format-check lint types imports architecture bench mutants chaos pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-17s%s\n", $$1, $$2 }'
@@ -61,6 +61,9 @@ bench: setup ## measure every figure and print it beside its bar; writes bench.j
 
 mutants: setup ## small mutations of the product that its tests miss: make mutants ARGS="--layer sched --count 25 --seed 1"
 	@$(PYTHON_IN_VENV) -m tools.mutants $(ARGS)
+
+chaos: setup setup-tests ## elastic jobs while everything fails, for ten minutes: make chaos ARGS=SEED:MINUTES
+	@COCKPIT_CHAOS=$(or $(ARGS),1:10) $(PYTHON_IN_VENV) -m pytest -q tests/e2e/chaos
 
 pictures: setup ## docs/pictures: the cockpit as the scripts in fixtures/plays see it
 	@set -e; for script in fixtures/plays/*.play; do .venv/bin/cockpit play "$$script" --out docs/pictures; done
