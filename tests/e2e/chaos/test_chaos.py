@@ -119,7 +119,9 @@ class Run:
     def finish(self) -> None:
         self.note("mend")
         self.disturbances.mend()
-        eventually(lambda: not self.unfinished(), PATIENCE_SECONDS)
+        while self.unfinished():  # best effort takes its time on a machine that has other work
+            before = self.steps(), len(self.unfinished())
+            eventually(lambda before=before: (self.steps(), len(self.unfinished())) != before, PATIENCE_SECONDS)
         with_patience(lambda: not any(folders_left(self.user)), 60)
         with_patience(lambda: not processes(self.user))
         with_patience(lambda: len(accounting(self.user)) >= len(self.jobs))
