@@ -182,6 +182,14 @@ async def test_what_the_fleet_does_to_a_job_its_members_do_to_their_parts(fleet:
     await eventually(lambda: all(each.ending for name in ("hub", "lab") for each in fleet.there(name)))
 
 
+async def test_a_removed_attempt_is_ended_in_all_of_its_members(fleet: Fleet) -> None:
+    job = await fleet.run(gang())
+    await fleet.members.remove(RemoveContainer(ReplicaId(job, 2, 0)))
+    assert [each.ending for name in ("hub", "lab") for each in fleet.there(name)] == [None] * 2, "of another attempt"
+    await fleet.members.remove(RemoveContainer(ReplicaId(job, 1, 0)))
+    assert all(each.ending for name in ("hub", "lab") for each in fleet.there(name))
+
+
 async def test_orders_that_are_given_again_after_a_start_have_no_second_effect(fleet: Fleet) -> None:
     job = await fleet.run(gang())
     await eventually(lambda: fleet.members.resting)

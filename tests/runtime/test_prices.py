@@ -36,7 +36,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 def watch(world: World, source: str, outages: Outages | None = None, **settings: Any) -> PriceWatch:
     return PriceWatch(
         world.host,
-        PriceSettings(source=source, **{"seconds": 60, "patience_seconds": 5, **settings}),
+        PriceSettings(source=source, **{"seconds": 60, "patience_seconds": 60, **settings}),
         outages or Outages(),
     )
 
@@ -87,12 +87,12 @@ async def test_a_source_that_fails_is_reported_once_and_the_last_prices_hold(
 ) -> None:
     outages = Outages()
     source = f"{http_service.address}/prices"
-    watching = watch(world, source, outages, patience_seconds=0.05)
+    watching, hasty = watch(world, source, outages), watch(world, source, outages, patience_seconds=0.05)
     http_service.answer("GET /prices", "n1 0.3")
     await watching.look()
     http_service.silent.set()
-    await watching.look()
-    await watching.look()
+    await hasty.look()
+    await hasty.look()
     http_service.silent.clear()
     assert capfd.readouterr().err == f"cockpit engine: the price source {source} did not answer within 0.05 s\n"
     assert world.host.machine.state.nodes[NodeName("n1")].price_milli == 300
