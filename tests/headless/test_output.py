@@ -227,6 +227,7 @@ def test_only_the_jobs_of_a_request_are_listed(desk: Desk) -> None:
     async def request(_: str) -> RequestOutcome:
         return RequestOutcome(known=True, jobs=(rows[1].id,))
 
+    rows[1] = replace(rows[1], ended_at=NOW, held_until=None)
     desk.backend.job_rows, desk.backend.request = rows, request
     found = json.loads(desk("jobs", "--request", "mine", "-o", "json").out)
     assert [row["id"] for row in found["rows"]] == [rows[1].id]

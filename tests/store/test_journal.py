@@ -10,6 +10,7 @@ from cockpit.engine.state import ClusterState
 from cockpit.errors import StoreError
 from cockpit.model.ids import JobId
 from cockpit.model.requests import KeptAnswer
+from cockpit.store import journal as journal_module
 from cockpit.store.codec import COLUMNS
 from tests.store.samples import DAY, answered, event, open_journal, opened, shells, submitted, toy_apply
 
@@ -195,3 +196,17 @@ async def test_closing_twice_is_harmless(tmp_path: Path) -> None:
     journal = await open_journal(tmp_path)
     await journal.close()
     await journal.close()
+
+
+async def test_only_the_latest_refusals_are_kept_and_every_other_answer(
+    journal: SqliteJournal, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "REFUSALS_KEPT", 3)
+    monkeypatch.setattr(journal_module, "_REFUSALS_BETWEEN", 4)
+    await journal.remember(KeptAnswer("accepted", b"job 1"))
+    for number in range(8):
+        clock.time += 1
+        await journal.remember(KeptAnswer(f"refused:{number}", b"no", refused=True))
+    kept = [number for number in range(8) if await journal.answer(f"refused:{number}") is not None]
+    assert kept == [5, 6, 7]
+    assert await journal.answer("accepted") is not None

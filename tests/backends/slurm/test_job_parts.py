@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cockpit.backends.slurm.mapping import jobparts, placements, states, values
+from cockpit.backends.slurm.mapping import accounting, jobparts, placements, states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Cards, SlurmNode, cards_of, slurm_nodes
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason, with_figures
@@ -328,3 +328,17 @@ def test_listed_allocations_are_read_by_job_task_and_node() -> None:
         ("n2", 4, 2048),
     ]
     assert found[JobId(8)][NodeName("n1")].memory_mib == 1024
+
+
+def test_a_job_of_a_list_without_user_ids_keeps_its_users_name() -> None:
+    assert jobparts.submitter({"UserName": "ann", "UserID": "1001", "GroupID": "100"}).uid == 1001
+    unknown = jobparts.submitter({"UserName": "ann"})
+    assert (unknown.name, unknown.uid, unknown.gid) == ("ann", 0, 0)
+
+
+def test_the_heading_that_sacct_prints_is_no_job() -> None:
+    printed = "JobID|State|\n7|COMPLETED|\n8|State|\n"
+    assert list(accounting.read(printed, "|", ("JobID", "State"))) == [
+        {"JobID": "7", "State": "COMPLETED"},
+        {"JobID": "8", "State": "State"},
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping.rest import cluster, ended, figures
+from cockpit.backends.slurm.mapping.rest import accounts, cluster, ended, figures
 
 pytestmark = pytest.mark.req("SL-03")
 
@@ -81,3 +81,10 @@ def test_the_default_partition_is_known_by_its_flag(flags: dict[str, object], de
 )
 def test_the_peak_of_a_step_is_the_most_memory_of_any_task(maxima: object, peak: str) -> None:
     assert ended._peak({"tres": {"requested": {"max": maxima}}}) == peak
+
+
+@pytest.mark.parametrize(
+    ("value", "members"), [(["a", "b"], "a,b"), ([], ""), ("a", "a"), ("a,b", "a,b"), ("", ""), (None, "")]
+)
+def test_members_are_a_list_or_a_text(value: object, members: str) -> None:
+    assert accounts._members(value) == members
