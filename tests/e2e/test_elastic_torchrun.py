@@ -70,12 +70,12 @@ def test_torchrun_trains_on_with_the_workers_that_there_are(user: CockpitUser) -
         expected = [(str(rank), str(len(replicas))) for rank in range(len(replicas))]
         return [tuple(each[-1][:2]) if (each := rings(user, job, replica)) else () for replica in replicas] == expected
 
-    eventually(lambda: last_ring(0, 1))
+    eventually(lambda: last_ring(0, 1), 250)
     # The first worker, where the rendezvous is, leaves; the second continues alone from the checkpoint.
     user.ok("nodes", "drain", "n1", "--reason", "spot", "--within", "60s")
-    eventually(lambda: last_ring(1))
+    eventually(lambda: last_ring(1), 250)
     user.ok("nodes", "resume", "n3")
-    eventually(lambda: last_ring(1, 2))
+    eventually(lambda: last_ring(1, 2), 250)
     (user.work / "train/out/gate").touch()
     assert user.wait(job) == 0, user.ok("events", job) + user.ok("logs", f"{job}/1", "--stderr")
     starts = [int(first) for _, _, first in rings(user, job, 1)]
