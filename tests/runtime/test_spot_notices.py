@@ -199,7 +199,7 @@ async def test_an_address_that_does_not_answer_is_reported_once_and_delays_nothi
     assert capfd.readouterr().err.splitlines() == [f"cockpit engine: {name} did not answer within 0.05 s"]
     assert outages.sentences == (f"The spot notice's address {http_service.address} did not answer within 0.05 s.",)
     http_service.silent.clear()
-    await watching.look()
+    await watch(world, outages, provider=Provider.ALIBABA, address=http_service.address, patience_seconds=60).look()
     assert outages.sentences == ()
     assert node(world).state is NodeState.UP
 
