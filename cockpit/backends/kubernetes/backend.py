@@ -7,9 +7,9 @@ predictions come from the embedded scheduler over a copy of the cluster (`Planni
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from cockpit.backends.kubernetes.mapping.kueue import queue_rows
 from cockpit.backends.kubernetes.mapping.nodes import node_of
 from cockpit.backends.kubernetes.mapping.planning import ClusterLists, shown_job
 from cockpit.backends.kubernetes.mirror import PlanningMirror
+from cockpit.backends.kubernetes.resources import PODS
 from cockpit.backends.kubernetes.wire.access import user_name
 from cockpit.backends.kubernetes.wire.exec import run_in_pod
 from cockpit.backends.overviews import overview_of
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.objects.pod import Pod
     from cockpit.backends.kubernetes.resources import Resource
     from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.model.operations import Operation
     from cockpit.runtime.clock import Timekeeper
 
 T = TypeVar("T")
@@ -100,6 +102,11 @@ class KubernetesBackend(Asking, LiveBackend):
     def capabilities(self) -> Capabilities:
         return without_rights(CAPABILITIES, self._inventory.absent)
 
+    async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
+        # What the user may not read is known only after the first look.
+        await self._ready()
+        return await super().perform(operation, given)
+
     async def status(self) -> view.EngineStatus:
         await self._ready()
         return view.EngineStatus(
@@ -124,6 +131,12 @@ class KubernetesBackend(Asking, LiveBackend):
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         await self._ready()
+        if (why := self._inventory.absent.get(PODS)) and not self._list.rows:
+            message = (
+                f"Pods cannot be listed: {why}. If you may list those of another namespace, name it in the context: "
+            )
+            message += "kubectl config set-context --current --namespace=NAME"
+            raise RequestRefused(Refusal(RefusalKind.DENIED, message))
         rows = sorted(self._list.refresh().values(), key=lambda row: row.id)
         return rows if ended else [row for row in rows if _is_listed(row)]
 

@@ -16,6 +16,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import read_text, source_of
+from cockpit.model.ids import job_words
 from cockpit.model.names import next_name
 from cockpit.model.spec import JobSpec
 from cockpit.present.requests import refusal_text
@@ -74,7 +75,7 @@ async def run_clone(call: Call) -> int:
 
     async def submit(new: JobSpec) -> None:
         (job,) = await call.backend.submit([new])
-        call.streams.line(f"submitted {safe(new.name)} as {job}")
+        call.streams.line(f"submitted {safe(new.name)} as {job_words(job)}")
 
     if call.args.edit:
         return await _edit_until_accepted(call, copy, submit, call.services.read_jobs)

@@ -23,6 +23,7 @@ from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.capabilities import Ability
 from cockpit.model.directives import SubmitScript
+from cockpit.model.ids import job_words
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
@@ -90,7 +91,7 @@ async def run(call: Call) -> int:
     # All jobs of all files in one request, so that they are accepted all or none.
     specs, ids = await _submit(call, specs, places) if specs else (specs, [])
     for spec, job, place in zip(specs, ids, places, strict=True):
-        call.streams.line(f"submitted {safe(spec.name)} as {job}")
+        call.streams.line(f"submitted {safe(spec.name)} as {job_words(job)}")
         if spec.script is not None:
             call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), user_name()))}")
     for script in scripts:
