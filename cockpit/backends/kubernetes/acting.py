@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from cockpit.backends.kubernetes.hold_wrapper import added_seconds
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
 from cockpit.backends.kubernetes.resources import MPI_JOBS, NODES, PODS, Resource
@@ -131,6 +132,7 @@ class Acts:
         seconds = args.limit.seconds + (present or 0 if args.limit.beside else 0)
         if seconds <= 0:
             _refuse(f"A time limit of {seconds} s is none; write a positive one.", RefusalKind.INVALID)
+        seconds += added_seconds(job.meta)
         if resource == PODS:
             # A pod's deadline can only be lowered (core/v1 PodSpec, activeDeadlineSeconds).
             await self._patch(resource, job, {"spec": {"activeDeadlineSeconds": seconds}})

@@ -16,6 +16,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
+    from cockpit.backends.kubernetes.objects.meta import ObjectMeta
     from cockpit.model.spec import JobSpec
 
 HOLD_SECONDS = "cockpit/hold-seconds"
@@ -73,6 +74,12 @@ def hold_in(log_tail: bytes) -> Hold | None:
         return None
     code, at, until, folder = match.groups()
     return Hold(int(code), Millis(1000 * int(at)), Millis(1000 * int(until)), (folder or b"").decode())
+
+
+def added_seconds(meta: ObjectMeta) -> int:
+    """Return by how much the deadline of a job with a wrapper is later than its time limit; 0: it has none."""
+    hold = meta.annotation(HOLD_SECONDS)
+    return int(hold) + SLACK_SECONDS if hold.isascii() and hold.isdigit() and len(hold) < 10 else 0
 
 
 def unwrapped(words: Sequence[str]) -> Sequence[str]:

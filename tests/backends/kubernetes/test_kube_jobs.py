@@ -139,6 +139,15 @@ def test_the_queue_is_named_by_a_label_of_the_job_or_of_its_pods() -> None:
     assert row(workload=a_pytorch_job()).partitions == ()
 
 
+@pytest.mark.req("KU-08")
+def test_the_time_limit_of_a_job_that_may_be_held_is_that_of_its_command() -> None:
+    policy = {"runPolicy": {"activeDeadlineSeconds": 1000}}
+    assert row(workload=a_pytorch_job(spec=policy)).time_limit_seconds == 1000
+    for hold, limit in (("300", 580), ("no number", 1000), ("9" * 20, 1000)):
+        annotations = {"metadata": {"annotations": {"cockpit/hold-seconds": hold}}}
+        assert row(workload=a_pytorch_job(spec=policy, **annotations)).time_limit_seconds == limit
+
+
 @pytest.mark.req("KU-10")
 def test_an_elastic_job_has_bounds() -> None:
     elastic = a_pytorch_job(workers=3, spec={"elasticPolicy": {"minReplicas": 1, "maxReplicas": 4}})

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
 
-from cockpit.backends.kubernetes.hold_wrapper import unwrapped
+from cockpit.backends.kubernetes.hold_wrapper import added_seconds, unwrapped
 from cockpit.backends.kubernetes.mapping.quantities import PodAmounts, requested
 from cockpit.backends.kubernetes.objects.kueue import KueueWorkload
 from cockpit.backends.kubernetes.objects.meta import Condition, ObjectMeta, condition, millis
@@ -239,9 +239,11 @@ class KubeJob:
 
     @property
     def deadline_seconds(self) -> int | None:
-        """How long it may run; None: as long as it needs."""
+        """How long its command may run; None: as long as it needs."""
         own = self.workload.deadline_seconds if self.workload is not None else None
-        return own if own is not None else self.pod_spec.active_deadline_seconds
+        deadline = own if own is not None else self.pod_spec.active_deadline_seconds
+        # Behind the time limit the object lives for as long as a failed container may be held.
+        return None if deadline is None else max(1, deadline - added_seconds(self.meta))
 
     @property
     def workers(self) -> tuple[int, int, int] | None:
