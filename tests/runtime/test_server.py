@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import select
 import socket
 import struct
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -430,3 +432,15 @@ def test_only_a_machine_wide_engine_is_open_to_every_user(tmp_path: Path, system
         assert server.is_listened_on(str(path))
     with server.listen(path, system=system):
         assert server.is_listened_on(str(path)), "the socket of an engine that has died is replaced"
+
+
+async def test_a_stopped_server_accepts_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "peer_actor", lambda *_: None)
+    path = tmp_path / "run" / "engine.sock"
+    nobody: Any = SimpleNamespace(site=None)
+    stopped = server.Server(nobody)
+    await stopped.stop()
+    await stopped.start(server.listen(path, system=False))
+    assert await asyncio.to_thread(server.is_listened_on, str(path))
+    await stopped.stop()
+    assert not await asyncio.to_thread(server.is_listened_on, str(path))
