@@ -18,6 +18,7 @@ import gc
 import os
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,6 @@ from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files
 from cockpit.model.catalogue import ProjectEntry
-from cockpit.model.ids import Millis
 from cockpit.runtime.alert_senders import Smtp, Webhook
 from cockpit.runtime.alerts import AlertLimit, Alerts, Channels
 from cockpit.runtime.clock import Deadline, SystemClock
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS = 5.0
 """Longest time to wait for the state folder of an engine that is stopping."""
-_PROBE_AGAIN_MS = 5_000
+_PROBE_AGAIN_SECONDS = 5.0
 """Interval between two tries to make a container on a machine that allowed none before."""
 
 
@@ -112,15 +112,15 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         setup = await asyncio.to_thread(_setup, places.cluster_file)  # step 4
         listener = listen(places.socket, system=system)  # step 5
         async with asyncio.TaskGroup() as group:  # step 6
-            may_be_plain = _may_be_plain(settings, system=system)
-            probing = group.create_task(_probe_containers(engine, may_be_plain=may_be_plain))
+            ended, may_be_plain = asyncio.Event(), _may_be_plain(settings, system=system)
+            group.create_task(_probe_containers(engine, ended, may_be_plain=may_be_plain))
             watching = group.create_task(_watch_jobs(engine, settings))
             tidying = group.create_task(_tidy(engine, settings))
             pricing = group.create_task(_watch_prices(engine, settings))
             noticing = group.create_task(_watch_notices(engine, settings))
             await serve(engine, listener, setup)
             # `serve` has ended; the group waits for its other tasks.
-            probing.cancel()
+            ended.set()
             watching.cancel()
             tidying.cancel()
             noticing.cancel()
@@ -130,21 +130,24 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
         folder.release()
 
 
-async def _probe_containers(engine: Engine, *, may_be_plain: bool) -> None:
+async def _probe_containers(engine: Engine, ended: asyncio.Event, *, may_be_plain: bool) -> None:
     """Find out which containers this machine allows. It runs beside the engine, because it may take long.
 
-    While no container can be made it tries again: what prevents it may pass, as a full disk does.
+    While no container can be made it tries again until `ended`: what prevents it may pass, as a full disk does.
     """
     trouble = ""
     while True:
+        # Never cancelled: its thread would go on in the state folder, which the next engine may have by then.
         runtime = await asyncio.to_thread(probe_runtime, engine.state_folder, may_be_plain=may_be_plain)
         engine.containers, engine.plain = str(runtime), runtime.is_plain
         others = tuple(each for each in engine.troubles if each != trouble)
         trouble = runtime.trouble
         engine.troubles = (*others, trouble) if trouble else others
-        if runtime.usable:
+        if runtime.usable or ended.is_set():
             return
-        await engine.host.clock.wait_until(Millis(engine.host.clock.now() + _PROBE_AGAIN_MS))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PROBE_AGAIN_SECONDS):
+                await ended.wait()
 
 
 async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
