@@ -63,6 +63,8 @@ def test_a_callback_gets_the_lines_of_the_socket_and_the_file_after_its_end(work
         with server:
             server.sendall(listed(0, 1, 2) + b"\n" + listed(1, leaving=(0, 2), version=2) + b"\n")
             assert got.get(timeout=20)["hosts"] == ["train-worker-1"]
+            # As an engine does, which writes the file first: it is read as soon as the connection has ended.
+            workers.show(listed(1, leaving=(0, 2), version=2))
     workers.show(listed(1, 3, version=3))
     assert got.get(timeout=20)["hosts"] == ["train-worker-1", "train-worker-3"]
     stop()
