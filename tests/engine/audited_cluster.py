@@ -307,6 +307,7 @@ class Future(AuditedCluster):
         encoded = msgspec.msgpack.encode(cluster.machine.state)
         self.machine = Machine(msgspec.msgpack.decode(encoded, type=ClusterState))
         self.started_at: dict[JobId, Millis] = {}
+        self.alert_pause_ms = None
 
     def ends_in_time(self, job: Job) -> bool:
         return True

@@ -14,7 +14,7 @@ from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.wire import answer_cache, answers
 from cockpit.backends.slurm.wire.answer_cache import SharedAnswerCache, UserAnswerCache, answer_cache_for
 from cockpit.backends.slurm.wire.answers import AnswerCache, Answers
-from cockpit.backends.slurm.wire.calls import AnswerLost, Failed, Printed
+from cockpit.backends.slurm.wire.calls import DATABASE_PROGRAMS, AnswerLost, Failed, Printed
 from cockpit.errors import Unreachable
 from cockpit.runtime.clock import VirtualClock
 
@@ -25,6 +25,7 @@ class ScriptedCommands:
     """Commands that print these answers in turn; the last one again and again."""
 
     name = "scripted"
+    database_programs = DATABASE_PROGRAMS
 
     def __init__(self, clock: VirtualClock, *printed: Printed, takes_ms: int = 0) -> None:
         self._clock, self._printed, self._takes_ms = clock, list(printed), takes_ms
