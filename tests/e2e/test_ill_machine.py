@@ -48,14 +48,6 @@ def test_a_job_that_takes_the_whole_disk_for_its_log_again_and_again_harms_no_ot
 
 
 @pytest.mark.req("TR-03")
-def test_an_engine_that_starts_on_a_full_disk_makes_containers_once_there_is_space(folder: Path) -> None:
-    told = answer_of("full_at_start", folder)
-    assert any(sentence.startswith("No job can run here: ") for sentence in told["trouble"])
-    assert not told["containers"].startswith("none")
-    assert told["same_engine"]
-
-
-@pytest.mark.req("TR-03")
 def test_a_locked_journal_is_reported_and_the_engine_recovers(user: CockpitUser) -> None:
     user.submit("exit 0", name="first", hold=True)
     engine = engine_process(user)

@@ -31,6 +31,7 @@ OTHER_THAN_NOTHING = {
     "Elastic.allow_scaling": True,
     "Elastic.backoff_limit": 3,
     "Elastic.max_wait_seconds": 600,
+    "Alert.continues": True,
     "Elastic.min_workers": 1,
     "EventRecord.version": 1,
     "Failover.toleration_seconds": 30,

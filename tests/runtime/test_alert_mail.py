@@ -211,7 +211,7 @@ async def test_a_server_without_starttls_gets_nothing_unless_none_is_wanted(
 @pytest.mark.req("EL-13", "TR-10")
 async def test_a_password_is_never_sent_to_another_machine_without_tls(world: World, tmp_path: Path) -> None:
     outages = Outages()
-    smtp = Smtp(host="mail.invalid", tls=SmtpTls.NONE, login_file=private(tmp_path / "login", "a\nb\n"))
+    smtp = Smtp(host="mail.invalid", port=587, tls=SmtpTls.NONE, login_file=private(tmp_path / "login", "a\nb\n"))
     await alerts_of(world, outages, smtp=smtp).tell(job(), FELL)
     assert "without TLS others could read the password" in outages.sentences[0]
 
@@ -251,7 +251,7 @@ async def test_an_address_with_a_line_break_adds_no_header_and_without_one_there
 async def test_the_owner_gets_a_mail_by_a_program_and_no_name_adds_a_header(world: World, tmp_path: Path) -> None:
     file = tmp_path / "mail"
     channels = Channels(mail=f"tee {file}", url="https://lab.example.org/{job}")
-    await Alerts("lab\nBcc: all@example.org", channels, world.host, AlertLimit(), Outages()).tell(job(), FELL)
+    await Alerts("lab\nBcc: all@example.org", channels, world.host, AlertLimit(60), Outages()).tell(job(), FELL)
     message = message_from_bytes(file.read_bytes(), policy=default)
     assert (message["To"], message["Bcc"]) == ("ann@example.org", None)
     words = message.get_content()

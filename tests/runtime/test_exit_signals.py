@@ -100,7 +100,12 @@ def test_an_exit_is_raised_again_after_a_part_that_shut_down_by_itself() -> None
 def test_signal_handlers_are_restored_afterwards() -> None:
     from cockpit.runtime.exit_signals import DEADLY, exiting_on_signals
 
-    before = [signal.getsignal(number) for number in DEADLY]
-    with exiting_on_signals():
-        assert all(signal.getsignal(number) not in before for number in DEADLY)
-    assert [signal.getsignal(number) for number in DEADLY] == before
+    # Another test may have left handlers here, with which nothing would change.
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in DEADLY}
+    try:
+        with exiting_on_signals():
+            assert all(signal.getsignal(number) != signal.SIG_DFL for number in DEADLY)
+        assert all(signal.getsignal(number) == signal.SIG_DFL for number in DEADLY)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

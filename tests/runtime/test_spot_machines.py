@@ -37,7 +37,9 @@ async def drained(world: World, nodes: dict[str, dict[str, Any]], outages: Outag
     """The nodes that one look at the notices takes out of service."""
     made = tuple(a_node(name, taints=SPOT, **fields) for name, fields in nodes.items())
     await world.host.act(lambda *_: [NodesChanged(made)], BY_ANN)
-    await SpotWatch(world.host, SpotSettings(**settings), outages or Outages()).look()
+    await SpotWatch(
+        world.host, SpotSettings(**{"seconds": 5, "patience_seconds": 20, **settings}), outages or Outages()
+    ).look()
     return [str(name) for name, each in world.host.machine.state.nodes.items() if each.state is NodeState.DRAINED]
 
 

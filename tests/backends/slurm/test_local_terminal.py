@@ -96,7 +96,9 @@ def test_a_program_ignores_no_signal_that_cockpit_ignores(terminal: bool) -> Non
     finally:
         signal.signal(signal.SIGHUP, before)
     control, *streams = fds_of(shell)
-    assert int(read(streams[0] if terminal else streams[1]).split()[1], 16) == 0
+    # The C library keeps two signals for itself, which no program can restore.
+    ours = sum(1 << number - 1 for number in signal.valid_signals())
+    assert int(read(streams[0] if terminal else streams[1]).split()[1], 16) & ours == 0
     assert exit_code(control) == exit_bytes(0)
     for fd in streams:
         os.close(fd)

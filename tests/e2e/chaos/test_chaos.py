@@ -119,8 +119,8 @@ class Run:
     def finish(self) -> None:
         self.note("mend")
         self.disturbances.mend()
-        while self.unfinished():  # best effort takes its time on a machine that has other work
-            before = self.steps(), len(self.unfinished())
+        while left := len(self.unfinished()):  # best effort takes its time on a machine that has other work
+            before = self.steps(), left
             eventually(lambda before=before: (self.steps(), len(self.unfinished())) != before, PATIENCE_SECONDS)
         with_patience(lambda: not any(folders_left(self.user)), 60)
         with_patience(lambda: not processes(self.user))
