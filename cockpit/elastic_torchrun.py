@@ -111,7 +111,7 @@ def _terminate(process: subprocess.Popen[bytes]) -> int:
         return process.wait(_TERM_SECONDS)
     # While it waits for the other nodes, which it does in C++, it handles no signal.
     except subprocess.TimeoutExpired:
-        # Its script first, which would else train on with nobody to end it.
+        # Its script first, which would else train on.
         for pid in [*_children(process.pid), process.pid]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Alerts: what the owner of a job, and whoever watches the cluster, should hear of without looking."""
+"""Alerts: events of a job that its owner and the administrators learn of without looking."""
 
 from __future__ import annotations
 

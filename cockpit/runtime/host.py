@@ -246,7 +246,7 @@ class Host:
     ) -> bytes | Refusal:
         async with self._ledger.turn():  # 1: one writer at a time
             # Containers report to the last moment. What comes after the snapshot is left to the next engine, which
-            # looks at each container again; whoever waits here is cancelled like all other tasks.
+            # looks at each container again; changes that wait here are cancelled like all other tasks.
             if self._stopped:
                 raise asyncio.CancelledError
             known = await self._ledger.answer(act.request) if answer is not None else None  # 2: a repeated request

@@ -15,11 +15,11 @@ import msgspec
 from cockpit.backends.kubernetes.hold_wrapper import added_seconds
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
-from cockpit.backends.kubernetes.resources import MPI_JOBS, NODES, PODS, Resource
+from cockpit.backends.kubernetes.resources import NODES, PODS, Resource
 from cockpit.backends.kubernetes.submitting import manifest_of
 from cockpit.backends.kubernetes.wire.answers import ApiError
-from cockpit.backends.kubernetes.wire.api import MERGE_PATCH, Api
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.backends.kubernetes.wire.api import MERGE_PATCH, AnswerLost, Api
+from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.job import ENDED, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -70,6 +70,9 @@ class Acts:
             case messages.SetTimeLimitArgs():
                 await self._set_time_limit(args)
             case messages.DrainArgs():
+                if args.within_seconds is not None:
+                    message = "Kubernetes drains no node by a deadline; leave it out. `kubectl drain` evicts the pods."
+                    _refuse(message, RefusalKind.INVALID)
                 await self._cordon(args.name, args.reason)
             case messages.NameArgs() if op == "resume_node":
                 await self._cordon(args.name, None)
@@ -132,12 +135,12 @@ class Acts:
         seconds = args.limit.seconds + (present or 0 if args.limit.beside else 0)
         if seconds <= 0:
             _refuse(f"A time limit of {seconds} s is none; write a positive one.", RefusalKind.INVALID)
-        seconds += added_seconds(job.meta)
-        if resource == PODS:
-            # A pod's deadline can only be lowered (core/v1 PodSpec, activeDeadlineSeconds).
-            await self._patch(resource, job, {"spec": {"activeDeadlineSeconds": seconds}})
-        else:
-            await self._patch(resource, job, _with_policy(resource, {"activeDeadlineSeconds": seconds}))
+        if job.placed and added_seconds(job.meta):
+            message = f"Job {_name(job)} may be held after a failure; its wrapper keeps the time limit of its start."
+            _refuse(message, RefusalKind.CONFLICT)
+        # Of a bare pod the server takes lower values only (core/v1 PodSpec, activeDeadlineSeconds).
+        fields = {"activeDeadlineSeconds": seconds + added_seconds(job.meta)}
+        await self._patch(resource, job, _with_policy(resource, fields))
 
     async def _delete(self, number: JobId, grace_seconds: int | None) -> None:
         resource, job = self._find(number)
@@ -151,7 +154,9 @@ class Acts:
         await self._sent("PATCH", NODES.path(name=node), msgspec.json.encode(patch))
 
     async def _patch(self, resource: Resource, job: KubeJob, patch: Mapping[str, Any]) -> None:
-        await self._sent("PATCH", resource.path(job.meta.namespace, job.meta.name), msgspec.json.encode(patch))
+        # Strict: another dialect of the kind may lack the field, which would be dropped without a word.
+        path = resource.path(job.meta.namespace, job.meta.name)
+        await self._sent("PATCH", path, msgspec.json.encode(patch), (_STRICT,))
 
     async def _create(
         self, resource: Resource, manifest: Mapping[str, Any], query: Sequence[tuple[str, str]]
@@ -165,6 +170,9 @@ class Acts:
             if method == "PATCH":
                 return await self._api.send(method, path, body, query, content=MERGE_PATCH)
             return await self._api.send(method, path, body, query)
+        except AnswerLost as error:
+            advice = "`cockpit jobs` and `cockpit nodes` show what became of it."
+            raise MayBeAccepted(str(error), advice=advice) from error
         except ApiError as error:
             raise RequestRefused(
                 Refusal(_KINDS.get(error.code, RefusalKind.UNAVAILABLE), f"The cluster refuses this: {error.message}")
@@ -179,8 +187,7 @@ def _suspended(resource: Resource, *, wanted: bool) -> dict[str, Any]:
 
 def _with_policy(resource: Resource, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the patch of these fields where the kind has them: in the run policy, or beside the pods."""
-    in_policy = resource.group == "kubeflow.org" or resource == MPI_JOBS
-    return {"spec": {"runPolicy": fields} if in_policy else dict(fields)}
+    return {"spec": {"runPolicy": fields} if resource.group == "kubeflow.org" else dict(fields)}
 
 
 def _deletion(grace_seconds: int | None) -> bytes:

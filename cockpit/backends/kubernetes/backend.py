@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from cockpit.backends.kubernetes.objects.pod import Pod
     from cockpit.backends.kubernetes.resources import Resource
     from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.model.ids import Millis
     from cockpit.model.operations import Operation
     from cockpit.runtime.clock import Timekeeper
 
@@ -91,6 +92,8 @@ class KubernetesBackend(Asking, LiveBackend):
         self._acts = Acts(api, self._list.numbers, self._found, namespace)
         self._logs = PodLogs(api)
         self._connection = Latest(Connection(Phase.CONNECTING))
+        self._good_at: Millis | None = None
+        """When the server last answered while all watches were in order."""
         self._starting = asyncio.Lock()
         self._started = False
         self._looked = False
@@ -134,8 +137,8 @@ class KubernetesBackend(Asking, LiveBackend):
         if (why := self._inventory.absent.get(PODS)) and not self._list.rows:
             message = (
                 f"Pods cannot be listed: {why}. If you may list those of another namespace, name it in the context: "
+                "kubectl config set-context --current --namespace=NAME"
             )
-            message += "kubectl config set-context --current --namespace=NAME"
             raise RequestRefused(Refusal(RefusalKind.DENIED, message))
         rows = sorted(self._list.refresh().values(), key=lambda row: row.id)
         return rows if ended else [row for row in rows if _is_listed(row)]
@@ -273,7 +276,6 @@ class KubernetesBackend(Asking, LiveBackend):
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         await self._ready()
         self._list.refresh()
-        self._acts.user, self._acts.served = self.user, self._inventory.served
         if isinstance(args, messages.ExtendArgs):
             until = await self._holds.extend(self._found(JobId(args.job))[1], args.seconds)
             return msgspec.convert(messages.HeldUntil(until), answer, from_attributes=True)
@@ -294,7 +296,7 @@ class KubernetesBackend(Asking, LiveBackend):
             dict(sorted(self._list.jobs.items())),
             tuple(self._inventory.other_pods()),
         )
-        return lists, (self._list.version, self._inventory.nodes_version, len(lists.others))
+        return lists, (self._list.version, self._inventory.nodes_version, self._inventory.pods_version)
 
     async def _row(self, job: JobId, task: int | None = None) -> JobRow:
         """Return the row of a job. Refused for an unknown one."""
@@ -330,6 +332,7 @@ class KubernetesBackend(Asking, LiveBackend):
                 self._server_version = await _version(self._api)
                 self.user = await user_name(self._api) or self.user
                 await self._inventory.start()
+                self._acts.user, self._acts.served = self.user, self._inventory.served
                 self._started = True
                 self._tasks.start(self._check(), "the check of the API server")
                 self._tasks.start(self._look_for_holds(), "the look for held containers")
@@ -369,13 +372,15 @@ class KubernetesBackend(Asking, LiveBackend):
     def _connected(self) -> None:
         if self._inventory.trouble is not None:
             self._stale(self._inventory.trouble)
-        elif self.connection.phase is not Phase.CONNECTED:
-            self._connection.put(Connection(Phase.CONNECTED, good_at=self._clock.now()))
+            return
+        self._good_at = self._clock.now()
+        if self.connection.phase is not Phase.CONNECTED:
+            self._connection.put(Connection(Phase.CONNECTED, good_at=self._good_at))
             self._notify()
 
     def _stale(self, error: CockpitError) -> None:
         if self.connection.phase is not Phase.STALE:
-            self._connection.put(Connection(Phase.STALE, str(error), self._clock.now()))
+            self._connection.put(Connection(Phase.STALE, str(error), self._good_at))
             self._notify()
 
     def _explanation(self, row: JobRow) -> Explanation | None:

@@ -61,6 +61,8 @@ class Inventory:
         """The nodes by name."""
         self.nodes_version = 0
         """Grows with each change of a node other than its heartbeat."""
+        self.pods_version = 0
+        """Grows with each change of a pod."""
         self._resources: dict[str, Resource] = {}
         self._workloads: dict[str, Workload] = {}
         self._pods: dict[str, Pod] = {}
@@ -227,6 +229,7 @@ class Inventory:
         each = new if new is not None else old
         assert each is not None
         uid, owner = each.metadata.uid, each.metadata.controller
+        self.pods_version += 1
         if new is not None:
             self._pods[uid] = new
         else:

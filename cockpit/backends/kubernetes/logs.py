@@ -1,6 +1,6 @@
 """Logs of pods by byte offsets.
 
-Kubernetes has no offsets: a log is read from its beginning or from its last lines. So each log that somebody reads is
+Kubernetes has no offsets: a log is read from its beginning or from its last lines. So each log that is read is
 copied into a temporary file, and followed there until the container ends or the cockpit does.
 """
 

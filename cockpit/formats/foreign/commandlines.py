@@ -53,8 +53,8 @@ def _as_written(part: Part) -> str:
 
 
 def refuse_expansions(text: str, options: Iterable[tuple[str, str]], draft: Draft) -> None:
-    """Refuse each option with a value that a shell would have replaced: no shell reads the line here, and nobody means
-    `$NAME` itself. `text`: the line with its quotes, of which single ones keep what is in them."""
+    """Refuse each option with a value that a shell would have replaced: no shell reads the line here, and
+    `$NAME` itself is never meant. `text`: the line with its quotes, of which single ones keep what is in them."""
     expansions = _expansions("\n".join(_without_comments(text)))
     for name, value in options:
         # A word has `${NAME}` for both ways to write a variable, and ends at a blank of an expansion.

@@ -135,7 +135,7 @@ _PLACEHOLDER: Final = re.compile(r"\$\{?\w|\{\{|<[\w -]+>")
 
 
 def remedy(value: object, usual: str) -> str:
-    """Return what to do about a wrong value: `usual`, or, in a template that nobody filled in, to do that."""
+    """Return what to do about a wrong value: `usual`, or, in a template that is not filled in, to do that."""
     if _PLACEHOLDER.search(str(value)) is None:
         return usual
     return "it is a template's placeholder: write its value, or fill all in by `envsubst < FILE | cockpit submit -`"

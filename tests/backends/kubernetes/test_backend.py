@@ -17,11 +17,11 @@ from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.wire import reflector
 from cockpit.backends.kubernetes.wire.api import Api
 from cockpit.backends.kubernetes.wire.connection import Connection
-from cockpit.errors import RequestRefused, Unreachable
+from cockpit.errors import MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model.asking import LogRequest, LogStream, WantedLimit
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
-from cockpit.model.pod_reasons import PodsNotCreated
+from cockpit.model.pod_reasons import PodsNotCreated, PodsStarting
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import Mode, NodeSpec
@@ -118,8 +118,10 @@ async def test_a_server_that_goes_away_makes_the_list_stale_and_its_return_ends_
     async with aclosing(backend.connections()) as states, asyncio.timeout(LONGEST):
         async for state in states:
             phases.append(state.phase)
+            good_at = backend._good_at
             if state.phase is Phase.STALE:
                 assert "no leader" in state.reason
+                assert state.good_at == good_at, "the age of the list is that of the last answer"
                 assert [row.name for row in await backend.jobs()] == ["train"]
             elif Phase.STALE in phases:
                 break
@@ -165,6 +167,28 @@ async def test_the_time_limit_is_changed_on_the_job(backend: KubernetesBackend, 
     assert server.object(f"{JOBS}/train")["spec"]["runPolicy"] == {"activeDeadlineSeconds": 900}
     with pytest.raises(RequestRefused, match="A time limit of -600 s is none"):
         await backend.set_time_limit(job, WantedLimit(-1200, beside=True))
+
+
+@pytest.mark.req("KU-07", "KU-08")
+async def test_a_wrapper_keeps_the_time_limit_of_its_start(backend: KubernetesBackend, server: FakeApi) -> None:
+    held = {"annotations": {"cockpit/hold-seconds": "300"}}
+    job = server.create(JOBS, a_job(metadata=held, spec={"runPolicy": {"activeDeadlineSeconds": 1000}}))
+    number = await the_job(backend)
+    await backend.set_time_limit(number, WantedLimit(100))
+    assert server.object(f"{JOBS}/train")["spec"]["runPolicy"] == {"activeDeadlineSeconds": 520}
+    server.create(PODS, a_pod(job, spec={"nodeName": "n1"}))
+    assert await _shown(backend, number, JobState.STARTING, PodsStarting)
+    with pytest.raises(RequestRefused, match="its wrapper keeps the time limit of its start"):
+        await backend.set_time_limit(number, WantedLimit(200))
+
+
+@pytest.mark.req("KU-07")
+async def test_a_change_whose_answer_is_lost_may_have_been_made(backend: KubernetesBackend, server: FakeApi) -> None:
+    server.create(JOBS, a_job())
+    job = await the_job(backend)
+    server.answer_next("PATCH", Reply(body=b"{}", cut=0))
+    with pytest.raises(MayBeAccepted, match=r"may have been accepted. `cockpit jobs`"):
+        await backend.hold(job)
 
 
 @pytest.mark.req("KU-07")
@@ -240,6 +264,8 @@ async def test_a_log_is_read_by_offsets_and_both_streams_are_one(backend: Kubern
 @pytest.mark.req("KU-07")
 async def test_a_node_is_cordoned_with_the_reason(backend: KubernetesBackend, server: FakeApi) -> None:
     server.create("/api/v1/nodes", a_node("n1"))
+    with pytest.raises(RequestRefused, match="drains no node by a deadline"):
+        await backend.drain_node("n1", "fan broken", within_seconds=60)
     await backend.drain_node("n1", "fan broken")
     node = server.object("/api/v1/nodes/n1")
     assert node["spec"] == {"unschedulable": True}

@@ -33,6 +33,10 @@ _LONGEST_WAIT_SECONDS = 10.0
 _BUSY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
 
 
+class AnswerLost(Unreachable):
+    """A request was sent, and its answer did not come: a change may have been made."""
+
+
 class Request(NamedTuple):
     """A request."""
 
@@ -152,7 +156,7 @@ class Api:
         try:
             return bytes(await response.read())
         except (TimeoutError, ClientError, OSError) as error:
-            raise self._silent(error) from error
+            raise self._silent(error, AnswerLost) from error
         finally:
             response.close()
 
@@ -186,7 +190,7 @@ class Api:
                 raise error
 
     async def _send_once(self, request: Request, connected: Connected) -> ClientResponse:
-        from aiohttp import ClientError, ClientTimeout
+        from aiohttp import ClientConnectorError, ClientError, ClientTimeout
 
         headers, more = connected.headers(request.accept), connected.options
         if request.body is not None:
@@ -199,14 +203,14 @@ class Api:
         url = connected.url(request.path, request.query)
         try:
             return await connected.session.request(request.method, url, headers=headers, timeout=limits, **more)
-        except (TimeoutError, ClientError, OSError, ValueError) as error:
+        except ClientConnectorError as error:
             raise self._silent(error) from error
+        except (TimeoutError, ClientError, OSError, ValueError) as error:
+            raise self._silent(error, AnswerLost) from error
 
-    def _silent(self, error: BaseException) -> Unreachable:
+    def _silent(self, error: BaseException, kind: type[Unreachable] = Unreachable) -> Unreachable:
         why = visible(str(error), 300) or _KINDS.get(type(error).__name__, type(error).__name__)
-        return Unreachable(
-            f"The API server {self._connection.server} of the context {self.context!r} does not answer: {why}."
-        )
+        return kind(f"The API server {self._connection.server} of the context {self.context!r} does not answer: {why}.")
 
 
 _KINDS = {"TimeoutError": "no answer in time", "SocketTimeoutError": "no answer in time"}
