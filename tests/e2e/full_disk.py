@@ -18,7 +18,8 @@ def story(user: CockpitUser) -> dict[str, object]:
     ran = user.work / "running/out/ran"
     eventually(ran.exists)
     user.until(running, "running")
-    filler = fill(user.folder / "state/cockpit-cluster")
+    disk = user.folder / "state/cockpit-cluster"
+    filler = fill(disk)
     file = user.job("true", name="refused", env={"PADDING": "x" * 30_000})
     refused = user.run("submit", str(file))
     listed = user.rows("jobs")
@@ -33,6 +34,13 @@ def story(user: CockpitUser) -> dict[str, object]:
     filler.unlink()
     eventually(lambda: not user.row("engine", "status")["trouble"])
     codes.append(user.wait(user.submit("exit 0", name="later")))
+    names = sorted(row["name"] for row in user.rows("jobs", "--all"))
+    same_engine = trouble["pid"] == user.engine_pid()
+    user.ok("engine", "stop")
+    (disk / "engine.log").write_bytes(b"")  # its last block has no room for a sentence either
+    fill(disk)
+    not_started = user.run("jobs")
+    (disk / "filler").unlink()
     return {
         "refused": [refused.returncode, refused.stderr.decode()],
         "listed": [row["name"] for row in listed],
@@ -40,8 +48,9 @@ def story(user: CockpitUser) -> dict[str, object]:
         "when_full": [held is not None, entered, still_refused],
         "codes": codes,
         "ran": ran.read_text(),
-        "same_engine": trouble["pid"] == user.engine_pid(),
-        "names": sorted(row["name"] for row in user.rows("jobs", "--all")),
+        "same_engine": same_engine,
+        "names": names,
+        "not_started": [not_started.returncode, not_started.stderr.decode()],
     }
 
 

@@ -18,7 +18,7 @@ from tests.e2e.people import ANN
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
-STORE, UNAVAILABLE = 74, 75
+UNREACHABLE, STORE, UNAVAILABLE = 69, 74, 75
 
 
 @pytest.mark.req("TR-03", "TR-01")
@@ -35,6 +35,10 @@ def test_a_full_disk_refuses_only_submissions(folder: Path) -> None:
     assert told["ran"] == "ran\n"
     assert told["same_engine"]
     assert told["names"] == ["later", "running"]
+    code, sentence = told["not_started"]
+    assert code in {STORE, UNREACHABLE}
+    assert "is full" in sentence
+    assert "ree some space" in sentence
 
 
 NOT_STARTED = 255

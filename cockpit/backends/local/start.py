@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -125,7 +126,13 @@ def _last_words(log: Path, began: int) -> str:
     with log.open("rb") as file:
         file.seek(began)
         text = file.read().decode("utf-8", "backslashreplace").strip()
-    return text.removeprefix("cockpit engine: ")[-LAST_WORDS:] or f"The engine ended at once; see {log}."
+    if text:
+        return text.removeprefix("cockpit engine: ")[-LAST_WORDS:]
+    # On a disk without a free byte the engine's own sentence about it finds no room in the log either.
+    full = (
+        f" The disk that holds {log.parent} is full: free some space." if not shutil.disk_usage(log.parent).free else ""
+    )
+    return f"The engine ended at once; see {log}.{full}"
 
 
 RESTART_SECONDS = 5.0

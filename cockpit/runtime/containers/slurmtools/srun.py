@@ -43,6 +43,11 @@ if TYPE_CHECKING:
     from typing import IO
 
 AGENT = "/run/cockpit-launch/agent"
+RUN_OR_SAY = (
+    'command -v "$0" >/dev/null || { echo "srun: error: execve(): $0: No such file or directory" >&2; exit 2; }; '
+    'exec "$0" "$@"'
+)
+"""The shell command of a task elsewhere, as `$0` and its arguments: a missing program ends it as it ends one here."""
 FAILED = 1
 """Exit code of a step that could not be started, as of Slurm's srun."""
 _NO_MPI = "tasks of srun are no ranks of one MPI program here; start it by mpirun, which knows the hosts of the job"
@@ -153,9 +158,9 @@ class Step:
             is_missing = isinstance(error, FileNotFoundError) or (
                 "/" not in words[0] and shutil.which(words[0], os.F_OK, env.get("PATH")) is None
             )
-            reason = os.strerror(errno.ENOENT) if is_missing else error.strerror
-            sys.stderr.write(f"srun: error: execve(): {words[0]}: {reason}\n")
-            code = 127 if is_missing else 126
+            # Slurm's exit code is that of the system's error, and not 127 or 126 as a shell's is.
+            code = errno.ENOENT if is_missing else error.errno or errno.EACCES
+            sys.stderr.write(f"srun: error: execve(): {words[0]}: {os.strerror(code)}\n")
             return _child(["/bin/sh", "-c", f"exit {code}"], streams)
 
     def _text_for(self, words: list[str], task: Task, folder: str) -> str:
@@ -166,7 +171,7 @@ class Step:
             if not name.startswith(OF_EACH_CONTAINER)
         }
         variables = [f"{name}={value}" for name, value in {**common, **self.variables(task)}.items()]
-        text = shlex.join(["env", *variables, *words])
+        text = shlex.join(["env", *variables, "/bin/sh", "-c", RUN_OR_SAY, *words])
         cards = own_cards_elsewhere(self.options, task)
         # The folder may be missing there; then the task starts where its shell does.
         return f"cd {shlex.quote(folder)} 2>/dev/null; {cards}exec {text}"

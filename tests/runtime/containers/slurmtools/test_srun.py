@@ -129,8 +129,8 @@ def test_a_quiet_step_does_not_say_what_failed(script: Script) -> None:
 
 
 @pytest.mark.req("LA-71")
-@pytest.mark.parametrize(("file", "code"), [("no-such", 127), ("./data", 126)])
-def test_a_command_that_cannot_be_run_is_reported_as_a_shell_does(script: Script, file: str, code: int) -> None:
+@pytest.mark.parametrize(("file", "code"), [("no-such", 2), ("./data", 13)])
+def test_a_command_that_cannot_be_run_is_reported_as_slurm_does(script: Script, file: str, code: int) -> None:
     (script.folder / "data").write_text("text")
     run = script.srun(file)
     assert run.returncode == code
@@ -142,9 +142,9 @@ def test_a_missing_command_is_not_found_although_exec_was_denied_a_folder_of_pat
     """exec says EACCES of a program that no folder has if PATH has a folder which the user may not enter."""
     denied = RUN.replace("import sys; ", DENYING)
     run = script.srun("no-such", program=denied)
-    assert run.returncode == 127
+    assert run.returncode == 2
     assert "srun: error: execve(): no-such: No such file or directory" in run.stderr
-    assert script.srun("true", program=denied).returncode == 126
+    assert script.srun("true", program=denied).returncode == 13
 
 
 @pytest.mark.req("LA-71")
@@ -279,6 +279,20 @@ def test_a_task_on_another_host_gets_the_scripts_variables_but_none_of_its_conta
     assert {"MINE=a b", "SLURMD_NODENAME=b", "SLURM_PROCID=2"} <= set(words)
     assert not [word for word in words if word.startswith(("COCKPIT_", "CUDA_", "PWD=", "SLURM_CPUS_ON_NODE"))]
     assert "cut -d, -f1-2" in step("--gpus-per-task 2 x")._text_for(["run"], made.tasks[2], "/")
+
+
+@pytest.mark.req("LA-71")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["no-such", "x"], 2, "srun: error: execve(): no-such: No such file or directory\n"),
+        (["sh", "-c", "exit $1", "sh", "4"], 4, ""),
+    ],
+)
+def test_a_task_on_another_host_ends_with_its_own_code_or_slurms(words: list[str], code: int, said: str) -> None:
+    text = step("x")._text_for(words, Task(2, "b", 2, 0), "/")
+    run = subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (code, said)
 
 
 @pytest.mark.parametrize(
