@@ -7,7 +7,7 @@ running pods whose jobs have a wrapper are looked at again and again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.view import HoldRow
+from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
@@ -44,6 +45,24 @@ class Holds:
         self._api, self._changed = api, changed
         self._holds: dict[str, Hold] = {}
         self._looking = asyncio.Lock()
+        self._tasks = Tasks()
+        self._has_begun = False
+
+    async def begin(self, jobs: Callable[[], Collection[KubeJob]]) -> None:
+        """Look once, and from then on again and again, at those of `jobs` that there are by then. Later calls do
+        nothing."""
+        if not self._has_begun:
+            self._has_begun = True
+            await self.look(jobs())
+            self._tasks.start(self._go_on(jobs), "the look for held containers")
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+
+    async def _go_on(self, jobs: Callable[[], Collection[KubeJob]]) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.look(jobs())
 
     async def look(self, jobs: Iterable[KubeJob]) -> None:
         """Look at the logs of the running pods of these jobs, as far as their commands are wrapped."""

@@ -35,8 +35,8 @@ from cockpit.backends.slurm.history import History
 from cockpit.backends.slurm.mapping import accounting, licences, rules, values
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.values import slurm_id
+from cockpit.backends.slurm.mirroring import planning_mirror, recounted, with_ended
 from cockpit.backends.slurm.past import HISTORY, ended_jobs, jobs_between, look_up, look_up_waiting
-from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
@@ -121,7 +121,7 @@ class SlurmBackend(Asking, LiveBackend):
         self.login = login
         """Login by a typed password or code; None: the transport never needs one."""
         self._rows = Rows(user)
-        self._mirror = PlanningMirror(clock, name, user)
+        self._mirror = planning_mirror(clock, name, user)
         self._acts = Acts(commands, reading, user)
         self._history = History(ObservedHistory(None, SLURM))
         self._introduction = introduction
@@ -241,7 +241,7 @@ class SlurmBackend(Asking, LiveBackend):
                 refuse(f"{unknown} With other weights the order is known only if you name all of them, also 0.")
             everything = await self._reading.everything(closely=False)
             everything = everything._replace(site_factors=site_factors(printed))
-            return await (await self._mirror.recounted(everything)).priorities(weights)
+            return await (await recounted(everything, self._clock, self._name)).priorities(weights)
         return in_order(rows.values(), printed, await self._reading.rules())
 
     async def _queues(self) -> view.QueuesShown:

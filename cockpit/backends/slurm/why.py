@@ -54,7 +54,7 @@ from cockpit.sched.shape import shape_of
 from cockpit.sched.shortage import Shortages
 
 if TYPE_CHECKING:
-    from cockpit.backends.slurm.planning_mirror import PlanningMirror
+    from cockpit.backends.slurm.mirroring import SlurmMirror
     from cockpit.backends.slurm.reading import Reading
     from cockpit.model.job import Job
     from cockpit.sched.snapshot import Snapshot
@@ -142,9 +142,7 @@ UNJUDGED = frozenset({"None", ""})
 the embedded scheduler, which may not know all of Slurm's rules, would start them."""
 
 
-async def outlook(
-    reading: Reading, mirror: PlanningMirror, known: LookedUpJob, rows: Mapping[JobId, JobRow]
-) -> Outlook:
+async def outlook(reading: Reading, mirror: SlurmMirror, known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> Outlook:
     """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
     row, by_slurm = _find_waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
@@ -200,7 +198,7 @@ def _with_licences(reason: SchedulerReason, everything: ClusterLists, known: Loo
     return replace(reason, about="; ".join(filter(None, (reason.about, words))))
 
 
-async def predicted(reading: Reading, mirror: PlanningMirror, specs: Sequence[JobSpec]) -> list[Outlook]:
+async def predicted(reading: Reading, mirror: SlurmMirror, specs: Sequence[JobSpec]) -> list[Outlook]:
     """Return the predictions of jobs that are not submitted, by the embedded scheduler. A debug hold does not change a
     job's start. Where a batch script wants licences that are not left, no start is known."""
     wanted = [_licences_of(spec) for spec in specs]
@@ -267,7 +265,7 @@ def _find_waiting(known: LookedUpJob, rows: Mapping[JobId, JobRow]) -> tuple[Job
 
 
 async def _with_limit_figures(
-    reading: Reading, mirror: PlanningMirror, everything: ClusterLists, known: LookedUpJob, reason: Reason
+    reading: Reading, mirror: SlurmMirror, everything: ClusterLists, known: LookedUpJob, reason: Reason
 ) -> tuple[Reason, tuple[JobId, ...]]:
     """Return Slurm's reason with the figures of the limit or licences that it names, and the jobs that use them."""
     if isinstance(reason, SchedulerReason) and reason.code.startswith("Licenses") and known.listed is not None:

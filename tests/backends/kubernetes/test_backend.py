@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cockpit.backends.base import JobsDelta, Phase
-from cockpit.backends.kubernetes import backend as module
+from cockpit.backends.kubernetes import session
 from cockpit.backends.kubernetes.backend import KubernetesBackend
 from cockpit.backends.kubernetes.wire import reflector
 from cockpit.backends.kubernetes.wire.api import Api
@@ -61,8 +61,8 @@ def a_node(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 async def backend(server: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubernetesBackend]:
-    monkeypatch.setattr(module, "COALESCE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(session, "COALESCE_SECONDS", 0.0)
+    monkeypatch.setattr(session, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
     backend = open_fake(server, tmp_path)
     yield backend
@@ -118,7 +118,7 @@ async def test_a_server_that_goes_away_makes_the_list_stale_and_its_return_ends_
     async with aclosing(backend.connections()) as states, asyncio.timeout(LONGEST):
         async for state in states:
             phases.append(state.phase)
-            good_at = backend._good_at
+            good_at = backend._session.good_at
             if state.phase is Phase.STALE:
                 assert "no leader" in state.reason
                 assert state.good_at == good_at, "the age of the list is that of the last answer"

@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping import accounts, cluster, priorities, reserv
 from cockpit.backends.slurm.mapping.cluster import NEVER, PLANNED_TASKS, ClusterLists, components, state
 from cockpit.backends.slurm.mapping.jobs import Listed, LookedUpJob, find_job
 from cockpit.backends.slurm.mapping.records import records_of_key, with_header
-from cockpit.backends.slurm.planning_mirror import PlanningMirror
+from cockpit.backends.slurm.mirroring import planning_mirror
 from cockpit.backends.slurm.why import _planned_id
 from cockpit.model.accounts import Accounts, Limits
 from cockpit.model.cluster import Cluster, Reservation, Weights
@@ -109,7 +109,7 @@ def test_a_component_is_planned_as_its_first_one_and_a_task_as_the_first_that_wa
 
 
 async def test_the_copy_of_a_cluster_is_made_anew_when_any_of_its_lists_changes() -> None:
-    mirror = PlanningMirror(VirtualClock(Millis(9)), "lab", "ann")
+    mirror = planning_mirror(VirtualClock(Millis(9)), "lab", "ann")
     first = lists({"JobID": "1"}, accounts=Accounts(), site_factors={1: 2})
     engine = await mirror._fresh(first)
     assert await mirror._fresh(first._replace(at=Millis(10))) is engine, "a later moment alone changes nothing"

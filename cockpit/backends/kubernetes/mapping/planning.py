@@ -46,6 +46,13 @@ class ClusterLists(NamedTuple):
     """The jobs in order of their numbers."""
     others: tuple[Pod, ...]
     """Placed pods that belong to no job."""
+    version: object = None
+    """Equal for lists that differ in their time at most."""
+
+
+def is_same(one: ClusterLists, other: ClusterLists) -> bool:
+    """Return whether the lists differ in their time at most."""
+    return one.version == other.version
 
 
 def state(lists: ClusterLists) -> ClusterState:

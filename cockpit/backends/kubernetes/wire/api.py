@@ -37,8 +37,8 @@ class AnswerLost(Unreachable):
     """A request was sent, and its answer did not come: a change may have been made."""
 
 
-class Request(NamedTuple):
-    """A request."""
+class ApiRequest(NamedTuple):
+    """One HTTP request to the API server."""
 
     method: str
     path: str
@@ -69,13 +69,13 @@ class Api:
 
     async def get(self, path: str, query: Query = (), *, accept: str = JSON) -> bytes:
         """Return the body of an answer to GET."""
-        return await self._body(Request("GET", path, query, accept=accept))
+        return await self._body(ApiRequest("GET", path, query, accept=accept))
 
     async def send(
         self, method: str, path: str, body: bytes | None = None, query: Query = (), *, content: str = JSON
     ) -> bytes:
         """Send a change (POST, PUT, PATCH or DELETE) and return the answer's body."""
-        return await self._body(Request(method, path, query, body, content))
+        return await self._body(ApiRequest(method, path, query, body, content))
 
     @asynccontextmanager
     async def lines(self, path: str, query: Query, silence_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -83,7 +83,7 @@ class Api:
 
         The lines end with the answer; `Unreachable` is raised after `silence_seconds` without any byte.
         """
-        response = await self._response(Request("GET", path, query, silence_seconds=silence_seconds))
+        response = await self._response(ApiRequest("GET", path, query, silence_seconds=silence_seconds))
         try:
             yield self._lines_of(response)
         finally:
@@ -92,7 +92,7 @@ class Api:
     @asynccontextmanager
     async def pieces(self, path: str, query: Query, silence_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yield an answer's bytes in pieces as they come, as `lines` does."""
-        response = await self._response(Request("GET", path, query, silence_seconds=silence_seconds))
+        response = await self._response(ApiRequest("GET", path, query, silence_seconds=silence_seconds))
         try:
             yield self._pieces_of(response)
         finally:
@@ -149,7 +149,7 @@ class Api:
         except (TimeoutError, ClientError, OSError) as error:
             raise self._silent(error) from error
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: ApiRequest) -> bytes:
         from aiohttp import ClientError
 
         response = await self._response(request)
@@ -160,7 +160,7 @@ class Api:
         finally:
             response.close()
 
-    async def _response(self, request: Request) -> ClientResponse:
+    async def _response(self, request: ApiRequest) -> ClientResponse:
         """Return a successful response whose body has not been read.
 
         1. A server that is busy (429, 503, 504) says when to ask again; nothing was done then, so changes are repeated,
@@ -189,7 +189,7 @@ class Api:
             else:
                 raise error
 
-    async def _send_once(self, request: Request, connected: Connected) -> ClientResponse:
+    async def _send_once(self, request: ApiRequest, connected: Connected) -> ClientResponse:
         from aiohttp import ClientConnectorError, ClientError, ClientTimeout
 
         headers, more = connected.headers(request.accept), connected.options

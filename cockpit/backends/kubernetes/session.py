@@ -1,0 +1,145 @@
+"""The session with one API server: it begins with the first operation, and knows whether the server still answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.backends.base import Connection, Phase
+from cockpit.backends.kubernetes.wire.access import user_name
+from cockpit.errors import CockpitError, Unreachable
+from cockpit.runtime.latest import Latest
+from cockpit.runtime.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from cockpit.backends.kubernetes.inventory import Inventory
+    from cockpit.backends.kubernetes.wire.api import Api
+    from cockpit.model.ids import Millis
+    from cockpit.runtime.clock import Timekeeper
+
+COALESCE_SECONDS = 0.15
+"""How long changes are collected before they are shown: some six times a second, however many there are."""
+CHECK_SECONDS = 10.0
+"""How often a server is asked for a sign of life while nothing changes."""
+FIRST_LIST_SECONDS = 60.0
+"""Longest time that the first complete list may take."""
+
+
+class Changes:
+    """Wakes those who wait for a change of anything that is shown."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def notify(self) -> None:
+        self._changed.set()
+
+    async def wait(self) -> None:
+        """Wait for a change, and for those that follow within `COALESCE_SECONDS`."""
+        changed = self._changed
+        await changed.wait()
+        await asyncio.sleep(COALESCE_SECONDS)
+        # A new event for the next wait: clearing the old one could race with a watcher that has not woken up yet.
+        if self._changed is changed:
+            self._changed = asyncio.Event()
+
+
+class Session:
+    """Sends no request before `ready`."""
+
+    def __init__(self, api: Api, inventory: Inventory, changes: Changes, clock: Timekeeper, user: str) -> None:
+        """`user`: the name in the kubeconfig, which counts where the server does not tell the user's name."""
+        self._api, self._inventory, self._changes, self._clock = api, inventory, changes, clock
+        self.user = user
+        """The user's name on the cluster."""
+        self.server_version = ""
+        """The server's version, such as `v1.36.3`."""
+        self.good_at: Millis | None = None
+        """When the server last answered while all watches were in order."""
+        self._connection = Latest(Connection(Phase.CONNECTING))
+        self._starting = asyncio.Lock()
+        self._started = False
+        self._tasks = Tasks()
+
+    @property
+    def connection(self) -> Connection:
+        return self._connection.value
+
+    def connections(self) -> AsyncIterator[Connection]:
+        """Yield the present connection state, then each change of its phase or reason. Never ends."""
+        return self._connection.follow()
+
+    @property
+    def silence(self) -> str:
+        """Why the cluster does not answer at present; empty: it does."""
+        return self.connection.reason if self.connection.phase is Phase.STALE else ""
+
+    async def ready(self) -> None:
+        """Begin to read the cluster, and wait until everything has been listed once.
+
+        Raises `Unreachable` while the server has never answered.
+        """
+        async with self._starting:
+            if not self._started:
+                self.server_version = await _version(self._api)
+                self.user = await user_name(self._api) or self.user
+                await self._inventory.start()
+                self._started = True
+                self._tasks.start(self._check(), "the check of the API server")
+        try:
+            async with asyncio.timeout(FIRST_LIST_SECONDS):
+                while not self._inventory.synced:
+                    if self._inventory.trouble is not None:
+                        raise self._inventory.trouble
+                    await self._changes.wait()
+        except TimeoutError:
+            raise Unreachable(
+                f"The API server of the context {self._api.context!r} did not list its objects within "
+                f"{FIRST_LIST_SECONDS:.0f} s."
+            ) from None
+        self._answered()
+
+    async def close(self) -> None:
+        await self._tasks.cancel_all()
+        await self._inventory.stop()
+        await self._api.close()
+
+    async def _check(self) -> None:
+        """Ask for a sign of life again and again: a server that has gone away ends no watch."""
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            try:
+                self.server_version = await _version(self._api)
+            except CockpitError as error:
+                self._failed(error)
+            else:
+                self._answered()
+
+    def _answered(self) -> None:
+        if self._inventory.trouble is not None:
+            self._failed(self._inventory.trouble)
+            return
+        self.good_at = self._clock.now()
+        if self.connection.phase is not Phase.CONNECTED:
+            self._connection.put(Connection(Phase.CONNECTED, good_at=self.good_at))
+            self._changes.notify()
+
+    def _failed(self, error: CockpitError) -> None:
+        if self.connection.phase is not Phase.STALE:
+            self._connection.put(Connection(Phase.STALE, str(error), self.good_at))
+            self._changes.notify()
+
+
+class _ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str = ""
+
+
+async def _version(api: Api) -> str:
+    try:
+        return msgspec.json.decode(await api.get("/version"), type=_ServerVersion).git_version
+    except msgspec.DecodeError as error:
+        raise Unreachable(f"What answers for the context {api.context!r} is no API server: {error}.") from error
