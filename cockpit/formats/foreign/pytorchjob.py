@@ -27,6 +27,9 @@ GIVEN: Final = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 RENDEZVOUS: Final = "c10d"
 """The rendezvous of elastic jobs' workers."""
 _AT: Final = "spec.pytorchReplicaSpecs"
+_RESTARTS: Final = "OnFailure"
+"""What the operator sets where a role has no restart policy (PyTorchJobDefaultRestartPolicy); that of its other kinds
+is `Never`."""
 
 
 def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
@@ -34,7 +37,8 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
     spec, draft = dict(value.get("spec") or {}), Draft()
     read_name(dict(value.get("metadata") or {}), draft)
     draft.values["mode"] = "pytorch"
-    roles = read_roles(spec.pop("pytorchReplicaSpecs", None) or {}, ("Master", "Worker"), _AT, draft, GIVEN)
+    replicas = spec.pop("pytorchReplicaSpecs", None) or {}
+    roles = read_roles(replicas, ("Master", "Worker"), _AT, draft, GIVEN, restarts=_RESTARTS)
     # Master and workers are equal ranks of one job: the master is rank 0.
     draft.values["nodes"] = sum(role.replicas for role in roles) or 1
     merge(roles, _AT, draft)

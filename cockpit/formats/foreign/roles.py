@@ -23,22 +23,33 @@ class Role(NamedTuple):
 
 
 def read_roles(
-    replicas: Mapping[str, Any], known: Iterable[str], at: str, draft: Draft, given: Collection[str] = ()
+    replicas: Mapping[str, Any],
+    known: Iterable[str],
+    at: str,
+    draft: Draft,
+    given: Collection[str] = (),
+    *,
+    restarts: str = "Never",
 ) -> list[Role]:
-    """Return the roles in the order of `known`; others are noted. `given`: names of variables that the mode sets."""
+    """Return the roles in the order of `known`; others are noted. `given`: names of variables that the mode sets.
+    `restarts`: the restart policy that the kind's operator sets where a role has none."""
     left = dict(replicas)
-    roles = [_role(name, dict(left.pop(name) or {}), f"{at}.{name}", draft, given) for name in known if name in left]
+    roles = [
+        _role(name, dict(left.pop(name) or {}), f"{at}.{name}", draft, given, restarts)
+        for name in known
+        if name in left
+    ]
     for name in left:
         draft.lacks(f"{at}.{name}")
     return roles
 
 
-def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Collection[str]) -> Role:
+def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Collection[str], restarts: str) -> Role:
     """Return a role with its values; notes on them are added to `draft`."""
     # A draft of its own: only `merge` decides what of it becomes the job's.
     own = Draft()
     count = own.whole(replica.pop("replicas", None), f"{at}.replicas", missing=1)
-    policy = str(replica.pop("restartPolicy", "") or "Never")
+    policy = str(replica.pop("restartPolicy", "") or restarts)
     read_template(replica.pop("template", None) or {}, at, own, given)
     for field in replica:
         own.lacks(f"{at}.{field}")

@@ -94,6 +94,9 @@ def test_a_job_of_kubernetes_with_all_that_has_a_counterpart() -> None:
     assert lost(spec, Form.JOB) == ()
 
 
+NEVER = {"replicas": 1, "restartPolicy": "Never"}
+
+
 def pods(command: list[str], image: str = "i", **limits: Any) -> dict[str, Any]:
     container = {"name": "c", "image": image, "command": command, "resources": {"limits": limits}}
     return {"template": {"spec": {"containers": [container]}}}
@@ -262,8 +265,7 @@ def test_a_launcher_of_pytorch_starts_as_many_processes_as_the_operator_says(
         "kubeflow.org/v1",
         nprocPerNode=str(count),
         pytorchReplicaSpecs={
-            "Master": {"replicas": 1, **pods(command.split(), **{"nvidia.com/gpu": 4})},
-            **({"Worker": {"replicas": 1, **pods(command.split(), **{"nvidia.com/gpu": 4})}} if nodes > 1 else {}),
+            name: {**NEVER, **pods(command.split(), **{"nvidia.com/gpu": 4})} for name in ("Master", "Worker")[:nodes]
         },
     )
     spec, notes = taken(text)
@@ -338,11 +340,36 @@ def test_a_launcher_within_a_shell_is_reported() -> None:
     text = manifest(
         "PyTorchJob",
         "kubeflow.org/v1",
-        pytorchReplicaSpecs={"Master": {"replicas": 1, **pods(["bash", "-c", "cd /x && torchrun t.py"], cpu=1)}},
+        pytorchReplicaSpecs={"Master": {**NEVER, **pods(["bash", "-c", "cd /x && torchrun t.py"], cpu=1)}},
     )
     assert taken(text)[1] == [
         "torchrun: is called by a shell, and has no PET_ variables here; give it --nproc_per_node=N"
     ]
+
+
+@pytest.mark.req("LA-70")
+def test_a_role_without_a_restart_policy_has_the_operators_own() -> None:
+    roles = {"Master": {"replicas": 1, **pods(["run"], cpu=1)}}
+    note = "spec…Master.restartPolicy=OnFailure: no container restarts by itself"
+    assert any(each.startswith(note) for each in taken(torch_job(pytorchReplicaSpecs=roles))[1])
+    # OnFailure with a limit is what `restart` says, so that nothing is lost.
+    spec, notes = taken(torch_job(pytorchReplicaSpecs=roles, runPolicy={"backoffLimit": 2}))
+    assert (spec.restart and spec.restart.max_restarts, notes) == (2, [])
+    elastic = {
+        "elasticPolicy": {"minReplicas": 1, "maxReplicas": 4},
+        "pytorchReplicaSpecs": {"Worker": roles["Master"]},
+    }
+    assert (found := taken(torch_job(**elastic))[0].elastic) is not None
+    assert found.worker_restart_policy == WorkerRestart.ON_FAILURE
+    # The operator's other kinds never restart a container unless the manifest says so.
+    assert not any(
+        "restartPolicy" in each
+        for each in taken(manifest("TFJob", "kubeflow.org/v1", tfReplicaSpecs={"Worker": roles["Master"]}))[1]
+    )
+
+
+def torch_job(**spec: object) -> str:
+    return manifest("PyTorchJob", "kubeflow.org/v1", **spec)
 
 
 @pytest.mark.req("LA-70", "EL-07")
