@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from cockpit.backends.kubernetes.dialects import Dialects
 from cockpit.backends.kubernetes.hold_wrapper import added_seconds
 from cockpit.backends.kubernetes.mapping.kube_jobs import KubeJob
 from cockpit.backends.kubernetes.objects.meta import ObjectMeta
-from cockpit.backends.kubernetes.resources import NODES, PODS, Resource
+from cockpit.backends.kubernetes.resources import NODES, Resource
 from cockpit.backends.kubernetes.submitting import manifest_of
 from cockpit.backends.kubernetes.wire.answers import ApiError
 from cockpit.backends.kubernetes.wire.api import MERGE_PATCH, AnswerLost, Api
@@ -55,6 +56,7 @@ class Acts:
     def __init__(self, api: Api, numbers: JobNumbers, find: Found, namespace: str) -> None:
         """`namespace`: that of the kubeconfig's context, where jobs without a project go."""
         self._api, self._numbers, self._find, self._namespace = api, numbers, find, namespace
+        self._dialects = Dialects(api)
         self.user = ""
         """The user's name on the cluster, which submitted jobs are annotated with."""
         self.served: frozenset[Resource] = frozenset()
@@ -89,7 +91,8 @@ class Acts:
            know is an error, instead of being dropped.
         2. Create them. If one is refused after all, delete those before it.
         """
-        manifests = [manifest_of(spec, self.served, self._namespace, self.user) for spec in specs]
+        plain = [manifest_of(spec, self.served, self._namespace, self.user) for spec in specs]
+        manifests = [(resource, await self._dialects.arranged(resource, manifest)) for resource, manifest in plain]
         for resource, manifest in manifests:  # step 1
             await self._create(resource, manifest, (_STRICT, _DRY_RUN))
         created: list[tuple[Resource, ObjectMeta]] = []
@@ -118,12 +121,12 @@ class Acts:
         if job.is_suspended or (job.state is not wanted and not (op == "suspend" and job.state is JobState.STARTING)):
             now = "suspended already" if job.is_suspended else str(job.state)
             _refuse(f"Job {_name(job)} is {now}, so that {op} changes nothing.", RefusalKind.CONFLICT)
-        await self._patch(resource, job, _suspended(resource, wanted=True))
+        await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": True}))
 
     async def _resume(self, resource: Resource, job: KubeJob) -> None:
         if not job.is_suspended:
             _refuse(f"Job {_name(job)} is {job.state} and not suspended.", RefusalKind.CONFLICT)
-        await self._patch(resource, job, _suspended(resource, wanted=False))
+        await self._patch(resource, job, await self._dialects.patch(resource, {"suspend": False}))
 
     async def _set_time_limit(self, args: messages.SetTimeLimitArgs) -> None:
         resource, job = self._find(JobId(args.job))
@@ -140,7 +143,7 @@ class Acts:
             _refuse(message, RefusalKind.CONFLICT)
         # Of a bare pod the server takes lower values only (core/v1 PodSpec, activeDeadlineSeconds).
         fields = {"activeDeadlineSeconds": seconds + added_seconds(job.meta)}
-        await self._patch(resource, job, _with_policy(resource, fields))
+        await self._patch(resource, job, await self._dialects.patch(resource, fields))
 
     async def _delete(self, number: JobId, grace_seconds: int | None) -> None:
         resource, job = self._find(number)
@@ -177,17 +180,6 @@ class Acts:
             raise RequestRefused(
                 Refusal(_KINDS.get(error.code, RefusalKind.UNAVAILABLE), f"The cluster refuses this: {error.message}")
             ) from error
-
-
-def _suspended(resource: Resource, *, wanted: bool) -> dict[str, Any]:
-    if resource == PODS:
-        _refuse("A bare pod cannot be suspended; cancel it.", RefusalKind.INVALID)
-    return _with_policy(resource, {"suspend": wanted})
-
-
-def _with_policy(resource: Resource, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the patch of these fields where the kind has them: in the run policy, or beside the pods."""
-    return {"spec": {"runPolicy": fields} if resource.group == "kubeflow.org" else dict(fields)}
 
 
 def _deletion(grace_seconds: int | None) -> bytes:

@@ -33,15 +33,17 @@ class Resource(NamedTuple):
         return "/".join(filter(None, (f"{root}{inside}/{self.plural}", name, subresource)))
 
 
+KUBEFLOW = "kubeflow.org"
+"""The group of the training operator's kinds, and of arena's."""
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 JOBS = Resource("batch", "v1", "jobs", "Job")
-PYTORCH_JOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
-TF_JOBS = Resource("kubeflow.org", "v1", "tfjobs", "TFJob")
-MPI_JOBS_V1 = Resource("kubeflow.org", "v1", "mpijobs", "MPIJob")
-MPI_JOBS = Resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")
+PYTORCH_JOBS = Resource(KUBEFLOW, "v1", "pytorchjobs", "PyTorchJob")
+TF_JOBS = Resource(KUBEFLOW, "v1", "tfjobs", "TFJob")
+MPI_JOBS_V1 = Resource(KUBEFLOW, "v1", "mpijobs", "MPIJob")
+MPI_JOBS = Resource(KUBEFLOW, "v2beta1", "mpijobs", "MPIJob")
 TRAIN_JOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
 JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 TRAINING_JOBS = Resource("kai.alibabacloud.com", "v1alpha1", "trainingjobs", "TrainingJob")

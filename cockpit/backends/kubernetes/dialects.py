@@ -1,0 +1,89 @@
+"""Puts the fields of a job where this cluster's own kinds have them.
+
+PyTorchJob and TFJob exist twice under the name `kubeflow.org/v1`: those of the training operator have a run policy,
+those of arena have its fields in the spec itself, and neither suspension nor elastic workers. A server drops fields
+that it does not know without a word, so that the schema is read first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from cockpit.backends.kubernetes.resources import KUBEFLOW, PODS, Resource
+from cockpit.backends.kubernetes.wire.api import Api
+from cockpit.backends.kubernetes.wire.schema import spec_fields
+from cockpit.errors import RequestRefused
+from cockpit.model.refusal import Refusal, RefusalKind
+
+_POLICY = "runPolicy"
+_WORDS: Mapping[str, str] = {
+    "suspend": "be suspended or held",
+    "activeDeadlineSeconds": "have a time limit",
+    "elasticPolicy": "be elastic",
+    "schedulingPolicy": "name a queue",
+    "backoffLimit": "be restarted after failures",
+    "cleanPodPolicy": "keep the pods of failed replicas",
+}
+"""What a job could do with each field."""
+
+
+class Dialects:
+    """The fields of this cluster's kinds of jobs, each read when it is first needed."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._fields: dict[Resource, frozenset[str]] = {}
+
+    async def arranged(self, resource: Resource, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Return a manifest of the training operator's form in that of the cluster.
+
+        Raises `RequestRefused` for a field that the cluster's kind lacks.
+        """
+        known = await self._known(resource)
+        spec = manifest["spec"]
+        if known is None or (_POLICY in known and spec.keys() <= known):
+            return manifest
+        if _POLICY not in known:
+            spec = {**{name: value for name, value in spec.items() if name != _POLICY}, **spec.get(_POLICY, {})}
+        _check(resource, spec, known)
+        return {**manifest, "spec": spec}
+
+    async def patch(self, resource: Resource, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the patch that sets these fields of a job's run policy where the kind has them.
+
+        Raises `RequestRefused` for a field that it has nowhere.
+        """
+        if resource == PODS and "suspend" in fields:
+            _refuse("A bare pod cannot be suspended; cancel it.")
+        known = await self._known(resource)
+        if known is None:
+            inside = resource.group == KUBEFLOW
+        else:
+            inside = _POLICY in known
+            if not inside:
+                _check(resource, fields, known)
+        return {"spec": {_POLICY: dict(fields)} if inside else dict(fields)}
+
+    async def _known(self, resource: Resource) -> frozenset[str] | None:
+        """Return the fields of the kind's spec; None: any field may be there."""
+        # Kubernetes' own kinds have the same fields everywhere.
+        if "." not in resource.group:
+            return None
+        if resource not in self._fields:
+            # A server publishes the schema of a new kind a moment after it serves the kind.
+            if (fields := await spec_fields(self._api, resource)) is None:
+                return None
+            self._fields[resource] = fields
+        return self._fields[resource]
+
+
+def _check(resource: Resource, fields: Mapping[str, Any], known: frozenset[str]) -> None:
+    for name in fields:
+        if name not in known:
+            about = _WORDS.get(name, f"have {name}")
+            _refuse(f"A {resource.kind} of this cluster cannot {about}: its definition has no field {name}.")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise RequestRefused(Refusal(RefusalKind.INVALID, message))
