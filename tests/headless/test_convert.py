@@ -34,7 +34,10 @@ def test_convert_reports_what_a_format_cannot_express(reading: Desk) -> None:
 
 
 @pytest.mark.req("LA-70")
-@pytest.mark.parametrize("form", ["pytorchjob", "tfjob", "mpijob", "trainjob", "job", "volcanojob", "arena", "gcloud"])
+@pytest.mark.parametrize(
+    "form",
+    ["pytorchjob", "tfjob", "mpijob", "trainjob", "trainingjob", "job", "volcanojob", "arena", "gcloud"],
+)
 def test_submit_accepts_the_output_of_convert(reading: Desk, form: str) -> None:
     printed = reading("convert", "-", "--to", form, stdin=SCRIPT).out
     done = reading("submit", "-", stdin=printed)

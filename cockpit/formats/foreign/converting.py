@@ -21,6 +21,7 @@ NAMES: Final[Mapping[Form, str]] = {
     Form.TFJOB: "a TFJob",
     Form.MPIJOB: "an MPIJob",
     Form.TRAINJOB: "a TrainJob",
+    Form.TRAININGJOB: "a TrainingJob",
     Form.JOB: "a Job of Kubernetes",
     Form.VOLCANOJOB: "a Job of Volcano",
     Form.CUSTOMJOB: "a CustomJob",

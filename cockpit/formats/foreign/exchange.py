@@ -35,6 +35,7 @@ from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_j
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script
 from cockpit.formats.foreign.sbatch_options import DIRECTIVE, script_lines
 from cockpit.formats.foreign.sbatch_writing import write_sbatch
+from cockpit.formats.foreign.trainingjob import read_training_job, write_training_job
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.life import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
@@ -72,6 +73,7 @@ class Form(StrEnum):
     TFJOB = "tfjob"
     MPIJOB = "mpijob"
     TRAINJOB = "trainjob"
+    TRAININGJOB = "trainingjob"
     JOB = "job"
     VOLCANOJOB = "volcanojob"
     CUSTOMJOB = "customjob"
@@ -313,12 +315,19 @@ def _plain(text: str) -> str:
     return _COMMENT.sub("", text) if text.lstrip().startswith(("{", "[")) else text
 
 
-_KINDS: Final = {"PyTorchJob": Form.PYTORCHJOB, "TFJob": Form.TFJOB, "MPIJob": Form.MPIJOB, "TrainJob": Form.TRAINJOB}
+_KINDS: Final = {
+    "PyTorchJob": Form.PYTORCHJOB,
+    "TFJob": Form.TFJOB,
+    "MPIJob": Form.MPIJOB,
+    "TrainJob": Form.TRAINJOB,
+    "TrainingJob": Form.TRAININGJOB,
+}
 _MANIFESTS: Final[Mapping[Form, Callable[[Mapping[str, Any]], Draft]]] = {
     Form.PYTORCHJOB: read_pytorch_job,
     Form.TFJOB: read_tf_job,
     Form.MPIJOB: read_mpi_job,
     Form.TRAINJOB: read_train_job,
+    Form.TRAININGJOB: read_training_job,
     Form.JOB: read_job,
     Form.VOLCANOJOB: read_volcano_job,
 }
@@ -329,6 +338,7 @@ _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
     Form.TFJOB: _manifest,
     Form.MPIJOB: _manifest,
     Form.TRAINJOB: _manifest,
+    Form.TRAININGJOB: _manifest,
     Form.JOB: _manifest,
     Form.VOLCANOJOB: _manifest,
     Form.CUSTOMJOB: lambda source, text, _: _document(source, text, is_custom_job, read_custom_job),
@@ -365,6 +375,7 @@ _WRITERS: Final[Mapping[Form, Callable[[JobSpec], str]]] = {
     Form.TFJOB: _as_yaml(write_tf_job),
     Form.MPIJOB: _as_yaml(write_mpi_job),
     Form.TRAINJOB: _as_yaml(write_train_job),
+    Form.TRAININGJOB: _as_yaml(write_training_job),
     Form.JOB: _as_yaml(write_job),
     Form.VOLCANOJOB: _as_yaml(write_volcano_job),
     Form.CUSTOMJOB: lambda spec: _json(write_custom_job(spec)),

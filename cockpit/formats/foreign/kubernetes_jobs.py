@@ -320,7 +320,7 @@ def read_mpi_job(value: Mapping[str, Any]) -> Draft:
     if spec.pop("runLauncherAsWorker", False) and "Worker" in by_name:
         # The launcher counts as one more worker then (MPIJobSpec v2beta1).
         draft.values["nodes"] += 1
-    _slots(spec.pop("slotsPerWorker", None), draft)
+    take_slots(spec.pop("slotsPerWorker", None), draft)
     policy = dict(spec.pop("runPolicy", None) or {})
     # Older versions have these beside runPolicy, v2beta1 in it.
     for name in ("cleanPodPolicy", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"):
@@ -357,7 +357,8 @@ def _take_roles(launcher: Role | None, worker: Role | None, draft: Draft) -> Non
             draft.lacks(f"{_MPI_AT}.Worker…env.{name}", "all replicas get the launcher's value")
 
 
-def _slots(count: object, draft: Draft) -> None:
+def take_slots(count: object, draft: Draft) -> None:
+    """Note a number of slots per worker that is not the usual one: as many as cards, or one."""
     cards = (draft.values.get("specs") or [{}])[0].get("cards", 0)
     if count is not None and str(count) != str(max(1, cards)):
         draft.lacks(f"spec.slotsPerWorker={count}", f"a node has a slot for each card, {max(1, cards)} here; left out")
@@ -376,7 +377,7 @@ def write_mpi_job(spec: JobSpec) -> dict[str, Any]:
         "Worker": {"replicas": spec.nodes, "restartPolicy": "Never", "template": waits},
     }
     body = {
-        # A slot for each card, as `_slots` expects; a node without whole cards has one, too.
+        # A slot for each card, as `take_slots` expects; a node without whole cards has one, too.
         "slotsPerWorker": max(1, -(-spec.specs[0].card_milli // WHOLE_CARD)),
         "runPolicy": run_policy(spec),
         "mpiReplicaSpecs": replicas,

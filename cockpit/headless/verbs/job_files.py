@@ -48,8 +48,8 @@ NEW = Verb(
 
 
 FORMS = (
-    *("yaml", "json", "sbatch", "arena", "gcloud", "pytorchjob", "tfjob", "mpijob", "trainjob", "job", "volcanojob"),
-    "customjob",
+    *("yaml", "json", "sbatch", "arena", "gcloud", "pytorchjob", "tfjob", "mpijob", "trainjob", "trainingjob", "job"),
+    *("volcanojob", "customjob"),
 )
 
 

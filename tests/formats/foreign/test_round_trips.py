@@ -89,6 +89,14 @@ def test_arena(spec: JobSpec) -> None:
     assert there_and_back(grows, Form.ARENA) == ()
 
 
+@pytest.mark.req("LA-70", "KU-10")
+@settings(max_examples=25)
+@given(jobs(output=st.just("/x"), image=NAMES, mode=st.just(Mode.HOROVOD)), st.integers(1, 9))
+def test_elastic_training(spec: JobSpec, least: int) -> None:
+    elastic = Elastic(workers=9, min_workers=least, max_workers=99, spot=least > 5)
+    assert there_and_back(replace(spec, nodes=9, elastic=elastic), Form.TRAININGJOB) == ()
+
+
 @pytest.mark.req("LA-70")
 @settings(max_examples=25)
 @given(jobs(output=st.just("/x"), image=NAMES, mode=st.just(Mode.PYTORCH), hold=st.booleans()))
